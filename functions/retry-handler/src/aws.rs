@@ -25,7 +25,7 @@ use comeback_delivery::{Retries, classify};
 use comeback_engine::{
     Account, CALL_TIMEOUT, CallFailure, DeadLetter, FunctionArn, GivenUp, INVOKE_TIMEOUT, InvokeFailure,
     LOOK_TIMEOUT, Look, MINUTES_TIMEOUT, MOVED_ATTRIBUTE, MetricMinute, Move, MoveFailure, PAUSES_TIMEOUT,
-    Record, SqsBatchCalls, Timestamp, TraceHeader, VisibilityChange,
+    Record, RecoveryMode, SqsBatchCalls, Timestamp, TraceHeader, VisibilityChange,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -41,24 +41,29 @@ const TRACE_HEADER: &str = "x-amzn-trace-id";
 /// The clients, built once.
 #[derive(Debug)]
 pub(crate) struct Aws {
-    cloudwatch: aws_sdk_cloudwatch::Client,
+    /// `None` if no minutes are read.
+    cloudwatch: Option<aws_sdk_cloudwatch::Client>,
     sqs: aws_sdk_sqs::Client,
     lambda: aws_sdk_lambda::Client,
     pauses: Option<PausesParameter>,
 }
 
 impl Aws {
-    /// `pauses` names the parameter that holds the pauses, if there is one.
+    /// `pauses` names the parameter that holds the pauses, if there is one. With `RECOVERY` off, no minutes are read.
     ///
     /// # Errors
     ///
     /// A file of trusted certificates holds none.
-    pub(crate) fn connect(settings: &SdkSettings, pauses: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn connect(
+        settings: &SdkSettings,
+        pauses: Option<&str>,
+        recovery: RecoveryMode,
+    ) -> Result<Self, String> {
         let http_client = transport::http_client(transport::trusted(&settings.trusted)?);
-        Ok(Self::new(&settings.sdk_config(http_client), pauses))
+        Ok(Self::new(&settings.sdk_config(http_client), pauses, recovery))
     }
 
-    fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
+    fn new(shared: &SdkConfig, pauses: Option<&str>, recovery: RecoveryMode) -> Self {
         // One layer retries: deliveries retry their calls to SQS, and the queue retries an invoke, whose late answer may
         // have been a yes. The SDK's own retries are off.
         let once = RetryConfig::disabled;
@@ -66,9 +71,12 @@ impl Aws {
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
             .timeout_config(within(CALL_TIMEOUT).operation_attempt_timeout(ATTEMPT_TIMEOUT).build())
             .retry_config(once());
-        let cloudwatch = aws_sdk_cloudwatch::config::Builder::from(shared)
-            .timeout_config(within(MINUTES_TIMEOUT).build())
-            .retry_config(once());
+        let cloudwatch = (recovery != RecoveryMode::Off).then(|| {
+            let cloudwatch = aws_sdk_cloudwatch::config::Builder::from(shared)
+                .timeout_config(within(MINUTES_TIMEOUT).build())
+                .retry_config(once());
+            aws_sdk_cloudwatch::Client::from_conf(cloudwatch.build())
+        });
         let lambda = aws_sdk_lambda::config::Builder::from(shared)
             .timeout_config(within(INVOKE_TIMEOUT).build())
             .retry_config(once());
@@ -80,7 +88,7 @@ impl Aws {
             PausesParameter { ssm: aws_sdk_ssm::Client::from_conf(ssm.build()), name: name.into() }
         };
         Self {
-            cloudwatch: aws_sdk_cloudwatch::Client::from_conf(cloudwatch.build()),
+            cloudwatch,
             sqs: aws_sdk_sqs::Client::from_conf(sqs.build()),
             lambda: aws_sdk_lambda::Client::from_conf(lambda.build()),
             pauses: pauses.map(reading),
@@ -210,7 +218,8 @@ impl Account for AwsAccount<'_> {
         since: Timestamp,
     ) -> Result<Vec<MetricMinute>, CallFailure> {
         let seconds = |time: Timestamp| DateTime::from_secs(time.as_secs().cast_signed());
-        let call = self.aws.cloudwatch.get_metric_data();
+        let Some(cloudwatch) = &self.aws.cloudwatch else { return Ok(Vec::new()) };
+        let call = cloudwatch.get_metric_data();
         let call = call.start_time(seconds(since)).end_time(seconds(now()));
         let call = call.set_metric_data_queries(Some(
             [INVOCATIONS, ERRORS].map(|(id, metric)| by_the_minute(id, metric, &function.name)).into(),

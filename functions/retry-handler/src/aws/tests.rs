@@ -66,7 +66,14 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
             .body(body.clone())
             .unwrap()
     });
-    (Aws::new(&signed().into_builder().http_client(http_client).build(), Some(PAUSES)), requests)
+    (
+        Aws::new(
+            &signed().into_builder().http_client(http_client).build(),
+            Some(PAUSES),
+            RecoveryMode::Watch,
+        ),
+        requests,
+    )
 }
 
 /// The same, but no `Invoke` is ever answered.
@@ -77,7 +84,11 @@ pub(crate) fn never_invoking() -> (Aws, Requests) {
 
 /// Nothing is ever answered.
 fn never() -> Aws {
-    Aws::new(&signed().into_builder().http_client(NeverClient::new()).build(), Some(PAUSES))
+    Aws::new(
+        &signed().into_builder().http_client(NeverClient::new()).build(),
+        Some(PAUSES),
+        RecoveryMode::Watch,
+    )
 }
 
 /// A configuration with credentials, still without what carries its requests.
