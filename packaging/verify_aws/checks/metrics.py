@@ -12,8 +12,9 @@ QUALIFIERS = ["", ":$LATEST", ":live"]
 
 LAG = Fact("a minute of a function's `Invocations` and `Errors` is complete soon after it has ended", "within 120 s")
 COUNTED = Fact("the series of `FunctionName` alone counts the function, its `$LATEST` and its alias", "3 invocations, 3 errors")
+WITHOUT = Fact("a minute of invocations without a failure has `Errors`, and they are 0", "0 errors")
 PRICE = Fact("the price of a metric that `GetMetricData` is asked for; a read asks for two", "0.00001 USD")
-FACTS = [LAG, COUNTED, PRICE]
+FACTS = [LAG, COUNTED, WITHOUT, PRICE]
 
 
 def check(run):
@@ -29,16 +30,26 @@ def check(run):
     lag = max(0, round(time.time() - ended))
     yield COUNTED, "{} invocations, {} errors".format(*counts), counts == [3, 3]
     yield LAG, f"after {lag} s", lag <= 120
+    make.invoke(run, function, {"failures": 0})
+    errors = run.until("`Errors` of the minute without a failure", 900, lambda: errors_without_failure(run, function))
+    yield WITHOUT, f"{errors:g} errors", errors == 0
     yield PRICE, *priced(run)
 
 
 def complete(run, function):
     """Returns the sums of both series once they have all that there can be."""
-    counts = [counted(run, function, name) for name in ["Invocations", "Errors"]]
+    counts = [int(sum(series(run, function, name).values())) for name in ["Invocations", "Errors"]]
     return counts if min(counts) >= len(QUALIFIERS) else None
 
 
-def counted(run, function, name):
+def errors_without_failure(run, function):
+    """Returns the errors of the newest minute once it has one more invocation than all before, which failed."""
+    invocations, errors = (series(run, function, name) for name in ["Invocations", "Errors"])
+    return errors.get(max(invocations)) if sum(invocations.values()) > len(QUALIFIERS) else None
+
+
+def series(run, function, name):
+    """Returns the values of a metric by the beginning of their minutes."""
     now = datetime.now(timezone.utc)
     metric = {
         "Namespace": "AWS/Lambda",
@@ -49,7 +60,8 @@ def counted(run, function, name):
     answer = run.account.metrics.get_metric_data(
         MetricDataQueries=[query], StartTime=now - timedelta(hours=1), EndTime=now + timedelta(minutes=1)
     )
-    return int(sum(answer["MetricDataResults"][0]["Values"]))
+    result = answer["MetricDataResults"][0]
+    return dict(zip(result["Timestamps"], result["Values"]))
 
 
 def priced(run):
