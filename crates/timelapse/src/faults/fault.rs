@@ -127,7 +127,8 @@ faults! {
     MetricsDenied = "metrics_denied", 0.05, Kept;
     /// Of the reads of functions' minutes: nothing is newer than the first moment at which this fault may strike.
     MetricsFrozen = "metrics_frozen", 0.05, Kept;
-    /// Of the reads of functions' minutes: what failed is said to have succeeded, and the other way round.
+    /// Of the reads of functions' minutes: what failed is said to have succeeded, and the other way round, from the first
+    /// moment on at which this fault may strike.
     MetricsLying = "metrics_lying", 0.05, Kept;
     /// Of the reads of functions' minutes: ten minutes late.
     MetricsLate = "metrics_late", 0.05, Kept;

@@ -174,7 +174,9 @@ impl Service for World {
         let position = self.scenario.targets.iter().position(|target| target.arn() == arn);
         let mut minutes = position.map_or_else(Vec::new, |it| self.target.minutes(it, since, now, lag));
         if self.dice.strikes(Fault::MetricsLying, self.now, []) {
-            minutes.iter_mut().for_each(|minute| minute.errors = minute.invocations - minute.errors);
+            let first = self.dice.beginning_of(Fault::MetricsLying).as_secs() / 60;
+            let wrong = minutes.iter_mut().filter(|minute| minute.number >= first);
+            wrong.for_each(|minute| minute.errors = minute.invocations - minute.errors);
         }
         Ok(minutes)
     }

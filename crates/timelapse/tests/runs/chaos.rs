@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use comeback_engine::{
-    CallFailure, HideUpTo, Jitter, Outcome, Policies, Policy, RecoveryMode, Settings, Step, Style,
+    CallFailure, EarlyBecause, HideUpTo, Jitter, Outcome, Policies, Policy, RecoveryMode, Settings, Step,
+    Style,
 };
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, Invariant, OperatorPause, OperatorRetry, RunError, Scenario,
@@ -116,6 +117,31 @@ fn thousands_of_seeds_break_no_invariant() {
         let (scenario, settings) = varied(seed);
         summary(&scenario, settings);
     });
+}
+
+/// Counts the retries that a recovery has moved forward.
+struct Recovered(usize);
+
+impl Watcher for Recovered {
+    fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
+        let because = outcome.early.as_ref().map(|early| &early.because);
+        let is_retry = matches!(outcome.step, Some(Step::Reinvoke { .. }));
+        self.0 += usize::from(is_retry && matches!(because, Some(EarlyBecause::Recovered { .. })));
+    }
+}
+
+/// Few events make no 500 attempts.
+#[test]
+fn recoveries_in_chaos_break_no_invariant() {
+    let recovered = (0..48u64).into_par_iter().map(|seed| {
+        let (scenario, settings) = varied(seed);
+        let scenario = Scenario { events: 300, recovery: RecoveryMode::On, ..scenario };
+        let mut recovered = Recovered(0);
+        watched(&scenario, settings, &mut recovered);
+        usize::from(recovered.0 > 0)
+    });
+    let recovered: usize = recovered.sum();
+    assert!(recovered >= 8, "in {recovered} of 48 seeds");
 }
 
 #[test]
