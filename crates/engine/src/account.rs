@@ -1,6 +1,5 @@
-//! The AWS account as the handler sees it: the one port, and the guard around it that a batch calls it through. This
-//! side decides what a failure means; the other side decides how many API calls a request takes, and repeats calls
-//! within the deadline.
+//! The AWS account as the handler sees it: the port, and the guard through which a batch calls it. This side decides what a
+//! failure means; the other side decides how many API calls a request takes, and repeats calls within the deadline.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;

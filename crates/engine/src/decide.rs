@@ -1,8 +1,8 @@
 //! The rules, in the order they apply. Pure and total: the same message, policies, pauses and time always give the same
 //! answer, and no message can make it panic.
 //!
-//! `POLICIES` may give an event's function a policy of its own. The rules follow the policy at each look, so an event
-//! follows a change of it while it waits.
+//! `POLICIES` may give a function its own policy. Each look uses the policy in force then, so a change also affects events
+//! that already wait.
 //!
 //! - *n* is the number of the retry about to be made, starting at 1.
 //! - *t0* is the time of the first failure.
@@ -12,9 +12,9 @@
 //! original. Only the 13 days and 12 hours of rule 4 count from the `SentTimestamp` of the copy.
 //!
 //! `MAX_AGE` counts from *t0*, on a clock that stops while the event's function is paused. It stays stopped until the
-//! handler has checked every event that the pause held, 1,344 s after it noticed the end of the pause. The rules take
-//! the latest moment at which it may notice: the longest time between two reads of the pauses after that end. While
-//! the pause is open, or that moment is still to come, they take now.
+//! handler has checked every event that the pause held, 1,344 s after it noticed the end of the pause. The rules assume that
+//! it notices as late as it can: one longest interval between reads of the pauses after that end. While the pause is open,
+//! and until that moment, they use now instead.
 //!
 //! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to
 //!    the retry queue starts over, with *n* = 1 and *t0* = `SentTimestamp`. A message is a redriven event if it is one
@@ -26,9 +26,9 @@
 //! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, or if
 //!    its message was sent over 13 days and 12 hours ago (both `max_age`).
 //! 5. The delay is a whole number of seconds, drawn as `JITTER` says:
-//!    - `full`, `equal` and `none` draw from {1 … *c*}, {⌈*c*/2⌉ … *c*} and {*c*}, with a generator seeded by the
-//!      message and *n*. The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th of `BACKOFFS`,
-//!      and the last for every *n* past its end.
+//!    - `full`, `equal` and `none` draw from {1 … *c*}, {⌈*c*/2⌉ … *c*} and {*c*}, with a generator seeded by the message
+//!      and *n*. The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th of `BACKOFFS`; past the end
+//!      of the list, its last.
 //!    - `decorrelated` has no ceiling but the cap. It draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)},
 //!      where *s*₀ is `BASE_BACKOFF`, with a generator seeded by the event.
 //!
@@ -40,27 +40,28 @@
 //! 6. The last retry is made *m* = min(60 s, `MAX_AGE`/10) before *t0* + `MAX_AGE`, or before the end of rule 4's 13
 //!    days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If the cut
 //!    leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
-//! 7. The retry is due at *start* + delay. If a pause of the function is over, but ended after that moment, it moves
-//!    the retry: to a moment within the pause's spread after its end, but no later than rule 6's last retry. That
-//!    moment is drawn from a generator seeded by the message, *n* and the end of the pause. Later pauses may move it
-//!    again. A [`RetryNow`](crate::RetryNow) moves the retry forward, if the message was sent before its `at`: to a
-//!    moment within its `within` after `at`, or to *start* if that is later. The moment is drawn from a generator seeded
-//!    by the message, *n* and `at`. Pauses move it like any other due time, and if it is not sooner than the due time
-//!    without it, it changes nothing. It reaches no retry that a pause has moved, no wait that a `RetryAfter` asked for,
-//!    and no retry with *n* = `MAX_RETRIES`.
-//!    Before that, a backoff that was drawn is served by a [clock that runs faster](crate::Recovery) once the function has
-//!    recovered, if *n* is at most half of `MAX_RETRIES`. It is due no later than in real time.
+//! 7. The retry is due at *start* + delay. Three things may change that, in this order:
+//!    - A recovery. Once the function works again, a drawn backoff passes on a [faster clock](crate::Recovery), if *n*
+//!      is at most half of `MAX_RETRIES`. The retry is never due later than in real time.
+//!    - A pause of the function that is over, but ended after that moment. It moves the retry to a moment within its
+//!      spread after its end, but no later than rule 6's last retry, drawn from a generator seeded by the message, *n*
+//!      and the end of the pause. Later pauses may move it again.
+//!    - An order, a [`RetryNow`](crate::RetryNow), if the message was sent before its `at`. It makes the retry due at
+//!      a random moment between `at` and `at` + `within`, but not before *start*, drawn from a generator seeded by the
+//!      message, *n* and `at`. Pauses move that moment like any other. An order changes nothing if the result would
+//!      not be sooner, and it leaves alone a retry that a pause has moved, a wait that a `RetryAfter` asked for, and
+//!      the retry with *n* = `MAX_RETRIES`.
 //! 8. The message is deferred until the retry is due: on a first receive always, and on a later one if 0.5 s or more
 //!    are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
 //!    pause if that is sooner.
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
-//!     receive; on a later one, at most 41,940 s after now. Before the message's 500th receive, it ends at most
-//!     `LONGEST_HIDE` after now: the first piece of a longer wait at a moment within `LONGEST_HIDE` of *start*, drawn from
-//!     a generator seeded by the message, *n*, the delay and `MAX_AGE`, and each further piece `LONGEST_HIDE` later. The
-//!     due time does not depend on that. While the function is down or recovers, a wait that the recovery would
-//!     shorten is looked at every 1 to 5 minutes, and less often after 4 hours, or when its receives could reach 1,000
-//!     if no hiding worked from then on: then every 1,230 s.
+//!     receive; on a later one, at most 41,940 s after now. Before the message's 500th receive, it is at most `LONGEST_HIDE`
+//!     long. A longer wait is split: its first piece ends at a random moment within `LONGEST_HIDE` of *start* (seeded by the
+//!     message, *n*, the delay and `MAX_AGE`), each further piece `LONGEST_HIDE` later. Splitting does not change the due
+//!     time. While the function is down or recovers, a wait that the recovery would shorten is looked at every 1 to 5
+//!     minutes, and less often after 4 hours, or when its receives could reach 1,000 if no hiding worked from then on: then
+//!     every 1,230 s.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
 //!     over 1,048,576 bytes: this record's size, with its payload newly enveloped, plus 64 KiB.
 //!
@@ -83,19 +84,19 @@ use crate::timing::{
 };
 use crate::{Directive, Pauses, Policies, Reason, ReasonCode, Record, Timestamp};
 
-/// A message is hidden for at most this long on a later receive than its first.
+/// Longest deferral on any receive after the first.
 const LONGEST_LATER_HIDE: Duration =
     LONGEST_VISIBILITY.saturating_sub(QUEUE_VISIBILITY_TIMEOUT).saturating_sub(VISIBILITY_MARGIN);
-/// From this receive on, `LONGEST_HIDE` no longer counts. Until then its pieces take 7 days at least, because few of them are
-/// shorter (`looks.rs`), and what is left of the 14 days is 500 holds of a paused function at most.
+/// From this receive on, waits are no longer split. By then at least 7 days have passed, because few pieces are shorter than
+/// the least `LONGEST_HIDE` (see `looks.rs`). The rest of the 14 days has room for at most 500 holds of a paused function.
 const UNCUT_FROM_RECEIVE: u32 = 500;
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// By how much a wait may seem shorter than its looks, because clocks differ.
+/// Tolerance when a wait is compared with the number of its looks: clocks differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(10);
-/// How much larger than this record the next one may be, apart from the payload. The next one's `responsePayload` holds
-/// the error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have
-/// none, as the record of a throttled event.
+/// How much larger than this record the next one may be, apart from the payload. The next one's `responsePayload` holds the
+/// error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have none, for
+/// example if the event was throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Characters of an error type that a detail shows. Details are logged, and an error type may be a megabyte long.
 const SHOWN_CHARACTERS: usize = 256;
@@ -115,7 +116,7 @@ pub enum Action<'a> {
         due_by: DueBy,
         /// What moved the due time forward.
         early: Option<Early>,
-        /// An earlier look has found the same: not worth a line in the log.
+        /// Whether an earlier look found the same, so that this one is not logged.
         goes_on: bool,
     },
     /// Keep the message although its retry is due, because its function is paused. This does not count as a retry.
@@ -135,7 +136,7 @@ pub enum Action<'a> {
         due: Timestamp,
         /// What moved the due time forward.
         early: Option<Early>,
-        /// When it would have been due if waits passed faster after a recovery, where that is only watched.
+        /// With `RECOVERY=watch`: when it would have been due with `on`, if sooner.
         sooner: Option<Timestamp>,
         /// The payload for the target.
         envelope: Envelope<'a>,
@@ -169,7 +170,7 @@ impl Action<'_> {
     }
 }
 
-/// What an environment of the handler knows besides a message. Pauses alone are enough.
+/// What a handler knows besides the message. Converts from pauses alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'k> {
     pub(crate) pauses: &'k Pauses,
@@ -331,7 +332,7 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Whether this look only goes on with a wait that an earlier one has begun, and logged.
+    /// Whether this look only continues a wait that an earlier look has logged.
     fn goes_on(&self, due: Timestamp) -> bool {
         if self.is_looked_at() {
             return self.goes_on_looking();
@@ -339,9 +340,9 @@ impl<'r> Case<'_, 'r> {
         self.is_in_pieces() && Looks::of(self).find_nothing_new(self, due)
     }
 
-    /// The same while looks find out whether the function has recovered. Each receive must explain the shortest of these
-    /// looks: a message that came back sooner was throttled, or its handler died. The due time in real time must be the
-    /// same. At least every 12 hours a look has its line all the same, because commands read no more of the log than that.
+    /// The same for looks that check for a recovery. The message must have waited at least the shortest look for each
+    /// receive; if it came back sooner, it was throttled or its handler crashed. The due time in real time must be the same.
+    /// Even so, one look every 12 hours is logged, because commands read the log no further back.
     fn goes_on_looking(&self) -> bool {
         let (waited, receives) = (self.waited(), self.record.receive_count.saturating_sub(1));
         let longest_piece = self.longest_hide() + QUEUE_VISIBILITY_TIMEOUT;
@@ -349,7 +350,7 @@ impl<'r> Case<'_, 'r> {
         let lines = |waited: Duration| waited.as_secs() / lines_apart;
         let line_is_due = lines(waited) > lines(waited.saturating_sub(longest_piece));
         let came_by_itself = receives > 0 && waited + CLOCK_SLACK >= LOOKS.0.saturating_mul(receives);
-        // What the look before may not have known of the pauses is new.
+        // Pauses that the previous look may not have known count as new.
         let unknown = self.longest_look() + CLOCK_SLACK + longest_between_reads(self.policy);
         let due_in_real_time = |now| Case { now, recovery: None, ..*self }.due().map(|due| due.at);
         let before = due_in_real_time(self.now.before(unknown));

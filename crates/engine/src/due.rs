@@ -100,8 +100,8 @@ impl Case<'_, '_> {
         Some(self.recovered(start, delay, in_real_time.at).unwrap_or(in_real_time))
     }
 
-    /// When it is due because the clock of its backoff ran faster, if that is sooner: pauses and orders to retry may move
-    /// both moments, and not by as much.
+    /// Its due time on the faster clock, if that is sooner. Compared after pauses and orders, which may move the two moments
+    /// by different amounts.
     fn recovered(&self, start: Timestamp, delay: Duration, otherwise_due: Timestamp) -> Option<Due> {
         let served = self.recovery()?.served(start, delay, self.now);
         let due = self.due_by(start, served);
@@ -126,8 +126,8 @@ impl Case<'_, '_> {
         Due { at: due, by, early: None }
     }
 
-    /// The course of the function, if the clock of this wait may run faster: for a drawn backoff, and only while half of
-    /// the retries are left.
+    /// The function's course, if this wait may pass faster: only a drawn backoff, and only within the first half of
+    /// `MAX_RETRIES`.
     pub(crate) fn recovery(&self) -> Option<&Recovery> {
         let asked_to_wait = matches!(self.event.directive, Some(Directive::RetryAfter(_)));
         let has_retries = self.event.retry <= self.policy.max_retries / 2;
@@ -139,8 +139,8 @@ impl Case<'_, '_> {
         if self.record.is_first_receive() { self.now } else { self.record.first_receive }
     }
 
-    /// The end of rule 7: the earliest moment to which an operator's retry moves a retry that is due at `otherwise_due`, but
-    /// not before `start`.
+    /// The end of rule 7: the earliest due time that an operator's order gives, if it is before `otherwise_due`; never
+    /// before `start`.
     fn early(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<(Timestamp, Early)> {
         let Self { event, record, policy, pauses, now, .. } = *self;
         let asked_to_wait = matches!(event.directive, Some(Directive::RetryAfter(_)));
@@ -216,9 +216,8 @@ impl Case<'_, '_> {
     /// until every message that it held was checked again. An environment notices the end of a pause at its next read.
     /// Just before that, it may still hold a message for [`HOLD`].
     ///
-    /// A pause that this environment takes for open may have ended since its last read. So the clock is stopped only
-    /// for the time that is certain. An environment that looks later never finds an earlier end, so a wait that fits
-    /// now still fits then.
+    /// A pause that looks open to this environment may have ended since its last read, so the clock stops only for time that
+    /// is certainly paused. A later look never computes an earlier end, so a wait that fits now still fits then.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, pauses, now, .. } = *self;
         let latest_notice = longest_between_reads(policy);
@@ -254,10 +253,10 @@ impl Case<'_, '_> {
         })
     }
 
-    /// The time from the end of a pause, `over`, until a last retry. It is as seen when every environment has noticed
-    /// that end: a later pause moves the end of `MAX_AGE`, but must not move the events that come back after this one.
-    /// Before that moment it is as seen now, because a pause whose planned end has passed may have ended
-    /// earlier, since the last read.
+    /// The time from the end of a pause, `over`, until a last retry, computed as of the moment when every environment has
+    /// noticed that end. So a later pause, which moves the end of `MAX_AGE`, does not move events that come back after this
+    /// one. Before that moment, computed as of now, because a pause whose planned end has passed may have ended earlier,
+    /// since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy));
         let then = Self { now: noticed.min(self.now), ..*self };

@@ -1,4 +1,4 @@
-//! One running handler, and the way of a message through a batch: decided, then performed, and in the end its outcome.
+//! One running handler, and the path of a message through a batch: decide, perform, report the outcome.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -26,14 +26,14 @@ use crate::report::{BatchReport, MinutesRead, Moves, Outcome, PausesRead, Retry,
 use crate::waits::{Wait, guard, isolated};
 use crate::{Envelope, Pauses, Policies, QueueArn, Record, Room, Timestamp};
 
-/// Remedy for a re-invocation that may have been accepted. Commands recognize such a wait by it in the handler's log.
+/// Remedy for a re-invocation that may have been accepted. Commands find such waits in the handler's log by this text.
 pub const UNANSWERED: &str = "it may have been accepted, and is made again in one to two hours: \
     look for an outage of Lambda or of the network";
 /// Remedy for moves that may have been accepted.
 const LOST_COPY: &str = "the copies may be on their way, and the messages themselves come back in one to two hours at \
     the earliest: look for an outage of SQS or of the network";
 
-/// One running handler: its policies, its room for hidden messages, and the pauses it knows of.
+/// One running handler: its policies, its room for hidden messages, and the pauses and metrics it knows of.
 ///
 /// It serves one queue. When a batch comes from another one, its room is unknown again.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Environment {
         Self { pauses: KnownPauses::of(self.policies.stack()), ..self }
     }
 
-    /// The same, but it reads the minutes of functions, for what happens when one recovers.
+    /// The same, but it reads functions' metrics to notice when one recovers.
     #[must_use]
     pub fn recovering(self, mode: RecoveryMode) -> Self {
         Self { minutes: KnownMinutes::new(mode), ..self }
@@ -77,7 +77,7 @@ impl Environment {
         Self { room: Room::unlimited(), ..self }
     }
 
-    /// How it makes retries.
+    /// The policies that it follows.
     pub const fn policies(&self) -> &Arc<Policies> {
         &self.policies
     }
@@ -87,10 +87,10 @@ impl Environment {
         self.pauses.known()
     }
 
-    /// Handles one batch: decides for each message, then performs, deferrals first. While `TARGET_FUNCTIONS` is empty,
-    /// every message is kept, until SQS would soon delete it. A batch with a message that has no id is kept whole.
+    /// Handles one batch: decides for each message, then performs, deferrals first. While `TARGET_FUNCTIONS` is empty, every
+    /// message is kept until shortly before SQS would delete it. If a message has no id, the whole batch is kept.
     ///
-    /// What is about to be re-invoked or moved is hidden for at least one to two hours first, in the same call as the
+    /// Messages about to be re-invoked or moved are first hidden for at least one to two hours, in the same call as the
     /// deferrals. If this handler dies after its calls, none of them is repeated within the hour, except for a last retry
     /// before `MAX_AGE` ends.
     ///
@@ -154,8 +154,7 @@ impl Environment {
         }
     }
 
-    /// Until pauses were read it is not known whether any function is paused. A message whose step depends on that is
-    /// kept.
+    /// Until the pauses have been read, any function may be paused, so a message is kept if its action depends on that.
     fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> Message<'a> {
         let mut message = Message::new(record);
         if let Some(wait) = Wait::carried(record, now) {
@@ -179,7 +178,7 @@ impl Environment {
         message
     }
 
-    /// Hides as many of the waiting messages as there is room for. The others are to be moved: those that cost least.
+    /// Hides as many waiting messages as there is room for, and picks the rest, the cheapest to move, for moving.
     async fn hide_within_room<A: Account>(
         &mut self,
         messages: &mut [Message<'_>],
@@ -190,8 +189,8 @@ impl Environment {
         self.hide(messages, now, account).await
     }
 
-    /// Hides what waits, and guards what is about to be re-invoked or moved: one call for all. A message without a guard
-    /// is re-invoked or moved all the same. Returns why there is one.
+    /// Hides what waits, and guards what is about to be re-invoked or moved: one call for all. A message whose guard failed
+    /// is re-invoked or moved anyway. Returns the first such failure.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [Message<'_>],
@@ -214,14 +213,14 @@ impl Environment {
                     message.hidden(timeout, answer);
                     self.room.take(u64::from(!message.has_room()));
                 }
-                // It leaves the queue, or is hidden anew and takes its room then.
+                // It will leave the queue, or be hidden again and take room then.
                 _ => {
                     message.guarded = true;
                     unguarded = unguarded.or(answer.err());
                 }
             }
         }
-        // Past the deadline nothing is called that needs a guard.
+        // Past the deadline, no call is made that would need a guard.
         unguarded.filter(|_| !(account.past_deadline)())
     }
 
@@ -237,8 +236,8 @@ impl Environment {
         }
     }
 
-    /// One to two hours from the end of this batch at the latest, for a message whose call may be accepted unknown to any
-    /// handler: every accepted copy is a chain of its own.
+    /// One to two hours, counted from the latest end of this batch. The call may be accepted without any handler learning of
+    /// it, and every accepted copy starts its own chain.
     fn guard(&self, message: &Message<'_>, now: Timestamp) -> Duration {
         let record = message.record;
         let read = match &message.event {
@@ -346,19 +345,19 @@ struct Message<'a> {
     record: &'a Record,
     /// `None` if it could not be parsed, or was not looked into.
     event: Option<FailedEvent<'a>>,
-    /// What was decided, and what has come of it so far.
+    /// The decision and its result so far.
     outcome: Outcome<'a>,
     next: Next<'a>,
     /// The handler has tried to hide it for one to two hours.
     guarded: bool,
-    /// Some of its receives may only have asked whether its function has recovered.
+    /// Some of its receives may have been mere checks for a recovery.
     may_be_looked_at: bool,
 }
 
 /// What is still to be performed for a message.
 enum Next<'a> {
     Nothing,
-    /// Keep it: its backoff is not over, or its step did not work.
+    /// Keep it: its backoff is not over, or its action failed.
     Wait(Wait),
     /// Keep it, by sending a copy in its place: there is no room to hide it.
     Move(Wait),
@@ -415,10 +414,10 @@ impl<'a> Message<'a> {
         self.next = Next::Wait(wait);
     }
 
-    /// No function may be re-invoked yet. The message waits as if its step had failed, so that a thousand receives
-    /// outlast SQS's 14 days; before these end it is given up.
+    /// No function may be re-invoked yet. The message waits as after a failed action, so that 1,000 receives outlast SQS's
+    /// 14 days. Shortly before these end, it is given up.
     fn keep_unattached(&mut self, now: Timestamp) {
-        // By its first sending: every copy is new, so it would be kept for ever.
+        // Counts from the first sending: each copy is a new message, and would be kept forever.
         match expiring(self.record, self.record.first_sent(), now) {
             Some(reason) => {
                 self.event = isolated(|| FailedEvent::read(self.record).ok()).ok().flatten();
@@ -463,14 +462,14 @@ impl<'a> Message<'a> {
         self.next = Next::Wait(Wait::after_failure(self.record, self.looks(), now));
     }
 
-    /// How many of its receives were looks at most, if its function was down all the while.
+    /// Upper bound of the receives that were looks, as if the function had been down throughout.
     fn looks(&self) -> u32 {
         let waited = self.outcome.due().filter(|_| self.may_be_looked_at);
         let waited = waited.map(|due| due.since(self.record.first_receive));
         waited.map_or(0, |waited| looks_within(waited, Duration::MAX) as u32)
     }
 
-    /// Without an Ok it is back after the queue's own timeout, or at the end of its guard.
+    /// If the hiding failed, the message returns after the queue's own timeout, or when its guard ends.
     fn hidden(&mut self, timeout: Duration, answer: Answer) {
         match (&self.outcome.problem, answer) {
             (None, answer) => self.outcome.problem = answer.err(),
@@ -480,8 +479,8 @@ impl<'a> Message<'a> {
         self.next = Next::Nothing;
     }
 
-    /// Whether it was hidden for an earlier piece of its wait, and so is in flight already: looks for a recovery would
-    /// otherwise empty the room.
+    /// Whether an earlier piece of its wait has taken its room already. Otherwise, frequent looks for a recovery would use
+    /// up the room.
     const fn has_room(&self) -> bool {
         self.may_be_looked_at && self.outcome.goes_on && !self.outcome.is_copy
     }
@@ -522,7 +521,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Whether a pause would lead to another action. SQS's own 14 days go on in a pause.
+/// Whether a pause would change the action. SQS's own 14 days run on during a pause.
 fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bool {
     match action {
         Action::Reinvoke { .. } => true,
@@ -549,8 +548,8 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// Leaves as many waiting messages to be hidden as there is room for: those that cost most to move, and all that SQS would
-/// refuse to take again. The others are to be moved.
+/// Picks the messages to move when there is no room to hide all: the cheapest. Those that SQS would refuse to take again are
+/// always hidden.
 fn choose_moves(messages: &mut [Message<'_>], room: u64) {
     let waiting = messages.iter_mut().filter_map(|message| match message.next {
         Next::Wait(wait) if !message.has_room() => Some((message, wait)),
@@ -624,7 +623,7 @@ async fn first_look_of<A: Account>(
     if room.is_unknown() { look(room, now, account).await } else { None }
 }
 
-/// Looks how much room there is, if there is little.
+/// Measures the room, if little is left.
 async fn look<A: Account>(room: &mut Room, now: Timestamp, account: &Guarded<'_, A>) -> Option<CallFailure> {
     if !room.is_low(now) {
         return None;

@@ -84,7 +84,7 @@ struct Known {
 pub(crate) struct Read {
     pub(crate) function: FunctionArn,
     pub(crate) since: Timestamp,
-    /// The newest failure of an invocation of it at hand, of those that the minutes must have.
+    /// The newest failure in this batch that the metrics must already include.
     failed_at: Option<Timestamp>,
 }
 
@@ -113,8 +113,8 @@ impl KnownMinutes {
         self.functions.get(&function.unqualified()).map(|known| &known.recovery)
     }
 
-    /// The reads that a batch makes that starts now: of the functions that may be retried, those in the queue's own account
-    /// and region.
+    /// The reads for a batch that starts now: one for each allowed function, in the queue's own account and region, that is
+    /// due.
     pub(crate) fn due(
         &self,
         records: &[Record],

@@ -1,4 +1,4 @@
-//! When the handler looks at a message whose wait is hidden in pieces, and which of these looks has a line in the log.
+//! When the handler looks at a message whose wait is split into pieces, and which of these looks it logs.
 
 use std::time::Duration;
 
@@ -14,21 +14,22 @@ use crate::{Directive, Timestamp};
 const SHORTEST: u64 = 60;
 /// How much earlier than its moment a look may come, because clocks differ.
 const EARLY: Duration = Duration::from_secs(10);
-/// How much later than its moment a look usually comes at most.
+/// How late a look usually is, at most.
 const LATE: Duration = Duration::from_secs(30);
-/// From this receive on no piece is cut short to meet a moment. Every second one could be, if every second hiding is
-/// refused: 63 receives in half a day, and at 1,230 s for each of the others 977 in 13 days and 12 hours.
+/// From this receive on, no piece is shortened to end at a look's moment. If SQS refused every second hiding, every second
+/// piece would be short: 63 receives in half a day. With 1,230 s for each of the others, that makes 977 in 13 days and 12
+/// hours.
 const WHOLE_FROM_RECEIVE: u32 = 64;
 
 /// The moments of the looks at one wait: the first within `LONGEST_HIDE` of its start, and then one every
 /// `LONGEST_HIDE`.
 ///
-/// The first is drawn, so that events that failed together are not looked at together: an order to retry finds them
-/// spread over `LONGEST_HIDE`. Its seed holds what the policy makes of the wait, because no handler remembers under which
-/// policy a message was hidden: after a change of the policy the moments are others. So a look at one of these moments
-/// follows a look under the same policy, and any other look has a reason that is worth a line: the message was throttled,
-/// its handler died, or the policy has changed. A change goes without a line if the moments happen to be within seconds
-/// of each other: with an hour between looks, for one message in a hundred.
+/// The first is drawn, so that events that failed together are not looked at together: an order to retry finds them spread
+/// over `LONGEST_HIDE`. Its seed includes the wait under the current policy, because no handler remembers the policy under
+/// which it hid a message: after a change of policy, the moments differ. So a look at one of these moments follows a look
+/// under the same policy, and any other look has a reason that is worth logging: the message was throttled, its handler
+/// died, or the policy has changed. A change is not logged if the old and the new moment are within seconds of each other;
+/// with an hour between looks, that is one message in a hundred.
 pub(crate) struct Looks {
     start: Timestamp,
     /// From the start to the first.
@@ -59,8 +60,8 @@ impl Looks {
         ceil_secs(if is_whole { self.apart } else { left.min(self.apart) })
     }
 
-    /// Whether a look only finds what the look before it has found and logged: the policy is the same, and so is the due
-    /// time. At least every 12 hours a look has its line all the same, because commands read no more of the log than that.
+    /// Whether a look finds only what the previous look found and logged: the same policy and the same due time. Even so,
+    /// one look every 12 hours is logged, because commands read no more of the log than that.
     pub(crate) fn find_nothing_new(&self, case: &Case<'_, '_>, due: Timestamp) -> bool {
         let Some(late) = self.late(case.now).filter(|late| *late <= EARLY + LATE) else { return false };
         let moment = (case.now.since(self.start) + EARLY).saturating_sub(late);

@@ -154,11 +154,10 @@ impl Pause {
     }
 }
 
-// The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}.
-// Times are in seconds since the epoch. An unknown `v` is refused. Other members are left to later versions: the commands
-// write them back as they were.
-// Where the document would be too long, it has a member more, with the beginnings, lengths and spreads of pauses that are
-// nothing else, by the two halves of their targets: "past":{"arn:…:function:":{"orders":[[1700000000,3600,1800]]}}.
+// The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}. Times
+// are in seconds since the epoch. An unknown `v` is refused. Other members are left to later versions: the commands write
+// them back as they were. If the document would be too long, ended pauses go into one more member, `past`, as start, length
+// and spread, under the two halves of their targets: "past":{"arn:…:function:":{"orders":[[1700000000,3600,1800]]}}.
 
 const VERSION: u64 = 1;
 /// Bytes that orders to retry may take of the parameter. The rest is left to pauses.
@@ -242,7 +241,7 @@ impl Pauses {
             wire.and_then(Pause::read).map_err(|what| GarbledPauses(format!("pause {number}: {what}")))
         };
         let pauses = all.zip(1..).map(read).collect::<Result<_, _>>()?;
-        // Of a member that stands in it twice, the last counts: it must not make the pauses unreadable.
+        // If a member appears twice, the last one counts: that must not make the pauses unreadable.
         let members: BTreeMap<String, &RawValue> = object(text).map_err(GarbledPauses)?;
         let retries = members.get("retries").map_or_else(Vec::new, |retries| entries(retries));
         let others = members.into_iter().filter(|(name, _)| !MEMBERS.contains(&name.as_str()));

@@ -1,13 +1,13 @@
-//! How fast the clocks of a function's waiting events run: a pure function of its published minutes. During an outage the
-//! backoffs grow to hours, which is right while the function is down and wrong once it is up.
+//! How fast waits pass after an outage, computed only from a function's published metrics, minute by minute. During an
+//! outage, backoffs grow to hours: right while the function is down, wrong once it works again.
 //!
 //! Each minute of the series leads from one state to the next:
 //!
 //! - The function is *down* if the newest minutes with data, at least 5 of them, hold 500 attempts, and 99.5 % of these
 //!   failed. It stays down while 99.5 % of each further minute's attempts fail, however few they are.
-//! - Then it is *recovering*. Its speed begins at 1 and grows while it copes: by 1.35 a minute, up to 20, while at most
-//!   10 % of a minute's attempts fail and its load is under half of what it was in the last 60 minutes of the outage that
-//!   have data. The speed halves if over 30 % fail, or if the load is over 0.7 of that.
+//! - Then it is *recovering*. Its speed begins at 1 and grows while it copes: by a factor of 1.35 a minute, up to 20, while
+//!   at most 10 % of a minute's attempts fail and its load is under half of what it was in the last 60 minutes of the outage
+//!   that have data. The speed halves if over 30 % fail, or if the load is over 0.7 of the outage's.
 //! - It is well 6 hours after the last minute with so many attempts, or once the clocks have run through 12 hours, the
 //!   longest backoff.
 //!
@@ -26,9 +26,9 @@ use std::time::Duration;
 use crate::Timestamp;
 use crate::timing::{QUEUE_VISIBILITY_TIMEOUT, RETENTION_MARGIN};
 
-/// Minutes before now that a series must reach back: the longest backoff, 12 hours; before it the longest recovery, which
-/// may still have gone on then; and before that what makes a minute down, and the load of an outage. A longer series
-/// changes no due time of a message that has waited for at most 12 hours.
+/// How many minutes a series must reach back. It covers the longest backoff (12 hours), the longest recovery that may have
+/// been under way when that began, and the minutes before it that show the outage and its load. A longer series changes no
+/// due time of a message that has waited for at most 12 hours.
 pub const SERIES_MINUTES: u64 = LONGEST_SERVED + LONGEST_RECOVERY + LOOK_BACK + 60;
 
 /// A minute counts once its beginning is this many minutes old. Lambda's metrics are complete one to two minutes after
@@ -36,8 +36,8 @@ pub const SERIES_MINUTES: u64 = LONGEST_SERVED + LONGEST_RECOVERY + LOOK_BACK + 
 const SETTLED_AFTER: u64 = 3;
 /// The newest minutes with data that make a function down: at least this many, so that a burst of failures does not …
 const LEAST_DOWN: usize = 5;
-/// … and so many that they hold this many attempts: if half of the events always fail, retries under the default policy
-/// make 95 % of the attempts fail, and 500 of those hold 24 successes on average. At most 2 of them is one run in 10⁸.
+/// … and so many that they hold this many attempts: if half of the events always fail, retries under the default policy make
+/// 95 % of the attempts fail, and 500 attempts then hold 24 successes on average. The probability of at most 2 is 10⁻⁸.
 const LEAST_ATTEMPTS: u64 = 500;
 /// Of which at most one in this many succeeded.
 const ATTEMPTS_PER_SUCCESS: u64 = 200;
@@ -82,7 +82,7 @@ const WAITED_PER_LATE_LOOK: u32 = 48;
 /// as rare as the receives of a message that nobody hides. SQS allows 1,000, and pieces cut short take a few.
 const RECEIVES_TO_SPARE: u64 = 985;
 
-/// What CloudWatch knows of a minute of a function.
+/// CloudWatch's figures of one minute of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricMinute {
     /// Its number, counted from the epoch.
@@ -98,7 +98,8 @@ impl MetricMinute {
         self.errors <= self.invocations
     }
 
-    /// Whether it counts. Its two metrics come apart, so before that it may seem impossible.
+    /// Whether it is old enough to count. Its two metrics are published separately, so until then it may show more errors
+    /// than invocations.
     pub(crate) const fn has_settled(self, now: Timestamp) -> bool {
         self.number.saturating_add(SETTLED_AFTER) <= now.as_millis() / MINUTE_MS
     }
@@ -119,9 +120,9 @@ pub enum Health {
         /// The end of its last minute with data.
         since: Timestamp,
     },
-    /// It fails whatever is sent.
+    /// Nearly every invocation fails.
     Down {
-        /// The beginning of the first of the minutes that it has been down since, as far as they are known.
+        /// When the known part of its outage began.
         since: Timestamp,
     },
     /// It works again.
@@ -147,7 +148,7 @@ impl Recovery {
     ///
     /// # Errors
     ///
-    /// A minute has more errors than invocations, or there are two of it.
+    /// A minute has more errors than invocations, or appears twice. (the error text says "or a minute twice")
     pub fn of(minutes: impl IntoIterator<Item = MetricMinute>) -> Result<Self, Contradiction> {
         let mut minutes: Vec<MetricMinute> = minutes.into_iter().collect();
         minutes.sort_unstable_by_key(|minute| minute.number);
@@ -179,8 +180,8 @@ impl Recovery {
         state.copied().unwrap_or(Health::Well)
     }
 
-    /// When a backoff of `delay` from `start` is served: a moment until `now` if the clock has run fast enough, and one
-    /// in real time from now otherwise. Never later than in real time.
+    /// When a backoff of `delay` that began at `start` is over: a moment up to `now` if the faster clock has served it
+    /// already, and otherwise now plus the rest in real time. Never later than in real time.
     pub(crate) fn served(&self, start: Timestamp, delay: Duration, now: Timestamp) -> Timestamp {
         let in_real_time = start.saturating_add(delay);
         let end = now.min(in_real_time).as_millis();
@@ -281,7 +282,7 @@ impl Course {
         self.health(number)
     }
 
-    /// The first of the newest minutes that say that it is down, if they do.
+    /// The first minute of the newest down minutes, if the function is down.
     fn down_since(&self, number: u64) -> Option<u64> {
         let (mut attempts, mut errors, mut since) = (0, 0, number);
         for (newer, minute) in self.recent.iter().rev().enumerate() {

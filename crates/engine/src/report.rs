@@ -12,7 +12,7 @@ use crate::{Directive, DueBy, Early, FunctionArn, Health, Pause, Reason, Record,
 pub struct BatchReport<'a> {
     /// The batch.
     pub batch: &'a BatchEvent,
-    /// Why the whole batch is kept, and nothing was done, if so.
+    /// Why the whole batch was kept untouched; `None` if it was handled.
     pub kept_whole: Option<MissingMessageId>,
     /// In the order of the batch; for a message delivered twice in it, the later copy.
     pub outcomes: Vec<Outcome<'a>>,
@@ -27,14 +27,14 @@ pub struct BatchReport<'a> {
     pub pauses: Option<PausesRead>,
     /// The results of reading functions' minutes that say something new.
     pub minutes: Vec<MinutesRead>,
-    /// Whether something follows from the minutes.
+    /// Whether the handler acts on the minutes (`RECOVERY=on`).
     pub recovers: bool,
 }
 
 /// A result of reading a function's minutes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MinutesRead {
-    /// It has gone down, recovers, or is well again, by all that this environment knew before.
+    /// Its health differs from what this environment reported last.
     Changed {
         /// The function, without a qualifier.
         function: FunctionArn,

@@ -72,8 +72,8 @@ impl RetryNow {
 pub(crate) struct RetryEntry {
     pub(crate) text: String,
     pub(crate) retry: Result<RetryNow, String>,
-    /// When it leaves the document. An unreadable one, which may be a later version's, stays as long as any order; `None`
-    /// if it does not say when it was given.
+    /// When it leaves the document. An unreadable entry, perhaps from a later version, stays as long as the longest order.
+    /// `None` if even its `at` is unreadable.
     pub(crate) end: Option<Timestamp>,
 }
 

@@ -1,4 +1,4 @@
-//! How long a message waits when its step did not work, and the hops of a wait that is performed by moves.
+//! The wait after a failed action, and how a moved message's wait divides into hops.
 
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -100,7 +100,7 @@ pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + Duration::from_secs(cut.unwrap_or(drawn).as_secs())
 }
 
-/// A different one on each receive.
+/// Seeded differently on each receive.
 fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
     generator(record.first_id(), u64::from(record.receive_count))
 }
