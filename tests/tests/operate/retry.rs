@@ -1,5 +1,5 @@
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use comeback_engine::Timestamp;
 use comeback_tests::{Operator, eventually, log_lines};
@@ -38,9 +38,8 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
         ministack.invoke(function, "{}").await;
         broken.push(fails("Broken").await);
     }
-    let retry = move |flags: &str| {
-        retrier.comeback(&format!("retry {function} --stack fixed --error Broken {flags}"))
-    };
+    let retry =
+        |flags: &str| retrier.comeback(&format!("retry {function} --stack fixed --error Broken {flags}"));
     let reach = eventually("the log to show the events", LIMIT, async || {
         let said = retry("--dry-run --json").json(0);
         (said["reached"] == BROKEN).then_some(said)
@@ -53,31 +52,10 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     assert!(reach["all_within_seconds"].as_u64() <= Some(3_600 + 60), "{reach}");
     let unconfirmed = retry("");
     assert_eq!(unconfirmed.code, 4, "{}", unconfirmed.stderr);
-    let too_long = retry("--dry-run --why \"$(printf %05000d 7)\"");
-    assert_eq!((too_long.code, &*too_long.stdout), (3, ""), "{}", too_long.stderr);
 
-    let (watched, order) = std::thread::scope(|scope| {
-        let watch = scope.spawn(|| retry("--within 5m --why 'deploy 4712' --watch --yes"));
-        let order = ordered(&operator, function);
-        (watch.join().expect("it ran").ended(0), order)
-    });
-    assert!(watched.ends_with(&format!("  {BROKEN} of {BROKEN} retried\n")), "{watched}");
+    let order = watched(&operator, &retrier, function).await;
     let lines = logged().await;
-    let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == order["at"];
-    let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
-    let mut retried: Vec<(Timestamp, &str)> = lines
-        .iter()
-        .filter(is_retry)
-        .map(|line| (time(&line["timestamp"]), line["key"].as_str().expect("a key")))
-        .collect();
-    retried.sort_unstable();
-    let keys: BTreeSet<&str> = retried.iter().map(|(_, key)| *key).collect();
-    assert_eq!(keys, broken.iter().map(String::as_str).collect());
-    let last = retried[BROKEN - 1].0.since(time(&order["at"]));
-    assert!(last <= ALL_WITHIN, "{last:?}");
-    let at_once = retried.windows(BROKEN / 2 + 1);
-    let minute = Duration::from_secs(60);
-    assert!(at_once.clone().all(|some| some[BROKEN / 2].0.since(some[0].0) > minute), "a burst: {retried:?}");
+    assert_are_retried(&lines, &order, &broken);
     let trace = operator.comeback(&format!("trace --stack fixed {}", broken[0])).ended(0);
     let (at, by) = (&order["at"].as_str().expect("text")[11..19], order["by"].as_str().expect("text"));
     let early = format!(
@@ -92,6 +70,49 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
         useless.contains("nothing is ordered").then_some(())
     })
     .await;
+    let long = retry("--within 12h --yes");
+    assert!(long.code == 2 && long.stderr.contains("must be at most 11h"), "{}", long.stderr);
+    orders_are_cancelled(&operator, function);
+}
+
+/// Orders, and watches the retries to their end. Gives the order, as each command shows it that lists orders.
+async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Value {
+    let flags = "--error Broken --within 5m --why 'deploy 4712' --watch --yes";
+    let (retrier, line) = (retrier.clone(), format!("retry {function} --stack fixed {flags}"));
+    let watch = tokio::task::spawn_blocking(move || retrier.comeback(&line));
+    let listed = eventually("the order", LIMIT, async || {
+        let listed = operator.comeback("pause --list --stack fixed --json").json(0)["retries"].take();
+        (listed != json!([])).then_some(listed)
+    })
+    .await;
+    let order = &listed[0];
+    assert_eq!((&order["errors"], &order["why"]), (&json!(["Broken"]), &json!("deploy 4712")));
+    let shown = operator.comeback("status --stack fixed").ended(0);
+    assert!(shown.contains(&format!("Retry now     {function} (Broken), ordered at ")), "{shown}");
+    assert_eq!(operator.comeback("waiting --stack fixed --json").json(0)["retries"], listed);
+    let watched = watch.await.expect("it ran").ended(0);
+    assert!(watched.ends_with(&format!("  {BROKEN} of {BROKEN} retried\n")), "{watched}");
+    order.clone()
+}
+
+/// All within the time, and no more than half of them within a minute.
+fn assert_are_retried(lines: &[Value], order: &Value, keys: &[String]) {
+    let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
+    let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == order["at"];
+    let retries = lines.iter().filter(is_retry);
+    let mut retried: Vec<(Timestamp, &str)> =
+        retries.map(|line| (time(&line["timestamp"]), line["key"].as_str().expect("a key"))).collect();
+    retried.sort_unstable();
+    let retried_keys: BTreeSet<&str> = retried.iter().map(|(_, key)| *key).collect();
+    assert_eq!(retried_keys, keys.iter().map(String::as_str).collect());
+    let last = retried[BROKEN - 1].0.since(time(&order["at"]));
+    assert!(last <= ALL_WITHIN, "{last:?}");
+    let is_spread =
+        |some: &[(Timestamp, &str)]| some[BROKEN / 2].0.since(some[0].0) > Duration::from_secs(60);
+    assert!(retried.windows(BROKEN / 2 + 1).all(is_spread), "a burst: {retried:?}");
+}
+
+fn orders_are_cancelled(operator: &Operator, function: &str) {
     let cancel = || operator.comeback(&format!("retry {function} --stack fixed --cancel --yes --json"));
     drop(operator.comeback(&format!("retry {function} --stack fixed --within 5h --yes --json")).json(0));
     let cancelled = cancel().json(0)["cancelled"].take();
@@ -102,25 +123,4 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     assert_eq!(all("--within 5h").json(0)["ordered"]["target"], "*");
     assert_eq!(all("--cancel").json(0)["cancelled"][0]["target"], "*");
     assert_eq!(operator.comeback("pause --list --stack fixed --json").json(0)["retries"], json!([]));
-    let long = retry("--within 12h --yes");
-    assert!(long.code == 2 && long.stderr.contains("must be at most 11h"), "{}", long.stderr);
-}
-
-/// The order as each command shows it that lists orders.
-fn ordered(operator: &Operator, function: &str) -> Value {
-    let list = || operator.comeback("pause --list --stack fixed --json").json(0)["retries"].take();
-    let started = Instant::now();
-    let listed = loop {
-        let listed = list();
-        if listed != json!([]) {
-            break listed;
-        }
-        assert!(started.elapsed() < LIMIT, "no order");
-    };
-    let order = &listed[0];
-    assert_eq!((&order["errors"], &order["why"]), (&json!(["Broken"]), &json!("deploy 4712")));
-    let shown = operator.comeback("status --stack fixed").ended(0);
-    assert!(shown.contains(&format!("Retry now     {function} (Broken), ordered at ")), "{shown}");
-    assert_eq!(operator.comeback("waiting --stack fixed --json").json(0)["retries"], listed);
-    order.clone()
 }

@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use comeback_engine::{LONGEST_WITHIN, PauseTarget, Pauses, Policy, RetryNow, Timestamp};
+use comeback_engine::{EditError, LONGEST_WITHIN, PauseTarget, Pauses, Policy, RetryNow, Timestamp};
 use serde::Serialize;
 
 use crate::clock::now;
@@ -115,7 +115,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         // Refuse what would be refused before reading the log.
         let pauses = parameter.read().await?.0;
         let order = arguments.order(target.clone(), begin, &session).with_end(&policy);
-        pauses.tidied(begin).retry(order)?.check_size()?;
+        fits(&pauses, order, begin)?;
         Ok((pauses, Reading::read(&session, deployment.clone(), &wanted, None, begin).await?))
     };
     let (pauses, reading) = session.interrupt.or(work).await?;
@@ -184,6 +184,11 @@ impl RetryArguments {
             until: None,
         }
     }
+}
+
+/// Fails if the parameter cannot hold the order beside what it holds.
+fn fits(pauses: &Pauses, order: RetryNow, now: Timestamp) -> Result<(), EditError> {
+    pauses.tidied(now).retry(order)?.check_size()
 }
 
 /// The handler's settings. That `LONGEST_HIDE` is set is the only sign that the handler knows orders to retry: the templates of
@@ -279,6 +284,23 @@ The handler looks at each at least every 1h; then it is due at its own moment wi
 a note
 ";
         assert_eq!(text("orders", &reach, within, longest_hide, &["a note".into()]), expected);
+    }
+
+    #[test]
+    fn an_order_that_does_not_fit_is_refused() {
+        let now = Timestamp::from_secs(1_700_000_000);
+        let refused = |reason: usize| {
+            let why = "x".repeat(reason);
+            let pause = format!(r#"{{"target":"*","from":1,"until":null,"spread":0,"why":"{why}"}}"#);
+            let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap();
+            let (target, within) = (PauseTarget::All, Duration::from_secs(600));
+            let (errors, by, why, until) = (Vec::new(), None, None, None);
+            let order = RetryNow { target, at: now, within, errors, by, why, until };
+            fits(&pauses, order, now).err().map(|error| error.to_string())
+        };
+        assert_eq!(refused(3_000), None);
+        let why = refused(4_000).unwrap();
+        assert!(why.contains("the parameter holds 4096: shorten the reasons"), "{why}");
     }
 
     #[test]
