@@ -88,3 +88,17 @@ pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), Failur
     anstream::eprintln!("wrote {}", shown(&path.display().to_string()));
     Ok(())
 }
+
+#[cfg(all(test, feature = "operate"))]
+mod tests {
+    use super::*;
+    use crate::text::terminal::tests::HOSTILE;
+
+    #[test]
+    fn streamed_json_is_the_same_to_the_byte() {
+        let result = serde_json::json!({"key": HOSTILE, "list": [1, null, "é\""]});
+        let mut streamed = Vec::new();
+        result.serialize(&mut Serializer::with_formatter(&mut streamed, Escaping)).unwrap();
+        assert_eq!(String::from_utf8(streamed).unwrap(), json_line(&result));
+    }
+}
