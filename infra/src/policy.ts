@@ -62,7 +62,7 @@ export interface PolicyProps {
   /**
    * The most retries of one chain; 0 to 10,000.
    *
-   * A chain is all retries that descend from one failure. A re-invocation that Lambda did not answer may start a second
+   * A chain is a failed event and its retries. A re-invocation that Lambda did not answer may start a second
    * chain. With the other defaults, `maxAge` ends first, after about 19 retries.
    *
    * @default 185
@@ -135,7 +135,7 @@ export interface WaitingProps {
   /**
    * The longest time that a message is hidden at once; 1,344 s to 43,170 s.
    *
-   * A longer wait is several hidings. So this is also how long `comeback retry` takes to reach everything that waits.
+   * A longer wait takes several hidings, so `comeback retry` takes effect on every waiting event within this time.
    *
    * @default Duration.hours(1)
    */

@@ -82,7 +82,7 @@ function problemOf(arn: string): string | undefined {
     return `has a name of more than ${String(LONGEST_NAME)} characters`;
   }
   if (!/^[\w*-]+$/.test(name) || !/^([\w-]+|\$LATEST(\.PUBLISHED)?)$/.test(qualifier ?? '1')) {
-    return "has a character that no function's name or qualifier has";
+    return "has a character that is not allowed in a function's name or qualifier";
   }
   const isPlace = [partition, region].every((field) => /^[a-z\d-]+$/.test(field));
   return isPlace && /^\d{12}$/.test(account) ? undefined : NOT_AN_ARN;

@@ -330,7 +330,7 @@ test('a key that no role can be allowed to use is refused', () => {
 
 test.each(['orders?', 'orders,billing', ' orders', 'orders:li ve'])('the name %j is refused', (name) => {
   expect(refusal(() => newRetries(newStack(), { targetFunctions: [name] }))).toBe(
-    `targetFunctions (TARGET_FUNCTIONS) entry "${name}" has a character that no function's name or qualifier has`,
+    `targetFunctions (TARGET_FUNCTIONS) entry "${name}" has a character that is not allowed in a function's name or qualifier`,
   );
 });
 

@@ -42,14 +42,14 @@ pub(crate) struct PolicyFlags {
     /// [default: 43170s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     longest_hide: Option<String>,
-    /// HIDE_UP_TO: messages hidden at once before waits are performed by sending again; 0 to 55000, or
-    /// always [default: 50000]
+    /// HIDE_UP_TO: messages hidden at once; beyond that, messages are sent again with a delay; 0 to 55000, or always
+    /// [default: 50000]
     #[arg(long, value_name = "N")]
     hide_up_to: Option<String>,
-    /// MAXIMUM_CONCURRENCY: batches under way at once, which are the pollers; 2 to 1000 [default: 10]
+    /// MAXIMUM_CONCURRENCY: pollers, so batches handled at once; 2 to 1000 [default: 10]
     #[arg(long, value_name = "N")]
     maximum_concurrency: Option<String>,
-    /// NON_RETRYABLE_ERRORS: globs of the errorTypes, or of their class or simple names, that are dead-lettered at once, comma-separated
+    /// NON_RETRYABLE_ERRORS: comma-separated globs of errorTypes, class names or simple names to dead-letter at once
     #[arg(long, value_name = "GLOBS")]
     non_retryable_errors: Option<String>,
     /// POLICIES: policies of single functions, such as "orders MAX_AGE=2h; export-* MAX_AGE=14d"

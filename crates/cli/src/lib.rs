@@ -82,11 +82,10 @@ enum Command {
     /// unless --at names another.
     #[command(after_help = event::EXAMPLES)]
     Event(EventArguments),
-    /// Print what a policy means: when each retry comes, and how many an event has
+    /// Print what a policy means: when each retry comes, and how many retries an event gets
     ///
-    /// Follows events that fail every time from their first failure until they are given up, through the
-    /// retry handler's own decisions. Only the backoff takes time. The figures of a retry are over the events
-    /// that get that far.
+    /// Follows events that fail every time from their first failure until they are given up, through the retry
+    /// handler's own decisions. Only the backoff takes time. A retry's figures cover the events that get that far.
     #[command(
         after_help = schedule::EXAMPLES,
         mut_arg("non_retryable_errors", naming("The target fails with TargetDown"))

@@ -27,15 +27,15 @@ use session::run_in_session;
 pub(crate) enum OperateCommand {
     /// Send the failures of a function to Comeback: show the changes, ask, make them, and check them
     ///
-    /// The order is safe, and a run that was interrupted is resumed by repeating it. The function's earlier settings are
+    /// The order of the changes is safe. If a run is interrupted, run the command again. The function's earlier settings are
     /// kept in its tags, and `detach` brings them back.
     #[command(after_help = attach::ATTACH_EXAMPLES)]
     Attach(attach::AttachArguments),
     /// Leave the failures of a function to Lambda again; events that still wait are invoked once more
     ///
-    /// The destination goes at once. The allow-list, the permissions, the recursion setting and a policy of its own stay until
-    /// the function's events have left the retry queue; repeat the command to take them away too. It ends with 3 while it is
-    /// too early.
+    /// Removes the destination at once. The allow-list entry, the permissions, the recursion setting and a policy of
+    /// its own stay until the function's events have left the retry queue; then run the command again to remove them.
+    /// Until then it exits with 3.
     #[command(after_help = attach::DETACH_EXAMPLES)]
     Detach(attach::DetachArguments),
     /// Check a deployment and the functions attached to it, and name the command that fixes each problem
@@ -57,20 +57,21 @@ pub(crate) enum OperateCommand {
     /// function's own log has the REPORT of the invocation.
     #[command(after_help = trace::EXAMPLES)]
     Trace(trace::TraceArguments),
-    /// Hold the retries of a function, or of every function; list who did so and why
+    /// Pause the retries of one function or of all, or list who paused what and why
     ///
-    /// What fails meanwhile waits. It uses up no retry, and time does not count towards its MAX_AGE, but SQS keeps no message
-    /// for longer than 14 days.
+    /// Events that fail meanwhile wait. The pause uses up no retry and does not count towards MAX_AGE, but SQS keeps a
+    /// message for only 14 days.
     #[command(after_help = pause::PAUSE_EXAMPLES)]
     Pause(pause::PauseArguments),
-    /// Let the retries of a paused function go again, spread over some time
+    /// Release the retries of a paused function, spread over some time
     #[command(after_help = pause::RESUME_EXAMPLES)]
     Resume(pause::ResumeArguments),
-    /// After a fix, retry now what waits of a function, or of every function
+    /// After a fix, retry the waiting events of one function, or of all, now
     ///
-    /// What failed before this moment is due within the given time, each event at its own moment, and at the latest when it
-    /// was due anyway. It is an ordinary retry: pauses come first, and a wait that the function asked for with RetryAfter
-    /// is left alone. The handler looks at a waiting event at least every LONGEST_HIDE, and finds the order then.
+    /// Every event that has failed so far becomes due at a random moment within the given time, or at its own due time
+    /// if that is sooner. These are ordinary retries: pauses come first, and a wait that the function asked for with
+    /// RetryAfter is left alone. The handler checks a waiting event at least every LONGEST_HIDE, and finds the order
+    /// then.
     #[command(after_help = retry::EXAMPLES)]
     Retry(retry::RetryArguments),
     /// List, show, redrive, discard and import dead-letters

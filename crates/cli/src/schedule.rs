@@ -23,7 +23,7 @@ Examples:
   comeback schedule                                  the default policy
   comeback schedule --max-age 1h --jitter equal      a shorter one, with waits that vary less
   comeback schedule --base-backoff 30s --max-backoff 30s --max-retries 20 --plot schedule.svg
-  comeback schedule --max-age 12h --rate 20/s        what it takes that so many events fail
+  comeback schedule --max-age 12h --rate 20/s        what 20 failing events a second need
   comeback schedule --policies 'export MAX_AGE=14d BACKOFFS=20s,5m,2h' --target export
   comeback schedule --jitter decorrelated --json";
 

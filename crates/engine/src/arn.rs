@@ -150,13 +150,13 @@ pub enum BadPattern {
     #[error("{}", NotAnArn::Function)]
     NotAFunctionArn,
     /// Not `name[:qualifier]`, where an ARN is not needed.
-    #[error("names no function: it must begin with NAME, NAME:QUALIFIER or a function ARN")]
+    #[error("does not begin with NAME, NAME:QUALIFIER or a function ARN")]
     NotAName,
     /// `*` outside the name.
     #[error("has a * outside the function's name")]
     WildcardOutsideName,
     /// A character that names, versions and aliases cannot have.
-    #[error("has a character that no function's name or qualifier has")]
+    #[error("has a character that is not allowed in a function's name or qualifier")]
     BadCharacter,
 }
 

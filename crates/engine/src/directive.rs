@@ -35,7 +35,7 @@ impl Directive {
         match simple_name(error_type) {
             "RetryAfter" => Some(match message.and_then(string) {
                 Some(message) => moment(&message, failed_at).map_or_else(Self::Unreadable, Self::RetryAfter),
-                None => Self::Unreadable("its message is no text"),
+                None => Self::Unreadable("its message is not text"),
             }),
             "NonRetryable" | "NonRetriable" | "NeverRetry" => Some(Self::NonRetryable),
             _ => None,
@@ -49,14 +49,14 @@ impl Directive {
 fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str> {
     let text = message.split(';').next().unwrap_or_default().trim();
     if text.len() > LONGEST_MOMENT {
-        return Err("its message begins with no duration and no date");
+        return Err("its message does not begin with a duration or a date");
     }
     let moment = match seconds(text) {
         Ok(seconds) => Some(failed_at.saturating_add(Duration::from_secs(seconds))),
         Err(_) => Timestamp::from_rfc3339(text).or_else(|| http_date(text)),
     };
     match moment {
-        None => Err("its message begins with no duration and no date"),
+        None => Err("its message does not begin with a duration or a date"),
         Some(moment) if moment <= failed_at => Err("its moment is not after the failure"),
         Some(moment) => Ok(moment),
     }
@@ -134,7 +134,7 @@ mod tests {
 
     /// 2026-09-14T15:46:54.145Z.
     const FAILED_AT: Timestamp = Timestamp::from_millis(1_789_400_814_145);
-    const UNREADABLE: Result<u64, &str> = Err("its message begins with no duration and no date");
+    const UNREADABLE: Result<u64, &str> = Err("its message does not begin with a duration or a date");
     const PAST: Result<u64, &str> = Err("its moment is not after the failure");
 
     /// In milliseconds after the failure.

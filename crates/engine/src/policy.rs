@@ -133,7 +133,7 @@ impl Policy {
         self.directives
     }
 
-    /// `LONGEST_HIDE`: how long a message is hidden at once. A longer wait is several hidings.
+    /// `LONGEST_HIDE`: how long a message is hidden at once. A longer wait takes several hidings.
     pub const fn longest_hide(&self) -> Duration {
         self.longest_hide
     }

@@ -31,11 +31,11 @@ texts! {
     PayloadVerbatim = "a payload is byte-identical from first failure to end",
     AllowList = "a function off the list is never invoked",
     ExplainedDuplicates = "duplicates happen only where a fault explains them",
-    SpacedInvokes = "an invoke that Lambda may have accepted is not repeated within the hour, except as the \
-                     last retry before MAX_AGE ends, or after 1,230 s if its message could not be hidden",
+    SpacedInvokes = "an invoke that Lambda may have accepted is not repeated within the hour, except as the last \
+                     retry before MAX_AGE ends, or after 1,230 s if its message could not be hidden",
     LeavesForAReason = "a message leaves the queue re-invoked, dead-lettered or with an accepted copy",
     HopsEndInTime = "no hop ends more than a second after the due time",
-    FewestHops = "a wait of n seconds takes at most ⌈n / 900⌉ hops",
+    FewestHops = "a wait takes at most one hop for each 900 s begun",
     BoundedInFlight = "messages in flight are at most twice HIDE_UP_TO, plus a batch for each poller",
     NoStall = "nothing stays visible while a poller is free",
     NoneExpires = "the handler gives up every message it sees before SQS would delete it",

@@ -68,7 +68,7 @@ pub(crate) fn report(report: &BatchReport<'_>) {
     if let Some(failure) = &report.unguarded {
         failed(
             failure,
-            "messages could not be hidden before their calls; if the handler dies, it repeats the calls after 1,230 s",
+            "messages could not be hidden before their calls; if the handler crashes, the calls are repeated after 1,230 s",
         );
     }
     if let Some(failure) = &report.look_failure {
@@ -406,8 +406,8 @@ pub(crate) mod tests {
         };
         let moment = Directive::RetryAfter(Timestamp::from_secs(1_700_000_000));
         assert_eq!(said(moment), [json!("INFO"), json!("2023-11-14T22:13:20.000Z"), Value::Null]);
-        let unreadable = Directive::Unreadable("its message is no text");
-        assert_eq!(said(unreadable), [json!("WARN"), Value::Null, json!("its message is no text")]);
+        let unreadable = Directive::Unreadable("its message is not text");
+        assert_eq!(said(unreadable), [json!("WARN"), Value::Null, json!("its message is not text")]);
         assert_eq!(said(Directive::NonRetryable), [json!("INFO"), Value::Null, Value::Null]);
     }
 
@@ -475,7 +475,7 @@ pub(crate) mod tests {
             let unguarded = Some(CallFailure { cause: "denied".into(), remedy });
             lines_of(&BatchReport { unguarded, ..BatchReport::new(&event) })
         };
-        let message = "messages could not be hidden before their calls; if the handler dies, it repeats the calls after 1,230 s";
+        let message = "messages could not be hidden before their calls; if the handler crashes, the calls are repeated after 1,230 s";
         assert_eq!(said(None), [json!({"level": "WARN", "problem": "denied", "message": message})]);
         assert_eq!(
             said(Some("allow it")),

@@ -49,7 +49,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct AttachArguments {
-    /// The function, as NAME, NAME:ALIAS, NAME:VERSION or ARN; callers' failures count where they invoke it
+    /// The function, as NAME, NAME:ALIAS, NAME:VERSION or ARN; name the alias or version that callers invoke
     #[arg(value_name = "FUNCTION[:ALIAS]")]
     pub(crate) function: FunctionName,
     /// Show the changes, and make none of them

@@ -49,7 +49,7 @@ enum DeadCommand {
     /// Show one letter whole, with its payload
     #[command(after_help = reading::SHOW_EXAMPLES)]
     Show(reading::ShowArguments),
-    /// Send letters back to the retry queue, where their events start anew
+    /// Send letters back to the retry queue, where their events start over
     ///
     /// Each letter is sent, seen accepted, and deleted. If this command is killed at any moment, at most the letters at
     /// hand get a second copy, with the same keys. Repeating it goes on where it was.

@@ -45,10 +45,10 @@ pub(crate) struct DoctorArguments {
     /// Show the checks of these functions alone, attached or not, and what is wrong with the deployment
     #[arg(value_name = "FUNCTION")]
     functions: Vec<FunctionName>,
-    /// Make these checks alone
+    /// Run only these checks
     #[arg(long, value_name = "NUMBERS", value_parser = number, value_delimiter = ',', conflicts_with = "skip")]
     only: Vec<&'static str>,
-    /// Make all checks but these
+    /// Run all checks except these
     #[arg(long, value_name = "NUMBERS", value_parser = number, value_delimiter = ',')]
     skip: Vec<&'static str>,
     /// Show only what is not ok

@@ -46,7 +46,7 @@ impl Outages {
             RecoveryMode::Off => Ok(Vec::new()),
             RecoveryMode::Watch | RecoveryMode::On => not_well(account, deployment, now).await,
         };
-        // Who looks at a status in trouble needs the rest of it.
+        // During an incident, the rest of the status still matters.
         let problem = read.as_ref().err().map(ToString::to_string);
         Self { mode: mode.name(), functions: read.unwrap_or_default(), problem, read_at: now }
     }

@@ -45,22 +45,22 @@ pub(crate) struct PauseArguments {
     /// List the pauses that are open and the orders to retry now, with who gave them and why
     #[arg(long)]
     list: bool,
-    /// List who paused, changed and resumed what, too
+    /// Also list who paused, changed and resumed what
     #[arg(long, requires = "list")]
     history: bool,
     /// Change the end, the spread or the reason of the pause that is open
     #[arg(long, conflicts_with_all = ["list", "hard"])]
     change: bool,
-    /// Why: whoever sees the pause sees the reason
+    /// The reason, shown with the pause
     #[arg(long, value_name = "TEXT", required_unless_present_any = ["list", "change"], value_parser = read_reason)]
     reason: Option<String>,
-    /// When it ends by itself, in RFC 3339 [default: by comeback resume]
+    /// When it ends by itself, an RFC 3339 time [default: only by comeback resume]
     #[arg(long, value_name = "TIME", value_parser = crate::flags::moment, conflicts_with = "for_")]
     until: Option<Timestamp>,
-    /// How long from now it lasts before it ends by itself; at most 14 days, for which SQS keeps an event
+    /// How long it lasts from now; at most 14 days, because SQS keeps an event no longer
     #[arg(long = "for", value_name = "DURATION", value_parser = read_length)]
     for_: Option<Duration>,
-    /// What became due comes back over this time after its end, also after a resume [default: 30m]
+    /// Spread the events that became due over this time once the pause ends or is resumed [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     spread: Option<Duration>,
     /// Stop new events too: the reserved concurrency becomes 0, and Lambda sends them to the retry queue

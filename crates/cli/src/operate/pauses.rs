@@ -77,7 +77,7 @@ fn parsed(name: &str, text: &str) -> Result<Pauses, Failure> {
 impl From<EditError> for Failure {
     fn from(error: EditError) -> Self {
         let text = error.to_string();
-        // Whether a pause is open is no matter of the arguments. The text begins with its target.
+        // Whether a pause is open does not depend on the arguments. The text begins with its target.
         let target = match &error {
             EditError::AlreadyPaused(pause) => pause.target.to_string(),
             EditError::NotPaused(target) => target.to_string(),
@@ -277,7 +277,7 @@ impl Parameter for SsmParameter<'_> {
         tokio::select! {
             () = tokio::time::sleep(SETTLE) => Ok(()),
             () = self.interrupt.raised() => {
-                let what = "the pauses were written, and nobody has looked whether they stay; see pause --list";
+                let what = "the pauses were written, but the check that they stayed failed; see pause --list";
                 Err(Failure::Interrupted(what.into()))
             }
         }

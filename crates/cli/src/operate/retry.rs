@@ -52,8 +52,7 @@ pub(crate) struct RetryArguments {
     /// Spread the retries over this time from now on; at most 11h
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = read_within)]
     within: Duration,
-    /// Only events with an error type like this, as a whole, by the name of its class or by its simple name: * stands for any text,
-    /// ? for one character
+    /// Only events whose error type, class name or simple name matches this glob (* any text, ? one character)
     #[arg(long, value_name = "GLOB", value_parser = read_glob)]
     error: Option<String>,
     /// Show what would be retried and by when, and order nothing
@@ -62,10 +61,10 @@ pub(crate) struct RetryArguments {
     /// Follow the retries until all have been made; Ctrl-C ends the watching, not the order
     #[arg(long, conflicts_with_all = ["dry_run", "json"])]
     watch: bool,
-    /// Why: `trace` names who ordered a retry, and the parameter has the reason
+    /// The reason, stored with the order
     #[arg(long, value_name = "TEXT")]
     why: Option<String>,
-    /// Take back the orders for this function, or those for every function, instead of giving one
+    /// Cancel the orders for this function, or those given with --all, instead of giving one
     #[arg(long, conflicts_with_all = ["within", "error", "dry_run", "watch", "why"])]
     cancel: bool,
     #[command(flatten)]
@@ -205,8 +204,8 @@ fn policy(deployment: &Deployment) -> Result<Policy, Failure> {
     }
     let version = deployment.version.as_ref().map(|version| format!(" ({version})")).unwrap_or_default();
     Err(Failure::Undone(format!(
-        "the handler {handler}{version} knows no orders to retry, or may hide messages for 12 hours: its variable LONGEST_HIDE \
-         is not set. Deploy the version of this command ({}); without the template, set LONGEST_HIDE=3600 then",
+        "the handler {handler}{version} does not support retry orders, or may hide messages for 12 hours: its variable \
+         LONGEST_HIDE is not set. Deploy the version of this command ({}); without the template, also set LONGEST_HIDE=3600",
         env!("CARGO_PKG_VERSION")
     )))
 }
@@ -239,7 +238,8 @@ fn text(name: &str, reach: &Reach, within: Duration, longest_hide: Duration, not
     }
     if reach.brings_forward {
         text += &format!(
-            "The handler looks at each at least every {}; then it is due at its own moment within {}, or when it was due anyway.\n",
+            "The handler checks each event at least every {}, and finds the order then. The event is due at a random moment\n\
+             within {} of the order (at once, if that has passed), and never later than without it.\n",
             durations::text(longest_hide),
             durations::text(within)
         );
@@ -256,7 +256,7 @@ mod tests {
         let mut deployment = Deployment::sample();
         let refused = policy(&deployment).unwrap_err().to_string();
         assert!(
-            refused.starts_with("the handler retry-handler (0.1.0) knows no orders to retry"),
+            refused.starts_with("the handler retry-handler (0.1.0) does not support retry orders"),
             "{refused}"
         );
         deployment.variables.insert("LONGEST_HIDE".into(), "30m".into());
@@ -280,7 +280,8 @@ mod tests {
 orders: 1,204 of 1,210 waiting events will be retried, all within 1h 10m, half within 35m
   left alone: 4 events, whose function asked for the wait (RetryAfter)
   left alone: 2 events, before the last retry that MAX_RETRIES allows
-The handler looks at each at least every 1h; then it is due at its own moment within 10m, or when it was due anyway.
+The handler checks each event at least every 1h, and finds the order then. The event is due at a random moment
+within 10m of the order (at once, if that has passed), and never later than without it.
 a note
 ";
         assert_eq!(text("orders", &reach, within, longest_hide, &["a note".into()]), expected);

@@ -32,13 +32,13 @@ pub(crate) struct Common {
     /// The AWS region [default: the environment's or the profile's]
     #[arg(long, value_name = "REGION")]
     pub(crate) region: Option<String>,
-    /// The profile of your AWS configuration; it comes before credentials in the environment
+    /// The AWS profile; takes precedence over credentials in the environment
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     /// Print JSON, and never ask
     #[arg(long)]
     pub(crate) json: bool,
-    /// Change what is to be changed without asking
+    /// Make the changes without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
 }

@@ -39,7 +39,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
-    /// Show it anew every five seconds, until Ctrl-C
+    /// Refresh every five seconds until Ctrl-C
     #[arg(long, conflicts_with = "json")]
     watch: bool,
     #[command(flatten)]
@@ -145,7 +145,7 @@ impl Status {
         });
         let (read, pauses_problem) = match pauses::read(account, &deployment).await {
             Ok(read) => (read, None),
-            // Who looks at a status in trouble needs the rest of it.
+            // During an incident, the rest of the status still matters.
             Err(failure) => (None, Some(failure.to_string())),
         };
         let recovery = match before.map(|before| &before.recovery).filter(|read| read.are_fresh(now)) {

@@ -100,7 +100,7 @@ pub(crate) fn sentence(step: &Step) -> String {
             let error = error_type.as_deref().unwrap_or("an unknown error");
             red(format!("attempt {attempt} failed with {error}")) + &id(request_id)
         }
-        What::Redriven => "redriven: its retries start anew".into(),
+        What::Redriven => "redriven: its retries start over".into(),
         What::Waits { retry, due, due_by, policy } => {
             let wait = short(due.since(step.at).as_secs_f64());
             let by = match due_by.as_deref() {
@@ -123,7 +123,7 @@ pub(crate) fn sentence(step: &Step) -> String {
         }
         What::Kept { action, problem, remedy } => {
             let remedy = remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-            red(format!("{action} did not work, and the event is kept: {problem}{remedy}"))
+            red(format!("{action} failed, and the event is kept: {problem}{remedy}"))
         }
         What::GivenUp { reason, detail, policy } => {
             let detail = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();

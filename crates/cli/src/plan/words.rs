@@ -85,9 +85,9 @@ pub(super) fn legend(plan: &Plan) -> String {
     let reads = if plan.goal.recovery == RecoveryMode::Off { "" } else { READS };
     format!(
         "{cheapest}{DEFAULTS}the defaults{loss}\n\
-         p50, p99: from the end of the outage until so many of its events are delivered. Peak: the retries\n\
-         of the busiest minute after the outage, as a multiple of the usual {}. USD: for a\n\
-         million events, at list price. About {} events wait when the outage ends.{reads}",
+         p50, p99: time from the end of the outage until 50 % and 99 % of its events are delivered.\n\
+         Peak: the retries of the busiest minute after the outage, as a multiple of the usual {}.\n\
+         USD: for a million events, at list price. About {} events wait when the outage ends.{reads}",
         rate_text(plan.goal.events_per_second),
         rounded(defaults.waiting),
     )

@@ -89,11 +89,11 @@ pub(super) struct SimulationFlags {
     /// Let an invocation of a target that is down take this long, until its timeout, instead of failing at once
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     hang: Option<Duration>,
-    /// Let the target take this many times its traffic in a minute, and fail the rest
+    /// Let the target take at most this multiple of its usual traffic per minute, and fail the rest
     #[arg(long, value_name = "TIMES")]
     capacity: Option<f64>,
     /// RECOVERY: off, watch or on, whether waits pass faster once the target works again
-    /// [default: off, or with --chaos each by turns]
+    /// [default: off; with --chaos, each in turn]
     #[arg(long, value_name = "MODE")]
     recovery: Option<RecoveryMode>,
     /// How long after its end a minute of the target's metrics is published [default: 90s]
@@ -207,8 +207,8 @@ impl SimulationFlags {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Faults (drawn from the seed)")]
 pub(crate) struct FaultFlags {
-    /// Let everything go wrong now and then, except the end of retention; or, with `storm`, let each call
-    /// of the handler and its end fail every time for 1 to 60 minutes
+    /// Inject every fault now and then, except the end of retention. With `storm`, each kind of call, and the handler
+    /// itself, instead fails without exception for 1 to 60 minutes at a time
     #[arg(long, value_name = "MIX", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mixed")]
     chaos: Option<Chaos>,
     /// Let one thing go wrong: at this rate, from 0 to 1, and only within this time of the run, if

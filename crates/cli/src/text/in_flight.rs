@@ -65,7 +65,7 @@ fn without_limit(in_flight: &InFlight) -> String {
         return format!("At {rate}, no failing event waits: it is given up at once.");
     }
     let waiting = format!(
-        "At {rate}, failing events wait for {} each on average: {} at once, when as many are given up as arrive.\n\
+        "At {rate}, failing events wait for {} each on average: {} at once, once as many are given up as arrive.\n\
          There is no limit on waiting events.",
         short(in_flight.mean_wait_seconds),
         rounded(in_flight.waiting),

@@ -166,7 +166,7 @@ fn the_page_says_that_waiting_events_have_no_limit() {
     // 100 an hour wait for 4,095 s each, which is 114 of them. An event has 12 retries, and 15 moves if none
     // of its waits is hidden: at 1,000 a second 39,000 messages are received each, a hundred for each poller.
     assert!(page.contains(
-        " 114 at once, when as many are given up as arrive.\nThere is no limit on waiting events."
+        " 114 at once, once as many are given up as arrive.\nThere is no limit on waiting events."
     ));
     assert_eq!(row(&page, "1.67 a minute (this run)"), ["114", "63.8", "2"]);
     assert_eq!(row(&page, "1,000 a second"), ["4,100,000", "4,090,000", "390"]);

@@ -110,7 +110,7 @@ fn a_rate_says_how_many_wait_and_what_that_takes() {
         "{none_hidden}"
     );
     let expected = "
-At 1 a minute, failing events wait for 4h 33m each on average: 273 at once, when as many are given up as arrive.
+At 1 a minute, failing events wait for 4h 33m each on average: 273 at once, once as many are given up as arrive.
 There is no limit on waiting events. HIDE_UP_TO has room for these: none has to be sent again.
 The handler looks at 3.5 a minute of the hidden before they are due (LONGEST_HIDE, RECOVERY), which costs 0.0000309 USD an hour.
 It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a batch of ten.

@@ -5,7 +5,7 @@ use crate::support::*;
 const SIMULATE: &str = "Run the retry handler through a day in fast motion";
 const REPLAY: &str = "Run the retry handler on recorded SQS events";
 const EVENT: &str = "Print a copy of a recorded SQS event, shifted in time so that its moment is now";
-const SCHEDULE: &str = "Print what a policy means: when each retry comes, and how many an event has";
+const SCHEDULE: &str = "Print what a policy means: when each retry comes, and how many retries an event gets";
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies: clients compete for one row, and back off when refused";
 

@@ -138,7 +138,7 @@ fn what_names_no_later_moment_leaves_the_backoff_as_it_is() {
         let body = replaced(&retry_after("15m").body, r#""15m""#, json);
         assert_eq!(
             said(&record(body), &days(1)),
-            Some(Directive::Unreadable("its message is no text")),
+            Some(Directive::Unreadable("its message is not text")),
             "{message}"
         );
     }

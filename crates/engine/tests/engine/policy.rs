@@ -192,7 +192,7 @@ fn patterns_that_are_refused() {
     let no_arn =
         "is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)";
     let wildcard = "has a * outside the function's name";
-    let character = "has a character that no function's name or qualifier has";
+    let character = "has a character that is not allowed in a function's name or qualifier";
     for (from, to, refusal) in [
         (ORDERS, "", no_arn),
         (ORDERS, "*", no_arn),

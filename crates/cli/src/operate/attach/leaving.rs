@@ -170,7 +170,7 @@ impl Waiting {
 
     fn wait(&self, now: Timestamp) -> Option<String> {
         if let Some(until) = self.without_key.filter(|until| now < *until) {
-            return Some(format!("lines of its events without a key say that some may wait until {until}"));
+            return Some(format!("some of its events, logged without a key, may wait until {until}"));
         }
         let latest = self.latest.filter(|latest| now < *latest);
         match (self.last.values().filter(|(_, waits)| *waits).count(), latest) {

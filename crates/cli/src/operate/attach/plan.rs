@@ -435,6 +435,6 @@ impl Attachment {
 
 fn denied(who: &str, what: &str) -> Failure {
     Failure::Undone(format!(
-        "a policy denies {who} {what}: remove the denial: no other policy can outweigh it"
+        "a policy denies {who} {what}: remove the denial, because no other policy can override it"
     ))
 }

@@ -20,14 +20,13 @@ const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Which letters (all that is given must hold)")]
 pub(crate) struct Filter {
-    /// Given up for this reason, such as max_age; max_receive_count is what SQS's own redrive took
+    /// Given up for this reason, such as max_age; max_receive_count if SQS itself moved it here
     #[arg(long, value_name = "REASON", value_parser = read_reason)]
     pub(crate) reason: Option<&'static str>,
     /// Of this function; without a qualifier, of any of its versions and aliases
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) target: Option<FunctionName>,
-    /// With an error type like this, as a whole, by the name of its class or by its simple name: * stands for any text,
-    /// ? for one character
+    /// Whose error type, class name or simple name matches this glob (* any text, ? one character)
     #[arg(long, value_name = "GLOB")]
     pub(crate) error: Option<String>,
     /// Given up longer ago than this

@@ -29,7 +29,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// List letters one by one too. A filter does as well
+    /// Also list each letter; implied by any filter
     #[arg(long)]
     letters: bool,
     /// Letters that are listed one by one, at most

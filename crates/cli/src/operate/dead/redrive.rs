@@ -1,4 +1,4 @@
-//! `comeback dead redrive`: send letters back to the retry queue, where their events start anew.
+//! `comeback dead redrive`: send letters back to the retry queue, where their events start over.
 
 use std::io::Write as _;
 

@@ -34,7 +34,7 @@ pub(crate) struct Put {
     pub(crate) body: String,
     /// The attribute `Reason`.
     pub(crate) reason: Option<&'static str>,
-    /// Whether its event can start anew.
+    /// Whether its event can start over.
     pub(crate) can_be_redriven: bool,
 }
 

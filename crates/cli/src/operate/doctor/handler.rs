@@ -173,7 +173,7 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
     let silent = names(alarms.iter().filter(|alarm| !alarm.notifies));
     Ok(match silent.as_slice() {
         [] if alarms.is_empty() => skipped("there are no alarms (CB040)"),
-        [] => ok("each tells somebody"),
+        [] => ok("each notifies somebody"),
         _ => warning(
             format!(
                 "nobody is notified of {} of {} alarms: {}",
@@ -384,7 +384,7 @@ mod tests {
         let found = "nobody is notified of 1 of 2 alarms: dead-letters";
         assert_found(alarms_notify(&silent), Outcome::Warning, found);
         assert!(!alarms_notify(&silent).unwrap().fix.unwrap().contains("dead-letters"), "said once");
-        assert_found(alarms_notify(&healthy()), Outcome::Ok, "each tells somebody");
+        assert_found(alarms_notify(&healthy()), Outcome::Ok, "each notifies somebody");
     }
 
     #[test]

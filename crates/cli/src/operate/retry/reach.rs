@@ -111,7 +111,7 @@ impl Reach {
         let Self { retry_after, paused, unanswered, last_retry, .. } = *self;
         let all = [
             (retry_after, "whose function asked for the wait (RetryAfter)"),
-            (paused, "which a pause holds, or brings back over its spread: resume, then order again"),
+            (paused, "held by a pause or coming back after one: resume, then order again"),
             (unanswered, "whose last call failed or was not answered"),
             (last_retry, "before the last retry that MAX_RETRIES allows"),
         ];

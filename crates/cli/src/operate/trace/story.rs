@@ -46,7 +46,7 @@ pub(crate) enum What {
         request_id: Option<String>,
         error_type: Option<String>,
     },
-    /// It was given up before, and an operator sent it back: its retries start anew.
+    /// It was given up before, and an operator sent it back: its retries start over.
     Redriven,
     Waits {
         retry: u64,

@@ -17,8 +17,7 @@ pub(crate) struct Wanted {
     /// Only events of these functions; without a qualifier, of any of their versions and aliases
     #[arg(value_name = "FUNCTION")]
     pub(crate) functions: Vec<FunctionName>,
-    /// Only events with an error type like this, as a whole, by the name of its class or by its simple name: * stands for any text,
-    /// ? for one character
+    /// Only events whose error type, class name or simple name matches this glob (* any text, ? one character)
     #[arg(long, value_name = "GLOB")]
     pub(crate) error: Option<String>,
     /// Only the event with this key
