@@ -1,3 +1,5 @@
+//! A retry handler under AWS's Runtime Interface Emulator.
+
 use std::fs::{self, Permissions};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;

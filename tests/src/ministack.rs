@@ -1,3 +1,5 @@
+//! MiniStack, a local AWS, for the tests.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+//! A user of the `comeback` command with limited permissions.
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;

@@ -1,3 +1,5 @@
+//! Paths in the repository, and the command built from it.
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;

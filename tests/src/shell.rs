@@ -1,3 +1,5 @@
+//! Shell commands, and servers in the background.
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};

@@ -1,3 +1,5 @@
+//! The shipped stack, built and deployed.
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

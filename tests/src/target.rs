@@ -1,3 +1,5 @@
+//! Functions for the handler to retry.
+
 use std::path::Path;
 
 use aws_sdk_lambda::primitives::Blob;

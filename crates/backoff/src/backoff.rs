@@ -1,3 +1,5 @@
+//! Waits before retries as a checked value, [`Backoff`], and as an iterator, [`Delays`].
+
 use core::fmt;
 use core::iter::FusedIterator;
 use core::time::Duration;

@@ -1,3 +1,5 @@
+//! The error of a refused setting.
+
 use alloc::string::{String, ToString};
 use core::fmt;
 

@@ -1,3 +1,5 @@
+//! How the ceilings of waits grow: by a factor, or through a list.
+
 use alloc::sync::Arc;
 
 /// How ceilings grow from one retry to the next. Lengths are in ticks of the caller's choice.

@@ -1,3 +1,5 @@
+//! An error's own request for a wait, such as `Retry-After`.
+
 use core::time::Duration;
 
 use rand::{Rng, RngExt};

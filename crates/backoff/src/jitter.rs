@@ -1,3 +1,5 @@
+//! How a wait is drawn under its ceiling.
+
 use core::fmt;
 use core::str::FromStr;
 

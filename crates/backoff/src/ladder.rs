@@ -1,3 +1,5 @@
+//! `ladder!`: waits as a type, checked when it compiles.
+
 /// Declares a type of waits in whole `ms`, `s`, `m` or `h`, each strictly longer than the one before, or it does not
 /// compile.
 ///

@@ -1,3 +1,5 @@
+//! Calls an operation again until it succeeds or its delays end.
+
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::ControlFlow;

@@ -1,3 +1,5 @@
+//! Which HTTP statuses and I/O errors are worth a retry.
+
 #[cfg(feature = "std")]
 use std::io;
 

@@ -1,3 +1,5 @@
+//! Failures of the command, with their texts and exit codes.
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

@@ -1,3 +1,5 @@
+//! One run: clients that race to update a row.
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;

@@ -1,3 +1,5 @@
+//! The strategies that the study compares.
+
 use std::fmt;
 use std::str::FromStr;
 

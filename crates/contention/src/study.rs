@@ -1,3 +1,5 @@
+//! The study: many runs at each point, and their means.
+
 use rayon::prelude::*;
 use serde::Serialize;
 

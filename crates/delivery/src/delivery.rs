@@ -1,3 +1,5 @@
+//! The loop of a delivery: packs entries into calls, and calls until each entry has an outcome.
+
 use std::fmt;
 use std::future::{Future, pending};
 use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Entries that must stay in order.
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! What a batch API is to the sender: [`Operation`] and its errors.
+
 use std::fmt;
 use std::time::Duration;
 

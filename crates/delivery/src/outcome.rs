@@ -1,3 +1,5 @@
+//! How a delivery ended: each entry delivered, or left with its cause.
+
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -1,3 +1,5 @@
+//! How often an entry is retried, and after which waits.
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,3 +1,5 @@
+//! The sender: what deliveries through one API share.
+
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

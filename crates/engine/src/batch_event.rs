@@ -1,3 +1,5 @@
+//! The event that invokes the handler, read message by message.
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -1,3 +1,5 @@
+//! A failed event, as its message shows it.
+
 use std::borrow::Cow;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Lambda's record of a failed asynchronous invocation.
+
 use std::borrow::Cow;
 
 use serde::Deserialize;

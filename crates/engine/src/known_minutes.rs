@@ -22,9 +22,9 @@ const FAILURES: u64 = 2;
 /// Functions that one environment knows of, at most. Further ones are retried as their policies say.
 const MOST_FUNCTIONS: usize = 100;
 
-/// A failed invocation must be in the minutes this long after its end …
+/// The metrics must include a failed invocation this long after its end.
 const PUBLISHED_AFTER: Duration = Duration::from_secs(300);
-/// … in the minute when it began: an invocation takes at most this long.
+/// Longest run of an invocation; it counts in the minute when it began.
 const LONGEST_RUN: Duration = Duration::from_secs(900);
 
 /// What the handler does when a function recovers.

@@ -8,7 +8,7 @@
 //! - Then it is *recovering*. Its speed begins at 1 and grows while it copes: by a factor of 1.35 a minute, up to 20, while
 //!   at most 10 % of a minute's attempts fail and its load is under half of what it was in the last 60 minutes of the outage
 //!   that have data. The speed halves if over 30 % fail, or if the load is over 0.7 of the outage's.
-//! - It is well 6 hours after the last minute with so many attempts, or once the clocks have run through 12 hours, the
+//! - It is well 6 hours after the last minute with that many attempts, or once the clocks have run through 12 hours, the
 //!   longest backoff.
 //!
 //! The speed in a minute is that of the state 3 minutes before: later minutes are not complete yet. A minute without data
@@ -34,14 +34,14 @@ pub const SERIES_MINUTES: u64 = LONGEST_SERVED + LONGEST_RECOVERY + LOOK_BACK + 
 /// A minute counts once its beginning is this many minutes old. Lambda's metrics are complete one to two minutes after
 /// its end.
 const SETTLED_AFTER: u64 = 3;
-/// The newest minutes with data that make a function down: at least this many, so that a burst of failures does not …
+/// Fewest minutes with data that can show an outage: a burst of failures is shorter.
 const LEAST_DOWN: usize = 5;
-/// … and so many that they hold this many attempts: if half of the events always fail, retries under the default policy make
-/// 95 % of the attempts fail, and 500 attempts then hold 24 successes on average. The probability of at most 2 is 10⁻⁸.
+/// Fewest attempts in them. If half of the events always fail, retries under the default policy make 95 % of the attempts
+/// fail, and 500 attempts then hold 24 successes on average. The probability of at most 2 is 10⁻⁸.
 const LEAST_ATTEMPTS: u64 = 500;
-/// Of which at most one in this many succeeded.
+/// At most one attempt in this many may have succeeded.
 const ATTEMPTS_PER_SUCCESS: u64 = 200;
-/// But none that is older than this. A function with fewer attempts is retried as its policy says.
+/// No minute older than this is considered. A function with fewer attempts is retried as its policy says.
 const LOOK_BACK: u64 = 180;
 /// Minutes of an outage whose mean load is the measure of the load after it: enough to even out the bursts of retries,
 /// and so few that the attempts of its beginning, when backoffs are short, are not among them after some hours.
@@ -73,10 +73,11 @@ const HIGH_LOAD: u64 = 70;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// Shortest and longest time between two looks at a waiting event, except for very long waits …
+/// Shortest and longest time between two looks at a waiting event, except for very long waits.
 pub(crate) const LOOKS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(300));
-/// … and how it grows with the wait.
+/// Within these bounds, looks are an eighth of the time waited apart.
 const WAITED_PER_LOOK: u32 = 8;
+/// After very long waits, they are at least a 48th of it apart.
 const WAITED_PER_LATE_LOOK: u32 = 48;
 /// Receives until SQS would delete a message, if no hiding works from now on: with more than this, looks for a recovery are
 /// as rare as the receives of a message that nobody hides. SQS allows 1,000, and pieces cut short take a few.

@@ -1,3 +1,5 @@
+//! Random generators seeded by message.
+
 use std::hash::Hasher;
 
 use rand::SeedableRng;

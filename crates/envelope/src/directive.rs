@@ -1,3 +1,5 @@
+//! The two errors with which a function says how it wants to be retried.
+
 use std::fmt::{self, Display};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

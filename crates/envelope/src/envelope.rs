@@ -1,3 +1,5 @@
+//! Opening and writing an envelope, in both styles.
+
 use std::borrow::Cow;
 use std::ops::Range;
 

@@ -1,3 +1,5 @@
+//! The envelope's metadata.
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;

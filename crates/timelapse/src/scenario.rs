@@ -1,3 +1,5 @@
+//! What happens in a run, apart from the policy.
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
 

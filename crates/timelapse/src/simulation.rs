@@ -1,3 +1,5 @@
+//! The main loop of a run.
+
 use std::sync::Arc;
 use std::time::Duration;
 

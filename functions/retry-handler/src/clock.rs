@@ -1,3 +1,5 @@
+//! The clock.
+
 use std::time::SystemTime;
 
 use comeback_engine::Timestamp;

@@ -1,3 +1,5 @@
+//! From Lambda's event to its response.
+
 use std::sync::Once;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! The tables of `comeback contention`.
+
 use comeback_contention::{Cell, Report, Strategy, growth_exponent};
 use comfy_table::Table;
 use indicatif::HumanCount;

@@ -1,3 +1,5 @@
+//! The plot of `comeback plan`: recovery time against retries.
+
 use comeback_timelapse::{Candidate, Plan};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};

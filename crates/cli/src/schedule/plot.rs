@@ -1,3 +1,5 @@
+//! The plot of `comeback schedule`: when each retry comes.
+
 use comeback_engine::Policy;
 use comeback_timelapse::{Schedule, ScheduledRetry};
 use plotters::prelude::*;

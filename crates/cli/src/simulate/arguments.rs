@@ -1,3 +1,5 @@
+//! The arguments of `comeback simulate`, and the scenario that they describe.
+
 use std::path::PathBuf;
 use std::time::Duration;
 

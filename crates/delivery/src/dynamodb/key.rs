@@ -1,3 +1,5 @@
+//! A DynamoDB item's primary key, so that writes of one item stay in order.
+
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::Attributes;

@@ -1,3 +1,5 @@
+//! What happens when: the simulation's only order of events.
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 

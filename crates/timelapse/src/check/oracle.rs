@@ -1,3 +1,5 @@
+//! The oracle: checks the invariants against what happened.
+
 use std::iter::once;
 use std::time::Duration;
 

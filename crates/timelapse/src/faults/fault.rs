@@ -1,3 +1,5 @@
+//! The faults that a run can inject.
+
 use std::fmt;
 use std::str::FromStr;
 

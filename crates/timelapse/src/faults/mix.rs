@@ -1,3 +1,5 @@
+//! How often each fault strikes, and when.
+
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::ops::Range;

@@ -1,3 +1,5 @@
+//! One policy of a plan, and its figures.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! The goal of a plan: an outage, and how soon to recover from it.
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
 

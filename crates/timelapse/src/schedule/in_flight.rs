@@ -1,3 +1,5 @@
+//! How many events wait at a steady rate of failures, and how many of them are moved.
+
 use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE};
 use serde::Serialize;
 

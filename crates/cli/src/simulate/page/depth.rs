@@ -1,3 +1,5 @@
+//! The page's chart of the queue's depth.
+
 use std::iter::once;
 
 use comeback_timelapse::{Minute, Scenario};

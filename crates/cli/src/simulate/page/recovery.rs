@@ -1,3 +1,5 @@
+//! The page's chart of the recovery after the outage.
+
 use std::time::Duration;
 
 use comeback_engine::Jitter;
