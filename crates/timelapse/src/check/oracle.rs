@@ -293,13 +293,15 @@ impl Oracle {
 
     /// The handler is done with its batch. Returns what its environment knows of the pauses from now on.
     pub(crate) fn finished(&mut self) -> Reads {
-        // A handler that dies may have been about to call.
-        if self.hands().start.can_act {
-            for position in 0..self.hands().messages.len() {
-                let InHand { guard, settled, after, .. } = *self.in_hand(position);
-                if let Some(hidden_for) = guard.filter(|_| !settled && after < Some(After::Unanswered)) {
-                    self.judge_hiding(position, hidden_for);
-                }
+        for position in 0..self.hands().messages.len() {
+            let InHand { guard, settled, after, .. } = *self.in_hand(position);
+            let Some(hidden_for) = guard.filter(|_| !settled && after < Some(After::Unanswered)) else {
+                continue;
+            };
+            if self.hands().start.can_act {
+                self.judge_hiding(position, hidden_for);
+            } else if after.is_none() {
+                self.judge_hiding_before_death(position, hidden_for);
             }
         }
         self.hands.take().expect("BUG: a batch ends that never began").start.reads
@@ -378,6 +380,16 @@ impl Oracle {
         }
     }
 
+    /// Checks a hiding by a handler that died, which may have been about to call.
+    fn judge_hiding_before_death(&mut self, position: usize, hidden_for: Duration) {
+        let case = self.case(position);
+        if hidden_for > self.bounds(position).longest_of_original(&case, hidden_for) {
+            let event = case.look.origin.attempt.event;
+            let detail = format!("hidden for {} s, and its handler died", hidden_for.as_secs());
+            self.broke(Invariant::LongestWait, event, detail);
+        }
+    }
+
     /// Checks a wait, unless it may be another one than a backoff.
     fn check_backoff(
         &self,
@@ -390,8 +402,16 @@ impl Oracle {
     }
 
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
+        let InHand { entry, look, after, settled, hidden_until, reason, .. } = *self.in_hand(position);
+        // A dead-letter whose answer is lost counts as refused.
+        let is_moved = settled && reason.is_none();
+        let is_duplicated = self.books.get(entry).is_none_or(|book| book.duplicated);
+        // If it is not deleted after all, it comes back then.
+        if is_moved && after == Some(After::Failure) && Some(until) < hidden_until && !is_duplicated {
+            let detail = format!("its copy is sent, and it is hidden until {until} only");
+            self.broke(Invariant::SpacedInvokes, look.origin.attempt.event, detail);
+        }
         self.mark(position, |copy| copy.hidden_until = Some(until));
-        let InHand { entry, after, .. } = *self.in_hand(position);
         if after >= Some(After::Unanswered) {
             self.books.change(entry, |book| book.no_invoke_before = until);
         }
@@ -489,12 +509,18 @@ impl Oracle {
         self.mark_after(position, After::Unanswered);
     }
 
-    /// Checks an invoke that is not refused. If nothing hides its message, it is back after the queue's own timeout.
-    fn space(&mut self, position: usize, now: Timestamp) {
-        let InHand { entry, look, hidden_until, .. } = *self.in_hand(position);
+    /// When the message is visible again. If nothing hides it, after the queue's own timeout.
+    fn back(&self, position: usize) -> Timestamp {
         let unhidden = self.hands().start.received_at.saturating_add(UNHIDDEN);
+        self.in_hand(position).hidden_until.unwrap_or(unhidden)
+    }
+
+    /// Checks an invoke that is not refused.
+    fn space(&mut self, position: usize, now: Timestamp) {
+        let InHand { entry, look, .. } = *self.in_hand(position);
+        let back = self.back(position);
         let Some(book) = self.books.get(entry) else { return };
-        let earliest = std::mem::replace(&mut book.no_invoke_before, hidden_until.unwrap_or(unhidden));
+        let earliest = std::mem::replace(&mut book.no_invoke_before, back);
         if now < earliest && !book.duplicated {
             let detail = format!("invoked at {now}; an invoke before it keeps the next until {earliest}");
             self.broke(Invariant::SpacedInvokes, look.origin.attempt.event, detail);
@@ -608,6 +634,8 @@ impl Oracle {
             Err(detail) => self.broke(Invariant::FewestHops, event, detail),
         }
         self.ledger.faults.duplicate_moves += u64::from(self.settle(position));
+        let back = self.back(position);
+        self.books.change(entry, |original| original.no_invoke_before = back);
         self.ledger.carry(event);
         self.books.open(book.of_copy(copy, now))
     }

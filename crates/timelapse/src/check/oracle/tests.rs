@@ -256,12 +256,15 @@ fn a_call_whose_message_is_hidden_for_too_long() {
 
 #[test]
 fn a_hiding_for_hours_that_no_call_follows() {
-    for (lives, broken) in [(true, Some(Invariant::LongestWait)), (false, None)] {
+    let too_long = Some(Invariant::LongestWait);
+    for (lives, hidden_for, broken) in
+        [(true, 3_660, too_long), (false, 7_260, None), (false, 7_261, too_long)]
+    {
         let mut fixture = Fixture::due();
-        fixture.guard();
+        fixture.hide(hidden_for);
         fixture.oracle.hands_mut().start.can_act = lives;
         fixture.oracle.finished();
-        assert_eq!(fixture.broken(), broken, "lives: {lives}");
+        assert_eq!(fixture.broken(), broken, "lives: {lives}, hidden for {hidden_for} s");
     }
 }
 
@@ -372,6 +375,32 @@ fn a_move_whose_original_is_hidden_for_longer_than_it_waits() {
         fixture.oracle.hides(0, Duration::from_secs(hidden_for));
         fixture.oracle.moves(0, Duration::from_secs(1), false);
         assert_eq!(fixture.broken(), broken, "{hidden_for} s");
+    }
+}
+
+/// If its deletion is lost, it would come back while its copy is on its way.
+#[test]
+fn a_moved_original_that_is_shown_or_invoked_before_its_hiding_ends() {
+    let moved = || {
+        let mut fixture = Fixture::new();
+        fixture.hide(3_660);
+        fixture.oracle.moves(0, Duration::from_secs(1), false);
+        fixture.oracle.moved(0, Duration::from_secs(1), id(2), at(0));
+        assert_eq!(fixture.broken(), None);
+        fixture
+    };
+    let mut shown = moved();
+    shown.hide(2);
+    assert_eq!(shown.broken(), Some(Invariant::SpacedInvokes));
+    for (after, broken) in [(3_660, None), (3_659, Some(Invariant::SpacedInvokes))] {
+        let mut fixture = moved();
+        fixture.oracle.kept_after_all();
+        fixture.reads = fixture.oracle.finished();
+        fixture.receive(fixture.entry, 2, at(after));
+        fixture.guard();
+        fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
+        fixture.oracle.reinvoked(0, at(after));
+        assert_eq!(fixture.broken(), broken, "after {after} s");
     }
 }
 
