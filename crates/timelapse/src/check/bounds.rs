@@ -147,9 +147,10 @@ impl Bounds {
             (look.first_receive.saturating_add(SECOND), now)
         };
         let latest = match self.asked(look) {
-            Some(window) => self.latest_asked(window, start, self.end(case).min(given_up(look))),
+            Some(window) => start.max(window.latest).saturating_add(SECOND),
             None => start.saturating_add(self.longest(look.origin.attempt.number + 1)),
         };
+        let latest = latest.min(self.latest_before(start, self.end(case).min(given_up(look))));
         let latest = known.latest_due(start, latest, now);
         let most = if look.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
         let in_pieces = look.receive_count < UNCUT_FROM_RECEIVE;
@@ -290,10 +291,10 @@ impl Bounds {
         look.asked.filter(|_| self.policy.directives())
     }
 
-    /// The latest end of a wait from `start` that the target asked for. It leaves time for a last retry before `end`.
-    fn latest_asked(&self, window: Window, start: Timestamp, end: Timestamp) -> Timestamp {
+    /// The latest end of a wait from `start`, which leaves time for a last retry before `end`.
+    fn latest_before(&self, start: Timestamp, end: Timestamp) -> Timestamp {
         let last = end.as_millis().saturating_sub(self.last_retry().as_millis() as u64);
-        start.max(window.latest.min(Timestamp::from_millis(last))).saturating_add(SECOND)
+        start.max(Timestamp::from_millis(last)).saturating_add(SECOND)
     }
 
     /// Whether a wait from `start` leaves no time for a retry.

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use comeback_engine::Policies;
 use comeback_timelapse::{
-    Faults, OperatorPause, PolicyChange, Scenario, SimulatedTarget, Summary, run, run_changing,
+    EventNumber, Faults, OperatorPause, OperatorRetry, PolicyChange, Scenario, SimulatedTarget, Summary,
+    TargetError, Watcher, run, run_changing,
 };
 use rayon::prelude::*;
 
-use super::HOUR;
+use super::{HOUR, MINUTE};
 
 fn target(name: &str, outage: Option<Duration>) -> SimulatedTarget {
     SimulatedTarget { name: name.into(), share: 1.0, outage }
@@ -64,6 +65,32 @@ fn a_shorter_age_gives_up_the_events_that_wait() {
     assert_eq!(reasons(&unchanged), [vec![], vec![]] as [Vec<&str>; 2]);
 }
 
+/// When each retry ended.
+#[derive(Default)]
+struct Retries(Vec<Duration>);
+
+impl Watcher for Retries {
+    fn invoked(&mut self, at: Duration, _: EventNumber, attempt: u64, _: Option<TargetError>) {
+        self.0.extend((attempt > 0).then_some(at));
+    }
+}
+
+#[test]
+fn a_shorter_age_that_is_not_over_leaves_a_last_retry() {
+    let policies = |max_age| {
+        let backoff = [("BACKOFFS", "11h"), ("JITTER", "none"), ("LONGEST_HIDE", "1344")];
+        read(&[&[("MAX_AGE", max_age)], &backoff[..]].concat())
+    };
+    let scenario = Scenario { events: 20, arrival_spread: Duration::ZERO, ..two_functions() };
+    let changes = [PolicyChange { at: HOUR, policies: policies("2h") }];
+    let mut retries = Retries::default();
+    let summary = run_changing(&scenario, &policies("14d"), &changes, &mut retries).unwrap();
+    assert_eq!(reasons(&summary), [["max_age"], ["max_age"]]);
+    let last = 119 * MINUTE;
+    let in_time = |at: &Duration| (last - MINUTE / 10..last + MINUTE / 10).contains(at);
+    assert!(retries.0.len() == 20 && retries.0.iter().all(in_time), "{:?}", retries.0);
+}
+
 /// Entries for the two functions, as different as can be. `orders` comes to be under the second, and the other way round.
 const ENTRIES: [&str; 8] = [
     "orders MAX_AGE=30m; export-* MAX_AGE=14d BACKOFFS=20s,5m,30m,2h",
@@ -81,7 +108,13 @@ fn policies_that_change_while_events_wait_break_no_invariant() {
     (0..500u64).into_par_iter().for_each(|seed| {
         let entry = |salt: u64| ENTRIES[(seed / salt) as usize % ENTRIES.len()];
         let hide_up_to = ["0", "20", "always"][(seed / 3) as usize % 3];
-        let policies = |entry| read(&[("POLICIES", entry), ("HIDE_UP_TO", hide_up_to)]);
+        let longest_hide = ["3600", "43170", "1344"][(seed / 2) as usize % 3];
+        // Without jitter a policy gives one due time, so that no retry may come before it.
+        let jitter = ["none", "full"][(seed / 11) as usize % 2];
+        let policies = |entry| {
+            let queue = [("HIDE_UP_TO", hide_up_to), ("LONGEST_HIDE", longest_hide)];
+            read(&[&[("POLICIES", entry), ("JITTER", jitter)], &queue[..]].concat())
+        };
         let duration = 8 * HOUR;
         let scenario = Scenario {
             seed,
@@ -93,6 +126,8 @@ fn policies_that_change_while_events_wait_break_no_invariant() {
             duration,
             faults: if seed % 4 == 0 { Faults::storm(seed, duration) } else { Faults::chaos(seed, duration) },
             pauses: OperatorPause::chaos(seed, duration),
+            retries: OperatorRetry::chaos(seed, duration),
+            recovery: Scenario::recovery_of_chaos(seed),
             ..two_functions()
         };
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);

@@ -165,6 +165,17 @@ fn no_wait_over_its_ceiling() {
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
 
+/// Its ceiling has 8 s, and the last retry comes 60 s before the end.
+#[test]
+fn no_wait_past_the_last_retry() {
+    let late = Look { first_receive: at(3_535.0), ..look(2) };
+    let check = |hidden_for| {
+        hourly().deferral(&case(&late, at(3_536.0)), Duration::from_secs(hidden_for)).map(|_| ())
+    };
+    assert_eq!(check(5), Ok(()));
+    assert_eq!(invariant(check(6)), Invariant::LongestWait);
+}
+
 fn asked_for(wait: Duration, written: Option<Timestamp>) -> Origin {
     Origin { attempt: THIRD, flaw: None, written, asked: Some(wait) }
 }
