@@ -40,6 +40,7 @@ pub(crate) struct Request {
     pub(crate) operation: String,
     pub(crate) body: String,
     pub(crate) trace: Option<String>,
+    pub(crate) durable_execution: Option<String>,
 }
 
 pub(crate) type Requests = Arc<Mutex<Vec<Request>>>;
@@ -55,6 +56,7 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
             path: request.uri().path().into(),
             operation: header("x-amz-target").or(header("x-amz-invocation-type")).unwrap_or_default(),
             trace: header("x-amzn-trace-id"),
+            durable_execution: header("x-amz-durable-execution-name"),
             // CloudWatch's are CBOR.
             body: String::from_utf8_lossy(request.body().bytes().unwrap_or_default()).into_owned(),
         });
@@ -121,6 +123,7 @@ async fn an_invoke_is_asynchronous_and_names_exactly_the_function() {
     assert_eq!(request.path, format!("/2015-03-31/functions/{encoded}/invocations"));
     assert_eq!(request.operation, "Event");
     assert_eq!(request.body, r#"{"n": 1E400}"#);
+    assert_eq!(request.durable_execution, None, "Lambda runs nothing on a second start under a name");
 }
 
 #[tokio::test(start_paused = true)]
