@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comeback_engine::{Jitter, Outcome, RecoveryMode, Settings, Step};
 use comeback_timelapse::{
-    EventNumber, Fault, Faults, OperatorPause, OperatorRetry, Scenario, Strikes, TargetError, Watcher,
+    EventNumber, Fault, Faults, OperatorPause, OperatorRetry, START, Scenario, Strikes, TargetError, Watcher,
 };
 use rayon::prelude::*;
 
@@ -26,11 +26,13 @@ struct After {
     moment: Duration,
     first: BTreeMap<usize, Duration>,
     early: usize,
+    /// The first look at each event that found an order, and when the order had it due.
+    ordered: BTreeMap<usize, (Duration, Duration)>,
 }
 
 impl After {
     const fn new(moment: Duration) -> Self {
-        Self { moment, first: BTreeMap::new(), early: 0 }
+        Self { moment, first: BTreeMap::new(), early: 0, ordered: BTreeMap::new() }
     }
 }
 
@@ -41,9 +43,11 @@ impl Watcher for After {
         }
     }
 
-    fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-        self.early +=
-            usize::from(outcome.early.is_some() && matches!(outcome.step, Some(Step::Reinvoke { .. })));
+    fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
+        if let (Some(due), Some(_)) = (outcome.due(), &outcome.early) {
+            self.ordered.entry(event.0).or_insert((at, due.since(START)));
+            self.early += usize::from(matches!(outcome.step, Some(Step::Reinvoke { .. })));
+        }
     }
 }
 
@@ -86,7 +90,8 @@ fn after_a_fix_everything_is_retried_within_70_minutes() {
     });
 }
 
-/// A thousand events fail in the same minute and wait for hours. After an order they come back over an hour, not together.
+/// A thousand events fail in the same minute and wait for hours. After an order they come back over an hour, not together:
+/// each at its next look, or when its seed has it due if that is later.
 #[test]
 fn what_failed_together_does_not_come_back_together() {
     let settings = Settings { base_backoff: 43_170, jitter: Jitter::Equal, ..settings() };
@@ -107,6 +112,13 @@ fn what_failed_together_does_not_come_back_together() {
         assert!((1_700..2_100).contains(&mean) && waited[999] <= 70 * 60, "{given:?}: {mean} {waited:?}");
         let busiest = (0..70).map(|minute| waited.iter().filter(|at| **at / 60 == minute).count()).max();
         assert!(busiest < Some(40), "{given:?}: {busiest:?} in a minute");
+        let later = seen.ordered.values().filter(|(look, due)| look < due).count();
+        assert!((20..100).contains(&later), "{given:?}: {later} were due after their look");
+        for (event, (look, due)) in seen.ordered {
+            let (came, expected) = (seen.first[&event], look.max(due));
+            let on_time = expected..expected + Duration::from_secs(5);
+            assert!(on_time.contains(&came), "event {event} came at {came:?}, not at {expected:?}");
+        }
     }
 }
 
@@ -157,20 +169,23 @@ fn pieces_change_no_retry() {
 fn no_message_reaches_a_thousand_receives() {
     let modes = [RecoveryMode::Off, RecoveryMode::On];
     let cases = [0.0, 0.5, 1.0].map(|refused| modes.map(|recovery| (refused, recovery)));
-    cases.into_par_iter().flatten().for_each(|(refused, recovery)| {
+    cases.into_par_iter().flatten().for_each(|(rate, recovery)| {
+        let duration = 16 * hours(24);
         let scenario = Scenario {
             events: 30,
             outage: 40 * hours(24),
-            arrival_spread: HOUR,
-            duration: 16 * hours(24),
-            faults: Faults::default().with(Fault::VisibilityRefused, Strikes::always(refused)),
+            arrival_spread: 10 * MINUTE,
+            duration,
+            faults: Faults::default()
+                .with(Fault::VisibilityRefused, Strikes { rate, window: HOUR..duration }),
             pauses: vec![OperatorPause::of_all(HOUR, 13 * hours(24) - HOUR, HOUR)],
             retries: vec![OperatorRetry::new(hours(2), HOUR)],
             recovery,
             ..Scenario::default()
         };
         let settings = Settings {
-            base_backoff: 43_170,
+            // The 500 attempts that make the function down, and then the long wait.
+            backoffs: [vec![30; 20], vec![43_170]].concat(),
             jitter: Jitter::None,
             longest_hide: 1_344,
             max_age: 14 * 86_400,
@@ -180,7 +195,7 @@ fn no_message_reaches_a_thousand_receives() {
         let summary = watched(&scenario, settings, &mut receives);
         let lost = summary.dead_lettered.get("max_receive_count");
         let most = receives.0.values().max();
-        assert!(lost.is_none() && most > Some(&800), "{refused} {recovery:?}: {lost:?} {most:?}");
+        assert!(lost.is_none() && most > Some(&800), "{rate} {recovery:?}: {lost:?} {most:?}");
     });
 }
 
