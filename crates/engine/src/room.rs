@@ -30,8 +30,8 @@ const LOW: u64 = 10;
 ///
 /// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller, whatever it has
 /// hidden of it so far. So at most 2 × *H* messages and one batch for each poller are in flight. With the highest
-/// `HIDE_UP_TO`, 55,000, and 1,000 pollers, that is SQS's limit of 120,000. Handlers that die add what they had hidden:
-/// their batches for two hours, and the originals of what they had moved for up to 12.
+/// `HIDE_UP_TO`, 55,000, and 1,000 pollers, that is SQS's limit of 120,000. A handler that dies, and a deletion that
+/// Lambda loses, add what was hidden: a batch for two hours, and the originals of what was moved for up to 12.
 #[derive(Clone, Debug)]
 pub struct Room {
     hide_up_to: HideUpTo,
