@@ -121,8 +121,8 @@ describe('a value that only the deployment knows', () => {
   test.each<[(stack: Stack) => Record<string, unknown>, string]>([
     [
       () => ({ targetFunctions: [`arn:aws:lambda:${Aws.REGION}:${Aws.ACCOUNT_ID}:function:orders?`] }),
-      'targetFunctions (TARGET_FUNCTIONS) entry "arn:aws:lambda:…:…:function:orders?" has a character that no ' +
-        "function's name or qualifier has",
+      'targetFunctions (TARGET_FUNCTIONS) entry "arn:aws:lambda:…:…:function:orders?" has a character that is ' +
+        "not allowed in a function's name or qualifier",
     ],
     [
       (stack) => ({ deadLetterQueue: new sqs.Queue(stack, 'Dead', { fifo: true }) }),
