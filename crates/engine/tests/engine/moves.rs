@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Environment, HideUpTo, Policies, Policy, Record, Settings, Step, Timestamp};
+use comeback_engine::{Environment, HideUpTo, Jitter, Policies, Policy, Record, Settings, Step, Timestamp};
 use proptest::prelude::*;
 
 use crate::fakes::{Batch, Call, Copy, Invoke, World, with_room};
@@ -160,20 +160,26 @@ fn without_targets_a_copy_is_given_up_by_its_first_sending() {
 }
 
 #[test]
-fn after_a_lost_answer_the_message_comes_back_an_hour_later() {
-    let world = World { send_again: Box::new(|| Batch::AnswerLost), ..World::default() };
-    let record = record(body("7"));
-    let report = world.handle(std::slice::from_ref(&record), &moving(), NOW);
-    let calls = world.calls.borrow();
-    let [Call::Hide(_), Call::SendAgain(_), Call::Hide(hidden)] = calls.as_slice() else {
-        panic!("{calls:?}")
-    };
-    assert!((3_660..=7_260).contains(&hidden[0].1), "{hidden:?}");
-    let outcome = &report.outcomes[0];
-    assert_eq!(outcome.visibility_timeout(), Some(Duration::from_secs(hidden[0].1)));
-    assert!(!outcome.settled());
-    let problem = report.moves.problem.as_ref().expect("it says why");
-    assert!(problem.remedy.is_some_and(|remedy| remedy.contains("one to two hours")), "{problem:?}");
+fn after_a_lost_answer_the_message_comes_back_an_hour_later_or_after_its_wait() {
+    for (wait, expected) in [(1, 3_660..=7_260), (20_000, 20_000..=20_000)] {
+        let policy = policy(|settings| {
+            (settings.hide_up_to, settings.jitter) = (HideUpTo::UpTo(0), Jitter::None);
+            settings.base_backoff = wait;
+        });
+        let world = World { send_again: Box::new(|| Batch::AnswerLost), ..World::default() };
+        let record = record(body("7"));
+        let report = world.handle(std::slice::from_ref(&record), &policy, NOW);
+        let calls = world.calls.borrow();
+        let [Call::Hide(guard), Call::SendAgain(_), Call::Hide(hidden)] = calls.as_slice() else {
+            panic!("{calls:?}")
+        };
+        assert!(expected.contains(&hidden[0].1) && hidden == guard, "{guard:?} {hidden:?}");
+        let outcome = &report.outcomes[0];
+        assert_eq!(outcome.visibility_timeout(), Some(Duration::from_secs(hidden[0].1)));
+        assert!(!outcome.settled());
+        let problem = report.moves.problem.as_ref().expect("it says why");
+        assert!(problem.remedy.is_some_and(|remedy| remedy.contains("one to two hours")), "{problem:?}");
+    }
 }
 
 /// An unanswered invoke is not repeated within the hour, however many hops that takes.

@@ -407,7 +407,7 @@ impl Oracle {
         let is_moved = settled && reason.is_none();
         let is_duplicated = self.books.get(entry).is_none_or(|book| book.duplicated);
         // If it is not deleted after all, it comes back then.
-        if is_moved && after == Some(After::Failure) && Some(until) < hidden_until && !is_duplicated {
+        if is_moved && after != Some(After::Unanswered) && Some(until) < hidden_until && !is_duplicated {
             let detail = format!("its copy is sent, and it is hidden until {until} only");
             self.broke(Invariant::SpacedInvokes, look.origin.attempt.event, detail);
         }

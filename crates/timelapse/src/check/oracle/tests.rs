@@ -383,16 +383,21 @@ fn a_move_whose_original_is_hidden_for_longer_than_it_waits() {
 fn a_moved_original_that_is_shown_or_invoked_before_its_hiding_ends() {
     let moved = || {
         let mut fixture = Fixture::new();
-        fixture.hide(3_660);
+        fixture.hide(3_661);
         fixture.oracle.moves(0, Duration::from_secs(1), false);
         fixture.oracle.moved(0, Duration::from_secs(1), id(2), at(0));
         assert_eq!(fixture.broken(), None);
         fixture
     };
-    let mut shown = moved();
-    shown.hide(2);
-    assert_eq!(shown.broken(), Some(Invariant::SpacedInvokes));
-    for (after, broken) in [(3_660, None), (3_659, Some(Invariant::SpacedInvokes))] {
+    for is_answered in [true, false] {
+        let mut shown = moved();
+        if !is_answered {
+            shown.oracle.move_unanswered(0);
+        }
+        shown.hide(3_660);
+        assert_eq!(shown.broken(), Some(Invariant::SpacedInvokes), "answered: {is_answered}");
+    }
+    for (after, broken) in [(3_661, None), (3_660, Some(Invariant::SpacedInvokes))] {
         let mut fixture = moved();
         fixture.oracle.kept_after_all();
         fixture.reads = fixture.oracle.finished();
