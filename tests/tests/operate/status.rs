@@ -57,7 +57,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
         "Dead letters  1, the oldest ",
         "its mapping is Disabled: nothing is retried",
         &format!("Recovery      {target}: down since "),
-        "1 of 10 alarms in state ALARM: seen-letters",
+        "1 of 11 alarms in state ALARM: seen-letters",
     ] {
         assert!(text.contains(expected), "{text}");
     }
