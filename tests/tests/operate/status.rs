@@ -70,7 +70,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
     );
     ministack.shell().run(&garble).unwrap_or_else(|error| panic!("{error}"));
     let text = operator.comeback("status --stack seen").ended(3);
-    assert!(text.contains("Pauses        unknown: parameter ") && text.contains("10 alarms"), "{text}");
+    assert!(text.contains("Pauses        unknown: parameter ") && text.contains("11 alarms"), "{text}");
     let handler = stack.output("RetryHandlerName");
     let by_handler = Operator::of(ministack).comeback(&format!("status --json --handler {handler}")).json(3);
     assert_eq!(by_handler["dead_letters"], busy["dead_letters"]);
