@@ -87,8 +87,8 @@ test: ## every test, also those against the real stack
 		build-tests chromium faketime tools infra/node_modules/.installed clients/node/node_modules/.installed
 	@$(STAGE) run "lint templates, test construct and clients" make --no-print-directory --jobs 2 --output-sync=target \
 		lint-templates test-infra test-clients
-	@make --no-print-directory --jobs 3 --output-sync=target with-stack with-servers without-servers
-	@$(STAGE) table
+	@make --no-print-directory --jobs 3 --output-sync=target with-stack with-servers without-servers; \
+		status=$$?; $(STAGE) table; exit $$status
 
 with-stack:
 	@$(STAGE) run "test the stack" make --no-print-directory test-stack

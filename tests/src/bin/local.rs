@@ -6,11 +6,13 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use comeback_tests::{MiniStack, Operator, SAMS_OWN, Stack, build, eventually, log_lines};
+use comeback_tests::{MiniStack, Operator, Stack, build, eventually, log_lines};
 use serde::de::IgnoredAny;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+/// The trials of the stack may read `.aws-sam/build` at the same time.
+const BUILD: &str = "target/end-to-end/local-build";
 const EVENT: &str = r#"{"fail_times": 3}"#;
 /// Each of these ends within a minute or so.
 const SUGGESTED: &str = r#"{"fail_times": 1}, {"fail_times": 5}, {"order": 17}"#;
@@ -30,7 +32,7 @@ async fn run() -> Result<(), String> {
     println!("starting MiniStack");
     let ministack = MiniStack::start("local").await?;
     println!("building the functions (minutes the first time)");
-    build(&ministack.shell(), SAMS_OWN)?;
+    build(&ministack.shell(), BUILD)?;
     println!("deploying template.yaml");
     let stack = ministack.deploy("comeback", "").await?;
     make_healthy(&ministack, &stack)?;
