@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    Concurrency, LONGEST_SPREAD, LONGEST_WITHIN, Pause, PauseTarget, Pauses, RetryNow, Timestamp,
+    Concurrency, LONGEST_SPREAD, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policy, RetryNow, Timestamp,
 };
 use rand::RngExt;
 
@@ -115,8 +115,9 @@ impl OperatorRetry {
         whole && self.within <= LONGEST_WITHIN
     }
 
-    fn given(&self) -> RetryNow {
-        RetryNow {
+    /// As the command writes it for a stack with this policy; without one, as older versions do, to stay the longest.
+    fn given(&self, policy: Option<&Policy>) -> RetryNow {
+        let order = RetryNow {
             target: PauseTarget::All,
             at: self.moment(),
             within: self.within,
@@ -124,6 +125,10 @@ impl OperatorRetry {
             by: Some("simulated operator".into()),
             why: None,
             until: None,
+        };
+        match policy {
+            Some(policy) => order.with_end(policy),
+            None => order,
         }
     }
 }
@@ -132,9 +137,10 @@ impl OperatorRetry {
 pub(crate) fn parameter_text(
     pauses: &[OperatorPause],
     retries: &[OperatorRetry],
+    policy: &Policy,
     now: Timestamp,
 ) -> Option<String> {
-    let held = parameter(pauses, retries, now).expect("BUG: a scenario's pauses are checked");
+    let held = parameter(pauses, retries, Some(policy), now).expect("BUG: a scenario's pauses are checked");
     let garbled = retries.iter().filter(|retry| retry.is_garbled && retry.moment() <= now).count();
     if garbled == 0 {
         return held.map(|held| held.write());
@@ -154,10 +160,12 @@ enum Edit<'a> {
     Retry(&'a OperatorRetry),
 }
 
-/// The parameter at `now`, by the commands' own edits; `None` before the first. An error if two pauses overlap.
+/// The parameter at `now`, by the commands' own edits; `None` before the first. An error if two pauses overlap. Orders end as
+/// the policy lets them, and as late as any may without one.
 pub(crate) fn parameter(
     pauses: &[OperatorPause],
     retries: &[OperatorRetry],
+    policy: Option<&Policy>,
     now: Timestamp,
 ) -> Result<Option<Pauses>, String> {
     let opened = pauses.iter().map(|pause| (START.saturating_add(pause.at), 1, Edit::Open(pause)));
@@ -173,7 +181,7 @@ pub(crate) fn parameter(
         let after = match edit {
             Edit::Open(pause) => before.open(pause.opened(), at),
             Edit::Resume(pause) => before.close(&pause.target, pause.spread, at).map(|(after, _)| after),
-            Edit::Retry(retry) => before.retry(retry.given()),
+            Edit::Retry(retry) => before.retry(retry.given(policy)),
         };
         held = Some(after.map_err(|refused| refused.to_string())?.tidied(at));
     }
@@ -186,8 +194,14 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
+    fn policy() -> Policy {
+        let variables = [("TARGET_FUNCTIONS", crate::TARGET_ARN), ("LONGEST_HIDE", "1h")];
+        let read = |name: &str| variables.iter().find(|it| it.0 == name).map(|it| it.1.into());
+        Policy::from_variables(read).expect("a policy")
+    }
+
     fn held(all: &[OperatorPause], at: Duration) -> Option<String> {
-        parameter(all, &[], START.saturating_add(at)).expect("they fit").map(|pauses| pauses.write())
+        parameter(all, &[], None, START.saturating_add(at)).expect("they fit").map(|pauses| pauses.write())
     }
 
     #[test]
@@ -207,7 +221,7 @@ mod tests {
         let paused = (0..400).filter(|&seed| {
             let all = OperatorPause::chaos(seed, 24 * HOUR);
             assert!(all.iter().all(OperatorPause::is_valid));
-            parameter(&all, &[], START.saturating_add(24 * HOUR)).expect("they fit").is_some()
+            parameter(&all, &[], None, START.saturating_add(24 * HOUR)).expect("they fit").is_some()
         });
         assert!((160..=240).contains(&paused.count()));
         for seconds in [0, 1, 7] {
@@ -217,17 +231,32 @@ mod tests {
     }
 
     #[test]
+    fn an_order_leaves_at_the_end_that_the_command_gives_it() {
+        let first = OperatorRetry::new(HOUR, Duration::from_secs(60));
+        let policy = policy();
+        let end = first.given(None).end(&policy);
+        let text = |retries: &[OperatorRetry], at| parameter_text(&[], retries, &policy, at).unwrap();
+        let text = text(std::slice::from_ref(&first), end);
+        assert!(text.contains(&format!(r#""until":{}"#, end.rounded_up_to_secs().as_secs())), "{text}");
+        let later = OperatorRetry::new(11 * HOUR, Duration::ZERO);
+        let held = parameter(&[], &[first, later.clone()], Some(&policy), later.moment()).unwrap().unwrap();
+        assert_eq!(held.retries().map(|order| order.at).collect::<Vec<_>>(), [later.moment()]);
+    }
+
+    #[test]
     fn orders_stand_beside_pauses_and_garbled_ones_too() {
         let garbled = OperatorRetry { is_garbled: true, ..OperatorRetry::new(HOUR, HOUR) };
         let all = [OperatorRetry::new(HOUR, Duration::from_secs(60)), garbled.clone()];
-        let at =
-            |retries: &[OperatorRetry]| parameter_text(&[], retries, START.saturating_add(HOUR)).unwrap();
+        let text_at = |retries: &[OperatorRetry], time| {
+            parameter_text(&[], retries, &policy(), START.saturating_add(time))
+        };
+        let at = |retries: &[OperatorRetry]| text_at(retries, HOUR).unwrap();
         for text in [at(&all), at(&[garbled])] {
             let read = Pauses::read(&text).unwrap();
             assert_eq!(read.unreadable_retries(START.saturating_add(HOUR)).count(), 1, "{text}");
         }
         assert_eq!(Pauses::read(&at(&all)).unwrap().retries().count(), 1);
-        assert_eq!(parameter_text(&[], &all, START), None);
+        assert_eq!(text_at(&all, Duration::ZERO), None);
         for seed in 0..100 {
             let all = OperatorRetry::chaos(seed, 24 * HOUR);
             assert!(all.iter().all(OperatorRetry::is_valid) && all.len() <= 3, "{all:?}");

@@ -199,11 +199,11 @@ impl Scenario {
             check("fault", range, strikes.is_valid(), format!("{fault}={}", strikes.rate));
         }
         let fit = self.pauses.iter().all(OperatorPause::is_valid)
-            && parameter(&self.pauses, &[], Timestamp::from_secs(u64::MAX)).is_ok();
+            && parameter(&self.pauses, &[], None, Timestamp::from_secs(u64::MAX)).is_ok();
         let range = "whole seconds, with a spread of at most 14 days, and one at a time";
         check("pauses", range, fit, format!("{:?}", self.pauses));
         let fit = self.retries.iter().all(OperatorRetry::is_valid)
-            && parameter(&[], &self.retries, Timestamp::from_secs(u64::MAX)).is_ok();
+            && parameter(&[], &self.retries, None, Timestamp::from_secs(u64::MAX)).is_ok();
         let range = "whole seconds, within at most 11 hours, and few at a time";
         check("retries", range, fit, format!("{:?}", self.retries));
         refused.extend(self.refused_targets());

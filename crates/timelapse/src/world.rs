@@ -7,7 +7,7 @@ mod strikes;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, HideUpTo, Policies, RESERVE, Record, Timestamp};
+use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, HideUpTo, Policies, Policy, RESERVE, Record, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -67,6 +67,8 @@ pub(crate) struct World {
     at_hand: Option<AtHand>,
     environments: Environments,
     scenario: Scenario,
+    /// The stack's first policy, for the end of orders: no change touches the settings that it depends on.
+    policy: Policy,
     /// `MAXIMUM_CONCURRENCY`: batches under way at once.
     maximum_concurrency: usize,
     /// `HIDE_UP_TO`; 0 if it is `always`.
@@ -114,6 +116,7 @@ impl World {
             message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             copy_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             scenario: scenario.clone(),
+            policy: policy.clone(),
         };
         world.plan_arrival();
         world
