@@ -1,6 +1,7 @@
 //! The AWS account as the handler sees it: the port, and the guard through which a batch calls it. This side decides what a
 //! failure means; the other side decides how many API calls a request takes, and repeats calls within the deadline.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -157,7 +158,7 @@ pub struct CallFailure {
     /// The service's message.
     pub cause: String,
     /// What an operator can do about it, where that is known.
-    pub remedy: Option<&'static str>,
+    pub remedy: Option<Cow<'static, str>>,
 }
 
 /// Why an `Invoke` was not accepted, by what follows from it.
@@ -310,6 +311,6 @@ fn failure(cause: &str) -> CallFailure {
 pub(crate) fn panicked() -> CallFailure {
     CallFailure {
         cause: "internal error (a panic; see the log above)".into(),
-        remedy: Some("report it with this message's body"),
+        remedy: Some("report it with this message's body".into()),
     }
 }

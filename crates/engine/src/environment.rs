@@ -298,7 +298,7 @@ impl Environment {
     fn wait_for_answer(&self, message: &mut Message<'_>, cause: String, now: Timestamp) {
         let Message { record, event: Some(event), .. } = &*message else { return };
         let wait = Wait::after_unanswered(&self.case(event, record, now));
-        message.outcome.problem = Some(CallFailure { cause, remedy: Some(UNANSWERED) });
+        message.outcome.problem = Some(CallFailure { cause, remedy: Some(UNANSWERED.into()) });
         message.next = Next::Wait(wait);
     }
 
@@ -325,7 +325,7 @@ impl Environment {
                 }
                 Err(MoveFailure::Unanswered(cause)) => {
                     message.stay(self.guard(message, now));
-                    CallFailure { cause, remedy: Some(LOST_COPY) }
+                    CallFailure { cause, remedy: Some(LOST_COPY.into()) }
                 }
             };
             moves.failed += 1;

@@ -79,7 +79,8 @@ impl KnownPauses {
 
 fn parsed(text: Option<String>) -> Result<Pauses, CallFailure> {
     let Some(text) = text else { return Ok(Pauses::default()) };
-    Pauses::read(&text).map_err(|garbled| CallFailure { cause: garbled.to_string(), remedy: Some(GARBLED) })
+    Pauses::read(&text)
+        .map_err(|garbled| CallFailure { cause: garbled.to_string(), remedy: Some(GARBLED.into()) })
 }
 
 #[cfg(test)]

@@ -107,6 +107,7 @@ impl Aws {
             aws: self,
             invokes_end,
             retry_queue_url: retry_queue_url.into(),
+            dead_letter_queue_url: dead_letter_queue_url.into(),
             hide: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
             // A copy whose answer is lost may be on its way; sent again it would be one more.
             retry_queue: Sender::new(self.sqs.clone(), retry_queue_url).retries(Retries::none()),
@@ -121,6 +122,7 @@ pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
     invokes_end: Instant,
     retry_queue_url: String,
+    dead_letter_queue_url: String,
     hide: VisibilityChanger,
     retry_queue: Sender,
     dead_letter_queue: Sender,
@@ -184,7 +186,7 @@ impl Account for AwsAccount<'_> {
     ) -> Vec<Result<(), CallFailure>> {
         let messages = given_up.iter().map(|given_up| message(given_up.letter));
         let outcome = self.dead_letter_queue.send_while(messages, || !past_deadline()).await;
-        failure::answers(outcome, failure::DEAD_LETTER)
+        failure::answers(outcome, failure::of_dead_letters(&self.dead_letter_queue_url))
     }
 
     async fn send_again(

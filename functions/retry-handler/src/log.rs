@@ -120,7 +120,7 @@ fn minutes(read: &MinutesRead, acts: bool) {
             tracing::warn!(
                 target = cut(&target),
                 problem = cut(&problem.cause),
-                remedy = problem.remedy,
+                remedy = problem.remedy.as_deref(),
                 "its metrics cannot be used; unless they can within 15 minutes, its events wait as its policy says"
             );
         }
@@ -177,14 +177,19 @@ macro_rules! event {
 }
 
 fn failed(failure: &CallFailure, message: &str) {
-    event!(level(Some(failure)), problem = cut(&failure.cause), remedy = failure.remedy, "{message}");
+    event!(
+        level(Some(failure)),
+        problem = cut(&failure.cause),
+        remedy = failure.remedy.as_deref(),
+        "{message}"
+    );
 }
 
 /// An ERROR, because messages pile up until a read works.
 fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
         problem = cut(cause),
-        remedy = remedy.unwrap_or("check that the handler can reach SSM, or unset PAUSES"),
+        remedy = remedy.as_deref().unwrap_or("check that the handler can reach SSM, or unset PAUSES"),
         "the pauses could not be read, and none were read before: no function is invoked until a read works"
     );
 }
@@ -198,7 +203,7 @@ fn moves(Moves { made, failed, problem }: &Moves) {
             moved = made,
             hidden_instead = failed,
             problem = problem.as_ref().map(|problem| cut(&problem.cause)),
-            remedy = problem.as_ref().and_then(|problem| problem.remedy),
+            remedy = problem.as_ref().and_then(|problem| problem.remedy.as_deref()),
         );
     }
 }
@@ -248,7 +253,7 @@ fn outcome(outcome: &Outcome<'_>) {
         reason = reason.map(|reason| reason.code.name()),
         detail = reason.map(|reason| reason.detail.as_str()),
         problem = problem.map(|problem| cut(&problem.cause)),
-        remedy = problem.and_then(|problem| problem.remedy),
+        remedy = problem.and_then(|problem| problem.remedy.as_deref()),
     );
 }
 
@@ -454,7 +459,10 @@ pub(crate) mod tests {
 
     #[test]
     fn moves_that_are_refused_and_looks_that_fail_are_said_once_a_batch() {
-        let denied = |remedy| CallFailure { cause: "denied".into(), remedy };
+        let denied = |remedy: Option<&'static str>| CallFailure {
+            cause: "denied".into(),
+            remedy: remedy.map(Into::into),
+        };
         let moves = Moves { made: 1, failed: 3, problem: Some(denied(Some("allow it"))) };
         assert_eq!(
             lines(Vec::new(), moves, Some(denied(None))),
@@ -470,9 +478,9 @@ pub(crate) mod tests {
 
     #[test]
     fn calls_without_a_hiding_before_them_are_said_once_a_batch() {
-        let said = |remedy| {
+        let said = |remedy: Option<&'static str>| {
             let event = BatchEvent::default();
-            let unguarded = Some(CallFailure { cause: "denied".into(), remedy });
+            let unguarded = Some(CallFailure { cause: "denied".into(), remedy: remedy.map(Into::into) });
             lines_of(&BatchReport { unguarded, ..BatchReport::new(&event) })
         };
         let message = "messages could not be hidden before their calls; if the handler crashes, the calls are repeated after 1,230 s";
@@ -489,7 +497,10 @@ pub(crate) mod tests {
             let event = BatchEvent::default();
             lines_of(&BatchReport { pauses: Some(pauses), ..BatchReport::new(&event) })
         };
-        let failure = |remedy| CallFailure { cause: "denied".into(), remedy };
+        let failure = |remedy: Option<&'static str>| CallFailure {
+            cause: "denied".into(),
+            remedy: remedy.map(Into::into),
+        };
         let before = "the pauses could not be read; using those of the last read";
         assert_eq!(
             said(PausesRead::AsBefore(failure(Some("allow it")))),
@@ -556,7 +567,7 @@ pub(crate) mod tests {
         assert_eq!(watched["message"], "its events wait as its policy says");
         let sooner = line(&Outcome { sooner: Some(since), ..deferred() });
         assert_eq!(sooner["would_have_been_due"], "2023-11-14T22:13:20.000Z");
-        let problem = CallFailure { cause: "denied".into(), remedy: Some("allow it") };
+        let problem = CallFailure { cause: "denied".into(), remedy: Some("allow it".into()) };
         let failed = &said(MinutesRead::Failed { function: arn.parse().unwrap(), problem }, true)[0];
         assert_eq!((&failed["level"], &failed["remedy"]), (&json!("WARN"), &json!("allow it")));
     }
@@ -601,7 +612,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_problem_that_an_operator_can_fix_is_an_error_with_its_remedy() {
-        let problem = |remedy| Some(CallFailure { cause: "denied".into(), remedy });
+        let problem = |remedy: Option<&'static str>| {
+            Some(CallFailure { cause: "denied".into(), remedy: remedy.map(Into::into) })
+        };
         let fixable = line(&Outcome { problem: problem(Some("allow it")), ..deferred() });
         assert_eq!((&fixable["level"], &fixable["remedy"]), (&json!("ERROR"), &json!("allow it")));
         let passing = line(&Outcome { problem: problem(None), ..deferred() });

@@ -338,7 +338,7 @@ pub(crate) fn with_room(policy: &Policy, left: u64) -> Environment {
 }
 
 pub(crate) fn failure() -> CallFailure {
-    CallFailure { cause: "throttled".into(), remedy: Some("wait") }
+    CallFailure { cause: "throttled".into(), remedy: Some("wait".into()) }
 }
 
 fn answers(behaviour: Batch, entries: usize) -> Vec<Result<(), CallFailure>> {

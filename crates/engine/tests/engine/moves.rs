@@ -178,7 +178,10 @@ fn after_a_lost_answer_the_message_comes_back_an_hour_later_or_after_its_wait() 
         assert_eq!(outcome.visibility_timeout(), Some(Duration::from_secs(hidden[0].1)));
         assert!(!outcome.settled());
         let problem = report.moves.problem.as_ref().expect("it says why");
-        assert!(problem.remedy.is_some_and(|remedy| remedy.contains("one to two hours")), "{problem:?}");
+        assert!(
+            problem.remedy.as_ref().is_some_and(|remedy| remedy.contains("one to two hours")),
+            "{problem:?}"
+        );
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a failed call means for its message, and what an operator can do about it.
 
+use std::borrow::Cow;
 use std::error::Error;
 
 use aws_credential_types::provider::error::CredentialsError;
@@ -14,7 +15,7 @@ use hyper_util::client::legacy::Error as HttpError;
 pub(super) struct Remedies {
     permission: &'static str,
     missing: Option<&'static str>,
-    too_large: Option<&'static str>,
+    too_large: Option<String>,
 }
 
 const NO_RETRY_QUEUE: Option<&str> =
@@ -39,14 +40,20 @@ const LOOK: Remedies = Remedies {
     too_large: None,
 };
 
-pub(super) const DEAD_LETTER: Remedies = Remedies {
+const DEAD_LETTER: Remedies = Remedies {
     permission: "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one",
     missing: Some("the dead-letter queue does not exist: correct DEAD_LETTER_QUEUE_URL, or create the queue"),
-    too_large: Some(
-        "raise the dead-letter queue's limit: aws sqs set-queue-attributes --queue-url DEAD_LETTER_QUEUE_URL \
-         --attributes MaximumMessageSize=1048576",
-    ),
+    too_large: None,
 };
+
+/// Remedies for letters to the dead-letter queue at this URL.
+pub(super) fn of_dead_letters(queue_url: &str) -> Remedies {
+    let too_large = format!(
+        "raise the dead-letter queue's limit: aws sqs set-queue-attributes --queue-url {queue_url} \
+         --attributes MaximumMessageSize=1048576"
+    );
+    Remedies { too_large: Some(too_large), ..DEAD_LETTER }
+}
 
 const READ_PAUSES: Remedies = Remedies {
     permission: "allow ssm:GetParameter on the parameter that PAUSES names",
@@ -104,12 +111,12 @@ impl Remedies {
         CallFailure { cause: without_quotes(cause).to_string(), remedy }
     }
 
-    fn of(&self, error: &ServiceError) -> Option<&'static str> {
+    fn of(&self, error: &ServiceError) -> Option<Cow<'static, str>> {
         match error.kind {
-            ErrorKind::Missing => self.missing,
-            ErrorKind::Denied if lacks_permission(error) => Some(self.permission),
-            ErrorKind::Denied => Some(CREDENTIALS),
-            _ if is_over_queues_limit(error) => self.too_large,
+            ErrorKind::Missing => self.missing.map(Cow::Borrowed),
+            ErrorKind::Denied if lacks_permission(error) => Some(self.permission.into()),
+            ErrorKind::Denied => Some(CREDENTIALS.into()),
+            _ if is_over_queues_limit(error) => self.too_large.clone().map(Cow::Owned),
             _ => None,
         }
     }
@@ -195,13 +202,14 @@ pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
         }
         (kind, code) => {
             let remedy = match code {
-                "" if has_no_credentials(error) => Some(CREDENTIALS),
+                "" if has_no_credentials(error) => Some(CREDENTIALS.into()),
                 "RecursiveInvocationException" => Some(
                     "set the recursion configuration of the target and of the retry handler to Allow \
-                     (aws lambda put-function-recursion-config)",
+                     (aws lambda put-function-recursion-config)"
+                        .into(),
                 ),
                 _ if kind == ErrorKind::Denied && code.starts_with("KMS") => {
-                    Some("let the target's role decrypt with its KMS key, and the key be enabled")
+                    Some("let the target's role decrypt with its KMS key, and the key be enabled".into())
                 }
                 _ => INVOKE.of(&said),
             };

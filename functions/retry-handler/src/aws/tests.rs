@@ -154,7 +154,10 @@ async fn everything_else_may_work_later_and_is_called_once() {
         let (result, requests) = invoked(status, error).await;
         let Err(InvokeFailure::Later(failure)) = result else { panic!("{status} {error}: {result:?}") };
         assert_eq!(failure.remedy.is_some(), remedy.is_some(), "{status} {error}: {failure:?}");
-        assert!(failure.remedy.unwrap_or_default().contains(remedy.unwrap_or_default()), "{failure:?}");
+        assert!(
+            failure.remedy.as_deref().unwrap_or_default().contains(remedy.unwrap_or_default()),
+            "{failure:?}"
+        );
         assert_eq!(requests.len(), 1, "{status} {error}: the queue is the layer that retries");
     }
 }
@@ -274,8 +277,10 @@ async fn a_dead_letter_of_the_engines_limit_goes_out_and_a_byte_more_does_not() 
 #[tokio::test(start_paused = true)]
 async fn a_missing_permission_comes_with_its_remedy() {
     let (aws, requests) = answering(403, "AccessDeniedException", &json!({"message": "no"}));
-    let failure =
-        |remedy| CallFailure { cause: "refused: AccessDeniedException: no".into(), remedy: Some(remedy) };
+    let failure = |remedy: &'static str| CallFailure {
+        cause: "refused: AccessDeniedException: no".into(),
+        remedy: Some(remedy.into()),
+    };
     let send = "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one";
     let sent = account(&aws).send_dead_letters(&[given_up(&letter("{}")); 2], IN_TIME).await;
     assert_eq!(sent, vec![Err(failure(send)); 2]);
@@ -298,7 +303,10 @@ async fn a_missing_queue_and_credentials_that_expired_come_with_their_remedies()
         let hidden = account(&aws).change_visibility(&[hidden(1)], IN_TIME).await.remove(0);
         for (answer, remedy) in [(sent, sent_remedy), (hidden, hidden_remedy)] {
             let failure = answer.unwrap_err();
-            assert!(failure.remedy.is_some_and(|said| said.contains(remedy)), "{error}: {failure:?}");
+            assert!(
+                failure.remedy.as_ref().is_some_and(|said| said.contains(remedy)),
+                "{error}: {failure:?}"
+            );
         }
     }
 }
@@ -367,7 +375,10 @@ async fn a_failure_is_not_repeated_and_names_what_an_operator_can_do() {
         let failure = answer.unwrap_err();
         assert_eq!(failure.cause, format!("{error}: no"));
         assert_eq!(failure.remedy.is_some(), remedy.is_some(), "{error}: {failure:?}");
-        assert!(failure.remedy.unwrap_or_default().contains(remedy.unwrap_or_default()), "{failure:?}");
+        assert!(
+            failure.remedy.as_deref().unwrap_or_default().contains(remedy.unwrap_or_default()),
+            "{failure:?}"
+        );
         assert_eq!(requests.len(), 1, "{error}");
     }
 }

@@ -80,7 +80,7 @@ async fn without_credentials_nothing_was_sent() {
     let shared = signed().into_builder().credentials_provider(SharedCredentialsProvider::new(missing));
     let answer = invoke(&Aws::new(&shared.http_client(connecting()).build(), None, RecoveryMode::Off)).await;
     let Err(InvokeFailure::Later(failure)) = answer else { panic!("{answer:?}") };
-    assert!(failure.remedy.is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
+    assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
 
 /// The second connection is there for the second invoke: sent on the first, it would be unanswered.
@@ -188,11 +188,12 @@ async fn a_letter_over_the_queues_own_limit_comes_with_the_command_that_raises_i
         let aws = calling(&format!("http://{endpoint}"), connecting());
         let sent = account(&aws).send_dead_letters(&[given_up(&letter("{}"))], IN_TIME).await.remove(0);
         let CallFailure { cause, remedy } = sent.unwrap_err();
-        let command = "aws sqs set-queue-attributes --queue-url DEAD_LETTER_QUEUE_URL \
-                       --attributes MaximumMessageSize=1048576";
+        let command = format!(
+            "aws sqs set-queue-attributes --queue-url {DEAD_LETTERS} --attributes MaximumMessageSize=1048576"
+        );
         assert!(cause.starts_with("refused: "), "{answer}: {cause}");
         assert_eq!(
-            remedy.is_some_and(|remedy| remedy.ends_with(command)),
+            remedy.as_ref().is_some_and(|remedy| remedy.ends_with(&command)),
             has_remedy,
             "{answer}: {remedy:?}"
         );
