@@ -152,7 +152,7 @@ pub struct Look {
     pub at: Timestamp,
 }
 
-/// A call, or one entry of it, that did not work.
+/// A failed call, or a failed entry of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFailure {
     /// The service's message.

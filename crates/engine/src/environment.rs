@@ -456,7 +456,7 @@ impl<'a> Message<'a> {
         self.next = Next::Nothing;
     }
 
-    /// Its step did not work, so it waits for a while.
+    /// Its call failed, so it waits for a while.
     fn failed(&mut self, problem: CallFailure, now: Timestamp) {
         self.outcome.problem = Some(problem);
         self.next = Next::Wait(Wait::after_failure(self.record, self.looks(), now));

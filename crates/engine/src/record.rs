@@ -83,7 +83,7 @@ pub struct Moved {
     pub receives: u32,
     /// How often it was moved; 1 at least.
     pub moves: u32,
-    /// No call is made for it before this moment: an earlier one did not work, or its function is paused.
+    /// No call is made for it before this moment: an earlier one failed, or its function is paused.
     pub not_before: Option<Timestamp>,
 }
 

@@ -118,8 +118,7 @@ pub struct Outcome<'a> {
     pub invoke_request_id: Option<String>,
     /// What went wrong with the step.
     pub problem: Option<CallFailure>,
-    /// How long the message was hidden because its step did not work; `None` if the step worked, or the hiding did not
-    /// work either.
+    /// How long the message was hidden after a failed call; `None` if no call failed, or the hiding failed too.
     pub hidden_for: Option<Duration>,
     /// The delay with which it was sent again instead of being hidden. The copy takes its place.
     pub moved: Option<Duration>,
@@ -289,7 +288,7 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// How long the message is hidden, by its step or because that did not work; `None` if it was moved.
+    /// How long the message is hidden, as decided or after a failed call; `None` if it was moved.
     pub fn visibility_timeout(&self) -> Option<Duration> {
         if self.moved.is_some() {
             return None;

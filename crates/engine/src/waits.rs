@@ -40,16 +40,15 @@ impl Wait {
         Self { visibility_timeout: wait, left: wait, not_before: Some(now.saturating_add(wait)) }
     }
 
-    /// What is left of a wait that a moved message carries: the step of the message before it did not work, or its
-    /// function is paused.
+    /// What is left of a wait that a moved message carries: a call for its original failed, or its function is paused.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
         (!left.is_zero()).then_some(Self { visibility_timeout: left, left, not_before: Some(not_before) })
     }
 
-    /// The wait of a message whose step did not work, or cannot be decided; `looks` of its receives only asked whether its
-    /// function has recovered.
+    /// The wait after a failed call, or of a message that cannot be decided yet. `looks` of its receives only asked whether
+    /// its function has recovered.
     pub(crate) fn after_failure(record: &Record, looks: u32, now: Timestamp) -> Self {
         Self::from(now, after_failure(record, looks))
     }
