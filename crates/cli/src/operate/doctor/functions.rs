@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use comeback_engine::{Concurrency, FunctionArn, HANDLER_TIMEOUT, Pause};
+use comeback_engine::{Concurrency, FunctionArn, HANDLER_TIMEOUT, Pause, QueueArn};
 
 use crate::operate::attach::handler_setting::TARGET_FUNCTIONS;
 use crate::operate::attach::{allow_list, kept};
@@ -222,8 +222,8 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
     }
     let found = match &entrance.settings.on_failure {
         Some(other) => {
-            let queue = other.split_once(":sqs:").and_then(|(_, rest)| rest.rsplit(':').next());
-            let other = queue.map_or_else(|| other.clone(), |name| format!("queue {name}"));
+            let queue = other.parse::<QueueArn>();
+            let other = queue.map_or_else(|_| other.clone(), |queue| format!("queue {}", queue.name));
             let ours = facts.deployment.retry_queue.name();
             format!("it is not attached: its failures go to {other}, not to the retry queue {ours}")
         }
