@@ -7,7 +7,7 @@ mod strikes;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, HideUpTo, Policies, Policy, RESERVE, Record, Timestamp};
+use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, Policies, Policy, RESERVE, Record, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -67,12 +67,8 @@ pub(crate) struct World {
     at_hand: Option<AtHand>,
     environments: Environments,
     scenario: Scenario,
-    /// The stack's first policy, for the end of orders: no change touches the settings that it depends on.
+    /// The stack's first policy, for the settings of the whole queue, which no change touches.
     policy: Policy,
-    /// `MAXIMUM_CONCURRENCY`: batches under way at once.
-    maximum_concurrency: usize,
-    /// `HIDE_UP_TO`; 0 if it is `always`.
-    hide_up_to: usize,
     /// Moments of arrival, earliest last.
     arrivals: Vec<Timestamp>,
     /// Slots of messages whose retention ends early.
@@ -108,8 +104,6 @@ impl World {
             oracle,
             tallies: Tallies::until(scenario.end(), scenario.targets.len()),
             at_hand: None,
-            maximum_concurrency: policy.maximum_concurrency() as usize,
-            hide_up_to: if let HideUpTo::UpTo(most) = policy.hide_up_to() { most as usize } else { 0 },
             arrivals,
             early_expiries: Vec::new(),
             counts: Counts::default(),
@@ -379,7 +373,7 @@ impl World {
     }
 
     fn has_a_free_poller(&self) -> bool {
-        self.mapping.batches_under_way() < self.maximum_concurrency
+        self.mapping.batches_under_way() < self.policy.maximum_concurrency() as usize
     }
 
     fn plan(&mut self, delay: Duration, happening: Happening) {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{
-    BatchReport, CallFailure, FunctionArn, GivenUp, InvokeFailure, Look, MetricMinute, Move, Record, Step,
-    Timestamp, VisibilityChange,
+    BatchReport, CallFailure, FunctionArn, GivenUp, HideUpTo, InvokeFailure, Look, MetricMinute, Move,
+    Record, Step, Timestamp, VisibilityChange,
 };
 use rand::RngExt;
 
@@ -242,7 +242,8 @@ impl World {
         let (attributes, carried) = (Some(Box::new(attributes)), Carried { entry, origin });
         self.enqueue(Sent { id, body, delay: copy.delay, attributes, carried });
         self.tallies.moves += 1;
-        let has_room = 2 * self.queue.depth().in_flight < self.hide_up_to;
+        let hide_up_to = if let HideUpTo::UpTo(most) = self.policy.hide_up_to() { most as usize } else { 0 };
+        let has_room = 2 * self.queue.depth().in_flight < hide_up_to;
         self.tallies.moves_with_room += u64::from(has_room);
     }
 
