@@ -60,7 +60,12 @@ impl MiniStack {
         let create = create.capabilities(Capability::CapabilityIam);
         let create = create.capabilities(Capability::CapabilityAutoExpand);
         let create = create.set_parameters(Some(parameters.collect())).send().await;
-        create.map_err(|error| format!("{name}: {:?}", error.into_service_error()))?;
+        if let Err(error) = create.map_err(aws_sdk_cloudformation::Error::from) {
+            // A busy server's answer can be late. The SDK then sends the call again, and names are a trial's own.
+            if !matches!(error, aws_sdk_cloudformation::Error::AlreadyExistsException(_)) {
+                return Err(format!("{name}: {error:?}"));
+            }
+        }
         let status = eventually(&format!("the stack {name}"), Duration::from_secs(120), async || {
             let stacks = cloudformation.describe_stacks().stack_name(name).send().await.ok()?;
             let status = stacks.stacks?.first()?.stack_status.clone()?;
