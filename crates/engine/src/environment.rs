@@ -190,7 +190,8 @@ impl Environment {
     }
 
     /// Hides what waits, and guards what is about to be re-invoked or moved: one call for all. A message whose guard failed
-    /// is re-invoked or moved anyway. Returns the first such failure.
+    /// is re-invoked anyway, but not moved: it returns after the queue's own timeout, and its copy would be one too many.
+    /// Returns the first such failure.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [Message<'_>],
@@ -215,7 +216,7 @@ impl Environment {
                 }
                 // It will leave the queue, or be hidden again and take room then.
                 _ => {
-                    message.guarded = true;
+                    message.guard_tried(answer.is_ok());
                     unguarded = unguarded.or(answer.err());
                 }
             }
@@ -228,8 +229,8 @@ impl Environment {
     fn hiding(&self, message: &Message<'_>, now: Timestamp) -> Option<Duration> {
         match &message.next {
             Next::Wait(wait) => Some(wait.visibility_timeout),
-            Next::Invoke(_) if !message.guarded => Some(self.guard(message, now)),
-            Next::Move(wait) if !message.guarded => {
+            Next::Invoke(_) if message.guard == Guard::None => Some(self.guard(message, now)),
+            Next::Move(wait) if message.guard == Guard::None => {
                 Some(wait.visibility_timeout.max(self.guard(message, now)))
             }
             _ => None,
@@ -348,10 +349,17 @@ struct Message<'a> {
     /// The decision and its result so far.
     outcome: Outcome<'a>,
     next: Next<'a>,
-    /// The handler has tried to hide it for one to two hours.
-    guarded: bool,
+    guard: Guard,
     /// Some of its receives may have been mere checks for a recovery.
     may_be_looked_at: bool,
+}
+
+/// Whether a message has been hidden for one to two hours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Guard {
+    None,
+    Held,
+    Failed,
 }
 
 /// What is still to be performed for a message.
@@ -373,7 +381,7 @@ impl<'a> Message<'a> {
             event: None,
             outcome: Outcome::of(record),
             next: Next::Nothing,
-            guarded: false,
+            guard: Guard::None,
             may_be_looked_at: false,
         }
     }
@@ -469,6 +477,13 @@ impl<'a> Message<'a> {
         waited.map_or(0, |waited| looks_within(waited, Duration::MAX) as u32)
     }
 
+    fn guard_tried(&mut self, held: bool) {
+        self.guard = if held { Guard::Held } else { Guard::Failed };
+        if let (Guard::Failed, Next::Move(wait)) = (self.guard, &self.next) {
+            self.next = Next::Wait(*wait);
+        }
+    }
+
     /// If the hiding failed, the message returns after the queue's own timeout, or when its guard ends.
     fn hidden(&mut self, timeout: Duration, answer: Answer) {
         match (&self.outcome.problem, answer) {
@@ -552,7 +567,7 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
 /// always hidden.
 fn choose_moves(messages: &mut [Message<'_>], room: u64) {
     let waiting = messages.iter_mut().filter_map(|message| match message.next {
-        Next::Wait(wait) if !message.has_room() => Some((message, wait)),
+        Next::Wait(wait) if !message.has_room() && message.guard != Guard::Failed => Some((message, wait)),
         _ => None,
     });
     let mut waiting: Vec<_> = waiting.collect();

@@ -118,16 +118,32 @@ fn guards_are_spread_and_leave_time_for_a_last_try() {
 }
 
 #[test]
-fn without_a_guard_calls_are_made_all_the_same() {
+fn without_a_guard_a_retry_is_made_and_a_move_is_not() {
     for hide in [Batch::Fails, Batch::Panics, Batch::PanicsBeforeItsFuture, Batch::AnswersOnly(0)] {
         let world = World { hide: Box::new(move || hide), ..World::default() };
         let records = [due(2), first_receives(3).split_off(2)].concat();
         let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0));
         let report = world.handle(&records, &policy, NOW);
-        assert_eq!((world.invoked.borrow().len(), world.copies.borrow().len()), (2, 1), "{hide:?}");
-        assert!(report.unguarded.is_some() && kept(&report).is_empty(), "{hide:?}");
-        assert!(report.outcomes.iter().all(|outcome| outcome.problem.is_none()), "{hide:?}");
+        assert_eq!((world.invoked.borrow().len(), world.copies.borrow().len()), (2, 0), "{hide:?}");
+        assert!(report.unguarded.is_some() && kept(&report) == [records[2].message_id.as_str()], "{hide:?}");
+        let problems = report.outcomes.iter().map(|outcome| outcome.problem.is_some());
+        assert_eq!(problems.collect::<Vec<_>>(), [false, false, true], "{hide:?}");
     }
+}
+
+/// The second of two hidings is accepted: the message waits in the queue, and takes room.
+#[test]
+fn a_message_that_was_not_moved_for_want_of_a_guard_is_hidden_for_its_own_wait() {
+    let failures = Cell::new(1);
+    let hide = move || if failures.replace(0) > 0 { Batch::Fails } else { Batch::Works };
+    let world = World { hide: Box::new(hide), ..World::default() };
+    let records = first_receives(1);
+    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0));
+    let report = world.handle(&records, &policy, NOW);
+    let calls = world.calls.borrow();
+    let [Call::Hide(guarded), Call::Hide(hidden)] = calls.as_slice() else { panic!("{calls:?}") };
+    assert!(guarded[0].1 >= 3_660 && hidden[0].1 <= 20, "{calls:?}");
+    assert_eq!((kept(&report).len(), report.moves.made), (1, 0));
 }
 
 #[test]

@@ -56,11 +56,11 @@ faults! {
     /// Of the messages received: `ApproximateReceiveCount` is one too low.
     ReceiveCountLow = "receive_count_low", 0.01, Kept;
     /// Of the `ChangeMessageVisibilityBatch` calls: refused whole.
-    VisibilityRefused = "visibility_refused", 0.15, Exceeded;
+    VisibilityRefused = "visibility_refused", 0.15, Full;
     /// Of the `ChangeMessageVisibilityBatch` calls: done, but the answer is lost.
-    VisibilityLost = "visibility_lost", 0.05, Exceeded;
+    VisibilityLost = "visibility_lost", 0.05, Full;
     /// Of the `ChangeMessageVisibilityBatch` calls: about half of the entries are refused.
-    VisibilityHalfRefused = "visibility_half_refused", 0.15, Exceeded;
+    VisibilityHalfRefused = "visibility_half_refused", 0.15, Full;
     /// Of the `Invoke` calls: throttled.
     InvokeThrottled = "invoke_throttled", 0.01, Kept;
     /// Of the `Invoke` calls: it never reaches Lambda, and no answer comes.
