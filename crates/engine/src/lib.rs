@@ -80,7 +80,7 @@ pub use pauses::{
     Pauses,
 };
 pub use policies::{Policies, PolicyEntry};
-pub use policies_text::{policies_named, policy_about, with_policy, without_policies, without_policy};
+pub use policies_text::{policies_named, policy_about, with_policy, without_policies};
 pub use policy::{
     BACKOFF_RANGE, BadEntry, FUNCTION_SETTINGS, HIDE_UP_TO_RANGE, HideUpTo, LONGEST_HIDE_RANGE,
     MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE, MOST_BACKOFFS, Policy, SettingError,

@@ -83,6 +83,7 @@ impl Change {
                 of_handler(place, TARGET_FUNCTIONS, from, to)
             }
             Self::Policy(PolicyEdit { place, from, to, .. }) => {
+                let from = (!from.is_empty()).then(|| from.join("; "));
                 of_handler(place, POLICIES, from.as_deref(), to.as_deref())
             }
             Self::Recursion(allowed) => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use comeback_engine::Timestamp;
+use siphasher::sip::SipHasher13;
 
 use crate::operate::function::{InvokeSettings, Target};
 
@@ -61,6 +62,38 @@ pub(crate) const fn recursion(allowed: bool) -> &'static str {
 /// The time that a tag keeps: [`DETACHED`] or [`MOVED`].
 pub(crate) fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
     tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
+}
+
+/// Key of the tag that keeps which entries of `POLICIES` `attach` wrote for a qualifier.
+pub(crate) fn policies_key(qualifier: Option<&str>) -> String {
+    qualifier.map_or_else(|| "comeback:policy".into(), |qualifier| format!("comeback:{qualifier}:policy"))
+}
+
+pub(crate) fn is_policies_key(key: &str) -> bool {
+    key.starts_with("comeback:") && key.ends_with(":policy")
+}
+
+/// The entries that `attach` wrote last: a deployment that the function was moved from may have an earlier one.
+const POLICIES: usize = 8;
+
+/// The value of that tag once `attach` has written this entry.
+pub(crate) fn policies_with(tags: &BTreeMap<String, String>, key: &str, entry: &str) -> String {
+    let new = digest(entry);
+    let before =
+        tags.get(key).map_or("", String::as_str).split(' ').filter(|it| !it.is_empty() && *it != new);
+    std::iter::once(&*new).chain(before).take(POLICIES).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether `attach` wrote this entry of `POLICIES`, according to the tags.
+pub(crate) fn wrote(tags: &BTreeMap<String, String>, qualifier: Option<&str>, entry: &str) -> bool {
+    let digests = tags.get(&policies_key(qualifier));
+    digests.is_some_and(|digests| digests.split(' ').any(|it| it == digest(entry)))
+}
+
+/// A tag has no room for an entry.
+fn digest(entry: &str) -> String {
+    let words = entry.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{:016x}", SipHasher13::new().hash(words.as_bytes()))
 }
 
 /// Whether Lambda accepts a tag: the length of its key and value, and their characters.

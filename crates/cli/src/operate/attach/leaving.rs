@@ -209,7 +209,7 @@ async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::attach::model::{attachment, set_policies};
+    use crate::operate::attach::model::{attachment, set_own_policies};
     use crate::operate::function::Target;
 
     use super::*;
@@ -223,10 +223,7 @@ mod tests {
     #[test]
     fn beside_another_qualifier_only_the_events_that_follow_the_policy_count() {
         let mut attachment = attachment();
-        set_policies(
-            &mut attachment,
-            "orders:v2 MAX_AGE=1h; orders:old MAX_AGE=2h; orders MAX_AGE=14d".into(),
-        );
+        set_own_policies(&mut attachment, "orders:v2 MAX_AGE=1h; orders:old MAX_AGE=2h; orders MAX_AGE=14d");
         let arn = attachment.target.arn.clone();
         let counted = |attachment: &Attachment| {
             ["", ":$LATEST", ":live", ":v2", "-eu"].map(|rest| is_about(attachment, &format!("{arn}{rest}")))

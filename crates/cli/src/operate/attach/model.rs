@@ -73,6 +73,17 @@ pub(crate) fn set_policies(attachment: &mut Attachment, text: String) {
     attachment.policies = Some(text);
 }
 
+/// The same, and `attach` wrote those of `orders`.
+pub(crate) fn set_own_policies(attachment: &mut Attachment, text: &str) {
+    set_policies(attachment, text.to_owned());
+    for entry in text.split("; ").filter(|entry| entry.starts_with("orders")) {
+        let pattern = entry.split(' ').next().unwrap_or_default();
+        let key = kept::policies_key(pattern.strip_prefix("orders:"));
+        let digests = kept::policies_with(&attachment.target.tags, &key, entry);
+        attachment.target.tags.insert(key, digests);
+    }
+}
+
 /// Everything has left the queue, and `now` is long after anything else.
 pub(crate) fn left() -> Leaving {
     Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }

@@ -22,7 +22,7 @@ impl Attachment {
         let settings = settings_of(entry);
         let why_not = if has_settings {
             "the options of this command replace it".to_owned()
-        } else if let Some(here) = self.own_entry() {
+        } else if let Some(here) = self.entry() {
             if settings_of(here) == settings {
                 return None;
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use comeback_engine::{FunctionArn, Policies, policies_named, policy_about, without_policy};
+use comeback_engine::{FunctionArn, Policies, policies_named, policy_about, without_policies};
 
 use crate::operate::account::Failure;
 use crate::operate::attach::allow_list;
@@ -12,6 +12,7 @@ use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::handler_setting::{
     ENVIRONMENT_BYTES, PARAMETER_BYTES, POLICIES, TARGET_FUNCTIONS, environment_bytes,
 };
+use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::attach::policy_edit::PolicyEdit;
 
@@ -93,12 +94,27 @@ impl Attachment {
         self.target.qualifier.iter().fold(self.name_in_policies(), |name, it| name + ":" + it)
     }
 
-    /// The entry of the named qualifier, as `attach` writes it.
-    pub(crate) fn own_entry(&self) -> Option<&str> {
-        let text = self.policies.as_deref().unwrap_or(self.deployment.policies_text());
+    fn policies_text(&self) -> &str {
+        self.policies.as_deref().unwrap_or(self.deployment.policies_text())
+    }
+
+    /// The entry that names exactly the named qualifier, whoever wrote it.
+    pub(crate) fn entry(&self) -> Option<&str> {
         let pattern = self.pattern_in_policies();
-        let mut entries = policies_named(text, &pattern);
-        entries.find(|entry| entry.split_whitespace().next() == Some(&*pattern))
+        entries_of_pattern(self.policies_text(), &pattern).next()
+    }
+
+    /// The same, if `attach` wrote it.
+    pub(crate) fn own_entry(&self) -> Option<&str> {
+        let pattern = self.pattern_in_policies();
+        entries_of_pattern(self.policies_text(), &pattern).find(|entry| self.wrote(entry))
+    }
+
+    /// Whether `attach` wrote this entry of the function. A function that is gone took along the tags that say so.
+    fn wrote(&self, entry: &str) -> bool {
+        let qualifier = pattern_of(entry).strip_prefix(&*self.name_in_policies());
+        let qualifier = qualifier.and_then(|rest| rest.strip_prefix(':'));
+        self.is_gone || kept::wrote(&self.target.tags, qualifier, entry)
     }
 
     /// Plans the function's entry of `POLICIES`. Without settings, an entry that it has stays.
@@ -106,34 +122,47 @@ impl Attachment {
         let Some(settings) = settings else { return Ok(()) };
         let place = self.place.editable(&self.deployment);
         let (Some(place), Some(text)) = (place, &self.policies) else { return Err(self.only_by_template()) };
-        let name = self.pattern_in_policies();
-        let to = Some(format!("{name} {settings}"));
-        let from = self.own_entry().map(ToOwned::to_owned);
-        let edit = PolicyEdit { place, name, with_qualifiers: false, from, to };
-        let edited = edit.of(text, &self.target.invoked_arn());
-        if edited == *text {
+        let entry = format!("{} {settings}", self.pattern_in_policies());
+        let arn = self.target.invoked_arn();
+        if policy_about(text, &arn) == Some(&*entry) {
             return Ok(());
         }
+        self.keep_as_written(&entry, plan);
+        let from = self.own_entry().map(ToOwned::to_owned).into_iter().collect();
+        let edit = PolicyEdit { place, from, to: Some(entry) };
+        let edited = edit.of(text, &arn);
         let after = self.policies_after(&edited)?;
         if let Ok(before) = self.deployment.policies() {
             self.say_what_is_given_up(&before, &after, plan);
         }
-        self.say_what_is_shadowed(text, &edited, plan);
+        self.say_what_is_shadowed(text, &edited, &edit.from, plan);
         plan.changes.push(Change::Policy(edit));
         self.check_room(&edited, plan)
     }
 
-    /// Says which entries of the function's other qualifiers no longer count, because the new one stands before them.
-    fn say_what_is_shadowed(&self, text: &str, edited: &str, plan: &mut AttachPlan) {
-        let (name, own) = (self.name_in_policies(), self.pattern_in_policies());
-        for entry in policies_named(text, &name) {
-            let pattern = entry.split_whitespace().next().unwrap_or_default();
-            let Some((_, qualifier)) = pattern.rsplit_once(':').filter(|_| pattern != own) else { continue };
+    /// Plans the tag by which `detach`, or a later `attach`, knows the entry. It comes before the entry, so that a run that is
+    /// interrupted leaves none that nobody knows.
+    fn keep_as_written(&self, entry: &str, plan: &mut AttachPlan) {
+        let key = kept::policies_key(self.target.qualifier.as_deref());
+        let tag = (key.clone(), kept::policies_with(&self.target.tags, &key, entry));
+        if self.target.tags.contains_key(&key) || self.room_for_tags(plan) > 0 && kept::fits(&tag) {
+            plan.changes.push(Change::Keep(vec![tag]));
+        } else {
+            plan.notes
+                .push(format!("{key} does not fit in a tag of the function: detach will leave its policy"));
+        }
+    }
+
+    /// Says which other entries of the function no longer count, because the new one stands before them.
+    fn say_what_is_shadowed(&self, text: &str, edited: &str, from: &[String], plan: &mut AttachPlan) {
+        let name = self.name_in_policies();
+        for entry in policies_named(text, &name).filter(|entry| !from.iter().any(|it| it == entry)) {
+            let qualifier = pattern_of(entry)[name.len()..].strip_prefix(':').unwrap_or("$LATEST");
             let arn = format!("{}:{qualifier}", self.target.arn);
             let counts = |text| policy_about(text, &arn) == Some(entry);
             if counts(text) && !counts(edited) {
                 plan.notes
-                    .push(format!("the policy {entry:?} no longer counts: that of {own} stands before it"));
+                    .push(format!("the policy {entry:?} no longer counts: the new one stands before it"));
             }
         }
     }
@@ -202,25 +231,26 @@ impl Attachment {
         ))
     }
 
-    /// Plans to take away the entries that name this function, whatever their qualifier. Patterns stay.
+    /// Plans to take away the entries that `attach` wrote for this function, whatever their qualifier. Others stay.
     pub(crate) fn take_policy_away(&self, plan: &mut AttachPlan) {
         let place = self.place.editable(&self.deployment);
         let (Some(place), Some(text)) = (place, &self.policies) else { return };
         let name = self.name_in_policies();
-        let entries: Vec<&str> = policies_named(text, &name).collect();
-        if !entries.is_empty() {
-            let from = Some(entries.join("; "));
-            let edit = PolicyEdit { place, name, with_qualifiers: true, from, to: None };
-            plan.changes.push(Change::Policy(edit));
+        let (own, others): (Vec<&str>, Vec<&str>) =
+            policies_named(text, &name).partition(|entry| self.wrote(entry));
+        let stays = |entry: &&str| format!("the policy {entry:?} stays, because attach did not write it");
+        plan.notes.extend(others.iter().map(stays));
+        if !own.is_empty() {
+            let from = own.into_iter().map(ToOwned::to_owned).collect();
+            plan.changes.push(Change::Policy(PolicyEdit { place, from, to: None }));
         }
     }
 
-    /// Whether an event of this qualifier would have another policy without the entry of the named one.
+    /// Whether events of this qualifier follow the own entry of the named one.
     pub(crate) fn follows_own_entry(&self, qualifier: Option<&str>) -> bool {
-        let Some(text) = &self.policies else { return false };
+        let (Some(text), Some(own)) = (&self.policies, self.own_entry()) else { return false };
         let arn = format!("{}:{}", self.target.arn, qualifier.unwrap_or("$LATEST"));
-        let without = without_policy(text, &self.pattern_in_policies());
-        policy_about(text, &arn) != policy_about(&without, &arn)
+        policy_about(text, &arn) == Some(own)
     }
 
     /// Plans to take away the entry of the named qualifier alone, because others stay attached. It stays while events follow
@@ -230,8 +260,7 @@ impl Attachment {
         let (Some(place), Some(text), Some(entry)) = (place, &self.policies, self.own_entry()) else {
             return;
         };
-        let name = self.pattern_in_policies();
-        let edited = without_policy(text, &name);
+        let edited = without_policies(text, &[entry]);
         let follower = self.other_qualifiers().find(|qualifier| self.follows_own_entry(*qualifier));
         if let Some(other) = follower {
             let other = self.target.named(other);
@@ -247,9 +276,20 @@ impl Attachment {
         if let [Ok(before), Ok(after)] = &policies {
             self.say_what_is_given_up(before, after, plan);
         }
-        let from = Some(entry.to_owned());
-        plan.changes.push(Change::Policy(PolicyEdit { place, name, with_qualifiers: false, from, to: None }));
+        let from = vec![entry.to_owned()];
+        plan.changes.push(Change::Policy(PolicyEdit { place, from, to: None }));
+        if self.elsewhere.is_empty() {
+            self.forget([kept::policies_key(self.target.qualifier.as_deref())], plan);
+        }
     }
+}
+
+fn entries_of_pattern<'t>(text: &'t str, pattern: &str) -> impl Iterator<Item = &'t str> {
+    policies_named(text, pattern).filter(move |entry| pattern_of(entry) == pattern)
+}
+
+fn pattern_of(entry: &str) -> &str {
+    entry.split_whitespace().next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -259,12 +299,19 @@ mod tests {
     use super::*;
     use crate::operate::attach::attachment::Place;
     use crate::operate::attach::leaving::Leaving;
-    use crate::operate::attach::model::{all, attachment, left, set_policies};
+    use crate::operate::attach::model::{all, attachment, left, set_own_policies, set_policies};
 
-    /// `orders` is attached, beside these policies.
+    /// `orders` is attached, beside these policies, which others wrote.
     fn attached(text: &str) -> Attachment {
         let mut it = all(&attachment(), &attachment().attach(false, None).unwrap());
         set_policies(&mut it, text.to_owned());
+        it
+    }
+
+    /// The same, but `attach` wrote those of `orders`.
+    fn attached_with_its_own(text: &str) -> Attachment {
+        let mut it = attached("");
+        set_own_policies(&mut it, text);
         it
     }
 
@@ -332,14 +379,49 @@ mod tests {
         };
         let shadowed = ["orders:$LATEST MAX_AGE=2d", "orders:live MAX_AGE=3d"];
         let said = shadowed
-            .map(|entry| format!("the policy {entry:?} no longer counts: that of orders stands before it"));
+            .map(|entry| format!("the policy {entry:?} no longer counts: the new one stands before it"));
         assert_eq!(notes(&shadowed.join("; ")), said);
-        assert_eq!(notes("orders:live MAX_AGE=3d; orders MAX_AGE=2d; orders:dev MAX_AGE=4d"), [""; 0]);
+        let said = ["the policy \"orders MAX_AGE=2d\" no longer counts: the new one stands before it"];
+        assert_eq!(notes("orders:live MAX_AGE=3d; orders MAX_AGE=2d; orders:dev MAX_AGE=4d"), said);
+    }
+
+    #[test]
+    fn an_entry_that_attach_did_not_write_is_never_touched() {
+        let by_hand = "orders MAX_AGE=2d; * JITTER=none";
+        let before = attached(by_hand);
+        assert_eq!(before.attach(false, Some("MAX_AGE=2d")).unwrap().changes, [], "it says the same");
+        let mut after = before.clone();
+        for settings in ["MAX_AGE=2h", "MAX_AGE=3h"] {
+            let plan = after.attach(false, Some(settings)).unwrap();
+            assert!(matches!(plan.changes[..], [Change::Keep(_), Change::Policy(_)]), "{:?}", plan.changes);
+            // Between the two, a run may be cut off.
+            after.target.tags = all(&after, &plan).target.tags;
+            after = all(&after, &after.attach(false, Some(settings)).unwrap());
+            assert_eq!(after.policies.as_deref(), Some(&*format!("orders {settings}; {by_hand}")));
+        }
+        let first = after.detach(&left()).unwrap();
+        let later = left().now.saturating_add(std::time::Duration::from_secs(3_600));
+        let last = all(&after, &first).detach(&Leaving { now: later, ..left() }).unwrap();
+        assert!(
+            last.notes.iter().any(|it| it.starts_with("the policy \"orders MAX_AGE=2d\" stays, because"))
+        );
+        let detached = all(&all(&after, &first), &last);
+        assert_eq!(detached.policies.as_deref(), Some(by_hand));
+        assert_eq!(detached.target.tags, [].into(), "nothing is left of it");
+    }
+
+    #[test]
+    fn an_entry_whose_tag_does_not_fit_is_said_to_stay() {
+        let mut full = attached("");
+        full.target.tags.extend((0..kept::TAGS).map(|n| (format!("tag-{n}"), String::new())));
+        let plan = full.attach(false, Some("MAX_AGE=2h")).unwrap();
+        assert!(matches!(plan.changes[..], [Change::Policy(_)]), "{:?}", plan.changes);
+        assert!(plan.notes.iter().any(|it| it.ends_with("detach will leave its policy")), "{:?}", plan.notes);
     }
 
     #[test]
     fn a_policy_stays_while_events_wait() {
-        let before = attached("orders MAX_AGE=2h; * JITTER=none");
+        let before = attached_with_its_own("orders MAX_AGE=2h; * JITTER=none");
         let first = before.detach(&left()).unwrap();
         assert_eq!(lines(&first), [""; 0]);
         let later = left().now.saturating_add(std::time::Duration::from_secs(3_600));
@@ -349,7 +431,7 @@ mod tests {
 
     #[test]
     fn one_qualifiers_policy_goes_when_nothing_follows_it() {
-        let mut both = attached("orders MAX_AGE=2h; orders:live MAX_AGE=3h; * JITTER=none");
+        let mut both = attached_with_its_own("orders MAX_AGE=2h; orders:live MAX_AGE=3h; * JITTER=none");
         let settings = both.target.settings();
         both.target.invoke_settings.insert(Some("live".into()), settings);
         let detached = |it: &Attachment, leaving: &Leaving| {

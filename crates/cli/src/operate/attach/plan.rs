@@ -1,5 +1,7 @@
 //! The changes that attach a function, and those that detach it.
 
+use std::collections::BTreeSet;
+
 use crate::operate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms;
 use crate::operate::attach::attachment::{Attachment, Place};
@@ -139,8 +141,7 @@ impl Attachment {
             tags.push((kept::RECURSION.to_owned(), kept::recursion(target.recursion_allowed).to_owned()));
         }
         tags.retain(|(key, value)| target.tags.get(key) != Some(value));
-        let room =
-            kept::TAGS.saturating_sub(target.tags.keys().filter(|key| !key.starts_with("aws:")).count());
+        let room = self.room_for_tags(plan);
         let new = tags.iter().filter(|(key, _)| !target.tags.contains_key(key)).count();
         let (fitting, rest): (Vec<_>, Vec<_>) =
             tags.into_iter().partition(|tag| new <= room && kept::fits(tag));
@@ -150,6 +151,17 @@ impl Attachment {
         if !fitting.is_empty() {
             plan.changes.push(Change::Keep(fitting));
         }
+    }
+
+    /// How many more tags the function may have after the plan's changes.
+    pub(crate) fn room_for_tags(&self, plan: &AttachPlan) -> usize {
+        let kept = plan.changes.iter().filter_map(|change| match change {
+            Change::Keep(tags) => Some(tags.iter().map(|(key, _)| key)),
+            _ => None,
+        });
+        let there: BTreeSet<&String> =
+            self.target.tags.keys().filter(|key| !key.starts_with("aws:")).chain(kept.flatten()).collect();
+        kept::TAGS.saturating_sub(there.len())
     }
 
     /// Steps 2 and 3.
@@ -359,7 +371,10 @@ impl Attachment {
         if self.losses.ours {
             plan.changes.push(Change::Unwatch(self.losses.alarm.clone()));
         }
-        self.forget(self.last_tags().iter().map(|key| (*key).to_owned()), plan);
+        let of_policies = self.target.tags.keys().filter(|key| kept::is_policies_key(key));
+        let of_policies = of_policies.filter(|_| self.elsewhere.is_empty()).cloned();
+        let last = self.last_tags().iter().map(|key| (*key).to_owned()).chain(of_policies);
+        self.forget(last, plan);
     }
 
     /// Takes the function off the allow-list, and lets the handler no longer invoke it.
@@ -415,7 +430,7 @@ impl Attachment {
         format!("Lambda has no alias or version {}", self.name())
     }
 
-    fn forget(&self, keys: impl IntoIterator<Item = String>, plan: &mut AttachPlan) {
+    pub(crate) fn forget(&self, keys: impl IntoIterator<Item = String>, plan: &mut AttachPlan) {
         let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
         let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();
         if !tags.is_empty() {
