@@ -37,7 +37,6 @@ def log(aws, group, lines, now, folder):
     aws("logs", "create-log-group", "--log-group-name", group)
     aws("logs", "create-log-stream", "--log-group-name", group, "--log-stream-name", "one")
     path = os.path.join(folder, "lines.json")
-    # A child's memory begins with ours, so that not all lines are held at once.
     while some := [{"timestamp": int(now * 1_000), "message": it} for it in itertools.islice(lines, LINES_OF_A_CALL)]:
         with open(path, "w") as file:
             json.dump(some, file)

@@ -27,7 +27,9 @@ const MOST_KINDS: usize = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     hasher: RandomState,
-    waiting: HashMap<u64, Wait>,
+    /// By a hash of what its lines share. A hash map would leave a trail of smaller tables, whose memory the allocator keeps
+    /// for longer than the command runs.
+    waiting: BTreeMap<u64, Wait>,
     settled: HashSet<u64>,
     kinds: Kinds,
 }
@@ -126,7 +128,8 @@ impl Waits {
 
     /// The first of them to be due, `most` at most. Those without a due time come last.
     pub(crate) fn first_due_by(&self, by: Option<Timestamp>, most: usize) -> Sorted<'_> {
-        let mut first: Vec<(Option<Timestamp>, &Wait)> = self.waits_due_by(by).collect();
+        let mut first = Vec::with_capacity(self.waiting.len());
+        first.extend(self.waits_due_by(by));
         first.sort_unstable_by_key(|(due, wait)| (due.is_none(), *due, &wait.key, wait.retry));
         first.truncate(most);
         Sorted { waits: self, first }
