@@ -190,8 +190,8 @@ impl Environment {
     }
 
     /// Hides what waits, and guards what is about to be re-invoked or moved: one call for all. A message whose guard failed
-    /// is re-invoked anyway, but not moved: it returns after the queue's own timeout, and its copy would be one too many.
-    /// Returns the first such failure.
+    /// is re-invoked anyway, but not moved: it would return after the queue's own timeout beside its copy. Returns the first
+    /// failure to guard a re-invocation.
     async fn hide<A: Account>(
         &mut self,
         messages: &mut [Message<'_>],
@@ -217,7 +217,8 @@ impl Environment {
                 // It will leave the queue, or be hidden again and take room then.
                 _ => {
                     message.guard_tried(answer.is_ok());
-                    unguarded = unguarded.or(answer.err());
+                    unguarded =
+                        unguarded.or(answer.err().filter(|_| matches!(message.next, Next::Invoke(_))));
                 }
             }
         }
@@ -563,9 +564,13 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// Picks the messages to move when there is no room to hide all: the cheapest. Those that SQS would refuse to take again are
-/// always hidden.
+/// Picks the messages to move when there is no room to hide all: the cheapest. Those that SQS would refuse to take again, and
+/// those whose guard failed, are always hidden.
 fn choose_moves(messages: &mut [Message<'_>], room: u64) {
+    let stays = |message: &&Message<'_>| {
+        matches!(message.next, Next::Wait(_)) && message.guard == Guard::Failed && !message.has_room()
+    };
+    let room = room.saturating_sub(messages.iter().filter(stays).count() as u64);
     let waiting = messages.iter_mut().filter_map(|message| match message.next {
         Next::Wait(wait) if !message.has_room() && message.guard != Guard::Failed => Some((message, wait)),
         _ => None,

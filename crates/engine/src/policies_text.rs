@@ -3,7 +3,8 @@
 use crate::arn::PolicyPattern;
 use crate::policies::{entries_of, pattern_of};
 
-/// The text with this entry, before the first other one that matches the function: that would count otherwise.
+/// The text with this entry before the first one that matches the function: that would count otherwise. If that says the
+/// same already, nothing is to be done.
 ///
 /// ```
 /// use comeback_engine::with_policy;
@@ -13,7 +14,10 @@ use crate::policies::{entries_of, pattern_of};
 /// assert_eq!(text, "export MAX_AGE=14d; orders MAX_AGE=2h; * MAX_AGE=12h");
 /// ```
 pub fn with_policy(text: &str, function_arn: &str, entry: &str) -> String {
-    let mut entries: Vec<&str> = entries_of(text).filter(|other| *other != entry).collect();
+    if policy_about(text, function_arn) == Some(entry) {
+        return text.to_owned();
+    }
+    let mut entries: Vec<&str> = entries_of(text).collect();
     let position = entries.iter().position(|other| is_about(other, function_arn)).unwrap_or(entries.len());
     entries.insert(position, entry);
     entries.join("; ")
@@ -36,10 +40,15 @@ pub fn policies_named<'t>(text: &'t str, function: &str) -> impl Iterator<Item =
     })
 }
 
-/// The text without these entries.
+/// The text without these entries. Of several that say the same, the first goes.
 pub fn without_policies(text: &str, gone: &[impl AsRef<str>]) -> String {
-    let stays = |entry: &&str| gone.iter().all(|it| it.as_ref() != *entry);
-    entries_of(text).filter(stays).collect::<Vec<_>>().join("; ")
+    let mut entries: Vec<&str> = entries_of(text).collect();
+    for entry in gone {
+        if let Some(first) = entries.iter().position(|it| *it == entry.as_ref()) {
+            entries.remove(first);
+        }
+    }
+    entries.join("; ")
 }
 
 #[cfg(test)]
@@ -66,7 +75,11 @@ mod tests {
                 "* MAX_AGE=1h; orders:live JITTER=none",
                 "orders:live MAX_AGE=2h; * MAX_AGE=1h; orders:live JITTER=none",
             ),
-            ("* MAX_AGE=1h; orders:live MAX_AGE=2h", "orders:live MAX_AGE=2h; * MAX_AGE=1h"),
+            (
+                "* MAX_AGE=1h; orders:live MAX_AGE=2h",
+                "orders:live MAX_AGE=2h; * MAX_AGE=1h; orders:live MAX_AGE=2h",
+            ),
+            ("orders:live MAX_AGE=2h;* MAX_AGE=1h", "orders:live MAX_AGE=2h;* MAX_AGE=1h"),
         ] {
             assert_eq!(with_policy(text, LIVE, entry), expected, "{text:?}");
         }
@@ -83,5 +96,6 @@ mod tests {
         let latest = LIVE.replace(":live", ":$LATEST");
         assert_eq!(policy_about(&without_policies(&with, &named[1..]), &latest), Some("* MAX_AGE=12h"));
         assert_eq!(without_policies(&with, &named), text);
+        assert_eq!(without_policies("a A=1; * B=1; a A=1", &["a A=1"]), "* B=1; a A=1");
     }
 }

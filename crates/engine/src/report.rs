@@ -18,8 +18,8 @@ pub struct BatchReport<'a> {
     pub outcomes: Vec<Outcome<'a>>,
     /// What came of the batch's moves.
     pub moves: Moves,
-    /// Why messages could not be hidden before they were re-invoked or moved, if so. If this handler dies, their calls are
-    /// repeated after the queue's own visibility timeout.
+    /// Why messages could not be hidden before they were re-invoked, if so. If this handler dies, their calls are repeated
+    /// after the queue's own visibility timeout.
     pub unguarded: Option<CallFailure>,
     /// Why a look at the queue gave no count. Until the next one there is no room for hidden messages.
     pub look_failure: Option<CallFailure>,

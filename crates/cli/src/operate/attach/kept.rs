@@ -73,27 +73,42 @@ pub(crate) fn is_policies_key(key: &str) -> bool {
     key.starts_with("comeback:") && key.ends_with(":policy")
 }
 
-/// The entries that `attach` wrote last: a deployment that the function was moved from may have an earlier one.
+/// The most entries that the tag keeps: with more, it would not fit.
 const POLICIES: usize = 8;
 
-/// The value of that tag once `attach` has written this entry.
-pub(crate) fn policies_with(tags: &BTreeMap<String, String>, key: &str, entry: &str) -> String {
-    let new = digest(entry);
-    let before =
-        tags.get(key).map_or("", String::as_str).split(' ').filter(|it| !it.is_empty() && *it != new);
+/// The value of that tag once `attach` has written this entry into the deployment of this retry queue.
+pub(crate) fn policies_with(before: Option<&String>, queue_arn: &str, entry: &str) -> String {
+    let new = digest(queue_arn, entry);
+    let before = before.map_or("", String::as_str).split(' ').filter(|it| !it.is_empty() && *it != new);
     std::iter::once(&*new).chain(before).take(POLICIES).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether `attach` wrote this entry of `POLICIES`, according to the tags.
-pub(crate) fn wrote(tags: &BTreeMap<String, String>, qualifier: Option<&str>, entry: &str) -> bool {
+/// The same once none of that deployment's is left; `None` if the tag keeps nothing then.
+pub(crate) fn policies_without(before: &str, queue_arn: &str) -> Option<String> {
+    let of_deployment = format!("{}:", short_digest(queue_arn));
+    let others = before.split(' ').filter(|it| !it.starts_with(&of_deployment)).collect::<Vec<_>>().join(" ");
+    (!others.is_empty()).then_some(others)
+}
+
+/// Whether `attach` wrote this entry of the deployment's `POLICIES`, according to the tags.
+pub(crate) fn wrote(
+    tags: &BTreeMap<String, String>,
+    qualifier: Option<&str>,
+    queue_arn: &str,
+    entry: &str,
+) -> bool {
     let digests = tags.get(&policies_key(qualifier));
-    digests.is_some_and(|digests| digests.split(' ').any(|it| it == digest(entry)))
+    digests.is_some_and(|digests| digests.split(' ').any(|it| it == digest(queue_arn, entry)))
 }
 
 /// A tag has no room for an entry.
-fn digest(entry: &str) -> String {
+fn digest(queue_arn: &str, entry: &str) -> String {
     let words = entry.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("{:016x}", SipHasher13::new().hash(words.as_bytes()))
+    format!("{}:{:016x}", short_digest(queue_arn), SipHasher13::new().hash(words.as_bytes()))
+}
+
+fn short_digest(queue_arn: &str) -> String {
+    format!("{:08x}", SipHasher13::new().hash(queue_arn.as_bytes()) as u32)
 }
 
 /// Whether Lambda accepts a tag: the length of its key and value, and their characters.
@@ -117,6 +132,23 @@ mod tests {
         assert_eq!(keys(None), ["comeback:retries", "comeback:event-age", "comeback:on-failure"]);
         // An alias may be called like a setting.
         assert!(keys(Some("retries")).iter().all(|key| !keys(None).contains(key)));
+    }
+
+    #[test]
+    fn a_tag_keeps_the_last_entries_of_each_deployment() {
+        let (a, b) = ("arn:aws:sqs:eu-west-1:123456789012:a", "arn:aws:sqs:eu-west-1:123456789012:b");
+        let mut value = policies_with(None, a, "orders MAX_AGE=1h");
+        for hours in 2..20 {
+            value = policies_with(Some(&value), b, &format!("orders MAX_AGE={hours}h"));
+        }
+        assert!(fits(&(policies_key(Some("live")), value.clone())), "{value}");
+        assert_eq!((value.split(' ').count(), policies_without(&value, a)), (POLICIES, Some(value.clone())));
+        let both = policies_with(Some(&value), a, "orders  MAX_AGE=2h");
+        let tags = BTreeMap::from([(policies_key(None), both.clone())]);
+        let wrote = |queue, entry| wrote(&tags, None, queue, entry);
+        assert!(wrote(a, "orders MAX_AGE=2h") && wrote(b, "orders MAX_AGE=19h"));
+        assert!(!wrote(b, "orders MAX_AGE=2h") && !wrote(a, "orders MAX_AGE=19h"), "each has its own");
+        assert_eq!(policies_without(&policies_without(&both, a).unwrap(), b), None);
     }
 
     #[test]

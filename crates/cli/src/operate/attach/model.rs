@@ -79,7 +79,8 @@ pub(crate) fn set_own_policies(attachment: &mut Attachment, text: &str) {
     for entry in text.split("; ").filter(|entry| entry.starts_with("orders")) {
         let pattern = entry.split(' ').next().unwrap_or_default();
         let key = kept::policies_key(pattern.strip_prefix("orders:"));
-        let digests = kept::policies_with(&attachment.target.tags, &key, entry);
+        let queue = &attachment.deployment.retry_queue.arn;
+        let digests = kept::policies_with(attachment.target.tags.get(&key), queue, entry);
         attachment.target.tags.insert(key, digests);
     }
 }

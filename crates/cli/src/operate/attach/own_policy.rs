@@ -114,7 +114,8 @@ impl Attachment {
     fn wrote(&self, entry: &str) -> bool {
         let qualifier = pattern_of(entry).strip_prefix(&*self.name_in_policies());
         let qualifier = qualifier.and_then(|rest| rest.strip_prefix(':'));
-        self.is_gone || kept::wrote(&self.target.tags, qualifier, entry)
+        let queue = &self.deployment.retry_queue.arn;
+        self.is_gone || kept::wrote(&self.target.tags, qualifier, queue, entry)
     }
 
     /// Plans the function's entry of `POLICIES`. Without settings, an entry that it has stays.
@@ -124,12 +125,19 @@ impl Attachment {
         let (Some(place), Some(text)) = (place, &self.policies) else { return Err(self.only_by_template()) };
         let entry = format!("{} {settings}", self.pattern_in_policies());
         let arn = self.target.invoked_arn();
-        if policy_about(text, &arn) == Some(&*entry) {
+        let counts = |text: &str| {
+            policy_about(text, &arn).is_some_and(|it| it.split_whitespace().eq(entry.split_whitespace()))
+        };
+        if counts(text) {
             return Ok(());
         }
-        self.keep_as_written(&entry, plan);
-        let from = self.own_entry().map(ToOwned::to_owned).into_iter().collect();
-        let edit = PolicyEdit { place, from, to: Some(entry) };
+        let from: Vec<String> = self.own_entry().map(ToOwned::to_owned).into_iter().collect();
+        // Without the function's own entry, one that somebody else wrote may say just this.
+        let is_there = counts(&without_policies(text, &from));
+        if !is_there {
+            self.keep_as_written(&entry, plan);
+        }
+        let edit = PolicyEdit { place, from, to: (!is_there).then_some(entry) };
         let edited = edit.of(text, &arn);
         let after = self.policies_after(&edited)?;
         if let Ok(before) = self.deployment.policies() {
@@ -144,8 +152,10 @@ impl Attachment {
     /// interrupted leaves none that nobody knows.
     fn keep_as_written(&self, entry: &str, plan: &mut AttachPlan) {
         let key = kept::policies_key(self.target.qualifier.as_deref());
-        let tag = (key.clone(), kept::policies_with(&self.target.tags, &key, entry));
-        if self.target.tags.contains_key(&key) || self.room_for_tags(plan) > 0 && kept::fits(&tag) {
+        let (before, queue) = (self.target.tags.get(&key), &self.deployment.retry_queue.arn);
+        let tag = (key.clone(), kept::policies_with(before, queue, entry));
+        // `detach` needs another tag for its time.
+        if before.is_some() || self.room_for_tags(plan) > 1 && kept::fits(&tag) {
             plan.changes.push(Change::Keep(vec![tag]));
         } else {
             plan.notes
@@ -236,13 +246,26 @@ impl Attachment {
         let place = self.place.editable(&self.deployment);
         let (Some(place), Some(text)) = (place, &self.policies) else { return };
         let name = self.name_in_policies();
-        let (own, others): (Vec<&str>, Vec<&str>) =
-            policies_named(text, &name).partition(|entry| self.wrote(entry));
-        let stays = |entry: &&str| format!("the policy {entry:?} stays, because attach did not write it");
-        plan.notes.extend(others.iter().map(stays));
-        if !own.is_empty() {
-            let from = own.into_iter().map(ToOwned::to_owned).collect();
+        let mut from: Vec<String> = Vec::new();
+        for entry in policies_named(text, &name) {
+            if !self.wrote(entry) {
+                plan.notes.push(stays(entry));
+            } else if !from.iter().any(|own| own == entry) {
+                from.push(entry.to_owned());
+            }
+        }
+        if !from.is_empty() {
             plan.changes.push(Change::Policy(PolicyEdit { place, from, to: None }));
+        }
+    }
+
+    /// Plans to forget what this tag keeps of the deployment's policies.
+    pub(crate) fn forget_policies(&self, key: String, plan: &mut AttachPlan) {
+        let Some(before) = self.target.tags.get(&key) else { return };
+        match kept::policies_without(before, &self.deployment.retry_queue.arn) {
+            None => self.forget([key], plan),
+            Some(others) if others != *before => plan.changes.push(Change::Keep(vec![(key, others)])),
+            Some(_) => {}
         }
     }
 
@@ -257,7 +280,9 @@ impl Attachment {
     /// it: those of the qualifier that wait, and those of another one that has no entry of its own.
     pub(crate) fn take_qualifiers_policy_away(&self, leaving: &Leaving, plan: &mut AttachPlan) {
         let place = self.place.editable(&self.deployment);
-        let (Some(place), Some(text), Some(entry)) = (place, &self.policies, self.own_entry()) else {
+        let (Some(place), Some(text)) = (place, &self.policies) else { return };
+        let Some(entry) = self.own_entry() else {
+            plan.notes.extend(self.entry().map(stays));
             return;
         };
         let edited = without_policies(text, &[entry]);
@@ -278,10 +303,15 @@ impl Attachment {
         }
         let from = vec![entry.to_owned()];
         plan.changes.push(Change::Policy(PolicyEdit { place, from, to: None }));
-        if self.elsewhere.is_empty() {
-            self.forget([kept::policies_key(self.target.qualifier.as_deref())], plan);
-        }
+        self.forget_policies(kept::policies_key(self.target.qualifier.as_deref()), plan);
     }
+}
+
+fn stays(entry: &str) -> String {
+    format!(
+        "the policy {entry:?} stays, because no tag of the function says that attach wrote it: remove it by hand if nothing \
+         needs it"
+    )
 }
 
 fn entries_of_pattern<'t>(text: &'t str, pattern: &str) -> impl Iterator<Item = &'t str> {
@@ -391,6 +421,9 @@ mod tests {
         let before = attached(by_hand);
         assert_eq!(before.attach(false, Some("MAX_AGE=2d")).unwrap().changes, [], "it says the same");
         let mut after = before.clone();
+        after = all(&after, &after.attach(false, Some("MAX_AGE=1h")).unwrap());
+        after = all(&after, &after.attach(false, Some("MAX_AGE=2d")).unwrap());
+        assert_eq!(after.policies.as_deref(), Some(by_hand), "what somebody wrote says it already");
         for settings in ["MAX_AGE=2h", "MAX_AGE=3h"] {
             let plan = after.attach(false, Some(settings)).unwrap();
             assert!(matches!(plan.changes[..], [Change::Keep(_), Change::Policy(_)]), "{:?}", plan.changes);
@@ -411,9 +444,33 @@ mod tests {
     }
 
     #[test]
+    fn of_two_entries_that_say_the_same_only_its_own_goes() {
+        let by_hand = "* JITTER=none; orders MAX_AGE=2h";
+        let before = attached(by_hand);
+        let after = all(&before, &before.attach(false, Some("MAX_AGE=2h")).unwrap());
+        assert_eq!(after.policies.as_deref(), Some(&*format!("orders MAX_AGE=2h; {by_hand}")));
+        let gone = all(&after, &after.detach(&Leaving { at_once: true, ..left() }).unwrap());
+        assert_eq!(gone.policies.as_deref(), Some(by_hand));
+    }
+
+    #[test]
+    fn an_entry_of_another_deployment_stays_attachs_own() {
+        let here = attached_with_its_own("orders MAX_AGE=2h");
+        let mut there = here.clone();
+        there.deployment.retry_queue.arn += "-2";
+        assert!(there.own_entry().is_none(), "here, somebody else may have written the same");
+        let set = all(&there, &there.attach(false, Some("MAX_AGE=3h")).unwrap());
+        let mut plan = there.no_changes();
+        set.forget_policies(kept::policies_key(None), &mut plan);
+        let left = Attachment { target: all(&set, &plan).target, ..here };
+        assert_eq!(left.own_entry(), Some("orders MAX_AGE=2h"));
+    }
+
+    #[test]
     fn an_entry_whose_tag_does_not_fit_is_said_to_stay() {
         let mut full = attached("");
-        full.target.tags.extend((0..kept::TAGS).map(|n| (format!("tag-{n}"), String::new())));
+        let there = full.target.tags.len();
+        full.target.tags.extend((there..kept::TAGS - 1).map(|n| (format!("tag-{n}"), String::new())));
         let plan = full.attach(false, Some("MAX_AGE=2h")).unwrap();
         assert!(matches!(plan.changes[..], [Change::Policy(_)]), "{:?}", plan.changes);
         assert!(plan.notes.iter().any(|it| it.ends_with("detach will leave its policy")), "{:?}", plan.notes);

@@ -16,7 +16,7 @@ use crate::operate::function::InvokeSettings;
 const EVENT_AGE: i32 = 60;
 
 impl Attachment {
-    fn no_changes(&self) -> AttachPlan {
+    pub(crate) fn no_changes(&self) -> AttachPlan {
         let (target, is_gone) = (self.target.clone(), self.is_gone);
         AttachPlan { target, is_gone, changes: Vec::new(), notes: Vec::new(), left: None }
     }
@@ -371,10 +371,10 @@ impl Attachment {
         if self.losses.ours {
             plan.changes.push(Change::Unwatch(self.losses.alarm.clone()));
         }
-        let of_policies = self.target.tags.keys().filter(|key| kept::is_policies_key(key));
-        let of_policies = of_policies.filter(|_| self.elsewhere.is_empty()).cloned();
-        let last = self.last_tags().iter().map(|key| (*key).to_owned()).chain(of_policies);
-        self.forget(last, plan);
+        for key in self.target.tags.keys().filter(|key| kept::is_policies_key(key)) {
+            self.forget_policies(key.clone(), plan);
+        }
+        self.forget(self.last_tags().iter().map(|key| (*key).to_owned()), plan);
     }
 
     /// Takes the function off the allow-list, and lets the handler no longer invoke it.
