@@ -47,14 +47,23 @@ pub(crate) type Requests = Arc<Mutex<Vec<Request>>>;
 
 /// Clients whose every request gets this answer.
 pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws, Requests) {
+    let body = body.clone();
+    answering_by(move |_| (status, error, body.clone()))
+}
+
+/// The same, with an answer for each operation.
+pub(crate) fn answering_by(
+    answer: impl Fn(&str) -> (u16, &'static str, Value) + Send + Sync + 'static,
+) -> (Aws, Requests) {
     let requests = Requests::default();
     let seen = requests.clone();
-    let body = body.to_string();
     let http_client = infallible_client_fn(move |request: http::Request<_>| {
         let header = |name: &str| request.headers().get(name).map(|v| v.to_str().unwrap().to_owned());
+        let operation = header("x-amz-target").or(header("x-amz-invocation-type")).unwrap_or_default();
+        let (status, error, body) = answer(&operation);
         seen.lock().unwrap().push(Request {
             path: request.uri().path().into(),
-            operation: header("x-amz-target").or(header("x-amz-invocation-type")).unwrap_or_default(),
+            operation,
             trace: header("x-amzn-trace-id"),
             durable_execution: header("x-amz-durable-execution-name"),
             // CloudWatch's are CBOR.
@@ -65,7 +74,7 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
             .header("x-amzn-errortype", error)
             .header("x-amzn-requestid", "i-1")
             .header("content-type", "application/json")
-            .body(body.clone())
+            .body(body.to_string())
             .unwrap()
     });
     (
