@@ -216,7 +216,7 @@ impl Environment {
                 }
                 // It will leave the queue, or be hidden again and take room then.
                 _ => {
-                    message.guard_tried(answer.is_ok());
+                    message.guarded(answer.is_ok());
                     unguarded =
                         unguarded.or(answer.err().filter(|_| matches!(message.next, Next::Invoke(_))));
                 }
@@ -230,8 +230,8 @@ impl Environment {
     fn hiding(&self, message: &Message<'_>, now: Timestamp) -> Option<Duration> {
         match &message.next {
             Next::Wait(wait) => Some(wait.visibility_timeout),
-            Next::Invoke(_) if message.guard == Guard::None => Some(self.guard(message, now)),
-            Next::Move(wait) if message.guard == Guard::None => {
+            Next::Invoke(_) if message.guard == Guard::NotTried => Some(self.guard(message, now)),
+            Next::Move(wait) if message.guard == Guard::NotTried => {
                 Some(wait.visibility_timeout.max(self.guard(message, now)))
             }
             _ => None,
@@ -355,11 +355,11 @@ struct Message<'a> {
     may_be_looked_at: bool,
 }
 
-/// Whether a message has been hidden for one to two hours.
+/// Whether the handler has hidden a message for one to two hours.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Guard {
-    None,
-    Held,
+    NotTried,
+    Hidden,
     Failed,
 }
 
@@ -382,7 +382,7 @@ impl<'a> Message<'a> {
             event: None,
             outcome: Outcome::of(record),
             next: Next::Nothing,
-            guard: Guard::None,
+            guard: Guard::NotTried,
             may_be_looked_at: false,
         }
     }
@@ -478,8 +478,9 @@ impl<'a> Message<'a> {
         waited.map_or(0, |waited| looks_within(waited, Duration::MAX) as u32)
     }
 
-    fn guard_tried(&mut self, held: bool) {
-        self.guard = if held { Guard::Held } else { Guard::Failed };
+    /// Without a guard, the message stays instead of being moved.
+    fn guarded(&mut self, is_hidden: bool) {
+        self.guard = if is_hidden { Guard::Hidden } else { Guard::Failed };
         if let (Guard::Failed, Next::Move(wait)) = (self.guard, &self.next) {
             self.next = Next::Wait(*wait);
         }
@@ -512,10 +513,11 @@ impl<'a> Message<'a> {
         Move { record: self.record, attribute, delay: wait.hop() }
     }
 
-    /// The cost of its moves, in bytes to be sent. A copy that SQS would refuse costs the most.
+    /// The cost of its moves, in bytes to be sent; `u64::MAX` if it must not be moved.
     fn cost_of_moves(&self, wait: &Wait) -> u64 {
         let bytes = self.copy_for(wait).size();
-        if bytes <= SQS_MESSAGE_BYTES { wait.hops() * bytes as u64 } else { u64::MAX }
+        let may_move = self.guard != Guard::Failed && bytes <= SQS_MESSAGE_BYTES;
+        if may_move { wait.hops() * bytes as u64 } else { u64::MAX }
     }
 
     fn moved(&mut self, copy: &Move<'_>) {
@@ -564,15 +566,11 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// Picks the messages to move when there is no room to hide all: the cheapest. Those that SQS would refuse to take again, and
-/// those whose guard failed, are always hidden.
+/// If there is no room to hide all waiting messages, chooses the cheapest to be moved. A message stays if SQS would refuse its
+/// copy, or if its guard failed.
 fn choose_moves(messages: &mut [Message<'_>], room: u64) {
-    let stays = |message: &&Message<'_>| {
-        matches!(message.next, Next::Wait(_)) && message.guard == Guard::Failed && !message.has_room()
-    };
-    let room = room.saturating_sub(messages.iter().filter(stays).count() as u64);
     let waiting = messages.iter_mut().filter_map(|message| match message.next {
-        Next::Wait(wait) if !message.has_room() && message.guard != Guard::Failed => Some((message, wait)),
+        Next::Wait(wait) if !message.has_room() => Some((message, wait)),
         _ => None,
     });
     let mut waiting: Vec<_> = waiting.collect();

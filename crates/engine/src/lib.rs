@@ -79,7 +79,7 @@ pub use pauses::{
     Concurrency, EditError, GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, PauseChange,
     Pauses,
 };
-pub use policies::{Policies, PolicyEntry};
+pub use policies::{Policies, PolicyEntry, policy_pattern};
 pub use policies_text::{policies_named, policy_about, with_policy, without_policies};
 pub use policy::{
     BACKOFF_RANGE, BadEntry, FUNCTION_SETTINGS, HIDE_UP_TO_RANGE, HideUpTo, LONGEST_HIDE_RANGE,

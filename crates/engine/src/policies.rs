@@ -46,7 +46,7 @@ pub struct PolicyEntry {
 impl PolicyEntry {
     /// The functions that it is about, as it names them.
     pub fn pattern(&self) -> &str {
-        pattern_of(&self.text)
+        policy_pattern(&self.text)
     }
 
     /// The variables that it sets, with their values.
@@ -155,14 +155,14 @@ pub(crate) fn entries_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-/// The functions that an entry is about, as it names them.
-pub(crate) fn pattern_of(entry: &str) -> &str {
+/// The functions that an entry of `POLICIES` is about, as it names them.
+pub fn policy_pattern(entry: &str) -> &str {
     entry.split_whitespace().next().unwrap_or_default()
 }
 
 impl PolicyEntry {
     fn read(text: &str, inherited: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<BadEntry>> {
-        let pattern = pattern_of(text).parse::<PolicyPattern>();
+        let pattern = policy_pattern(text).parse::<PolicyPattern>();
         let mut problems: Vec<BadEntry> =
             pattern.as_ref().err().copied().map(BadEntry::Pattern).into_iter().collect();
         let mut settings: Vec<(&str, &str)> = Vec::new();

@@ -1,7 +1,7 @@
 //! `POLICIES` as text, edited entry by entry. What an edit does not name stays as it was written.
 
 use crate::arn::PolicyPattern;
-use crate::policies::{entries_of, pattern_of};
+use crate::policies::{entries_of, policy_pattern};
 
 /// The text with this entry before the first one that matches the function: that would count otherwise. If that says the
 /// same already, nothing is to be done.
@@ -24,7 +24,7 @@ pub fn with_policy(text: &str, function_arn: &str, entry: &str) -> String {
 }
 
 fn is_about(entry: &str, function_arn: &str) -> bool {
-    pattern_of(entry).parse::<PolicyPattern>().is_ok_and(|pattern| pattern.matches(function_arn))
+    policy_pattern(entry).parse::<PolicyPattern>().is_ok_and(|pattern| pattern.matches(function_arn))
 }
 
 /// The entry that counts for a function: the first that matches it.
@@ -35,7 +35,7 @@ pub fn policy_about<'t>(text: &'t str, function_arn: &str) -> Option<&'t str> {
 /// The entries that name a function or one of its versions and aliases, as `orders` and `orders:live` do `orders`.
 pub fn policies_named<'t>(text: &'t str, function: &str) -> impl Iterator<Item = &'t str> {
     entries_of(text).filter(move |entry| {
-        let rest = pattern_of(entry).strip_prefix(function);
+        let rest = policy_pattern(entry).strip_prefix(function);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
     })
 }

@@ -146,6 +146,27 @@ fn a_message_that_was_not_moved_for_want_of_a_guard_is_hidden_for_its_own_wait()
     assert_eq!((kept(&report).len(), report.moves.made), (1, 0));
 }
 
+/// Two messages could not be hidden before their retries, which are throttled. They take the room, so the third is moved.
+#[test]
+fn messages_whose_guard_failed_take_the_room_first() {
+    let failures = Cell::new(1);
+    let hide = move || if failures.replace(0) > 0 { Batch::Fails } else { Batch::Works };
+    let world = World {
+        hide: Box::new(hide),
+        invoke: Box::new(|| Invoke::Later),
+        send: Box::new(|| Batch::Fails),
+        ..World::default()
+    };
+    // Longer than the others, so it would be the last to be moved.
+    let mut unreadable = record("[".repeat(9_000));
+    unreadable.message_id = "unreadable".into();
+    let records = [due(2), vec![unreadable]].concat();
+    let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
+    let report = world.handle_in(&mut with_room(&policy, 2), &records, NOW, usize::MAX);
+    let copies: Vec<String> = world.copies.borrow().iter().map(|copy| copy.message_id.clone()).collect();
+    assert_eq!((copies, kept(&report).len()), (vec!["unreadable".into()], 2));
+}
+
 #[test]
 fn copies_of_one_message_are_handled_once_by_the_later_receipt() {
     let copy = |handle: &str, receive_count| Record {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_kms::types::KeyState;
-use comeback_engine::Timestamp;
+use comeback_engine::{Timestamp, policy_pattern};
 use proptest::prelude::*;
 
 use crate::operate::account::{CustomerKey, Failure, Verdict};
@@ -77,8 +77,7 @@ pub(crate) fn set_policies(attachment: &mut Attachment, text: String) {
 pub(crate) fn set_own_policies(attachment: &mut Attachment, text: &str) {
     set_policies(attachment, text.to_owned());
     for entry in text.split("; ").filter(|entry| entry.starts_with("orders")) {
-        let pattern = entry.split(' ').next().unwrap_or_default();
-        let key = kept::policies_key(pattern.strip_prefix("orders:"));
+        let key = kept::policies_key(policy_pattern(entry).strip_prefix("orders:"));
         let queue = &attachment.deployment.retry_queue.arn;
         let digests = kept::policies_with(attachment.target.tags.get(&key), queue, entry);
         attachment.target.tags.insert(key, digests);

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use comeback_engine::{FunctionArn, Policies, policies_named, policy_about, without_policies};
+use comeback_engine::{
+    FunctionArn, Policies, policies_named, policy_about, policy_pattern, without_policies,
+};
 
 use crate::operate::account::Failure;
 use crate::operate::attach::allow_list;
@@ -112,7 +114,7 @@ impl Attachment {
 
     /// Whether `attach` wrote this entry of the function. A function that is gone took along the tags that say so.
     fn wrote(&self, entry: &str) -> bool {
-        let qualifier = pattern_of(entry).strip_prefix(&*self.name_in_policies());
+        let qualifier = policy_pattern(entry).strip_prefix(&*self.name_in_policies());
         let qualifier = qualifier.and_then(|rest| rest.strip_prefix(':'));
         let queue = &self.deployment.retry_queue.arn;
         self.is_gone || kept::wrote(&self.target.tags, qualifier, queue, entry)
@@ -167,7 +169,7 @@ impl Attachment {
     fn say_what_is_shadowed(&self, text: &str, edited: &str, from: &[String], plan: &mut AttachPlan) {
         let name = self.name_in_policies();
         for entry in policies_named(text, &name).filter(|entry| !from.iter().any(|it| it == entry)) {
-            let qualifier = pattern_of(entry)[name.len()..].strip_prefix(':').unwrap_or("$LATEST");
+            let qualifier = policy_pattern(entry)[name.len()..].strip_prefix(':').unwrap_or("$LATEST");
             let arn = format!("{}:{qualifier}", self.target.arn);
             let counts = |text| policy_about(text, &arn) == Some(entry);
             if counts(text) && !counts(edited) {
@@ -315,11 +317,7 @@ fn stays(entry: &str) -> String {
 }
 
 fn entries_of_pattern<'t>(text: &'t str, pattern: &str) -> impl Iterator<Item = &'t str> {
-    policies_named(text, pattern).filter(move |entry| pattern_of(entry) == pattern)
-}
-
-fn pattern_of(entry: &str) -> &str {
-    entry.split_whitespace().next().unwrap_or_default()
+    policies_named(text, pattern).filter(move |entry| policy_pattern(entry) == pattern)
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ const MOST_KINDS: usize = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     hasher: RandomState,
-    /// By a hash of what its lines share. A hash map would leave a trail of smaller tables, whose memory the allocator keeps
-    /// for longer than the command runs.
+    /// By a hash of what their lines share. A `HashMap` copies itself into ever larger tables, and the allocator does not give
+    /// the old ones back before the command ends.
     waiting: BTreeMap<u64, Wait>,
     settled: HashSet<u64>,
     kinds: Kinds,
