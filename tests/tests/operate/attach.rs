@@ -273,8 +273,13 @@ pub(crate) async fn a_run_that_was_killed_is_resumed_by_repeating_it(world: &Wor
         example_target(ministack, &function).await;
         let log = scratch(&format!("attach-killed-{made}")).join("attach.log");
         let command = format!("exec \"$COMEBACK\" attach {function} {STACK} --yes >/dev/null");
-        let run = operator.shell().start(&command, &log).expect("a shell starts");
+        let start = || operator.shell().start(&command, &log).expect("a shell starts");
+        let mut run = start();
         eventually(&format!("the change of {change}"), LIMIT, async || {
+            // Another trial changes the stack.
+            if run.log().contains("_IN_PROGRESS") {
+                run = start();
+            }
             run.log().contains(change).then_some(())
         })
         .await;
