@@ -29,7 +29,7 @@ pub(crate) enum Failure {
     /// A command on a deployment failed.
     #[cfg(feature = "operate")]
     #[error(transparent)]
-    Operate(#[from] crate::operate::account::Failure),
+    Operate(#[from] crate::account::Failure),
 }
 
 impl Failure {

@@ -12,6 +12,7 @@
 //! | `plan` | `comeback plan`: from a goal to a policy |
 //! | `contention` | `comeback contention`: backoff strategies compared on one contended row |
 //! | `operate` | the commands that work on a deployment, behind the feature of that name |
+//! | `account` | their AWS clients, and why a call failed |
 //! | `flags` | flags that several subcommands take |
 //! | `output` | results as JSON and as files |
 //! | `chart`, `axis` | pictures, their colours and axes |
@@ -19,6 +20,8 @@
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | failures of the command, and their exit codes |
 
+#[cfg(feature = "operate")]
+mod account;
 mod axis;
 mod chart;
 mod clock;

@@ -1,6 +1,5 @@
 //! The commands that work on a deployment in an AWS account.
 
-pub(crate) mod account;
 mod alarms;
 mod attach;
 mod dead;

@@ -6,7 +6,7 @@ use aws_sdk_cloudwatch::types::{ComparisonOperator, Dimension, MetricAlarm, Stat
 use comeback_engine::FunctionArn;
 use serde::Serialize;
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 
 /// A metric alarm on one of the queues, on the handler or its log, or on what Lambda loses of a retried function.

@@ -27,9 +27,9 @@ use anstyle::AnsiColor;
 use clap::Args;
 use serde_json::json;
 
+use crate::account::Failure;
 use crate::clock::now;
 use crate::failure;
-use crate::operate::account::Failure;
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::change::{AttachPlan, Difference, delays};
 use crate::operate::attach::leaving::Leaving;

@@ -13,7 +13,7 @@ use comeback_engine::{FunctionArn, FunctionPattern, Policies, QueueArn, Recovery
 use futures_util::stream::{StreamExt as _, iter};
 use serde::Serialize;
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::function::{FunctionName, InvokeSettings, STACK_TAG, get_function};
 
 /// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.

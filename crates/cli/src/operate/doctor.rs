@@ -19,9 +19,9 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use serde::Serialize;
 
+use crate::account::Failure;
 use crate::clock::now;
 use crate::failure;
-use crate::operate::account::Failure;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, or_unseen, skipped};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
@@ -317,7 +317,7 @@ fn write_finding(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::account::Verdict;
+    use crate::account::Verdict;
     use crate::operate::deployment::DeploymentName;
     use crate::operate::doctor::facts::log::{LoggedError, LoggedErrors};
     use crate::operate::doctor::sample::{assert_found, healthy};

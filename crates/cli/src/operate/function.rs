@@ -10,7 +10,7 @@ use aws_sdk_lambda::types::{FunctionConfiguration, FunctionEventInvokeConfig, Re
 use comeback_engine::FunctionArn;
 use serde::Serialize;
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::ELSEWHERE;
 
 /// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or either as an ARN.

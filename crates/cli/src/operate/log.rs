@@ -3,7 +3,7 @@
 use comeback_engine::Timestamp;
 use serde::{Deserialize, Deserializer};
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 
 /// The longest id to search for. A request id has 36 characters; a key that a target chose may have more.
 const LONGEST: usize = 256;

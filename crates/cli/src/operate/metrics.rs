@@ -9,7 +9,7 @@ use aws_sdk_cloudwatch::types::{Dimension, Metric, MetricDataQuery, MetricStat};
 use comeback_engine::{MetricMinute, SERIES_MINUTES, Timestamp};
 use serde::Serialize;
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -7,7 +7,7 @@ use comeback_engine::{FunctionArn, Health, MetricMinute, Recovery, RecoveryMode,
 use futures_util::stream::{StreamExt as _, TryStreamExt as _, iter};
 use serde::Serialize;
 
-use crate::operate::account::{Account, Failure};
+use crate::account::{Account, Failure};
 use crate::operate::deployment::{AT_A_TIME, Deployment};
 use crate::operate::metrics::minutes;
 

@@ -10,9 +10,9 @@ use comeback_engine::{
 use comfy_table::{Attribute, Cell, Table};
 use serde_json::json;
 
+use crate::account::{Account, Failure, Or as _};
 use crate::clock::now;
 use crate::failure;
-use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
 use crate::operate::pauses::orders::RetryOrder;

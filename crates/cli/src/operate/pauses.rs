@@ -14,7 +14,7 @@ use comeback_engine::{
 };
 use serde::Serialize;
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::{FunctionName, short_name};
 use crate::operate::session::{Interrupt, Session};

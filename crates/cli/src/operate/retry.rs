@@ -14,9 +14,9 @@ use clap::{ArgGroup, Args};
 use comeback_engine::{EditError, LONGEST_WITHIN, PauseTarget, Pauses, Policy, RetryNow, Timestamp};
 use serde::Serialize;
 
+use crate::account::Failure;
 use crate::clock::now;
 use crate::failure;
-use crate::operate::account::Failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
 use crate::operate::pauses::orders::RetryOrder;

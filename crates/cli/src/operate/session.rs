@@ -10,8 +10,8 @@ use clap::Args;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use crate::account::{Account, Failure, Place};
 use crate::failure;
-use crate::operate::account::{Account, Failure, Place};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
 use crate::output::{has_printed, json_line, stream_json_line};

@@ -11,9 +11,9 @@ use comeback_engine::{HideUpTo, LONG_PAUSE, Policies, PolicyEntry, Timestamp};
 use indicatif::HumanCount;
 use serde::Serialize;
 
+use crate::account::{Account, Failure, Or as _};
 use crate::clock::now;
 use crate::failure;
-use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
 use crate::operate::dead::HIDDEN_FOR;
 use crate::operate::deployment::{Depth, Queue};

@@ -18,9 +18,9 @@ use clap::Args;
 use comeback_engine::{Pauses, Policies, QUEUE_VISIBILITY_TIMEOUT, Timestamp};
 use indicatif::HumanCount;
 
+use crate::account::{Account, Failure, Or as _};
 use crate::clock;
 use crate::failure;
-use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::{Deployment, Depth};
 use crate::operate::function::FunctionName;
 use crate::operate::log::{HandlerLine, LogEvent, Search};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_engine::FunctionArn;
 
-use crate::operate::account::{Account, CustomerKey, Failure, Or as _, Verdict, may};
+use crate::account::{Account, CustomerKey, Failure, Or as _, Verdict, may};
 use crate::operate::alarms::Losses;
 use crate::operate::attach::handler_setting::{
     self, HandlerSetting, POLICIES, SettingPlace, TARGET_FUNCTIONS,

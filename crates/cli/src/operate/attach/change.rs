@@ -8,8 +8,8 @@ use aws_sdk_lambda::types::{DestinationConfig, OnFailure, OnSuccess, RecursiveLo
 use comeback_backoff::{Backoff, Delays, Jitter, retry};
 use serde::Serialize;
 
+use crate::account::{Account, Failure, Or as _};
 use crate::clock::now;
-use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::alarms;
 use crate::operate::attach::handler_setting::{
     self, HandlerSetting, POLICIES, SettingPlace, TARGET_FUNCTIONS,

@@ -7,7 +7,7 @@ use aws_sdk_cloudformation::types::{Capability, Parameter, Stack, StackEvent, St
 use aws_sdk_lambda::error::ProvideErrorMetadata;
 use aws_sdk_lambda::types::{Environment, FunctionConfiguration, LastUpdateStatus};
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::function::get_function;
 use crate::operate::session::Interrupt;
 

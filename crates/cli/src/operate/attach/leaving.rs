@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comeback_engine::Timestamp;
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::kept;
 use crate::operate::deployment::Depth;

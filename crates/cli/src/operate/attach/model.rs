@@ -7,7 +7,7 @@ use aws_sdk_kms::types::KeyState;
 use comeback_engine::{Timestamp, policy_pattern};
 use proptest::prelude::*;
 
-use crate::operate::account::{CustomerKey, Failure, Verdict};
+use crate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms::Losses;
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::operate::account::{Failure, Verdict};
+use crate::account::{Failure, Verdict};
 use crate::operate::attach::attachment::{Attachment, Place, gone};
 use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::kept;

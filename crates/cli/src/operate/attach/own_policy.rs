@@ -7,7 +7,7 @@ use comeback_engine::{
     FunctionArn, Policies, policies_named, policy_about, policy_pattern, without_policies,
 };
 
-use crate::operate::account::Failure;
+use crate::account::Failure;
 use crate::operate::attach::allow_list;
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::change::{AttachPlan, Change};

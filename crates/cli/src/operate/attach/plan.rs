@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::operate::account::{CustomerKey, Failure, Verdict};
+use crate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms;
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};

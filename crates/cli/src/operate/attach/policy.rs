@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 
 /// Actions, and the resources that they are allowed on.
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);

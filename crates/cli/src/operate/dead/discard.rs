@@ -14,9 +14,9 @@ use comeback_delivery::sqs::Message;
 use comeback_engine::Reason;
 use serde::{Deserialize, Serialize};
 
+use crate::account::Failure;
 use crate::clock;
 use crate::failure;
-use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::plan::{DeadLetters, Order, Plan, Verb};
 use crate::operate::dead::queue::{CallFailure, LetterQueue, Received};

@@ -10,8 +10,8 @@ use clap::Args;
 use indicatif::HumanCount;
 use serde_json::json;
 
+use crate::account::Failure;
 use crate::failure;
-use crate::operate::account::Failure;
 use crate::operate::dead::discard::Line;
 use crate::operate::dead::plan::{DeadLetters, left_over};
 use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue};

@@ -8,7 +8,7 @@ use comeback_engine::{FailedEvent, Record, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use crate::operate::account::Failure;
+use crate::account::Failure;
 use crate::operate::dead::discard::{Export, Line};
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::import::Importing;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use aws_sdk_sqs::types::ListMessageMoveTasksResultEntry as Task;
 use serde_json::json;
 
+use crate::account::{Account, Failure, Or as _};
 use crate::clock;
 use crate::failure;
-use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::dead::plan::DeadLetters;
 use crate::operate::dead::scan::Locked;
 use crate::operate::dead::work::Pace;

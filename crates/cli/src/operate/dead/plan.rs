@@ -8,8 +8,8 @@ use comeback_engine::{Reason, Timestamp};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
+use crate::account::Failure;
 use crate::failure;
-use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::queue::{HIDDEN_FOR, Received, SqsQueues};
 use crate::operate::dead::scan::{End, Locked, Read, Reader, Scan};

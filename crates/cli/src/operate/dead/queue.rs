@@ -8,7 +8,7 @@ use comeback_delivery::sqs::{Deleter, Message, Sender, Visibility, VisibilityCha
 use comeback_delivery::{Cause, ErrorKind, Retries, by_entry};
 use comeback_engine::{Letter, MOVED_ATTRIBUTE, Record, Timestamp};
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 
 /// How long a received letter is hidden from other readers, unless it is given back earlier. Reading 100,000 letters

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::account::Failure;
 use crate::clock;
 use crate::failure;
-use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::plan::DeadLetters;
 use crate::operate::dead::queue::Received;

@@ -7,9 +7,9 @@ use comeback_delivery::Cause;
 use comeback_delivery::sqs::Message;
 use comeback_engine::{Action, Pauses, Policies, Reason, Record, Timestamp, decide};
 
+use crate::account::Failure;
 use crate::clock;
 use crate::failure;
-use crate::operate::account::Failure;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::move_task;
 use crate::operate::dead::plan::{DeadLetters, Order, Plan, Verb};

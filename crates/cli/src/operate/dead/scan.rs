@@ -8,7 +8,7 @@ use comeback_engine::{Record, Timestamp};
 use futures_util::future::join_all;
 use serde::Serialize;
 
-use crate::operate::account::Failure;
+use crate::account::Failure;
 use crate::operate::dead::queue::{CallFailure, HIDDEN_FOR, LetterQueue, MOST_OF_A_RECEIVE, ROUND, Received};
 use crate::operate::deployment::Depth;
 use crate::operate::session::Interrupt;

@@ -16,7 +16,7 @@ use rand::{RngExt, SeedableRng};
 use send_wrapper::SendWrapper;
 use tokio::sync::Notify;
 
-use crate::operate::account::Failure;
+use crate::account::Failure;
 use crate::operate::dead::queue::{Destination, HIDDEN_FOR, LetterQueue, Received};
 
 /// The only function that may be re-invoked, with any qualifier.

@@ -8,7 +8,7 @@ use comfy_table::Table;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use crate::operate::account::Failure;
+use crate::account::Failure;
 use crate::operate::dead::filter::{Filter, reason_of};
 use crate::operate::dead::queue::Received;
 use crate::operate::dead::scan::Read;

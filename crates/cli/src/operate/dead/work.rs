@@ -7,7 +7,7 @@ use std::time::Duration;
 use comeback_delivery::Cause;
 use comeback_engine::{Reason, Timestamp};
 
-use crate::operate::account::Failure;
+use crate::account::Failure;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::queue::{CallFailure, HIDDEN_FOR, LetterQueue, ROUND, Received};
 use crate::operate::dead::scan::{End, Read, Reader, Scan};

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use comeback_engine::{Pauses, Timestamp};
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
 use crate::operate::attach::handler_setting::find_stack;
 use crate::operate::deployment::{Deployment, Mapping};

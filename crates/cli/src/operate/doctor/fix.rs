@@ -6,7 +6,7 @@ use aws_sdk_kms::types::KeyState;
 use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use serde_json::json;
 
-use crate::operate::account::CustomerKey;
+use crate::account::CustomerKey;
 use crate::operate::attach::handler_setting::POLICIES;
 use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Queue};
 use crate::operate::doctor::facts::Facts;
@@ -133,7 +133,7 @@ pub(crate) fn read_errors(facts: &Facts) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::account::Failure;
+    use crate::account::Failure;
     use crate::operate::doctor::sample::healthy;
 
     use super::*;

@@ -287,7 +287,7 @@ fn is_name(c: char) -> bool {
 mod tests {
     use comeback_engine::Pauses;
 
-    use crate::operate::account::Failure;
+    use crate::account::Failure;
     use crate::operate::doctor::sample::{assert_found, healthy, pause};
     use crate::operate::function::InvokeSettings;
     use crate::operate::metrics::Dropped;

@@ -241,7 +241,7 @@ mod tests {
 
     use comeback_engine::Timestamp;
 
-    use crate::operate::account::Failure;
+    use crate::account::Failure;
     use crate::operate::doctor::diagnosis::Outcome;
     use crate::operate::doctor::facts::log::{LoggedError, LoggedErrors};
     use crate::operate::doctor::facts::pauses::UnreadablePauses;

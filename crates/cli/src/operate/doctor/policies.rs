@@ -70,7 +70,7 @@ fn set(facts: &Facts, entries: &[&PolicyEntry]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::account::Failure;
+    use crate::account::Failure;
     use crate::operate::doctor::diagnosis::Outcome;
     use crate::operate::doctor::sample::{assert_found, healthy};
 

@@ -8,7 +8,7 @@ use comeback_engine::Timestamp;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::{Deployment, resources};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, skipped};
 use crate::operate::trace::sentence;

@@ -443,8 +443,7 @@ mod tests {
     #[test]
     fn a_queue_that_was_not_read_is_not_judged() {
         let mut unseen = healthy();
-        unseen.retry_queue =
-            Err(crate::operate::account::Failure::CouldNot("sqs:GetQueueAttributes denied".into()));
+        unseen.retry_queue = Err(crate::account::Failure::CouldNot("sqs:GetQueueAttributes denied".into()));
         for check in [visibility, receives, redrive_target, retention, largest_message] {
             assert!(check(&unseen).is_err());
         }

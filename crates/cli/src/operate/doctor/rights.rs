@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::operate::account::{Failure, Verdict};
+use crate::account::{Failure, Verdict};
 use crate::operate::deployment::Deployment;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
@@ -193,7 +193,7 @@ fn actions<'r>(rights: impl IntoIterator<Item = &'r Right>) -> Vec<&'static str>
 mod tests {
     use aws_sdk_kms::types::KeyState;
 
-    use crate::operate::account::CustomerKey;
+    use crate::account::CustomerKey;
     use crate::operate::deployment::Queue;
     use crate::operate::doctor::facts::rights::HandlerRights;
     use crate::operate::doctor::sample::{assert_found, healthy, right};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comeback_engine::{Pauses, SQS_MESSAGE_BYTES, Timestamp};
 
-use crate::operate::account::Verdict;
+use crate::account::Verdict;
 use crate::operate::alarms::{Alarm, Watched};
 use crate::operate::deployment::{Deployment, Mapping, Queue};
 use crate::operate::doctor::diagnosis::{Judged, Outcome};

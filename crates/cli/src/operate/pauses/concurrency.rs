@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_lambda::operation::get_function_concurrency::GetFunctionConcurrencyError;
 use comeback_engine::Concurrency;
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::function::{FunctionName, InvokeSettings};
 
 /// The reserved concurrency of a function; `None` if none is reserved, or if the function was deleted.

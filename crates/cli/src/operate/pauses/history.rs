@@ -6,7 +6,7 @@ use comeback_engine::{Pause, Pauses, Timestamp};
 use comfy_table::Table;
 use serde::Serialize;
 
-use crate::operate::account::{Account, Failure, Or as _};
+use crate::account::{Account, Failure, Or as _};
 use crate::operate::function::short_name;
 use crate::text::durations;
 use crate::text::terminal::{shown, unwrapped_table};

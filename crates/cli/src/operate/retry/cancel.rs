@@ -5,9 +5,9 @@ use std::io::Write as _;
 use comeback_engine::{Pauses, RetryNow};
 use serde_json::json;
 
+use crate::account::Failure;
 use crate::clock::now;
 use crate::failure;
-use crate::operate::account::Failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
 use crate::operate::pauses::orders::RetryOrder;

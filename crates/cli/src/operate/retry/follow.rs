@@ -8,8 +8,8 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 use indicatif::HumanCount;
 
+use crate::account::Failure;
 use crate::clock::now;
-use crate::operate::account::Failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::log::{HandlerLine, LogEvent, Search};
 use crate::operate::session::Session;

@@ -6,8 +6,8 @@ use comeback_engine::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::account::{Account, Failure, Or as _};
 use crate::clock::now;
-use crate::operate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::operate::log::{HandlerLine, LogEvent, Search};
 use crate::operate::pauses::in_force::InForce;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use comeback_engine::Timestamp;
 use futures_util::stream::{StreamExt as _, iter};
 
-use crate::operate::account::{Account, Failure};
+use crate::account::{Account, Failure};
 use crate::operate::deployment::{AT_A_TIME, Deployment, DeploymentName};
 use crate::operate::doctor::diagnosis::seen;
 use crate::operate::doctor::facts::queues::QueueSettings;

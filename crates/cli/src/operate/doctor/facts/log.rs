@@ -6,7 +6,7 @@ use comeback_engine::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::operate::account::{Account, Failure};
+use crate::account::{Account, Failure};
 use crate::operate::log::{LogEvent, Search};
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);

@@ -2,7 +2,7 @@
 
 use comeback_engine::Pauses;
 
-use crate::operate::account::{Account, Failure};
+use crate::account::{Account, Failure};
 use crate::operate::pauses::history::{Version, newest_readable, versions};
 
 /// The parameter's text is not readable.

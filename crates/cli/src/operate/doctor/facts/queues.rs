@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::Value;
 
-use crate::operate::account::{Account, CustomerKey, Failure, Or as _};
+use crate::account::{Account, CustomerKey, Failure, Or as _};
 use crate::operate::deployment::Queue;
 
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use comeback_engine::{FunctionArn, RecoveryMode};
 use futures_util::future::try_join_all;
 
-use crate::operate::account::{Account, Failure, Verdict, may};
+use crate::account::{Account, Failure, Verdict, may};
 use crate::operate::deployment::Deployment;
 use crate::operate::doctor::diagnosis::seen;
 use crate::operate::doctor::facts::queues::QueueSettings;
