@@ -89,7 +89,7 @@ pub use policy::{
 pub use record::{GarbledAttribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use recovery::{Contradiction, Health, MetricMinute, Recovery, SERIES_MINUTES, looks_within};
 pub use report::{BatchReport, MinutesRead, Moves, Outcome, PausesRead, Retry, Step};
-pub use retry_now::{LONGEST_WITHIN, RetryNow};
+pub use retry_now::{LONGEST_ORDER, LONGEST_WITHIN, RetryNow};
 pub use room::Room;
 pub use time::{Timestamp, duration, seconds};
-pub use timing::{HOLD, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
+pub use timing::{HOLD, LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT, RETENTION, longest_between_reads};

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::json::object;
 use crate::retry_now::RetryEntry;
 use crate::time::LATEST;
-use crate::{LONGEST_WITHIN, PauseTarget, RetryNow, Timestamp};
+use crate::{LONGEST_WITHIN, PauseTarget, RETENTION, RetryNow, Timestamp};
 
 /// All pauses: open ones, and those that ended within the last 14 days; and the orders to retry now. None by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,7 +71,7 @@ pub enum Concurrency {
 }
 
 /// The longest spread of a pause, 14 days: SQS keeps no message for longer.
-pub const LONGEST_SPREAD: Duration = Duration::from_secs(14 * 86_400);
+pub const LONGEST_SPREAD: Duration = RETENTION;
 
 /// The longest time after which a pause can be planned to end, 14 days: SQS keeps no message for longer.
 pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
@@ -366,8 +366,6 @@ impl Serialize for Concurrency {
 
 // Edits. `now` is the command's own clock.
 
-/// How long a pause that is over still counts: SQS keeps no message for longer.
-const KEPT: Duration = Duration::from_secs(14 * 86_400);
 /// Bytes of a String parameter in SSM's standard tier. Source: "Managing parameter tiers", AWS Systems Manager User
 /// Guide.
 pub const LONGEST_PAUSES: usize = 4_096;
@@ -506,7 +504,7 @@ impl Pauses {
     /// one target that overlap or adjoin become one.
     #[must_use]
     pub fn tidied(&self, now: Timestamp) -> Self {
-        let is_kept = |pause: &&Pause| pause.until.is_none_or(|until| now.since(until) <= KEPT);
+        let is_kept = |pause: &&Pause| pause.until.is_none_or(|until| now.since(until) <= RETENTION);
         let mut tidied: Vec<Pause> = Vec::new();
         for pause in self.iter().filter(is_kept) {
             let pause = if pause.is_over(now) { pause.clone().closed() } else { pause.clone() };
@@ -559,7 +557,7 @@ impl Pauses {
         let lasts = |end, pause: &&Pause| pause.until.is_none_or(|until| until > end);
         let is_enough =
             |end: &Timestamp| fits(self.iter().filter(|pause| lasts(*end, pause)).cloned().collect());
-        if let Some(forgotten) = ends.into_iter().find(is_enough).map(|end| end.saturating_add(KEPT)) {
+        if let Some(forgotten) = ends.into_iter().find(is_enough).map(|end| end.saturating_add(RETENTION)) {
             remedies.push(format!("wait until {forgotten}: pauses are forgotten 14 days after their end"));
         }
         if remedies.is_empty() {

@@ -14,8 +14,8 @@ use crate::{PauseTarget, Policy, Timestamp};
 
 /// The longest `within` of a [`RetryNow`]. It leaves time for the handler to look at every message within 12 hours.
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
-/// An entry ends this long after its moment at the latest.
-const LONGEST_ENTRY: Duration = Duration::from_secs(12 * 3_600);
+/// A [`RetryNow`] ends this long after its moment at the latest.
+pub const LONGEST_ORDER: Duration = Duration::from_secs(12 * 3_600);
 
 /// An operator's order to retry the events of functions that failed before a moment: the entry `retries` of the pauses'
 /// document.
@@ -46,7 +46,7 @@ impl RetryNow {
         let read = self.within + longest_between_reads(policy);
         let looked_at = policy.longest_hide.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT;
         let called = looked_at + LONGEST_AFTER_FAILURE;
-        self.at.saturating_add((read + called).min(LONGEST_ENTRY))
+        self.at.saturating_add((read + called).min(LONGEST_ORDER))
     }
 
     /// The same, with its end.
@@ -102,7 +102,7 @@ impl RetryEntry {
     pub(crate) fn read(text: &str) -> Self {
         let retry = object(text).and_then(RetryNow::read);
         let given = object(text).ok().map(|When { at }| at).filter(|at| *at <= LATEST);
-        let latest = given.map(|at| Timestamp::from_secs(at).saturating_add(LONGEST_ENTRY));
+        let latest = given.map(|at| Timestamp::from_secs(at).saturating_add(LONGEST_ORDER));
         let until = retry.as_ref().ok().and_then(|retry| retry.until);
         Self { text: text.into(), retry, end: latest.into_iter().chain(until).min() }
     }

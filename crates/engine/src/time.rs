@@ -61,9 +61,9 @@ impl Timestamp {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// The moment this long before this one.
+    /// The moment this long before this one, but not before the epoch.
     #[must_use]
-    pub(crate) fn before(self, duration: Duration) -> Self {
+    pub fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use crate::Policy;
 
+/// SQS's longest retention: no message stays in a queue for longer.
+pub const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 /// SQS's longest visibility timeout. It counts from the receive, and SQS refuses a longer one.
-pub(crate) const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
+pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Subtracted from [`LONGEST_VISIBILITY`], because our call reaches SQS some time after the receive.
 pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 /// The retry queue's own `VisibilityTimeout`. It must be over 14 days / 1,000, because SQS itself dead-letters a
@@ -14,7 +16,7 @@ pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
 /// How long a message of a paused function is hidden before the handler checks it again. At this interval, 900 receives
 /// outlast the 14 days for which SQS keeps a message, and SQS allows 1,000.
-pub const HOLD: Duration = Duration::from_secs(14 * 86_400 / 900);
+pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);
 /// The longest wait after a failed call, such as a refused `Invoke`. At half of it on average, 1,000 receives outlast 14
 /// days.
 pub(crate) const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(3_600);

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use comeback_engine::{BatchReport, Outcome, Policy, Step, Timestamp};
+use comeback_engine::{BatchReport, Outcome, Policy, RETENTION, Step, Timestamp};
 use serde_json::{Value, json};
 
 /// The most values of a metric in one line; CloudWatch ignores a line with more. Source: "Specification: Embedded metric
 /// format", Amazon CloudWatch User Guide.
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
-/// The longest time SQS keeps a message.
-const RETENTION_MILLIS: u64 = 14 * 86_400_000;
 
 /// The setting `METRICS`, unless it is `off`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +84,7 @@ impl Counted {
         }
         if let (true, Some(retry)) = (is_done, &outcome.retry) {
             // A payload may claim any time, and SQS keeps nothing for longer.
-            let oldest = Timestamp::from_millis(now.as_millis().saturating_sub(RETENTION_MILLIS));
+            let oldest = now.before(RETENTION);
             self.measure("EventAge", retry.first_failure.max(oldest), now);
         }
     }

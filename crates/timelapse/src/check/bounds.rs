@@ -277,7 +277,7 @@ impl Bounds {
             shortest = shortest.min(cut);
         }
         // A later look may cut the wait: it counts from the first receive, and on a first receive from now.
-        let last = Timestamp::from_millis(end.as_millis() - self.last_retry().as_millis() as u64);
+        let last = end.before(self.last_retry());
         let in_real_time = look.first_receive.saturating_add(shortest).max(look.not_before.min(last));
         if self.recovers && self.asked(look).is_none() && retry <= self.policy.max_retries() / 2 {
             let served = in_real_time.since(look.first_receive) / FASTEST;
@@ -293,8 +293,7 @@ impl Bounds {
 
     /// The latest end of a wait from `start`, which leaves time for a last retry before `end`.
     fn latest_before(&self, start: Timestamp, end: Timestamp) -> Timestamp {
-        let last = end.as_millis().saturating_sub(self.last_retry().as_millis() as u64);
-        start.max(Timestamp::from_millis(last)).saturating_add(SECOND)
+        start.max(end.before(self.last_retry())).saturating_add(SECOND)
     }
 
     /// Whether a wait from `start` leaves no time for a retry.

@@ -148,7 +148,7 @@ impl Service for World {
         }
         let is_stale = self.dice.strikes(Fault::PausesStale, now, []);
         let age = if is_stale { STALE } else { Duration::ZERO };
-        let moment = Timestamp::from_millis(now.as_millis() - age.as_millis() as u64);
+        let moment = now.before(age);
         let Scenario { pauses, retries, .. } = &self.scenario;
         let mut text = parameter_text(pauses, retries, &self.policy, moment);
         let is_garbled = text.is_some() && self.dice.strikes(Fault::PausesGarbled, now, []);

@@ -1,14 +1,9 @@
 //! Orders to retry now, as the commands show them.
 
-use std::time::Duration;
-
-use comeback_engine::{Pauses, RetryNow, Timestamp};
+use comeback_engine::{LONGEST_ORDER, Pauses, RetryNow, Timestamp};
 use serde::Serialize;
 
 use crate::operate::pauses::target_name;
-
-/// No order lasts longer, and one of a handwritten entry may last as long.
-const LONGEST: Duration = Duration::from_secs(12 * 3_600);
 
 /// An order of `comeback retry`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -37,7 +32,7 @@ impl RetryOrder {
             at: order.at,
             within_seconds: order.within.as_secs(),
             errors: order.errors.clone(),
-            until: order.until.unwrap_or_else(|| order.at.saturating_add(LONGEST)),
+            until: order.until.unwrap_or_else(|| order.at.saturating_add(LONGEST_ORDER)),
             by: order.by.clone(),
             why: order.why.clone(),
         }
