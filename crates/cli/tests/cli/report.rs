@@ -201,10 +201,10 @@ fn no_paragraph_stands_twice() {
     for flags in [
         "--vs jitter=none",
         "--vs envelope=inline",
-        "--events 200 --in-flight-limit 50 --vs max-retries=100",
-        "--events 200 --in-flight-limit 50",
+        "--in-flight-limit 50 --vs max-retries=100",
+        "--in-flight-limit 50",
     ] {
-        let (page, _) = made(&format!("--outage 1h {flags}"));
+        let (page, _) = made(&format!("--events 200 --outage 1h {flags}"));
         let texts = ["<p>", "<desc "].map(|start| page.split(start).skip(1).collect::<Vec<_>>()).concat();
         let text = |text: &&str| -> String {
             let text = text.split_once("</").expect("it ends").0;

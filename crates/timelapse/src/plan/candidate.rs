@@ -159,6 +159,8 @@ fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::RecoveryMode;
+
     use super::*;
     use crate::aws::target::TARGET_ARN;
 
@@ -185,5 +187,24 @@ mod tests {
         let measured = summary.cost_usd / summary.retries as f64;
         let ratio = usd_a_retry() / measured;
         assert!((0.94..=1.0).contains(&ratio), "{} beside {measured}", usd_a_retry());
+    }
+
+    /// The target of the few events makes no 500 attempts, so it never counts as down.
+    #[test]
+    fn a_recovery_is_promised_only_where_there_are_enough_attempts() {
+        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
+        let rehearse = |events_per_second, recovery| {
+            let outage = Duration::from_secs(3_600);
+            let goal = Goal { outage, events_per_second, recovery, ..Goal::default() };
+            let candidate = Candidate::rehearse(&goal, &settings).expect("a run without a violation");
+            (goal.rehearsed(), candidate.recovery_ms.expect("all is delivered").p99)
+        };
+        let (few, many) = (20.0 / 3_600.0, 10.0);
+        let (rehearsed, without) = rehearse(few, RecoveryMode::Off);
+        assert_eq!((rehearsed, rehearse(many, RecoveryMode::Off).1), (1_000, without));
+        let [on_few, on_many] = [few, many].map(|rate| rehearse(rate, RecoveryMode::On));
+        assert_eq!(on_few.0, 20);
+        assert!(2 * on_many.1 < without, "{on_many:?}, {without}");
+        assert!(2 * on_few.1 > without, "{on_few:?}, {without}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Policy, RecoveryMode, Settings};
+use comeback_engine::{Policy, Settings};
 use comeback_timelapse::{Candidate, Goal, Plan, PlanError, Scenario, TARGET_ARN, run};
 
 fn settings() -> Settings {
@@ -38,28 +38,6 @@ fn a_policys_figures_are_those_of_its_own_run() {
     let busiest = summary.minutes[2..].iter().map(|minute| minute.retries).max().unwrap();
     // 1,200 events for 1,000; 60 s; 10 events a second.
     assert!((peak_load - f64::from(busiest) * 1.2 / 60.0 / 10.0).abs() < 1e-9);
-}
-
-/// The target of the few events makes no 500 attempts, so it never counts as down.
-#[test]
-fn a_recovery_is_promised_only_where_there_are_enough_attempts() {
-    let p99 = |events_per_second, recovery| {
-        let goal = Goal {
-            outage: Duration::from_secs(3_600),
-            recover_within: Duration::from_secs(14 * 86_400),
-            events_per_second,
-            recovery,
-            ..Goal::default()
-        };
-        (goal.rehearsed(), plan(&goal, &settings()).defaults.recovery_ms.unwrap().p99)
-    };
-    let (few, many) = (20.0 / 3_600.0, 10.0);
-    let [(rehearsed, with_few), (_, without)] = [few, many].map(|rate| p99(rate, RecoveryMode::Off));
-    assert_eq!(rehearsed, 1_000);
-    let [on_few, on_many] = [few, many].map(|rate| p99(rate, RecoveryMode::On));
-    assert_eq!(on_few.0, 20);
-    assert!(2 * on_many.1 < without && with_few == without, "{on_many:?}, {without}");
-    assert!(2 * on_few.1 > without, "{on_few:?}, {without}");
 }
 
 #[test]
