@@ -31,6 +31,8 @@ TOOLS := $(CURDIR)/.tools
 export PATH := $(TOOLS)/semver/bin:$(TOOLS)/fuzz/bin:$(TOOLS)/deny/bin:$(TOOLS)/about/bin:$(TOOLS)/cyclonedx/bin:$(TOOLS)/sam/bin:$(TOOLS)/aws/bin:$(TOOLS)/ministack/bin:$(TOOLS)/packaging/bin:$(PATH)
 UV := $(TOOLS)/uv/bin/uv
 export SAM_CLI_TELEMETRY := 0
+# Without its bytecode, the SAM CLI takes a second longer to start, and MiniStack ten.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Installs Debian packages.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
@@ -227,6 +229,9 @@ chromium: # the browser of the tests of reports, and a font for it
 
 faketime: | chromium # the faster clock of some tests; apt-get installs one package at a time
 	@command -v faketime >/dev/null || { $(APT_GET) update && $(APT_GET) install --yes --no-install-recommends faketime; }
+
+# Several start at once, and each would compile it.
+$(TOOLS)/ministack/.installed: export UV_COMPILE_BYTECODE := 1
 
 $(TOOLS)/%/.installed: tests/tools/%.txt | $(UV)
 	@echo "installing $$(tr '\n' ' ' < $<)into .tools/$*"

@@ -1,10 +1,13 @@
-"""Runs commands of the AWS CLI for `tests/tools/bin/aws`. Importing it takes half a second of processor time; here, once.
+"""Runs commands of the AWS CLI for `tests/tools/bin/aws`. Importing it and reading a service's models takes half a second of
+processor time; here, once.
 
     aws_server.py NAME
 
 It listens on the abstract socket NAME, and prints a line once it does.
 """
 
+import contextlib
+import functools
 import json
 import os
 import signal
@@ -12,16 +15,26 @@ import socket
 import sys
 
 from awscli import clidriver
-from botocore import awsrequest, client, httpsession, parsers, waiter  # noqa: F401
+from botocore import awsrequest, client, exceptions, httpsession, loaders, parsers, waiter  # noqa: F401
 
-clidriver.create_clidriver()  # imports the rest
+models = {}
+loaders.Loader._cache = property(lambda _: models, lambda *_: None)  # one for all commands
+session = clidriver.create_clidriver().session  # imports the rest
 DATA = os.environ["AWS_DATA_PATH"]  # importing it set this
 
 
-def run(asked):
-    """In a process of its own: the command, with the caller's arguments, folder, environment and files."""
-    request, files, _, _ = socket.recv_fds(asked, 1 << 20, 3)
-    arguments, folder, environment = json.loads(request)
+@functools.cache
+def read_models(service):
+    """Reads what the commands of a service need, so that each finds it in memory."""
+    if service in session.get_available_services():
+        session.create_client(service, region_name="us-east-1")
+        for read in session.get_paginator_model, session.get_waiter_model:
+            with contextlib.suppress(exceptions.UnknownServiceError):
+                read(service)
+
+
+def run(arguments, folder, environment, files):
+    """In a process of its own: the command, with the caller's arguments, folder, environment and files. Returns its code."""
     for descriptor, file in enumerate(files):
         os.dup2(file, descriptor)
         os.close(file)
@@ -35,7 +48,7 @@ def run(asked):
         code = end.code or 0
     sys.stdout.flush()
     sys.stderr.flush()
-    asked.send(bytes([code]))
+    return code
 
 
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
@@ -45,9 +58,15 @@ listener.listen(64)
 print("ready", flush=True)
 while True:
     asked, _ = listener.accept()
-    if os.fork() == 0:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        listener.close()
-        run(asked)
-        os._exit(0)
+    request, files, _, _ = socket.recv_fds(asked, 1 << 20, 3)
+    if request:  # else its caller was killed
+        arguments, folder, environment = json.loads(request)
+        read_models(next(iter(arguments), ""))
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            listener.close()
+            asked.send(bytes([run(arguments, folder, environment, files)]))
+            os._exit(0)
+    for file in files:
+        os.close(file)
     asked.close()

@@ -7,11 +7,21 @@ import json
 import os
 import re
 import select
+import socketserver
 import threading
 import time
 
+import yaml
+
+# libyaml reads a template ten times as fast.
+yaml.SafeLoader = yaml.CSafeLoader
+
 # Under faketime, Python's own sleep starts on the faster clock and waits on the real one: it never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
+# The server of each environment checks every tenth of a second whether to stop. On the faster clock, that is 600 times a second.
+if "FAKETIME" in os.environ:
+    serve = socketserver.BaseServer.serve_forever
+    socketserver.BaseServer.serve_forever = lambda server, poll_interval=0.5: serve(server, 60 * poll_interval)
 
 from ministack import app  # noqa: E402
 from ministack.core import iam_actions, iam_evaluator, lambda_runtime  # noqa: E402
