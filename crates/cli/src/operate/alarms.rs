@@ -56,6 +56,14 @@ impl Alarm {
             notifies: !alarm.alarm_actions().is_empty() && alarm.actions_enabled().unwrap_or(true),
         }
     }
+
+    /// If `attach` made this alarm, the function whose lost events it counts.
+    pub(crate) fn made_by_attach(&self, deployment: &Deployment) -> Option<&str> {
+        match &self.watched {
+            Watched::Lost(function) if self.name == lost_alarm(deployment, function) => Some(function),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -140,10 +148,12 @@ pub(crate) fn description(deployment: &Deployment, function: &str) -> String {
 pub(crate) struct Losses {
     pub(crate) alarm: String,
     pub(crate) ours: bool,
+    /// Our alarm has no action.
+    pub(crate) is_silent: bool,
     /// Whether another alarm is on these losses, such as the construct's.
     pub(crate) others: bool,
     /// The topics of the deployment's own alarms; `None` if it has no alarms, and then wants none here either.
-    pub(crate) tell: Option<BTreeSet<String>>,
+    pub(crate) topics: Option<BTreeSet<String>>,
 }
 
 impl Losses {
@@ -153,7 +163,7 @@ impl Losses {
         function: &str,
     ) -> Result<Self, Failure> {
         let alarm = lost_alarm(deployment, function);
-        let mut losses = Self { alarm, ours: false, others: false, tell: None };
+        let mut losses = Self { alarm, ours: false, is_silent: false, others: false, topics: None };
         let alarms = describe(account, function).await?;
         alarms.iter().for_each(|alarm| losses.see(alarm, deployment, function));
         Ok(losses)
@@ -165,15 +175,23 @@ impl Losses {
             if alarm.dimensions().iter().any(is_on) {
                 let name = alarm.alarm_name().unwrap_or_default();
                 let is_ours = name == self.alarm;
-                self.ours |= is_ours;
+                if is_ours {
+                    (self.ours, self.is_silent) = (true, alarm.alarm_actions().is_empty());
+                }
                 // Another deployment's goes when that detaches the function.
                 self.others |= !is_ours && !name.ends_with(&lost_suffix(function));
             }
         } else if watched(alarm, deployment).is_some() {
             // Others do something, perhaps when the alarm is over too.
             let topics = alarm.alarm_actions().iter().filter(|action| action.contains(":sns:"));
-            self.tell.get_or_insert_default().extend(topics.cloned());
+            self.topics.get_or_insert_default().extend(topics.cloned());
         }
+    }
+
+    /// The topics that our alarm should notify, if it is missing or notifies nobody; `None` if it stays as it is.
+    pub(crate) fn topics_to_set(&self) -> Option<&BTreeSet<String>> {
+        let topics = self.topics.as_ref().filter(|_| !self.others)?;
+        (!self.ours || self.is_silent && !topics.is_empty()).then_some(topics)
     }
 }
 
@@ -185,9 +203,9 @@ pub(crate) async fn watch(
     function: &str,
     alarm: &str,
     description: &str,
-    tell: &BTreeSet<String>,
+    topics: &BTreeSet<String>,
 ) -> Result<(), Failure> {
-    let tell: Vec<String> = tell.iter().take(MOST_ACTIONS).cloned().collect();
+    let topics: Vec<String> = topics.iter().take(MOST_ACTIONS).cloned().collect();
     let call = account
         .cloudwatch
         .put_metric_alarm()
@@ -202,8 +220,8 @@ pub(crate) async fn watch(
         .comparison_operator(ComparisonOperator::GreaterThanOrEqualToThreshold)
         .threshold(1.0)
         .treat_missing_data("notBreaching")
-        .set_alarm_actions(Some(tell.clone()))
-        .set_ok_actions(Some(tell));
+        .set_alarm_actions(Some(topics.clone()))
+        .set_ok_actions(Some(topics));
     let answer = call.send().await;
     answer.map(drop).or_failure("cloudwatch:PutMetricAlarm", alarm)
 }
@@ -309,8 +327,13 @@ mod tests {
 
     fn seen(alarms: &[MetricAlarm]) -> Losses {
         let deployment = deployment();
-        let mut losses =
-            Losses { alarm: "retries-lost-orders".into(), ours: false, others: false, tell: None };
+        let mut losses = Losses {
+            alarm: "retries-lost-orders".into(),
+            ours: false,
+            is_silent: false,
+            others: false,
+            topics: None,
+        };
         alarms.iter().for_each(|alarm| losses.see(alarm, &deployment, "orders"));
         losses
     }
@@ -328,7 +351,7 @@ mod tests {
             (vec![alarm("errors", "Errors", ("FunctionName", "orders"))], false, false),
         ] {
             let losses = seen(&alarms);
-            assert_eq!((losses.ours, losses.others, losses.tell), (ours, others, None), "{alarms:?}");
+            assert_eq!((losses.ours, losses.others, losses.topics), (ours, others, None), "{alarms:?}");
         }
     }
 
@@ -346,8 +369,8 @@ mod tests {
         let scaling = "arn:aws:autoscaling:eu-west-1:123456789012:scalingPolicy:p";
         let alarms =
             [telling("dead", &[&a, scaling]), telling("retries", &[&b, &a]), telling("others", &[&c])];
-        assert_eq!(seen(&alarms).tell, Some(BTreeSet::from([a, b])), "topics only");
-        assert_eq!(seen(&[telling("dead", &[])]).tell, Some(BTreeSet::new()), "it has alarms");
-        assert_eq!(seen(&[telling("others", &[&c])]).tell, None);
+        assert_eq!(seen(&alarms).topics, Some(BTreeSet::from([a, b])), "topics only");
+        assert_eq!(seen(&[telling("dead", &[])]).topics, Some(BTreeSet::new()), "it has alarms");
+        assert_eq!(seen(&[telling("others", &[&c])]).topics, None);
     }
 }

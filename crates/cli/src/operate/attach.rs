@@ -7,6 +7,7 @@
 pub(crate) mod allow_list;
 mod attachment;
 mod change;
+mod grant;
 pub(crate) mod handler_setting;
 pub(crate) mod kept;
 mod leaving;
@@ -17,8 +18,6 @@ mod moved_policy;
 mod neighbours;
 mod own_policy;
 mod plan;
-mod policy;
-mod policy_edit;
 mod stricter;
 
 use std::io::Write as _;
@@ -277,8 +276,8 @@ fn changes(plan: &AttachPlan) -> String {
 #[cfg(test)]
 mod tests {
     use crate::operate::attach::change::Change;
+    use crate::operate::attach::grant::Grant;
     use crate::operate::attach::model::target;
-    use crate::operate::attach::policy::Grant;
     use crate::operate::function::{InvokeSettings, Target};
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 

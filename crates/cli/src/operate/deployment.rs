@@ -36,12 +36,25 @@ pub(crate) struct Deployment {
     /// The lowest level of the lines that Lambda lets the handler write, such as `WARN`, if one is set.
     pub(crate) log_level: Option<String>,
     pub(crate) variables: BTreeMap<String, String>,
+    /// Its reserved concurrency is 0.
+    pub(crate) never_runs: bool,
     /// The one that hands the retry queue to the handler, if there is one.
     pub(crate) mapping: Option<Mapping>,
     pub(crate) retry_queue: Queue,
     pub(crate) dead_letter_queue: Queue,
     /// The flags that lead a suggested command to its account and region.
     pub(crate) place_flags: String,
+}
+
+/// Why a handler retries nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Stopped {
+    #[error("the handler does not start, so nothing is retried")]
+    RefusesSettings,
+    #[error("the handler's reserved concurrency is 0, so nothing is retried")]
+    NoConcurrency,
+    #[error("no enabled event source mapping feeds the handler, so nothing is retried")]
+    NotFed,
 }
 
 /// A deployment as an operator names it: by its stack, or by a handler that no stack owns.
@@ -161,6 +174,25 @@ impl Deployment {
         self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
     }
 
+    /// Why nothing is retried, as far as the settings and the mapping show it; `None` if the handler runs.
+    pub(crate) fn stopped(&self) -> Option<Stopped> {
+        if self.policies().is_err() {
+            Some(Stopped::RefusesSettings)
+        } else if self.never_runs {
+            Some(Stopped::NoConcurrency)
+        } else if self.mapping.as_ref().is_some_and(Mapping::feeds) {
+            None
+        } else {
+            Some(Stopped::NotFed)
+        }
+    }
+
+    /// That nothing is retried, and the command that names the fix. `place` are the flags of that command.
+    pub(crate) fn stopped_note(&self, place: &str) -> Option<String> {
+        let why = self.stopped()?;
+        Some(format!("Now {why}: `comeback doctor --short{place}` names the fix."))
+    }
+
     pub(crate) fn target_functions(&self) -> impl Iterator<Item = &str> {
         entries(self.allow_list())
     }
@@ -233,15 +265,17 @@ impl Deployment {
         };
         let mut handlers = Vec::new();
         for name in &names {
-            let GetFunctionOutput { configuration, tags, .. } = get_function(account, name).await?;
+            let GetFunctionOutput { configuration, tags, concurrency, .. } =
+                get_function(account, name).await?;
+            let never_runs = concurrency.and_then(|it| it.reserved_concurrent_executions) == Some(0);
             let mut tags = tags.unwrap_or_default();
             if handler.is_none() {
                 tags.insert(STACK_TAG.to_owned(), stack.to_owned());
             }
-            handlers.extend(configuration.filter(is_handler).map(|it| (tags, it)));
+            handlers.extend(configuration.filter(is_handler).map(|it| (tags, it, never_runs)));
         }
         if handlers.len() > 1 {
-            let names: Vec<_> = handlers.iter().filter_map(|(_, it)| it.function_name()).collect();
+            let names: Vec<_> = handlers.iter().filter_map(|(_, it, _)| it.function_name()).collect();
             return Err(Failure::CouldNot(format!(
                 "stack {stack} in {} has {} retry handlers; choose one with --handler: {}",
                 account.place,
@@ -250,7 +284,10 @@ impl Deployment {
             )));
         }
         match (handlers.pop(), handler) {
-            (Some((tags, configuration)), _) => Self::of(account, tags, &configuration).await,
+            (Some((tags, configuration, never_runs)), _) => {
+                let deployment = Self::of(account, tags, &configuration).await?;
+                Ok(Self { never_runs, ..deployment })
+            }
             (None, Some(_)) => Err(Failure::CouldNot(format!(
                 "{} in {} is not a retry handler: its environment lacks DEAD_LETTER_QUEUE_URL or TARGET_FUNCTIONS",
                 names[0], account.place
@@ -290,6 +327,7 @@ impl Deployment {
         Ok(Self {
             stack: tags.remove(STACK_TAG),
             version: tags.remove(VERSION_TAG),
+            never_runs: false,
             handler_arn: arn.parse().map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))?,
             role_arn: handler.role().unwrap_or_default().to_owned(),
             timeout: Duration::from_secs(handler.timeout().unwrap_or_default().unsigned_abs().into()),
@@ -384,6 +422,11 @@ pub(crate) const INVOCATIONS_OF_A_POLLER: u16 = 10;
 const DEFAULT_MAXIMUM_POLLERS: i32 = 200;
 
 impl Mapping {
+    /// Whether it feeds the handler, or soon will.
+    pub(crate) fn feeds(&self) -> bool {
+        matches!(&*self.state, "Enabled" | "Enabling" | "Creating" | "Updating")
+    }
+
     /// The handler's mappings of SQS queues.
     pub(crate) async fn all(account: &Account, handler: &str) -> Result<Vec<Self>, Failure> {
         let pages = account.lambda.list_event_source_mappings().function_name(handler).into_paginator();
@@ -451,6 +494,22 @@ impl Queue {
 }
 
 #[cfg(test)]
+impl Mapping {
+    pub(crate) fn sample() -> Self {
+        Self {
+            uuid: "6ec5b0c5-0b8f-4a36-b1a4-6b1a2e2f9d10".into(),
+            queue_arn: Queue::sample("retries").arn,
+            state: "Enabled".into(),
+            batch_size: 10,
+            window: Duration::ZERO,
+            reports_failures: true,
+            maximum_concurrency: Some(10),
+            maximum_pollers: None,
+        }
+    }
+}
+
+#[cfg(test)]
 impl Deployment {
     /// A deployment that may retry `orders`, without its mapping.
     pub(crate) fn sample() -> Self {
@@ -464,6 +523,7 @@ impl Deployment {
             stack: Some("comeback".into()),
             handler: "retry-handler".into(),
             version: Some("0.1.0".into()),
+            never_runs: false,
             handler_arn: function("retry-handler").parse().unwrap(),
             role_arn: "arn:aws:iam::123456789012:role/handler-role".into(),
             timeout: Duration::from_secs(60),
@@ -483,6 +543,22 @@ mod tests {
     use aws_sdk_lambda::types::{ProvisionedPollerConfig, ScalingConfig};
 
     use super::*;
+
+    #[test]
+    fn a_handler_is_stopped_by_its_settings_its_concurrency_or_its_mapping() {
+        let fed = |state: &str| {
+            let mapping = Some(Mapping { state: state.into(), ..Mapping::sample() });
+            Deployment { mapping, ..Deployment::sample() }
+        };
+        let runs = |state: &str| fed(state).stopped().is_none();
+        assert_eq!(["Enabled", "Updating", "Disabled", "Disabling"].map(runs), [true, true, false, false]);
+        assert_eq!(Deployment::sample().stopped(), Some(Stopped::NotFed));
+        let never = Deployment { never_runs: true, ..fed("Enabled") };
+        assert_eq!(never.stopped(), Some(Stopped::NoConcurrency));
+        let mut refused = fed("Enabled");
+        refused.variables.insert("MAX_AGE".into(), "30".into());
+        assert_eq!(refused.stopped(), Some(Stopped::RefusesSettings));
+    }
 
     #[test]
     fn each_provisioned_poller_makes_ten_invocations_at_a_time() {

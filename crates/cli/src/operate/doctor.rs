@@ -116,6 +116,9 @@ enum Judge {
 }
 
 const DESTINATION: &str = "CB102";
+/// The handler also re-invokes a function that is being detached, until its last events are gone. `attach` refers to this check
+/// before a function is attached.
+const INVOKES: &str = "CB109";
 const PROBE: &str = "CB201";
 
 /// Every check, by number.
@@ -228,10 +231,12 @@ fn findings(
                 let leaving = functions::leaving(facts, function);
                 for entrance in function.entrances.iter().filter(|it| is_asked_for(it)) {
                     let is_destination = check.id == DESTINATION;
+                    let is_allowed = check.id == INVOKES && functions::is_allowed(facts, function, entrance);
                     let judged = match &leaving {
                         Some(leaving) if is_destination => Ok(leaving.clone()),
+                        _ if is_destination || is_allowed => judge(facts, entrance),
                         Some(_) => Ok(functions::is_leaving()),
-                        None if is_destination || entrance.is_attached(facts) => judge(facts, entrance),
+                        None if entrance.is_attached(facts) => judge(facts, entrance),
                         None => Ok(functions::is_not_attached()),
                     };
                     add(Some(&entrance.name), judged);
@@ -419,6 +424,26 @@ mod tests {
         let found = findings(&facts, &[], CHECKS);
         assert_eq!(ids(&found, |outcome| outcome > Outcome::Ok), ["CB102"]);
         assert!(is_healthy(&found, false));
+        facts.functions[0].entrances[0].invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
+        let found = findings(&facts, &[], CHECKS);
+        assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"], "what waits is not retried");
+        facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+        let found = findings(&facts, &[], CHECKS);
+        assert_eq!(
+            ids(&found, |outcome| outcome == Outcome::Broken),
+            [""; 0],
+            "detach has taken away the right"
+        );
+    }
+
+    #[test]
+    fn attach_refers_to_the_check_of_a_right_that_the_handler_lacks() {
+        let mut facts = healthy();
+        let entrance = &mut facts.functions[0].entrances[0];
+        entrance.settings = InvokeSettings::default();
+        entrance.invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
+        let found = findings(&facts, &[], selected(&["CB109"], &[]));
+        assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"]);
     }
 
     #[test]
@@ -426,7 +451,12 @@ mod tests {
         let billing = Some(DeploymentName::Stack("billing".into()));
         for (elsewhere, outcome, found, fix) in [
             (None, Outcome::Broken, "it is not attached: it has no destination", "comeback attach orders"),
-            (billing, Outcome::Warning, "it is attached to stack billing", "comeback attach orders --move"),
+            (
+                billing,
+                Outcome::Warning,
+                "it is attached to stack billing",
+                "if it should be retried here: comeback attach orders --move",
+            ),
         ] {
             let mut facts = healthy();
             facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aws_sdk_cloudwatch::primitives::DateTime;
 use aws_sdk_cloudwatch::types::{Dimension, Metric, MetricDataQuery, MetricStat};
-use comeback_engine::{MetricMinute, SERIES_MINUTES, Timestamp};
+use comeback_engine::{MetricMinute, RETENTION, SERIES_MINUTES, Timestamp};
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
@@ -49,7 +49,7 @@ impl LastHour {
             (retry_queue, "ApproximateAgeOfOldestMessage", "Maximum"),
         ];
         let [sent, dead, invocations, errors, throttles, ages] =
-            points(account, series, FIVE_MINUTES, before(now, HOUR), now).await?;
+            points(account, series, FIVE_MINUTES, now.before(HOUR), now).await?;
         let sum = |points: Points| (!points.is_empty()).then(|| points.iter().map(|(_, count)| count).sum());
         Ok(Self {
             arrived: sum(sent),
@@ -74,7 +74,7 @@ pub(crate) struct Dropped {
 impl Dropped {
     pub(crate) async fn read(account: &Account, function: &str, now: Timestamp) -> Result<Self, Failure> {
         let series = [(("AWS/Lambda", "FunctionName", function), "DestinationDeliveryFailures", "Sum")];
-        let [points] = points(account, series, HOUR, before(now, 14 * DAY), now.saturating_add(HOUR)).await?;
+        let [points] = points(account, series, HOUR, now.before(RETENTION), now.saturating_add(HOUR)).await?;
         Ok(Self::of(&points, now))
     }
 
@@ -99,7 +99,7 @@ pub(crate) async fn minutes(
 ) -> Result<Vec<MetricMinute>, Failure> {
     let function = ("AWS/Lambda", "FunctionName", function);
     let series = [(function, "Invocations", "Sum"), (function, "Errors", "Sum")];
-    let from = before(now, MINUTE * SERIES_MINUTES as u32);
+    let from = now.before(MINUTE * SERIES_MINUTES as u32);
     let [invocations, errors] = points(account, series, MINUTE, from, now).await?;
     let errors: BTreeMap<Timestamp, f64> = errors.into_iter().collect();
     // Lambda publishes both of a minute. One without both is not complete.
@@ -143,10 +143,6 @@ async fn points<const N: usize>(
     }))
 }
 
-fn before(now: Timestamp, back: Duration) -> Timestamp {
-    Timestamp::from_millis(now.as_millis().saturating_sub(back.as_millis() as u64))
-}
-
 #[cfg(test)]
 mod tests {
 
@@ -155,7 +151,7 @@ mod tests {
     #[test]
     fn the_last_day_is_counted_apart() {
         let now = Timestamp::from_secs(100 * 24 * 3_600);
-        let points = [(1, 1.0), (24, 2.0), (26, 4.0)].map(|(hours, sum)| (before(now, hours * HOUR), sum));
+        let points = [(1, 1.0), (24, 2.0), (26, 4.0)].map(|(hours, sum)| (now.before(hours * HOUR), sum));
         assert_eq!(Dropped::of(&points, now), Dropped { in_24_hours: 3, in_14_days: 7 });
     }
 }

@@ -369,9 +369,8 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
     if !arguments.common.json && !ended.is_empty() {
         let mut out = anstream::stdout();
         writeln!(out, "{name}: resumed; what was due comes back over {}", durations::text(spread))?;
-        if let Some(noticed) = noticed {
-            let minutes = (noticed + HOLD).as_secs_f64() / 60.0;
-            writeln!(out, "First retries may take up to {minutes:.0} minutes.")?;
+        if let Some(first) = first_retries(&deployment, &place) {
+            writeln!(out, "{first}")?;
         }
         if let Some(offer) = offer_to_retry(&deployment, arguments.function.as_ref(), &place) {
             writeln!(out, "{offer}")?;
@@ -396,11 +395,19 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
     Err(Failure::Undone(what).into())
 }
 
+/// When the events that were due come back.
+fn first_retries(deployment: &Deployment, place: &str) -> Option<String> {
+    deployment.stopped_note(place).or_else(|| {
+        let minutes = (noticed_within(deployment)? + HOLD).as_secs_f64() / 60.0;
+        Some(format!("First retries may take up to {minutes:.0} minutes."))
+    })
+}
+
 /// What waits for its backoff does not come back with the end of a pause.
 fn offer_to_retry(deployment: &Deployment, function: Option<&FunctionName>, place: &str) -> Option<String> {
     let which = function.map_or_else(|| "--all".to_owned(), ToString::to_string);
     let offer = format!("What waits for longer is retried now with: comeback retry {which}{place}");
-    knows_orders(deployment).then_some(offer)
+    (knows_orders(deployment) && deployment.stopped().is_none()).then_some(offer)
 }
 
 /// The longest spread of the target's open pauses.
@@ -443,6 +450,7 @@ mod tests {
     use clap::Command;
 
     use super::*;
+    use crate::operate::deployment::Mapping;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     #[test]
@@ -475,10 +483,24 @@ mod tests {
     }
 
     #[test]
-    fn resume_offers_a_retry_where_the_handler_knows_orders() {
+    fn resume_promises_no_retries_while_the_handler_is_stopped() {
         let mut deployment = Deployment::sample();
+        let said = |deployment: &Deployment| first_retries(deployment, " --stack shop").unwrap_or_default();
+        assert!(
+            said(&deployment)
+                .ends_with("nothing is retried: `comeback doctor --short --stack shop` names the fix.")
+        );
+        deployment.mapping = Some(Mapping::sample());
+        assert_eq!(said(&deployment), "First retries may take up to 23 minutes.");
+    }
+
+    #[test]
+    fn resume_offers_a_retry_where_the_handler_knows_orders() {
+        let mut deployment = Deployment { mapping: Some(Mapping::sample()), ..Deployment::sample() };
         assert_eq!(offer_to_retry(&deployment, None, ""), None);
         deployment.variables.insert("LONGEST_HIDE".into(), "3600".into());
+        let stopped = Deployment { never_runs: true, ..deployment.clone() };
+        assert_eq!(offer_to_retry(&stopped, None, ""), None);
         let offer = |function: Option<&str>| {
             let function = function.map(|name| name.parse().unwrap());
             offer_to_retry(&deployment, function.as_ref(), " --stack shop").unwrap()

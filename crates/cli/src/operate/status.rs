@@ -16,7 +16,7 @@ use crate::clock::now;
 use crate::failure;
 use crate::operate::alarms::Alarm;
 use crate::operate::dead::HIDDEN_FOR;
-use crate::operate::deployment::{Depth, Queue};
+use crate::operate::deployment::{Depth, Queue, Stopped};
 use crate::operate::metrics::LastHour;
 use crate::operate::outages::Outages;
 use crate::operate::pauses::orders::RetryOrder;
@@ -89,6 +89,8 @@ struct Status {
     dead_letters: Depth,
     oldest_dead_letter: Option<OldestLetter>,
     mapping: Option<MappingState>,
+    #[serde(skip)]
+    stopped: Option<Stopped>,
     /// The pauses that are not over; `None` if the handler reads none, or if they could not be read.
     pauses: Option<Vec<OpenPause>>,
     /// The orders to retry now that are in force; `None` as for the pauses.
@@ -169,6 +171,7 @@ impl Status {
             recovery,
             last_hour: LastHour::read(account, &deployment, now).await?,
             alarms: Alarm::all(account, &deployment).await?,
+            stopped: deployment.stopped(),
             mapping: deployment.mapping.map(|mapping| MappingState {
                 state: mapping.state,
                 maximum_concurrency: mapping.maximum_concurrency,
@@ -301,38 +304,39 @@ fn version(status: &Status) -> String {
 }
 
 fn handler(status: &Status, place: &str) -> String {
-    if !status.refused_settings.is_empty() {
-        let refused = status.refused_settings.join("; ");
-        let fix = format!("`comeback doctor --only CB020{place}` names the fix");
-        return coloured(
-            AnsiColor::Red,
-            &format!("it does not start, so nothing is retried: {}; {fix}", shown(&refused)),
-        );
-    }
-    let Some(mapping) = &status.mapping else {
-        return coloured(AnsiColor::Red, "no event source mapping feeds it: nothing is retried");
+    let mapping = status.mapping.as_ref();
+    let why = match status.stopped {
+        Some(Stopped::RefusesSettings) => {
+            let refused = shown(&status.refused_settings.join("; ")).into_owned();
+            let fix = format!("`comeback doctor --only CB020{place}` names the fix");
+            format!("it does not start, so nothing is retried: {refused}; {fix}")
+        }
+        Some(Stopped::NoConcurrency) => {
+            let fix = format!("`comeback doctor --only CB023{place}` names the fix");
+            format!("its reserved concurrency is 0, so nothing is retried; {fix}")
+        }
+        Some(Stopped::NotFed) => match mapping {
+            Some(mapping) => format!("its mapping is {}: nothing is retried", mapping.state),
+            None => "no event source mapping feeds it: nothing is retried".into(),
+        },
+        None => {
+            let state = mapping.map_or_else(|| "enabled".into(), |mapping| mapping.state.to_lowercase());
+            return match mapping.and_then(|mapping| mapping.maximum_concurrency) {
+                Some(most) => format!("its mapping is {state}, for {most} invocations at a time"),
+                None => format!("its mapping is {state}, without a limit of invocations at a time"),
+            };
+        }
     };
-    if mapping.state != "Enabled" {
-        return coloured(AnsiColor::Red, &format!("its mapping is {}: nothing is retried", mapping.state));
-    }
-    match mapping.maximum_concurrency {
-        Some(most) => format!("its mapping is enabled, for {most} invocations at a time"),
-        None => "its mapping is enabled, without a limit of invocations at a time".into(),
-    }
+    coloured(AnsiColor::Red, &why)
 }
 
 /// Fails if nothing is retried, or if nobody knows what is paused, and says why.
-fn is_running(status: &Status) -> Result<(), &'static str> {
-    let state = status.mapping.as_ref().map(|mapping| &*mapping.state);
-    if !status.refused_settings.is_empty() {
-        return Err("the handler does not start, so nothing is retried");
+fn is_running(status: &Status) -> Result<(), String> {
+    if let Some(why) = status.stopped {
+        return Err(why.to_string());
     }
-    match state {
-        Some("Enabled" | "Enabling" | "Creating" | "Updating") => Ok(()),
-        _ => Err("no enabled event source mapping feeds the handler, so nothing is retried"),
-    }?;
     if status.pauses_problem.is_some() {
-        return Err("the pauses cannot be read");
+        return Err("the pauses cannot be read".into());
     }
     Ok(())
 }
@@ -421,6 +425,7 @@ mod tests {
             dead_letters: Depth { visible: 0, in_flight: 0, delayed: 0 },
             oldest_dead_letter: None,
             mapping: Some(MappingState { state: "Enabled".into(), maximum_concurrency: Some(10) }),
+            stopped: None,
             pauses: Some(Vec::new()),
             retries: Some(Vec::new()),
             pauses_problem: None,
@@ -458,7 +463,10 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
     #[test]
     fn a_handler_that_refuses_its_settings_does_not_start() {
         let refused_settings = vec!["BASE_BACKOFF is 60 s; it must be 1 s to MAX_BACKOFF (30 s)".to_owned()];
-        let text = text(&Status { refused_settings, ..quiet() }, " --stack shop");
+        let text = text(
+            &Status { refused_settings, stopped: Some(Stopped::RefusesSettings), ..quiet() },
+            " --stack shop",
+        );
         for command in ["doctor --only CB020 --stack shop", "waiting --stack shop"] {
             assert!(text.contains(&format!("`comeback {command}`")), "{text}");
         }
@@ -475,20 +483,18 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
         let policies = vec![OwnPolicy { functions: hostile(), settings }];
         let alarms = vec![Alarm { state: "ALARM".into(), ..Alarm::sample(HOSTILE, Watched::DeadLetters) }];
         let status = Status { version: Some(hostile()), policies, alarms, ..quiet() };
-        let refusing = Status { refused_settings: vec![hostile()], ..quiet() };
+        let refusing =
+            Status { refused_settings: vec![hostile()], stopped: Some(Stopped::RefusesSettings), ..quiet() };
         let text = text(&status, "") + &text(&refusing, "");
         assert!(text.matches("\\u{9b}2J").count() == 5 && !is_obeyed_anywhere(&text), "{text}");
     }
 
     #[test]
     fn a_deployment_that_retries_nothing_is_broken() {
-        let fed = |state: &str| {
-            let mapping = Some(MappingState { state: state.into(), maximum_concurrency: None });
-            is_running(&Status { mapping, ..quiet() }).is_ok()
-        };
-        assert_eq!(["Enabled", "Updating", "Disabled", "Disabling"].map(fed), [true, true, false, false]);
-        assert!(is_running(&Status { mapping: None, ..quiet() }).is_err());
-        assert!(is_running(&Status { refused_settings: vec!["MAX_AGE is 30 s".into()], ..quiet() }).is_err());
+        let stopped = Status { stopped: Some(Stopped::NoConcurrency), ..quiet() };
+        assert_eq!(is_running(&stopped), Err(Stopped::NoConcurrency.to_string()));
+        let said = "Handler       its reserved concurrency is 0, so nothing is retried; `comeback doctor --only CB023`";
+        assert!(plain(&stopped).contains(said), "{}", plain(&stopped));
     }
 
     #[test]
@@ -512,7 +518,11 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
         let status = Status { pauses: None, pauses_problem: Some(problem.into()), ..quiet() };
         let (expected, text) = (format!("\nPauses        unknown: {problem}\n"), plain(&status));
         assert!(text.contains(&expected) && text.contains("\nAlarms        none is set\n"), "{text}");
-        assert_eq!(is_running(&status), Err("the pauses cannot be read"), "its mapping is enabled");
+        assert_eq!(
+            is_running(&status),
+            Err("the pauses cannot be read".to_owned()),
+            "its mapping is enabled"
+        );
     }
 
     fn busy() -> Status {
@@ -538,6 +548,7 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
                 is_exact: false,
             }),
             mapping: Some(MappingState { state: "Disabled".into(), maximum_concurrency: None }),
+            stopped: Some(Stopped::NotFed),
             pauses: Some(vec![
                 OpenPause {
                     open_seconds: 90_000,

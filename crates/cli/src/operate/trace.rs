@@ -40,8 +40,7 @@ pub(crate) struct TraceArguments {
 
 pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<(), Failure> {
     let now = now();
-    let back = u64::try_from(arguments.since.as_millis()).unwrap_or(u64::MAX);
-    let since = Timestamp::from_millis(now.as_millis().saturating_sub(back));
+    let since = now.before(arguments.since);
     let progress = Progress::endless("searching the log: {pos} lines");
     let work = async {
         let deployment = session.deployment().await?;

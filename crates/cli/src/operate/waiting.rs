@@ -15,7 +15,7 @@ use std::io::{BufWriter, Write as _};
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::{Pauses, Policies, QUEUE_VISIBILITY_TIMEOUT, Timestamp};
+use comeback_engine::{LONGEST_VISIBILITY, Pauses, Policies, QUEUE_VISIBILITY_TIMEOUT, RETENTION, Timestamp};
 use indicatif::HumanCount;
 
 use crate::account::{Account, Failure, Or as _};
@@ -23,7 +23,7 @@ use crate::clock;
 use crate::failure;
 use crate::operate::deployment::{Deployment, Depth};
 use crate::operate::function::FunctionName;
-use crate::operate::log::{HandlerLine, LogEvent, Search};
+use crate::operate::log::{HIDING_INFO, HandlerLine, LogEvent, Search};
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{self, in_force::InForce, noticed_within};
 use crate::operate::session::{Common, Session};
@@ -34,13 +34,8 @@ use crate::text::terminal::Progress;
 
 /// SQS hides a message for 12 hours at most. Then the handler receives it, and writes a line about it; if it was throttled,
 /// after another visibility timeout of the queue.
-pub(crate) const LONGEST_HIDDEN: Duration =
-    Duration::from_secs(12 * 3_600 + QUEUE_VISIBILITY_TIMEOUT.as_secs());
-/// SQS keeps no message for longer.
-const RETENTION: Duration = Duration::from_secs(14 * 86_400);
+pub(crate) const LONGEST_HIDDEN: Duration = LONGEST_VISIBILITY.saturating_add(QUEUE_VISIBILITY_TIMEOUT);
 const DAY: Duration = Duration::from_secs(86_400);
-/// The log levels that hide lines of level INFO.
-const HIDING: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -94,6 +89,8 @@ pub(crate) struct Reading {
     deployment: Deployment,
     /// The flags of commands that it suggests.
     place: String,
+    /// Nothing was filtered.
+    is_everything: bool,
     retry_queue: Depth,
     /// `None` if the handler reads none.
     pauses: Result<Option<Pauses>, Failure>,
@@ -123,7 +120,7 @@ impl Reading {
         let retry_queue = Depth::read(account, &deployment.retry_queue).await?;
         let pauses = pauses::read(account, &deployment).await;
         let reach = reach(&deployment, &retry_queue, &pauses, now);
-        let since = before(now, since.unwrap_or(reach).min(RETENTION));
+        let since = now.before(since.unwrap_or(reach).min(RETENTION));
         let group = deployment.log_group.as_str();
         // No log group keeps lines for less than a day.
         let kept_for = if reach > DAY { kept_for(account, group).await? } else { None };
@@ -149,6 +146,7 @@ impl Reading {
         Ok(Self {
             deployment,
             place,
+            is_everything: wanted.takes_everything(),
             retry_queue,
             pauses,
             since,
@@ -174,21 +172,22 @@ impl Reading {
         let by = arguments.due_within.map(|within| now.saturating_add(within));
         let groups = Group::all(self.waits.due_by(by));
         let events = arguments.each.then(|| self.waits.first_due_by(by, arguments.limit as usize));
-        let is_everything =
-            arguments.wanted.takes_everything() && by.is_none() && before(now, self.reach) >= self.since;
+        let is_everything = self.is_everything && by.is_none() && self.is_all_read(now);
+        let found = groups.iter().map(|group| group.count).sum();
+        // Held events have no due time, and are counted even where only those due soon are shown.
+        let all = by.map(|_| Group::all(self.waits.due_by(None)));
+        let mut notes = self.notes(all.as_ref().unwrap_or(&groups), now);
+        notes.extend(self.unlogged_note(now).filter(|_| by.is_none()));
+        notes.extend(self.unlogged_qualifiers(&arguments.wanted));
         Report {
             since: self.since,
             lines: self.lines,
-            found: groups.iter().map(|group| group.count).sum(),
+            found,
             is_everything,
             is_complete: self.is_complete(now),
             retry_queue: self.retry_queue,
             retries: self.orders(now),
-            notes: self
-                .notes(&groups, now)
-                .into_iter()
-                .chain(self.unlogged_qualifiers(&arguments.wanted))
-                .collect(),
+            notes,
             groups,
             events,
         }
@@ -200,15 +199,42 @@ impl Reading {
         pauses.map(|pauses| RetryOrder::in_force(pauses, now))
     }
 
-    /// Whether the log has a line of everything that waits.
+    fn is_all_read(&self, now: Timestamp) -> bool {
+        now.before(self.reach) >= self.since
+    }
+
+    /// Whether the log keeps and shows a line of each message that the handler has received.
+    fn has_all_lines(&self, now: Timestamp) -> bool {
+        self.is_all_read(now) && self.has_log && self.kept_for.is_none() && !self.hides_lines()
+    }
+
+    /// Whether the log has a line of everything that waits. With a filter, hidden messages without a line are not noticed.
     pub(crate) fn is_complete(&self, now: Timestamp) -> bool {
-        let is_all_read = before(now, self.reach) >= self.since;
-        let is_readable = is_all_read && self.has_log && self.kept_for.is_none() && !self.hides_lines();
-        self.retry_queue.total() == 0 || is_readable && self.retry_queue.visible == 0
+        let is_all_logged = self.retry_queue.visible == 0 && self.unlogged_messages(now) == 0;
+        self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
+    }
+
+    /// How many messages are hidden beside those found, if the log should have a line of each.
+    fn unlogged_messages(&self, now: Timestamp) -> u64 {
+        if !self.is_everything || !self.has_all_lines(now) {
+            return 0;
+        }
+        let hidden = self.retry_queue.in_flight + self.retry_queue.delayed;
+        hidden.saturating_sub(self.waits.due_by(None).count() as u64)
+    }
+
+    fn unlogged_note(&self, now: Timestamp) -> Option<String> {
+        let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
+        Some(format!(
+            "About {} hidden messages have no line in the log. SQS's count may be a minute old, and a line takes some seconds \
+             to reach the log. If the handler fails before it writes a line, its messages come back within {}.",
+            HumanCount(unlogged),
+            durations::text(QUEUE_VISIBILITY_TIMEOUT)
+        ))
     }
 
     fn hides_lines(&self) -> bool {
-        self.deployment.log_level.as_deref().is_some_and(|level| HIDING.contains(&level))
+        self.deployment.log_level.as_deref().is_some_and(|level| HIDING_INFO.contains(&level))
     }
 
     /// What the log does not show of everything that waits.
@@ -220,6 +246,7 @@ impl Reading {
     fn notes(&self, groups: &[Group<'_>], now: Timestamp) -> Vec<String> {
         let unknown = |failure: &Failure| format!("Whether a function is paused now is not known: {failure}");
         let mut notes: Vec<String> = self.pauses.as_ref().err().map(unknown).into_iter().collect();
+        notes.extend(self.deployment.stopped_note(&self.place));
         let mut note = |is_so: bool, text: String| notes.extend(is_so.then_some(text));
         let Self { deployment, place, retry_queue, since, reach, .. } = self;
         let group = &deployment.log_group;
@@ -241,7 +268,7 @@ impl Reading {
             ),
         );
         note(
-            *since > before(now, *reach),
+            *since > now.before(*reach),
             format!(
                 "An event may wait for {} without a line: some may be missing that have none since {since}.",
                 durations::text(*reach)
@@ -259,7 +286,7 @@ impl Reading {
         note(
             held > 0,
             format!(
-                "{} held by a pause, and due when it ends: `comeback pause --list{place}`.",
+                "{} held by a pause until it ends: `comeback pause --list{place}`.",
                 if held == 1 { "1 event is".into() } else { format!("{} events are", HumanCount(held)) }
             ),
         );
@@ -318,7 +345,7 @@ fn reach(
     let Ok(policies) = deployment.policies() else { return RETENTION };
     let Ok(pauses) = pauses else { return RETENTION };
     let longest = longest_age(&policies);
-    let begin = before(now, longest);
+    let begin = now.before(longest);
     let is_recent = |until: Option<Timestamp>| until.is_none_or(|until| until > begin);
     if pauses.iter().flat_map(Pauses::iter).any(|pause| is_recent(pause.until)) {
         return RETENTION;
@@ -341,14 +368,10 @@ async fn kept_for(account: &Account, group: &str) -> Result<Option<Duration>, Fa
     Ok(days.map(|days| DAY * days.unsigned_abs()))
 }
 
-pub(crate) fn before(now: Timestamp, duration: Duration) -> Timestamp {
-    let back = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    Timestamp::from_millis(now.as_millis().saturating_sub(back))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operate::deployment::Mapping;
 
     pub(super) const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
     pub(super) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -367,11 +390,12 @@ mod tests {
 
     pub(super) fn reading(retry_queue: Depth) -> Reading {
         Reading {
-            deployment: Deployment::sample(),
+            deployment: Deployment { mapping: Some(Mapping::sample()), ..Deployment::sample() },
             place: " --stack shop".into(),
+            is_everything: true,
             retry_queue,
             pauses: Ok(None),
-            since: before(NOW, LONGEST_HIDDEN),
+            since: NOW.before(LONGEST_HIDDEN),
             reach: LONGEST_HIDDEN,
             kept_for: None,
             has_log: true,
@@ -385,13 +409,15 @@ mod tests {
     fn a_log_without_gaps_shows_everything() {
         let hidden = Depth { in_flight: 2, ..Depth::default() };
         let complete = |change: &dyn Fn(&mut Reading)| {
-            let mut reading = reading(hidden);
+            // With a filter, the other messages need no lines here.
+            let mut reading = Reading { is_everything: false, ..reading(hidden) };
             change(&mut reading);
             reading.is_complete(NOW)
         };
         assert!(complete(&|_| ()));
+        assert!(!complete(&|it| it.is_everything = true), "two messages have no line");
         assert!(!complete(&|it| it.has_log = false));
-        assert!(!complete(&|it| it.since = before(NOW, DAY / 24)));
+        assert!(!complete(&|it| it.since = NOW.before(DAY / 24)));
         assert!(!complete(&|it| it.kept_for = Some(DAY)));
         assert!(!complete(&|it| it.retry_queue.visible = 1));
         assert!(!complete(&|it| it.deployment.log_level = Some("WARN".into())));
@@ -409,7 +435,11 @@ mod tests {
         let log = "/aws/lambda/retry-handler";
         type Change<'c> = &'c dyn Fn(&mut Reading);
         let denied = Failure::CouldNot("ssm:GetParameter of p: denied".into());
-        let cases: [(Change<'_>, String); 6] = [
+        let cases: [(Change<'_>, String); 7] = [
+            (
+                &|it| it.deployment.never_runs = true,
+                "Now the handler's reserved concurrency is 0, so nothing is retried: `comeback doctor --short --stack shop` names the fix.".into(),
+            ),
             (
                 &|it| it.pauses = Err(denied.clone()),
                 "Whether a function is paused now is not known: ssm:GetParameter of p: denied".into(),
@@ -424,7 +454,7 @@ mod tests {
                 "Due, and not yet received by the handler: about 2. `comeback status --stack shop` says whether it runs.".into(),
             ),
             (
-                &|it| it.since = before(NOW, Duration::from_secs(3_600)),
+                &|it| it.since = NOW.before(Duration::from_secs(3_600)),
                 "An event may wait for 12h 20m 30s without a line: some may be missing that have none since 2026-09-14T14:33:20.000Z.".into(),
             ),
             (
@@ -435,6 +465,19 @@ mod tests {
         for (change, note) in cases {
             assert!(notes(change).contains(&note), "{note}: {:?}", notes(change));
         }
+    }
+
+    #[test]
+    fn hidden_messages_without_a_line_are_counted_where_the_log_should_have_one() {
+        let note = |change: &dyn Fn(&mut Reading)| {
+            let mut reading = reading(Depth { visible: 5, in_flight: 8, delayed: 1 });
+            change(&mut reading);
+            reading.unlogged_note(NOW)
+        };
+        assert!(note(&|_| ()).unwrap().starts_with("About 9 hidden messages have no line in the log."));
+        assert_eq!(note(&|it| it.retry_queue = Depth { visible: 5, ..Depth::default() }), None);
+        assert_eq!(note(&|it| it.is_everything = false), None);
+        assert_eq!(note(&|it| it.deployment.log_level = Some("WARN".into())), None);
     }
 
     #[test]

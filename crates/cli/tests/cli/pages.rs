@@ -22,7 +22,8 @@ fn each_command_of_the_pages_runs() {
     // Other tests run these, and read what they print.
     let measured = ["Retries of one event", "Waiting events", "When the handler is down"];
     let measured: Vec<String> = measured.into_iter().flat_map(documented_commands).collect();
-    let shown = ["simulate --recovery on", "schedule --rate 10/s"];
+    let shown =
+        ["simulate --recovery on", "schedule --rate 10/s", "schedule --rate 10/s --hide-up-to always"];
     let commands: BTreeSet<&str> = texts
         .iter()
         .flat_map(|text| text.lines())

@@ -8,10 +8,10 @@ use comeback_engine::FunctionArn;
 
 use crate::account::{Account, CustomerKey, Failure, Or as _, Verdict, may};
 use crate::operate::alarms::Losses;
+use crate::operate::attach::grant::Grant;
 use crate::operate::attach::handler_setting::{
     self, HandlerSetting, POLICIES, SettingPlace, TARGET_FUNCTIONS,
 };
-use crate::operate::attach::policy::Grant;
 use crate::operate::deployment::{Deployment, DeploymentName, attributes};
 use crate::operate::function::{FunctionName, InvokeSettings, Target};
 

@@ -6,16 +6,16 @@ use std::time::Duration;
 use aws_sdk_lambda::error::ProvideErrorMetadata;
 use aws_sdk_lambda::types::{DestinationConfig, OnFailure, OnSuccess, RecursiveLoop};
 use comeback_backoff::{Backoff, Delays, Jitter, retry};
+use comeback_engine::{with_policy, without_policies};
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::clock::now;
 use crate::operate::alarms;
+use crate::operate::attach::grant::Grant;
 use crate::operate::attach::handler_setting::{
     self, HandlerSetting, POLICIES, SettingPlace, TARGET_FUNCTIONS,
 };
-use crate::operate::attach::policy::Grant;
-use crate::operate::attach::policy_edit::PolicyEdit;
 use crate::operate::attach::{allow_list, kept};
 use crate::operate::function::{InvokeSettings, Target};
 use crate::operate::session::Interrupt;
@@ -35,12 +35,33 @@ pub(crate) enum Change {
     /// Gives the function a policy of its own, or takes it away.
     Policy(PolicyEdit),
     Recursion(bool),
-    /// Makes an alarm, with its description and its actions, on the function's events that Lambda loses on their way to
-    /// the retry queue.
-    Watch(String, String, BTreeSet<String>),
+    /// Makes an alarm on the function's events that Lambda loses on their way to the retry queue. It may exist, but notify
+    /// nobody.
+    Watch {
+        alarm: String,
+        description: String,
+        exists: bool,
+        topics: BTreeSet<String>,
+    },
     Unwatch(String),
     /// Replaces the settings of asynchronous invocations, or removes them if all are default.
     Settings(InvokeSettings),
+}
+
+/// The change of a function's entries in `POLICIES`. Those of others stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PolicyEdit {
+    pub(crate) place: SettingPlace,
+    pub(crate) from: Vec<String>,
+    pub(crate) to: Option<String>,
+}
+
+impl PolicyEdit {
+    /// The text after the change.
+    pub(crate) fn of(&self, text: &str, invoked_arn: &str) -> String {
+        let rest = without_policies(text, &self.from);
+        self.to.iter().fold(rest, |rest, entry| with_policy(&rest, invoked_arn, entry))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -90,10 +111,11 @@ impl Change {
                 let (from, to) = (kept::recursion(!allowed), kept::recursion(*allowed));
                 difference(function, "recursive loops", Some(from), Some(to))
             }
-            Self::Watch(alarm, _, tell) => {
-                let tell = tell.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-                let tells = format!("tells {}", if tell.is_empty() { "nobody" } else { &tell });
-                difference(function, &format!("alarm {alarm}"), None, Some(&tells))
+            Self::Watch { alarm, exists, topics, .. } => {
+                let nobody = "notifies nobody";
+                let topics = topics.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                let to = if topics.is_empty() { nobody.to_owned() } else { format!("notifies {topics}") };
+                difference(function, &format!("alarm {alarm}"), exists.then_some(nobody), Some(&to))
             }
             Self::Unwatch(alarm) => difference(function, &format!("alarm {alarm}"), Some("there"), None),
         };
@@ -198,8 +220,8 @@ impl Change {
                 let answer = call.recursive_loop(setting).send().await;
                 answer.map(drop).or_failure("lambda:PutFunctionRecursionConfig", &target.name)
             }
-            Self::Watch(alarm, description, tell) => {
-                alarms::watch(account, &target.name, alarm, description, tell).await
+            Self::Watch { alarm, description, topics, .. } => {
+                alarms::watch(account, &target.name, alarm, description, topics).await
             }
             Self::Unwatch(alarm) => alarms::unwatch(account, alarm).await,
             Self::Settings(to) if *to == InvokeSettings::default() => {

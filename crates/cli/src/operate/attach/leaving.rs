@@ -3,23 +3,19 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use comeback_engine::Timestamp;
+use comeback_engine::{RETENTION, Timestamp};
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::kept;
 use crate::operate::deployment::Depth;
 use crate::operate::function::InvokeSettings;
-use crate::operate::log::{HandlerLine, LogEvent, Search};
+use crate::operate::log::{HIDING_INFO, HandlerLine, LogEvent, Search};
 use crate::operate::waiting::LONGEST_HIDDEN;
 use crate::text::terminal::Progress;
 
 /// Lambda keeps an event of an attached function for up to a minute before running it, and sends the failure within another.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
-/// SQS's longest retention, in milliseconds: no event waits longer.
-const RETENTION_MILLIS: u64 = 14 * 86_400_000;
-/// The log levels that hide lines of level INFO.
-const HIDING: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 
 /// Evidence that a function's events have left the retry queue, or why they may not have.
 ///
@@ -75,7 +71,9 @@ impl Leaving {
             return None;
         }
         match self.under_way_until(attachment) {
-            Some(end) => Some(format!("invocations that are under way may still fail until {end}")),
+            Some(end) => Some(format!(
+                "invocations that are under way may still fail until {end}, and events still waiting then may take longer"
+            )),
             None => self.waiting.clone(),
         }
     }
@@ -88,11 +86,11 @@ async fn read_waiting(
 ) -> Result<Option<String>, Failure> {
     let (deployment, arn) = (&attachment.deployment, &attachment.target.arn);
     let queue = Depth::read(account, &deployment.retry_queue).await?;
-    let is_consumed = deployment.mapping.as_ref().is_some_and(|mapping| mapping.state == "Enabled");
+    let is_consumed = deployment.stopped().is_none();
     if let Some(why) = unseen(queue, is_consumed, deployment.log_level.as_deref()) {
         return Ok(Some(why));
     }
-    let since = Timestamp::from_millis(now.as_millis().saturating_sub(RETENTION_MILLIS));
+    let since = now.before(RETENTION);
     let search = Search { group: &deployment.log_group, term: arn, since, until: None, stream: None };
     let mut log = Waiting::default();
     let of_target = |line: &HandlerLine| is_about(attachment, &line.target);
@@ -125,7 +123,7 @@ fn unseen(queue: Depth, is_consumed: bool, log_level: Option<&str>) -> Option<St
         let due = queue.visible;
         return Some(format!("the handler has not yet received about {due} messages of the retry queue"));
     }
-    let level = log_level.filter(|level| HIDING.contains(level))?;
+    let level = log_level.filter(|level| HIDING_INFO.contains(level))?;
     Some(format!("the handler's log level is {level}, which hides what waits (set it to INFO)"))
 }
 
@@ -275,7 +273,8 @@ mod tests {
             let now = DETACHED.saturating_add(Duration::from_secs(seconds));
             Leaving { now, at_once: false, waiting: None, sharing: Vec::new() }
         };
-        let said = "invocations that are under way may still fail until 2023-11-14T22:30:20.000Z";
+        let said = "invocations that are under way may still fail until 2023-11-14T22:30:20.000Z, and events still \
+                    waiting then may take longer";
         assert_eq!(at(1_019).wait(&attachment).as_deref(), Some(said));
         assert_eq!(at(1_020).wait(&attachment), None);
         assert_eq!(Leaving { at_once: true, ..at(1_019) }.wait(&attachment), None);
@@ -306,7 +305,7 @@ mod tests {
         for level in [None, Some("INFO"), Some("DEBUG"), Some("TRACE")] {
             assert_eq!(unseen(EMPTY, true, level), None);
         }
-        for level in HIDING {
+        for level in HIDING_INFO {
             assert!(unseen(EMPTY, true, Some(level)).is_some());
         }
     }

@@ -58,7 +58,7 @@ pub(crate) fn attachment() -> Attachment {
         may_invoke: Verdict::NotAllowed,
         invoke_policy: false,
         owner: None,
-        losses: Losses { alarm: ALARM.into(), ours: false, others: false, tell: None },
+        losses: Losses { alarm: ALARM.into(), ours: false, is_silent: false, others: false, topics: None },
         place: Place::Parameter { stack: "comeback".into(), value: String::new() },
         policies: Some(String::new()),
     }
@@ -123,8 +123,10 @@ fn make(attachment: &mut Attachment, change: &Change) {
             let text = edit.of(attachment.policies.as_deref().unwrap_or_default(), &target.invoked_arn());
             set_policies(attachment, text);
         }
-        Change::Watch(..) => attachment.losses.ours = true,
-        Change::Unwatch(_) => attachment.losses.ours = false,
+        Change::Watch { topics, .. } => {
+            (attachment.losses.ours, attachment.losses.is_silent) = (true, topics.is_empty());
+        }
+        Change::Unwatch(_) => (attachment.losses.ours, attachment.losses.is_silent) = (false, false),
         Change::Recursion(allowed) => target.recursion_allowed = *allowed,
         Change::Settings(to) => {
             target.invoke_settings.insert(target.qualifier.clone(), to.clone());
@@ -177,19 +179,34 @@ fn a_plain_function_takes_five_changes_in_the_safe_order() {
 
 #[test]
 fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_already() {
-    let losses = |tell: Option<BTreeSet<String>>, others| {
+    let losses = |topics: Option<BTreeSet<String>>, others| {
         let attachment = attachment();
-        Attachment { losses: Losses { tell, others, ..attachment.losses.clone() }, ..attachment }
+        Attachment { losses: Losses { topics, others, ..attachment.losses.clone() }, ..attachment }
     };
     let topic = || Some(BTreeSet::from([TOPIC.to_owned()]));
     let watch = |attachment: Attachment| {
         let plan = attachment.attach(false, None).unwrap();
         plan.differences().find(|it| it.setting.starts_with("alarm ")).map(|it| it.to)
     };
-    assert_eq!(watch(losses(topic(), false)), Some(Some(format!("tells {TOPIC}"))));
-    assert_eq!(watch(losses(Some(BTreeSet::new()), false)), Some(Some("tells nobody".to_owned())));
+    assert_eq!(watch(losses(topic(), false)), Some(Some(format!("notifies {TOPIC}"))));
+    assert_eq!(watch(losses(Some(BTreeSet::new()), false)), Some(Some("notifies nobody".to_owned())));
     assert_eq!(watch(losses(topic(), true)), None, "the construct has made one");
     assert_eq!(watch(losses(None, false)), None, "the deployment has no alarms");
+}
+
+#[test]
+fn an_alarm_of_ours_that_notifies_nobody_gets_the_topics_of_the_deployments_alarms() {
+    let changed = |is_silent, topics: &[&str]| {
+        let mut it = attachment();
+        let topics = topics.iter().map(ToString::to_string).collect();
+        it.losses = Losses { ours: true, is_silent, topics: Some(topics), ..it.losses };
+        let plan = it.attach(false, None).unwrap();
+        plan.differences().find(|it| it.setting.starts_with("alarm ")).map(|it| (it.from, it.to))
+    };
+    let set = (Some("notifies nobody".to_owned()), Some(format!("notifies {TOPIC}")));
+    assert_eq!(changed(true, &[TOPIC]), Some(set));
+    assert_eq!(changed(true, &[]), None, "there is no topic");
+    assert_eq!(changed(false, &[TOPIC]), None, "whatever it does, somebody chose that");
 }
 
 #[test]
@@ -261,7 +278,7 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
         ),
         (
             in_place(Place::Parameter { stack: "comeback".into(), value: ARN.into() }),
-            "deploy the stack again",
+            "changed its role by hand: `comeback doctor orders --only CB109` names the fix",
         ),
         (
             in_place(Place::Parameter { stack: "comeback".into(), value: long }),
@@ -278,6 +295,16 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
         let Err(Failure::Undone(text)) = attachment.attach(false, None) else { panic!("{said}") };
         assert!(text.contains(said), "{text}");
     }
+}
+
+#[test]
+fn a_handler_whose_allow_list_was_changed_by_hand_gets_what_its_stack_says() {
+    let mut it = all(&attachment(), &attachment().attach(false, None).unwrap());
+    set_list(&mut it.deployment, String::new());
+    let plan = it.attach(false, None).unwrap();
+    let handler = SettingPlace::Function("retry-handler".into());
+    assert_eq!(plan.changes, [Change::List(handler, true)]);
+    assert!(all(&it, &plan).deployment.allows(ARN));
 }
 
 #[test]
@@ -433,8 +460,8 @@ prop_compose! {
         recursion_allowed in any::<bool>(),
         (sends, send_policy, listed, invokes) in any::<(bool, bool, bool, bool)>(),
         in_stack in any::<bool>(),
-        (watched, watched_by_others) in any::<(bool, bool)>(),
-        tell in proptest::option::of(prop_oneof![Just(BTreeSet::new()), Just(BTreeSet::from([TOPIC.to_owned()]))]),
+        (watched, watched_by_others, silent) in any::<(bool, bool, bool)>(),
+        topics in proptest::option::of(prop_oneof![Just(BTreeSet::new()), Just(BTreeSet::from([TOPIC.to_owned()]))]),
         list in prop_oneof![Just(""), Just(OTHER), Just("arn:aws:lambda:eu-west-1:123456789012:function:or*")],
         policies in prop_oneof![Just(""), Just("invoices MAX_AGE=3h; or* MAX_AGE=2h; orders-eu JITTER=none")],
     ) -> Attachment {
@@ -442,7 +469,9 @@ prop_compose! {
         it.target = Target { qualifier, invoke_settings: settings, recursion_allowed, ..it.target };
         it.target.invoke_settings.retain(|_, settings| *settings != InvokeSettings::default());
         set_policies(&mut it, policies.to_owned());
-        it.losses = Losses { ours: watched, others: watched_by_others, tell, ..it.losses };
+        it.losses = Losses {
+            ours: watched, is_silent: watched && silent, others: watched_by_others, topics, ..it.losses
+        };
         it.send_policy = send_policy;
         it.may_send = allowed(sends || send_policy);
         let list = if listed { allow_list::with(list, ARN) } else { list.to_owned() };
@@ -462,7 +491,7 @@ prop_compose! {
 fn never_attached(mut it: Attachment) -> Attachment {
     it.target.invoke_settings.retain(|_, settings| settings.on_failure.as_deref() != Some(QUEUE));
     it.send_policy = false;
-    it.losses.ours = false;
+    (it.losses.ours, it.losses.is_silent) = (false, false);
     it.invoke_policy = false;
     let list = allow_list::without(it.deployment.allow_list(), ARN);
     it.may_invoke = allowed(false);

@@ -57,7 +57,7 @@ fn a_move_keeps_the_settings_that_were_there_before_the_first_deployment() {
     let arriving = billing(first.target.clone());
     let plan = arriving.attach(true, None).unwrap();
     assert!(
-        plan.notes[0].ends_with("then end that with: comeback detach orders --profile ops"),
+        plan.notes[0].ends_with("When none is left there, run: comeback detach orders --profile ops"),
         "{:?}",
         plan.notes
     );

@@ -10,13 +10,12 @@ use comeback_engine::{
 use crate::account::Failure;
 use crate::operate::attach::allow_list;
 use crate::operate::attach::attachment::Attachment;
-use crate::operate::attach::change::{AttachPlan, Change};
+use crate::operate::attach::change::{AttachPlan, Change, PolicyEdit};
 use crate::operate::attach::handler_setting::{
     ENVIRONMENT_BYTES, PARAMETER_BYTES, POLICIES, TARGET_FUNCTIONS, environment_bytes,
 };
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
-use crate::operate::attach::policy_edit::PolicyEdit;
 
 /// What an entry of `POLICIES` may set. The handler's own reader reads and refuses the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]

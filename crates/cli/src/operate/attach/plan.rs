@@ -63,10 +63,13 @@ impl Attachment {
         if !self.target.recursion_allowed {
             plan.changes.push(Change::Recursion(true));
         }
-        // A deployment without alarms wants none here either.
-        if let (Some(tell), false) = (&self.losses.tell, self.losses.ours || self.losses.others) {
-            let description = alarms::description(&self.deployment, &self.target.name);
-            plan.changes.push(Change::Watch(self.losses.alarm.clone(), description, tell.clone()));
+        if let Some(topics) = self.losses.topics_to_set() {
+            plan.changes.push(Change::Watch {
+                alarm: self.losses.alarm.clone(),
+                description: alarms::description(&self.deployment, &self.target.name),
+                exists: self.losses.ours,
+                topics: topics.clone(),
+            });
         }
         if invoke_settings != goal {
             plan.changes.push(Change::Settings(goal));
@@ -74,7 +77,7 @@ impl Attachment {
         if let Some(other) = other {
             plan.changes.push(Change::Mark(kept::MOVED));
             plan.notes.push(format!(
-                "{other} goes on retrying the events that wait there; then end that with: {}",
+                "{other} retries its waiting events once more, and further failures come here. When none is left there, run: {}",
                 self.deployment.command_of(other, format!("detach {}", self.name()))
             ));
         }
@@ -178,14 +181,19 @@ impl Attachment {
         match &self.place {
             Place::Parameter { stack, value } => {
                 let list = allow_list::with(value, arn);
-                if list == *value {
+                if list != *value {
+                    changes.push(Change::List(SettingPlace::Stack(stack.clone()), true));
+                    self.check_size(list.len(), changes)?;
+                } else if self.may_invoke.is_allowed() {
+                    // Somebody changed the handler by hand. Deploying the stack again would change nothing.
+                    self.list_in_handler(changes)?;
+                } else {
+                    let doctor = self.deployment.command(format!("doctor {} --only CB109", self.name()));
                     return Err(Failure::Undone(format!(
-                        "stack {stack} names {arn} in TargetFunctions, but its handler may not retry it: the handler or its \
-                         role was changed by hand; deploy the stack again"
+                        "stack {stack} names {arn} in TargetFunctions, but its handler may not invoke it, because somebody \
+                         changed its role by hand: `{doctor}` names the fix; then repeat this command"
                     )));
                 }
-                changes.push(Change::List(SettingPlace::Stack(stack.clone()), true));
-                self.check_size(list.len(), changes)?;
             }
             Place::Template { stack } => {
                 return Err(Failure::Undone(format!(
@@ -201,12 +209,16 @@ impl Attachment {
                     changes.push(Change::Allow(self.invoking()));
                 }
                 if !is_listed {
-                    changes.push(Change::List(SettingPlace::Function(self.deployment.handler.clone()), true));
-                    self.check_size(0, changes)?;
+                    self.list_in_handler(changes)?;
                 }
             }
         }
         Ok(())
+    }
+
+    fn list_in_handler(&self, changes: &mut Vec<Change>) -> Result<(), Failure> {
+        changes.push(Change::List(SettingPlace::Function(self.deployment.handler.clone()), true));
+        self.check_size(0, changes)
     }
 
     fn check_size(&self, parameter_bytes: usize, changes: &[Change]) -> Result<(), Failure> {
@@ -290,10 +302,12 @@ impl Attachment {
         match leaving.wait(self) {
             Some(wait) => {
                 self.keep_time(&mut plan);
-                plan.left = Some(format!(
-                    "the allow-list, the permissions, the recursion setting and a policy of its own stay, for events that may \
-                     still wait: {wait}"
-                ));
+                let stay = if self.own_entry().is_some() {
+                    "the allow-list, the permissions, the recursion setting and its own policy"
+                } else {
+                    "the allow-list, the permissions and the recursion setting"
+                };
+                plan.left = Some(format!("{stay} stay, for events that may still wait: {wait}"));
             }
             None => self.finish(leaving, &mut plan),
         }

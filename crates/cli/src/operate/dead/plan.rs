@@ -12,7 +12,7 @@ use crate::account::Failure;
 use crate::failure;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::queue::{HIDDEN_FOR, Received, SqsQueues};
-use crate::operate::dead::scan::{End, Locked, Read, Reader, Scan};
+use crate::operate::dead::scan::{End, Read, Reader, Scan};
 use crate::operate::dead::survey::Survey;
 use crate::operate::dead::work::{Done, LetterAction, Work};
 use crate::operate::deployment::{Deployment, Depth};
@@ -57,7 +57,7 @@ impl DeadLetters {
             );
         }
         let read = Scan::new(&self.reader(depth.visible), now).look(look).await?;
-        Ok(Read { locked: Locked::of(depth, read.letters + read.newer, now), ..read })
+        Ok(read.beside_locked(depth, now))
     }
 
     /// A reader whose bar counts to `letters`.

@@ -101,6 +101,12 @@ impl fmt::Display for Locked {
 }
 
 impl Read {
+    /// With the letters that another reader has hidden, of a queue that was `depth` deep before. Letters that came meanwhile
+    /// are not of that depth.
+    pub(crate) fn beside_locked(self, depth: Depth, now: Timestamp) -> Self {
+        Self { locked: Locked::of(depth, self.letters, now), ..self }
+    }
+
     /// Why some letters may not have been read.
     pub(crate) fn incomplete(&self) -> Option<String> {
         match &self.end {
@@ -298,7 +304,10 @@ mod tests {
         let read = Read { letters: 4, newer: 0, end: End::All, still_hidden: None, locked: Some(locked) };
         let undone = "read 4 letters; 51 more are locked until 03:49 UTC at the latest";
         assert_eq!(read.result("read 4 letters"), Err(Failure::Undone(undone.into())));
-        let enough = Read { end: End::Enough, ..read };
+        let with_newer = Read { letters: 4, newer: 6, ..read }.beside_locked(depth(4, 51), NOW);
+        assert_eq!(with_newer.locked.unwrap().letters, 51);
+        let enough =
+            Read { letters: 4, newer: 0, end: End::Enough, still_hidden: None, locked: Some(locked) };
         assert_eq!(enough.result("the letter was found"), Ok(()));
     }
 }

@@ -8,11 +8,12 @@ pub(crate) mod rights;
 
 use std::collections::BTreeMap;
 
-use comeback_engine::{Pauses, Timestamp};
+use comeback_engine::{FunctionArn, Pauses, Timestamp};
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
-use crate::operate::attach::handler_setting::find_stack;
+use crate::operate::attach::allow_list;
+use crate::operate::attach::handler_setting::{TARGET_FUNCTIONS, find_stack};
 use crate::operate::deployment::{Deployment, Mapping};
 use crate::operate::doctor::facts::functions::Function;
 use crate::operate::doctor::facts::log::LoggedErrors;
@@ -71,7 +72,18 @@ async fn parameters(account: &Account, deployment: &Deployment) -> Result<BTreeM
     Ok(parameters.filter_map(|it| Some((it.parameter_key?, it.parameter_value?))).collect())
 }
 
+/// The allow-list as the stack's parameter has it; empty without one.
+fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
+    let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
+    list.map(String::as_str).unwrap_or_default()
+}
+
 impl Facts {
+    /// Whether the stack's own allow-list names this function.
+    pub(crate) fn stack_names(&self, arn: &FunctionArn) -> bool {
+        allow_list::has(stacks_list(&self.parameters), &arn.unqualified().to_string())
+    }
+
     pub(crate) async fn read(
         account: &Account,
         deployment: Deployment,
@@ -79,12 +91,15 @@ impl Facts {
         now: Timestamp,
     ) -> Self {
         let of_handler = &deployment.handler_arn.to_string().parse().expect("BUG: a function's ARN names it");
-        let (retry_queue, dead_letter_queue) = tokio::join!(
+        let (retry_queue, dead_letter_queue, parameters) = tokio::join!(
             QueueSettings::read(account, &deployment.retry_queue),
             QueueSettings::read(account, &deployment.dead_letter_queue),
+            parameters(account, &deployment),
         );
+        // Somebody may have taken a function off the handler's own list by hand.
+        let listed = stacks_list(&parameters);
         // Their rights to the queues' keys need the queues.
-        let (handler, mappings, errors, executions, alarms, pauses, rights, parameters, (functions, matched)) = tokio::join!(
+        let (handler, mappings, errors, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
             Mapping::all(account, &deployment.handler),
             LoggedErrors::read(account, &deployment.log_group, now),
@@ -92,8 +107,7 @@ impl Facts {
             Alarm::all(account, &deployment),
             crate::operate::pauses::read(account, &deployment),
             HandlerRights::read(account, &deployment, &retry_queue, &dead_letter_queue),
-            parameters(account, &deployment),
-            functions::read(account, &deployment, &retry_queue, named, now),
+            functions::read(account, &deployment, &retry_queue, (named, listed), now),
         );
         let unreadable_pauses = match deployment.pauses().filter(|_| pauses.is_err()) {
             Some(parameter) => UnreadablePauses::read(account, parameter).await.ok().flatten(),

@@ -7,7 +7,7 @@ use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use serde_json::json;
 
 use crate::account::CustomerKey;
-use crate::operate::attach::handler_setting::POLICIES;
+use crate::operate::attach::handler_setting::{POLICIES, TARGET_FUNCTIONS};
 use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Queue};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::log::BACK;
@@ -69,21 +69,37 @@ pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> String {
             variable(deployment, name, value)
         ),
         (Some(stack), Ok(parameters)) if set.is_some() && parameters.get(&parameter) == set => {
-            let others = deployment.aws(format!(
+            stack_parameter(deployment, stack, &parameter, value)
+        }
+        _ => variable(deployment, name, value),
+    }
+}
+
+/// Replaces a setting that the handler refuses: by the stack's value, if somebody changed the handler by hand.
+pub(crate) fn refused_setting(facts: &Facts, name: &str) -> String {
+    let of_stack = facts.parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter(name)));
+    // The template adds its example to TARGET_FUNCTIONS, and leaves these two out where BACKOFFS is set.
+    let is_left_out = ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name)
+        && facts.deployment.variables.contains_key("BACKOFFS");
+    let differs = name == TARGET_FUNCTIONS.variable || is_left_out;
+    let by_hand = of_stack.filter(|value| !differs && facts.deployment.variables.get(name) != Some(*value));
+    setting(facts, name, by_hand.map_or("VALUE", String::as_str))
+}
+
+/// Sets a parameter of a stack and keeps the others.
+pub(crate) fn stack_parameter(deployment: &Deployment, stack: &str, parameter: &str, value: &str) -> String {
+    let others = deployment.aws(format!(
                 "cloudformation describe-stacks --stack-name {stack} --output text --query \
                  \"Stacks[0].Parameters[?ParameterKey!='{parameter}'].[join('', ['ParameterKey=', ParameterKey, \
                  ',UsePreviousValue=true'])]\""
             ));
-            let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-            let changed = format!("ParameterKey={parameter},ParameterValue=\"{value}\"");
-            deployment.aws(format!(
-                "cloudformation update-stack --stack-name {stack} --use-previous-template \
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+    let changed = format!("ParameterKey={parameter},ParameterValue=\"{value}\"");
+    deployment.aws(format!(
+        "cloudformation update-stack --stack-name {stack} --use-previous-template \
                  --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --parameters {} $({others})",
-                command_line([&*changed])
-            ))
-        }
-        _ => variable(deployment, name, value),
-    }
+        command_line([&*changed])
+    ))
 }
 
 /// The name of a variable's parameter in the template: `MaxAge` of `MAX_AGE`.
@@ -127,7 +143,7 @@ pub(crate) fn read_errors(facts: &Facts) -> String {
     facts.deployment.aws(format!(
         "logs filter-log-events --log-group-name {} --start-time {} --filter-pattern '{{ $.level = \"ERROR\" }}'",
         facts.deployment.log_group,
-        facts.now.as_millis() - BACK.as_millis() as u64
+        facts.now.before(BACK).as_millis()
     ))
 }
 
@@ -145,7 +161,11 @@ mod tests {
         let by_hand = |fix: &str| fix.starts_with("aws lambda update-function-configuration");
         let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
         assert!(by_hand(&fix) && fix.contains("{BASE_BACKOFF: `\"VALUE\"`}"), "{fix}");
+        facts.parameters = Ok([("BaseBackoff".to_owned(), "1".to_owned())].into());
+        let fix = refused_setting(&facts, "BASE_BACKOFF");
+        assert!(by_hand(&fix) && fix.contains("{BASE_BACKOFF: `\"1\"`}"), "the stack's value: {fix}");
         facts.parameters = Ok([("BaseBackoff".to_owned(), "60".to_owned())].into());
+        assert_eq!(refused_setting(&facts, "BASE_BACKOFF"), setting(&facts, "BASE_BACKOFF", "VALUE"));
         let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
         assert!(fix.starts_with("aws cloudformation update-stack --stack-name comeback "), "{fix}");
         assert!(fix.contains("ParameterKey=BaseBackoff,ParameterValue=\"VALUE\""), "{fix}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use comeback_engine::{Concurrency, FunctionArn, HANDLER_TIMEOUT, Pause, QueueArn};
 
 use crate::operate::attach::handler_setting::TARGET_FUNCTIONS;
-use crate::operate::attach::{allow_list, kept};
+use crate::operate::attach::kept;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
@@ -15,7 +15,10 @@ use crate::operate::function::Target;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;
-    let names: Vec<&str> = facts.functions.iter().map(|function| &*function.name).collect();
+    // Only the stack's list names a function that somebody removed from the handler's (CB108).
+    let is_removed = |arn: FunctionArn| facts.stack_names(&arn) && !facts.deployment.retries(&arn);
+    let attached = facts.functions.iter().filter(|function| !function.arn.parse().is_ok_and(is_removed));
+    let names: Vec<&str> = attached.map(|function| &*function.name).collect();
     Ok(if names.is_empty() {
         warning(
             "no function is attached",
@@ -64,11 +67,11 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     let is_it = |entry: &str| entry.parse::<FunctionArn>().is_ok_and(|arn| arn.name == function.name);
     let (of_it, others): (Vec<_>, Vec<_>) =
         facts.deployment.target_functions().partition(|entry| is_it(entry));
-    let is_listed = |list: &String| allow_list::has(list, &function.arn);
-    let parameters = facts.parameters.as_ref().ok();
-    let list = parameters.and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
-    let was_by_hand = list.is_some_and(|list| !is_listed(list));
-    let fix = if of_it.is_empty() {
+    let is_stacks = is_of_stack(facts, function);
+    let has_parameter =
+        facts.parameters.as_ref().is_ok_and(|parameters| parameters.contains_key(TARGET_FUNCTIONS.parameter));
+    let was_by_hand = has_parameter && !is_stacks;
+    let fix = if of_it.is_empty() && !is_stacks {
         "name a function that exists".to_owned()
     } else if was_by_hand {
         fix::variable(&facts.deployment, TARGET_FUNCTIONS.variable, &others.join(","))
@@ -91,6 +94,16 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Diagnosis {
         "name an alias or version that exists".into()
     };
     broken(format!("there is no alias or version {name}"), NOT_FOUND, fix)
+}
+
+/// Whether the handler's allow-list has the function, so that its events are retried; or the stack's list, which `attach`
+/// leaves as it is.
+pub(crate) fn is_allowed(facts: &Facts, function: &Function, entrance: &Entrance) -> bool {
+    is_of_stack(facts, function) || facts.deployment.allows(&entrance.invoked_arn)
+}
+
+fn is_of_stack(facts: &Facts, function: &Function) -> bool {
+    function.arn.parse().is_ok_and(|arn| facts.stack_names(&arn))
 }
 
 /// A function that `detach`, or a move to another deployment, has begun to take away from this one.
@@ -217,7 +230,10 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
         return Ok(warning(
             format!("it is attached to {other}, not to {}", facts.deployment.name()),
             format!("{other} retries its failures"),
-            fix::attach(facts, &format!("{} --move", entrance.name)),
+            format!(
+                "if it should be retried here: {}",
+                fix::attach(facts, &format!("{} --move", entrance.name))
+            ),
         ));
     }
     let found = match &entrance.settings.on_failure {
@@ -300,6 +316,11 @@ mod tests {
         let mut none = healthy();
         none.functions.clear();
         assert_found(are_attached(&none), Outcome::Warning, "no function is attached");
+        let mut removed = healthy();
+        removed.parameters = Ok([("TargetFunctions".to_owned(), removed.functions[0].arn.clone())].into());
+        assert_found(are_attached(&removed), Outcome::Ok, "orders");
+        removed.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+        assert_found(are_attached(&removed), Outcome::Warning, "no function is attached");
         none.matched = Err(Failure::CouldNot("lambda:ListFunctions denied".into()));
         assert!(are_attached(&none).is_err());
     }

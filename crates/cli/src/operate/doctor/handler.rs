@@ -13,11 +13,11 @@ pub(crate) fn settings(facts: &Facts) -> Judged {
     let Err(refused) = facts.deployment.policies() else { return Ok(ok("all are accepted")) };
     let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
     // Each begins with the name of its variable.
-    let name = refused.first().and_then(|text| text.split(' ').next()).unwrap_or_default();
+    let fixes = refused.iter().filter_map(|text| Some(fix::refused_setting(facts, text.split(' ').next()?)));
     Ok(broken(
         refused.join("; "),
         "the handler does not start: every event waits, and is lost after 14 days",
-        fix::setting(facts, name, "VALUE"),
+        lines(each_once(fixes)),
     ))
 }
 
@@ -143,11 +143,18 @@ pub(crate) fn no_alarm_is_raised(facts: &Facts) -> Judged {
         [alarm] => alarm.description.clone(),
         all => lines(all.iter().map(|alarm| format!("{}: {}", alarm.name, alarm.description))),
     };
-    let mut fixes: Vec<String> = raised.iter().map(|alarm| find_cause(facts, &alarm.watched)).collect();
-    fixes.sort();
-    fixes.dedup();
+    let fixes = each_once(raised.iter().map(|alarm| find_cause(facts, &alarm.watched)));
     let found = format!("raised: {}", names(raised).join(", "));
     Ok(warning(found, means, lines(fixes)))
+}
+
+fn each_once(texts: impl Iterator<Item = String>) -> Vec<String> {
+    texts.fold(Vec::new(), |mut once, text| {
+        if !once.contains(&text) {
+            once.push(text);
+        }
+        once
+    })
 }
 
 fn lines(texts: impl IntoIterator<Item = String>) -> String {
@@ -161,7 +168,7 @@ fn find_cause(facts: &Facts, watched: &Watched) -> String {
         Watched::Lost(function) => format!("doctor {function} --only CB102,CB105,CB106,CB111"),
         Watched::Errors => return fix::read_errors(facts),
         Watched::Throttles => "doctor --only CB023,CB025".to_owned(),
-        Watched::Receives => "doctor --only CB001,CB030,CB035".to_owned(),
+        Watched::Receives => "doctor --only CB001,CB006,CB020,CB023,CB030,CB031,CB035".to_owned(),
         Watched::Hidden => "doctor --only CB006,CB031".to_owned(),
         Watched::Due => "waiting".to_owned(),
     };
@@ -170,7 +177,7 @@ fn find_cause(facts: &Facts, watched: &Watched) -> String {
 
 pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
     let alarms = seen(&facts.alarms)?;
-    let silent = names(alarms.iter().filter(|alarm| !alarm.notifies));
+    let silent: Vec<&Alarm> = alarms.iter().filter(|alarm| !alarm.notifies).collect();
     Ok(match silent.as_slice() {
         [] if alarms.is_empty() => skipped("there are no alarms (CB040)"),
         [] => ok("each notifies somebody"),
@@ -179,15 +186,39 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
                 "nobody is notified of {} of {} alarms: {}",
                 silent.len(),
                 alarms.len(),
-                silent.join(", ")
+                names(silent.iter().copied()).join(", ")
             ),
             "they have no action, or their actions are disabled",
-            format!(
-                "add the ARN of an SNS topic to the AlarmActions of each where it is defined; if it has one already: {}",
-                facts.deployment.aws("cloudwatch enable-alarm-actions --alarm-names NAMES")
-            ),
+            lines(notify(facts, &silent)),
         ),
     })
+}
+
+/// Gives the alarms a topic: those of the stack by its parameter, and those that `attach` made by attaching again.
+fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<String> {
+    let deployment = &facts.deployment;
+    let (by_attach, others): (Vec<&Alarm>, Vec<&Alarm>) =
+        silent.iter().partition(|alarm| alarm.made_by_attach(deployment).is_some());
+    let topic = facts.parameters.as_ref().ok().and_then(|parameters| parameters.get("AlarmTopicArn"));
+    let mut fixes = Vec::new();
+    match (&deployment.stack, topic) {
+        _ if others.is_empty() => {}
+        (Some(stack), Some(topic)) if topic.is_empty() => {
+            fixes.push(fix::stack_parameter(deployment, stack, "AlarmTopicArn", "TOPIC_ARN"));
+        }
+        _ => fixes.push("add the ARN of an SNS topic to the AlarmActions of each where it is defined".into()),
+    }
+    let functions = by_attach.iter().filter_map(|alarm| alarm.made_by_attach(deployment));
+    let attached = functions.filter_map(|name| {
+        let function = facts.functions.iter().find(|function| function.name == name)?;
+        let queue = Some(&deployment.retry_queue.arn);
+        let entrance = function.entrances.iter().find(|it| it.settings.on_failure.as_ref() == queue)?;
+        Some(fix::attach(facts, &entrance.name))
+    });
+    fixes.extend(attached);
+    let enable = deployment.aws("cloudwatch enable-alarm-actions --alarm-names NAMES");
+    fixes.push(format!("for alarms that have an action: {enable}"));
+    fixes
 }
 
 fn names<'a>(alarms: impl IntoIterator<Item = &'a Alarm>) -> Vec<&'a str> {
@@ -257,15 +288,22 @@ mod tests {
         assert_found(settings(&facts), Outcome::Broken, r#"JITTER is "some""#);
         assert_found(settings(&facts), Outcome::Broken, "MAX_AGE is 30 s");
         let fix = settings(&facts).unwrap().fix.unwrap();
-        assert!(fix.contains("{JITTER: `\"VALUE\"`}"), "{fix}");
+        let [jitter, age] = fix.lines().collect::<Vec<_>>()[..] else { panic!("one for each: {fix}") };
+        assert!(age.contains("{MAX_AGE: `\"VALUE\"`}") && jitter.contains("{JITTER: `\"VALUE\"`}"), "{fix}");
     }
 
     #[test]
     fn the_handler_must_not_be_its_own_target() {
         let mut facts = healthy();
         let itself = facts.deployment.handler_arn.to_string();
-        facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), itself);
+        facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), format!("EXAMPLE,{itself}"));
+        facts.parameters = Ok([("TargetFunctions".to_owned(), itself)].into());
         assert_found(settings(&facts), Outcome::Broken, "is the retry handler itself");
+        let fix = settings(&facts).unwrap().fix.unwrap();
+        assert!(
+            fix.contains("{TARGET_FUNCTIONS: `\"VALUE\"`}"),
+            "the stack's own list is the refused one: {fix}"
+        );
     }
 
     #[test]
@@ -363,7 +401,8 @@ mod tests {
         assert_eq!(fix(std::slice::from_ref(&lost)).fix.as_deref(), Some(checks));
         assert_eq!(
             fix(&[lost.clone(), Watched::DeadLetters, lost]).fix.unwrap(),
-            format!("comeback dead list\n{checks}")
+            format!("{checks}\ncomeback dead list"),
+            "in the alarms' order, each once"
         );
         let both = fix(&[Watched::Due, Watched::Hidden]);
         let means = "an-alarm: an-alarm should be empty.\nan-alarm: an-alarm should be empty.";
@@ -385,6 +424,27 @@ mod tests {
         assert_found(alarms_notify(&silent), Outcome::Warning, found);
         assert!(!alarms_notify(&silent).unwrap().fix.unwrap().contains("dead-letters"), "said once");
         assert_found(alarms_notify(&healthy()), Outcome::Ok, "each notifies somebody");
+    }
+
+    #[test]
+    fn an_alarm_gets_a_topic_where_it_was_made() {
+        let fixes = |facts: &Facts| alarms_notify(facts).unwrap().fix.unwrap();
+        let mut facts = with(|alarms| {
+            alarms.push(Alarm::sample("retries-lost-orders", Watched::Lost("orders".into())));
+            alarms.iter_mut().for_each(|alarm| alarm.notifies = false);
+        });
+        facts.parameters = Ok([("AlarmTopicArn".to_owned(), String::new())].into());
+        let both = fixes(&facts);
+        let [by_parameter, attach, enable] = both.lines().collect::<Vec<_>>()[..] else { panic!("{both}") };
+        assert!(by_parameter.contains("ParameterKey=AlarmTopicArn,ParameterValue=\"TOPIC_ARN\""), "{both}");
+        assert!(attach.starts_with("comeback attach orders"), "{both}");
+        assert!(enable.contains("enable-alarm-actions"), "{both}");
+        facts.parameters = Ok([("AlarmTopicArn".to_owned(), "arn:topic".to_owned())].into());
+        assert!(fixes(&facts).starts_with("add the ARN of an SNS topic"), "the stack has one");
+        facts.alarms.as_mut().unwrap().remove(0);
+        assert!(fixes(&facts).starts_with("comeback attach orders"), "only ours is silent");
+        facts.alarms.as_mut().unwrap()[0].name = "shop-OrdersLost".into();
+        assert!(fixes(&facts).starts_with("add the ARN of an SNS topic"), "somebody else's");
     }
 
     #[test]

@@ -21,11 +21,13 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
     })
 }
 
-/// Whether an entry names one function, and the allow-list has it: it may be attached later.
+/// Whether an entry names one function, and the allow-list has it, the handler's or the stack's: it may be attached later.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
     let arn = facts.deployment.arn_of(&function);
-    facts.deployment.allows(&arn.to_string()) || (arn.qualifier.is_none() && facts.deployment.retries(&arn))
+    facts.stack_names(&arn)
+        || facts.deployment.allows(&arn.to_string())
+        || (arn.qualifier.is_none() && facts.deployment.retries(&arn))
 }
 
 pub(crate) fn can_count(facts: &Facts) -> Judged {
@@ -99,6 +101,9 @@ mod tests {
         let mut alone = with("orders MAX_AGE=2h");
         alone.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
         assert_found(match_functions(&alone), Outcome::Warning, "orders");
+        // Its stack's list still has it: it is the handler's list that is wrong (CB108).
+        alone.parameters = Ok([("TargetFunctions".to_owned(), alone.functions[0].arn.clone())].into());
+        assert_found(match_functions(&alone), Outcome::Ok, "orders");
     }
 
     #[test]

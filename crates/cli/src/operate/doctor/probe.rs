@@ -34,7 +34,7 @@ pub(crate) async fn probe(account: &Account, deployment: &Deployment, now: Times
         Err(why) => return Ok(skipped(why)),
     };
     let key = send(account, &function).await?;
-    let since = Timestamp::from_millis(now.as_millis().saturating_sub(EARLIER.as_millis() as u64));
+    let since = now.before(EARLIER);
     let mut shown = 0;
     let mut last = None;
     let followed = timeout(patience, async {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    MAX_AGE_RANGE, MAXIMUM_CONCURRENCY_RANGE, QUEUE_VISIBILITY_TIMEOUT, SQS_MESSAGE_BYTES, Settings,
+    MAXIMUM_CONCURRENCY_RANGE, QUEUE_VISIBILITY_TIMEOUT, RETENTION, SQS_MESSAGE_BYTES, Settings,
 };
 
 use crate::operate::deployment::{Deployment, Mapping};
@@ -31,14 +31,15 @@ pub(crate) fn enabled(facts: &Facts) -> Judged {
             )),
         ));
     };
-    let state = &mapping.state;
-    Ok(match state.as_str() {
-        "Enabled" | "Enabling" | "Creating" | "Updating" => ok(format!("{state}, {}", mapping.uuid)),
-        _ => broken(
-            format!("the mapping {} is {state}", mapping.uuid),
+    let Mapping { uuid, state, .. } = mapping;
+    Ok(if mapping.feeds() {
+        ok(format!("{state}, {uuid}"))
+    } else {
+        broken(
+            format!("the mapping {uuid} is {state}"),
             "nothing is retried until it is enabled: failed events wait in the queue, and are lost after 14 days",
             fix::mapping(facts, mapping, "--enabled"),
-        ),
+        )
     })
 }
 
@@ -133,8 +134,6 @@ fn concurrency_of_handler(facts: &Facts) -> u64 {
 
 /// The most receives before SQS itself redrives a message.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
-/// SQS's longest retention, which is also the longest `MAX_AGE`.
-const RETENTION: Duration = Duration::from_secs(*MAX_AGE_RANGE.end());
 /// Lambda's advice for a queue that feeds a function.
 const TIMEOUTS: u32 = 6;
 

@@ -21,16 +21,7 @@ const HANDLER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:retry-hand
 const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 
 pub(crate) fn healthy() -> Facts {
-    let mapping = Mapping {
-        uuid: "6ec5b0c5-0b8f-4a36-b1a4-6b1a2e2f9d10".into(),
-        queue_arn: Queue::sample("retries").arn,
-        state: "Enabled".into(),
-        batch_size: 10,
-        window: Duration::ZERO,
-        reports_failures: true,
-        maximum_concurrency: Some(10),
-        maximum_pollers: None,
-    };
+    let mapping = Mapping::sample();
     Facts {
         deployment: Deployment { mapping: Some(mapping.clone()), ..Deployment::sample() },
         now: Timestamp::from_secs(1_700_000_000),

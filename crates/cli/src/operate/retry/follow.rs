@@ -13,7 +13,7 @@ use crate::clock::now;
 use crate::operate::deployment::Deployment;
 use crate::operate::log::{HandlerLine, LogEvent, Search};
 use crate::operate::session::Session;
-use crate::operate::waiting::{Wanted, before};
+use crate::operate::waiting::Wanted;
 use crate::text::numbers::counted;
 
 /// Between two looks at the log. Its lines take some seconds to arrive.
@@ -110,7 +110,7 @@ impl Counts {
 
     /// Lines arrive in no certain order. One that is read twice counts once.
     fn read_from(&self, start: Timestamp) -> Timestamp {
-        self.last.map_or(start, |last| before(last, LINES_ARRIVE).max(start))
+        self.last.map_or(start, |last| last.before(LINES_ARRIVE).max(start))
     }
 
     fn take(&mut self, line: HandlerLine, awaited: &HashSet<(String, u64)>) {

@@ -66,8 +66,9 @@ impl Reach {
                 Why::Backoff if is_last(&event) => reach.last_retry += 1,
                 Why::Backoff => {
                     reach.retries.insert((event.key.to_owned(), event.retry));
-                    reach.brings_forward |= event.due.is_none_or(|due| due > noticed);
-                    waiting.push((event.next_look, event.due));
+                    let look = next_look(event.next_look, longest_hide, noticed);
+                    reach.brings_forward |= event.due.is_none_or(|due| look < due);
+                    waiting.push((look, event.due));
                 }
             }
         }
@@ -75,8 +76,8 @@ impl Reach {
         let count = waiting.len() as u32;
         let retried = waiting.iter().zip(0..count).map(|((look, due), number)| {
             let moment = now.saturating_add(within * (number + 1) / count);
-            let look = next_look(*look, longest_hide, noticed);
-            due.map_or(look.max(moment), |due| due.min(look.max(moment)))
+            let look = (*look).max(moment);
+            due.map_or(look, |due| due.min(look))
         });
         let mut retried: Vec<u64> = retried.map(|at| at.since(now).as_secs()).collect();
         retried.sort_unstable();
@@ -204,7 +205,11 @@ mod tests {
         // The handler notices an order within 38 s.
         take(&mut waits, "k-1", before(10), 1, soon);
         assert_eq!(reach(&waits), (false, format!("{nothing}: 1 event is due within 20s anyway")));
-        take(&mut waits, "k-2", before(10), 1, json!({}));
+        // Hidden until it is due, so the handler does not look at it before.
+        let hidden = json!({"due": NOW.saturating_add(Duration::from_secs(280)).to_string(), "delay": 300});
+        take(&mut waits, "k-2", before(20), 1, hidden);
+        assert_eq!(reach(&waits), (false, format!("{nothing}: 2 events are due within 4m 40s anyway")));
+        take(&mut waits, "k-3", before(10), 1, json!({}));
         assert!(reach(&waits).0);
     }
 

@@ -163,9 +163,9 @@ mod tests {
     use super::*;
     use crate::operate::log::HandlerLine;
     use crate::operate::pauses::in_force::InForce;
+    use crate::operate::waiting::LONGEST_HIDDEN;
     use crate::operate::waiting::events::Waits;
     use crate::operate::waiting::tests::{NOW, ORDERS, reading};
-    use crate::operate::waiting::{LONGEST_HIDDEN, before};
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     fn after(seconds: u64) -> Timestamp {
@@ -178,7 +178,7 @@ mod tests {
         for (key, error_type, more) in events {
             let mut line = json!({
                 "timestamp": NOW.to_string(), "key": key, "target": ORDERS, "retry": 7, "error_type": error_type,
-                "first_failure": before(NOW, Duration::from_secs(4_000)).to_string(),
+                "first_failure": NOW.before(Duration::from_secs(4_000)).to_string(),
             });
             line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             waits.take(&HandlerLine::read(&line.to_string()).unwrap());
@@ -196,7 +196,7 @@ mod tests {
         let notes = reading(retry_queue).notes(&groups, NOW);
         let events = waits.first_due_by(None, usize::MAX);
         Report {
-            since: before(NOW, LONGEST_HIDDEN),
+            since: NOW.before(LONGEST_HIDDEN),
             lines: 9,
             found: events.len() as u64,
             is_everything: true,
@@ -219,7 +219,7 @@ mod tests {
     fn a_table_counts_and_a_line_is_one_event() {
         let unanswered = json!({
             "action": "reinvoke", "problem": "no answer", "remedy": UNANSWERED,
-            "not_before": before(NOW, Duration::from_secs(3)).to_string(),
+            "not_before": NOW.before(Duration::from_secs(3)).to_string(),
         });
         let asked = json!({"action": "defer", "due_by": "retry_after", "due": after(65).to_string()});
         let waits = waits(&[
@@ -243,7 +243,7 @@ größe-注文                            orders    7      Timeout     1h 7m ago
 
 Found in the log: 3 of about 1,206 in the retry queue.
 Due, and not yet received by the handler: about 2. `comeback status --stack shop` says whether it runs.
-1 event is held by a pause, and due when it ends: `comeback pause --list --stack shop`.
+1 event is held by a pause until it ends: `comeback pause --list --stack shop`.
 ";
         let text = text(&report(&waits));
         assert_eq!(anstream::adapter::strip_str(&text).to_string(), expected);

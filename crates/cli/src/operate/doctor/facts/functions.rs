@@ -6,7 +6,7 @@ use comeback_engine::Timestamp;
 use futures_util::stream::{StreamExt as _, iter};
 
 use crate::account::{Account, Failure};
-use crate::operate::deployment::{AT_A_TIME, Deployment, DeploymentName};
+use crate::operate::deployment::{AT_A_TIME, Deployment, DeploymentName, entries};
 use crate::operate::doctor::diagnosis::seen;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::{Rights, SEND, ask, ask_of_keys};
@@ -49,10 +49,10 @@ pub(crate) async fn read(
     account: &Account,
     deployment: &Deployment,
     retry_queue: &Result<QueueSettings, Failure>,
-    named: &[FunctionName],
+    (named, listed): (&[FunctionName], &str),
     now: Timestamp,
 ) -> (Vec<Function>, Result<(), Failure>) {
-    let mut wanted = wanted(deployment, named);
+    let mut wanted = wanted(deployment, named, listed);
     let matched = deployment.matched(account).await.map(|arns| {
         for arn in arns {
             wanted.entry(arn.to_string()).or_default();
@@ -130,10 +130,10 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
 /// Unqualified ARNs, each with the qualifiers that were named.
 type Wanted = BTreeMap<String, BTreeSet<Option<String>>>;
 
-/// What the operator named, and each entry of the allow-list that names one function. A name without an ARN is one of the
-/// handler's account and region.
-fn wanted(deployment: &Deployment, named: &[FunctionName]) -> Wanted {
-    let entries = deployment.target_functions().filter(|entry| !entry.contains('*'));
+/// What the operator named, and each entry that names one function in the handler's allow-list or in `listed`, that of its
+/// stack. A name without an ARN is one of the handler's account and region.
+fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Wanted {
+    let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
     // CB020 reports an entry that is not an ARN.
     let entries = entries.filter(|entry| entry.starts_with("arn:")).filter_map(|entry| entry.parse().ok());
     let mut wanted = Wanted::new();
@@ -184,7 +184,9 @@ mod tests {
             (arn("orders"), qualifiers(&[None, Some("live"), Some("7")])),
             (arn("payments"), qualifiers(&[None])),
         ]);
-        assert_eq!(wanted(&deployment, &functions), expected);
+        assert_eq!(wanted(&deployment, &functions, ""), expected);
+        let taken_off = wanted(&deployment, &[], &arn("billing"));
+        assert!(taken_off.contains_key(&arn("billing")), "the stack's list has it");
     }
 
     #[test]

@@ -31,12 +31,11 @@ pub(crate) struct LoggedError {
 
 impl LoggedErrors {
     pub(crate) async fn read(account: &Account, group: &str, now: Timestamp) -> Result<Self, Failure> {
-        let before = |back: Duration| Timestamp::from_millis(now.as_millis() - back.as_millis() as u64);
-        let search = Search { group, term: "ERROR", since: before(NEWEST), until: None, stream: None };
-        let just_before = Some(before(NEWEST + Duration::from_millis(1)));
+        let search = Search { group, term: "ERROR", since: now.before(NEWEST), until: None, stream: None };
+        let just_before = Some(now.before(NEWEST + Duration::from_millis(1)));
         let (newest, older) = tokio::try_join!(
             Self::search(account, search),
-            Self::search(account, Search { since: before(BACK), until: just_before, ..search }),
+            Self::search(account, Search { since: now.before(BACK), until: just_before, ..search }),
         )?;
         Ok(newest.and(older))
     }
