@@ -4,7 +4,6 @@ use std::fs::{self, Permissions};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -39,7 +38,7 @@ pub async fn assert_runs_under_the_emulator(shell: &Shell, bootstrap: &Path, nam
         )
         .expect("the emulator starts");
     let listens = async || TcpStream::connect(("127.0.0.1", port)).ok();
-    eventually("the emulator to listen", Duration::from_secs(30), listens).await;
+    eventually("the emulator to listen", listens).await;
     let event = fs::read_to_string(root().join(SAMPLE)).expect("the sample can be read");
     let answer = request("POST", port, "/2015-03-31/functions/function/invocations", &event);
     // Nobody answers for the dead-letter queue, so the message is kept.

@@ -31,7 +31,7 @@ pub use emulator::{assert_kept, assert_runs_under_the_emulator};
 pub use ministack::{DeadLetter, MiniStack, dead_letter, log_lines};
 pub use operator::{Operator, Ran};
 pub use repository::{built_command, root, scratch, template};
-pub use shell::{Background, Shell, eventually, free_port, request};
+pub use shell::{Background, PATIENCE, Shell, eventually, free_port, request, until};
 pub use stack::{ARCHITECTURE, SAMS_OWN, Stack, build, deploy_by_hand, deploy_example};
 pub use target::{
     LONGEST_TIMEOUT, answering_target, enveloped_target, example_target, failing_target, kill, outage_target,

@@ -103,7 +103,7 @@ impl MiniStack {
             .http_client(http_client)
             // The SDK has no timeout by default: one lost response would use up a trial's whole limit.
             .timeout_config(
-                TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(20)).build(),
+                TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(60)).build(),
             )
             .region(Region::from_static(REGION))
             .credentials_provider(Credentials::new(KEY, KEY, None, None, "MiniStack"))
@@ -111,7 +111,7 @@ impl MiniStack {
             .await;
         let sqs = aws_sdk_sqs::Client::new(&config);
         let answers = async || sqs.list_queues().send().await.ok();
-        eventually("MiniStack to answer", Duration::from_secs(120), answers).await;
+        eventually("MiniStack to answer", answers).await;
         Ok(Self {
             server,
             directory,
@@ -213,18 +213,15 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
 }
 
-/// The name at which a server runs the AWS CLI, for all of this process; the first caller's folder gets its log. By itself, each command of the CLI would take half
-/// a second of processor time to start.
+/// The name at which a server runs the AWS CLI, for all of this process; the first caller's folder gets its log. By
+/// itself, each command of the CLI would take half a second of processor time to start.
 async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
     let start = async || {
         let name = format!("comeback-aws-{}", std::process::id());
         let command = format!("exec .tools/aws/bin/python tests/tools/aws_server.py {name}");
         let server = Shell::new().start(&command, &directory.join("aws.log"))?;
-        eventually("the AWS CLI to be imported", Duration::from_secs(60), async || {
-            server.log().contains("ready").then_some(())
-        })
-        .await;
+        eventually("the AWS CLI to be imported", async || server.log().contains("ready").then_some(())).await;
         Ok::<_, String>((name, server))
     };
     Ok(&SERVER.get_or_try_init(start).await?.0)
@@ -250,15 +247,14 @@ pub struct DeadLetter {
     pub attributes: BTreeMap<String, String>,
 }
 
-/// Waits up to a minute for a message of a dead-letter queue. Leaves all messages there and visible, and looks at ten
-/// at most.
+/// Waits for a message of a dead-letter queue. Leaves all messages there and visible, and looks at ten at most.
 pub async fn dead_letter(
     ministack: &MiniStack,
     queue_url: &str,
     what: &str,
     is_it: impl Fn(&DeadLetter) -> bool,
 ) -> DeadLetter {
-    eventually(&format!("{what} in the dead-letter queue"), Duration::from_secs(60), async || {
+    eventually(&format!("{what} in the dead-letter queue"), async || {
         let received = ministack
             .sqs
             .receive_message()

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
 
+use aws_sdk_cloudformation::error::SdkError;
 use aws_sdk_cloudformation::types::{Capability, Parameter};
 use aws_sdk_sqs::types::QueueAttributeName;
 
@@ -59,14 +59,16 @@ impl MiniStack {
         let create = cloudformation.create_stack().stack_name(name).template_body(template);
         let create = create.capabilities(Capability::CapabilityIam);
         let create = create.capabilities(Capability::CapabilityAutoExpand);
-        let create = create.set_parameters(Some(parameters.collect())).send().await;
-        if let Err(error) = create.map_err(aws_sdk_cloudformation::Error::from) {
-            // A busy server's answer can be late. The SDK then sends the call again, and names are a trial's own.
-            if !matches!(error, aws_sdk_cloudformation::Error::AlreadyExistsException(_)) {
+        if let Err(error) = create.set_parameters(Some(parameters.collect())).send().await {
+            // A busy server's answer can be late. The SDK then sends the call again, which finds that the stack exists
+            // (names are a trial's own), or gives up. Either way, the stack is waited for below.
+            let is_late = matches!(error, SdkError::TimeoutError(_));
+            let error = error.into_service_error();
+            if !is_late && !error.is_already_exists_exception() {
                 return Err(format!("{name}: {error:?}"));
             }
         }
-        let status = eventually(&format!("the stack {name}"), Duration::from_secs(120), async || {
+        let status = eventually(&format!("the stack {name}"), async || {
             let stacks = cloudformation.describe_stacks().stack_name(name).send().await.ok()?;
             let status = stacks.stacks?.first()?.stack_status.clone()?;
             (!status.as_str().ends_with("_IN_PROGRESS")).then_some(status)

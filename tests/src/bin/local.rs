@@ -4,9 +4,8 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
-use std::time::Duration;
 
-use comeback_tests::{MiniStack, Operator, Stack, build, eventually, log_lines};
+use comeback_tests::{MiniStack, Operator, Stack, build, log_lines, until};
 use serde::de::IgnoredAny;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -139,7 +138,7 @@ async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
     let trace = |output: &str| operator.comeback(&format!("trace --stack {} {output} {id}", stack.name()));
     println!("$ comeback trace {id}");
     let mut shown = 0;
-    eventually("the event to succeed or be given up", Duration::MAX, async || {
+    until(async || {
         let has_succeeded = has_succeeded(ministack, stack, id).await;
         let ran = trace("--json");
         if ran.stderr.contains("no line of") {

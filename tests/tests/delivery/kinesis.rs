@@ -1,5 +1,4 @@
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::primitives::Blob;
@@ -16,7 +15,7 @@ async fn stream(client: &Client, name: &str) {
         let status = summary.stream_description_summary?.stream_status;
         (status == StreamStatus::Active).then_some(())
     };
-    eventually("the stream to be active", Duration::from_secs(30), active).await;
+    eventually("the stream to be active", active).await;
 }
 
 /// All records of all shards, as texts.

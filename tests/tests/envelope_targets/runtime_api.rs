@@ -5,12 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::Duration;
 
+use comeback_tests::PATIENCE;
 use serde_json::Value;
-
-/// How long a runtime may take to start and to fail.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a runtime posts as the failure of one invocation: the `responsePayload` of Lambda's record. What it prints
 /// goes to `log`.

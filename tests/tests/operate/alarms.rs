@@ -2,7 +2,6 @@
 //! single metric; `tests/tests/template/alarms.rs` has each alarm's situation.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use comeback_tests::{Operator, Shell, eventually, pages};
 use serde_json::Value;
@@ -42,7 +41,7 @@ pub(crate) async fn the_alarms_of_a_stack_tell_its_topic_and_its_dashboard_shows
         assert!(operator.comeback("status --stack watched").ended(0).contains(&raised), "{raised}");
         run(&shell, &format!("{set} OK"));
     }
-    let heard = eventually("all of it to be heard", Duration::from_secs(30), async || {
+    let heard = eventually("all of it to be heard", async || {
         let queue = ministack.sqs.get_queue_attributes().queue_url(pager.trim());
         let count =
             queue.attribute_names("ApproximateNumberOfMessages".into()).send().await.expect("SQS answers");

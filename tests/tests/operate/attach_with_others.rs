@@ -1,7 +1,5 @@
 //! Attaching and detaching a function in which another stack, or another function, has a part.
 
-use std::time::Duration;
-
 use comeback_tests::{MiniStack, Operator, eventually, example_target, plain_target};
 use serde_json::{Value, json};
 
@@ -10,11 +8,9 @@ use crate::attach::{
 };
 use crate::world::World;
 
-const LIMIT: Duration = Duration::from_secs(180);
-
 /// Repeats `detach` until it has nothing left for later, and gives what it said then.
 async fn detached(operator: &Operator, arguments: &str) -> String {
-    eventually(&format!("{arguments} to end"), LIMIT, async || {
+    eventually(&format!("{arguments} to end"), async || {
         let ran = patiently(operator, arguments).await;
         (ran.code == 0).then_some(ran.stdout)
     })

@@ -1,14 +1,10 @@
 pub(crate) mod discarding;
 
-use std::time::Duration;
-
 use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry};
 use comeback_tests::{MiniStack, Operator, Stack, dead_letter, eventually, log_lines};
 use serde_json::{Value, json};
 
 use crate::world::World;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A letter as the handler writes it.
 fn letter(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
@@ -122,7 +118,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     assert!(dry.starts_with("to redrive: about 1 letter of 66, in about 0s\n"), "{dry}");
     let redriven = redrive.comeback("dead redrive --stack dead --error 'Broken*' --yes").ended(0);
     assert!(redriven.ends_with("redrove 1 letter\n"), "{redriven}");
-    let succeeded = eventually("the redriven event to succeed", PATIENCE, async || {
+    let succeeded = eventually("the redriven event to succeed", async || {
         let lines = log_lines(ministack, stack.target_logs()).await;
         let is_it = |line: &Value| line["message"] == "succeeded" && line["idempotency_key"] == key;
         lines.into_iter().find(is_it)

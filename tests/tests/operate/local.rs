@@ -1,10 +1,6 @@
-use std::time::Duration;
-
 use comeback_tests::{Operator, eventually, scratch};
 
 use crate::world::World;
-
-const LIMIT: Duration = Duration::from_secs(300);
 
 /// `make local`, where nobody types.
 pub(crate) async fn the_local_stack_is_healthy_and_serves_until_it_is_stopped(world: &World) {
@@ -16,7 +12,7 @@ pub(crate) async fn the_local_stack_is_healthy_and_serves_until_it_is_stopped(wo
     let local = shell.start("exec \"$LOCAL\"", &path).unwrap_or_else(|error| panic!("{error}"));
     let served =
         async || Some(local.log()).filter(|log| log.contains("MiniStack serves until a signal stops it"));
-    let log = eventually("the first event's end", LIMIT, served).await;
+    let log = eventually("the first event's end", served).await;
     assert!(log.contains("Retry 3 probably succeeded: "), "{log}");
     let exports = log.lines().find(|line| line.starts_with("unset AWS_PROFILE")).expect("a line to paste");
     let checked = shell.run(&format!("{exports}\n\"$COMEBACK\" doctor"));

@@ -1,12 +1,9 @@
-use std::time::Duration;
-
 use comeback_tests::{Operator, eventually, log_lines};
 use serde_json::{Value, json};
 
 use crate::attach::aws;
 use crate::world::World;
 
-const LIMIT: Duration = Duration::from_secs(180);
 const STACK: &str = "--stack pausing";
 
 /// On a clock that goes 60 times as fast: an event that is held is looked at every 22 minutes. The command keeps the real
@@ -32,7 +29,7 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     assert_eq!(pause()["was_open"], true, "a repeated pause is no other");
 
     ministack.invoke(function, r#"{"fail_times": 1, "error_type": "Held"}"#).await;
-    eventually("the event to be held", LIMIT, async || {
+    eventually("the event to be held", async || {
         let lines = log_lines(ministack, stack.handler_logs()).await;
         lines.into_iter().find(|line| line["action"] == "hold")
     })
@@ -54,7 +51,7 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let said = operator.comeback(&format!("resume {function} --stack held --spread 1m --yes")).ended(0);
     assert!(said.contains("resumed; what was due comes back over 1m"), "{said}");
     // The emulator may show the first attempt's lines only with the next one's.
-    eventually("the retry", LIMIT, async || (attempts().await.len() == 2).then_some(())).await;
+    eventually("the retry", async || (attempts().await.len() == 2).then_some(())).await;
     assert_eq!(attempts().await, [(json!("failed"), json!(0)), (json!("succeeded"), json!(1))]);
     let again = operator.comeback(&format!("resume {function} --stack held --json --yes")).json(3);
     assert_eq!(again["ended"], json!([]));

@@ -1,12 +1,8 @@
-use std::time::Duration;
-
 use comeback_tests::{Operator, eventually, example_target, pages};
 use serde_json::{Value, json};
 
 use crate::attach::{STACK, patiently, value_of};
 use crate::world::World;
-
-const LIMIT: Duration = Duration::from_secs(180);
 
 /// The commands of the page, with no more permissions than it lists; and a policy that changes while an event waits.
 pub(crate) async fn two_functions_have_a_policy_each(world: &World) {
@@ -42,7 +38,7 @@ pub(crate) async fn two_functions_have_a_policy_each(world: &World) {
     let paid = ministack.invoke(FUNCTIONS[0], r#"{"fail_times": 1}"#).await;
     let exported = ministack.invoke(FUNCTIONS[1], r#"{"fail": true}"#).await;
     let trace = async |id: &str, what: &str| {
-        eventually(&format!("{id}: {what}"), LIMIT, async || {
+        eventually(&format!("{id}: {what}"), async || {
             let ran = operator.comeback(&format!("trace --json {id} {STACK}"));
             let steps = (ran.code == 0).then(|| ran.json(0)["steps"].clone())?;
             steps.as_array().expect("a list").iter().find(|step| step["what"] == what).cloned()

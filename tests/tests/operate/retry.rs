@@ -8,8 +8,6 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-const LIMIT: Duration = Duration::from_secs(180);
-
 /// Events that a bug has failed, half of all.
 const BROKEN: usize = 10;
 /// Of the function's clock, after the order.
@@ -29,7 +27,7 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
         let key = ministack.invoke(function, &event).await;
         // Two environments that start at once can lose a line between them and MiniStack's log.
         let is_logged = async || logged().await.iter().any(|line| line["key"] == *key).then_some(());
-        eventually("the handler to log the failure", LIMIT, is_logged).await;
+        eventually("the handler to log the failure", is_logged).await;
         key
     };
     let other = fails("Other").await;
@@ -40,7 +38,7 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     }
     let retry =
         |flags: &str| retrier.comeback(&format!("retry {function} --stack fixed --error Broken {flags}"));
-    let reach = eventually("the log to show the events", LIMIT, async || {
+    let reach = eventually("the log to show the events", async || {
         let said = retry("--dry-run --json").json(0);
         (said["reached"] == BROKEN).then_some(said)
     })
@@ -64,7 +62,7 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     assert!(Regex::new(&early).expect("a pattern").is_match(&trace), "{early}: {trace}");
     assert!(!lines.iter().any(|line| line["key"] == *other && line["action"] == "reinvoke"), "{lines:#?}");
     // Between two looks at the other event, the queue has a message that is due.
-    eventually("nothing to be retried sooner", LIMIT, async || {
+    eventually("nothing to be retried sooner", async || {
         let useless = retry("--yes").ended(0);
         assert!(useless.contains("no waiting event would be retried sooner\n"), "{useless}");
         useless.contains("nothing is ordered").then_some(())
@@ -80,7 +78,7 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
     let flags = "--error Broken --within 5m --why 'deploy 4712' --watch --yes";
     let (retrier, line) = (retrier.clone(), format!("retry {function} --stack fixed {flags}"));
     let watch = tokio::task::spawn_blocking(move || retrier.comeback(&line));
-    let listed = eventually("the order", LIMIT, async || {
+    let listed = eventually("the order", async || {
         let listed = operator.comeback("pause --list --stack fixed --json").json(0)["retries"].take();
         (listed != json!([])).then_some(listed)
     })

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use comeback_engine::Timestamp;
 use comeback_tests::{MiniStack, Operator, Stack, eventually, log_lines};
 
@@ -22,7 +20,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
 
     ministack.invoke(target, r#"{"fail": true}"#).await;
     ministack.invoke(target, r#"{"fail": true, "error_type": "Fatal"}"#).await;
-    let busy = eventually("one event to wait and one to be given up", Duration::from_secs(60), async || {
+    let busy = eventually("one event to wait and one to be given up", async || {
         let status = status();
         (status["retry_queue"]["in_flight"] == 1 && status["dead_letters"]["visible"] == 1).then_some(status)
     })
@@ -112,7 +110,7 @@ fn where_it_works(operator: &Operator) {
 
 /// Lines in CloudWatch's embedded metric format, which MiniStack keeps as lines.
 async fn the_metrics_say_the_same(ministack: &MiniStack, stack: &Stack) {
-    let letter = eventually("metrics of the two events", Duration::from_secs(60), async || {
+    let letter = eventually("metrics of the two events", async || {
         let mut lines = log_lines(ministack, stack.handler_logs()).await;
         lines.retain(|line| line["_aws"].is_object());
         let sum = |name: &str| lines.iter().filter_map(|line| line[name].as_u64()).sum::<u64>();

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use comeback_tests::{Operator, eventually};
 use serde_json::Value;
 
@@ -16,7 +14,7 @@ pub(crate) async fn an_event_is_traced_from_its_first_failure_to_its_success(wor
 
     let trace = |id: &str| operator.comeback(&format!("trace --stack traced --json {id}"));
     let ended = async |id: &str, steps: usize| {
-        eventually(&format!("the end of {id}"), Duration::from_secs(180), async || {
+        eventually(&format!("the end of {id}"), async || {
             let ran = trace(id);
             // Its first failure takes a moment to reach the log.
             let trace = (ran.code == 0).then(|| ran.json(0))?;

@@ -1,11 +1,7 @@
-use std::time::Duration;
-
 use comeback_tests::{Operator, eventually};
 use serde_json::{Value, json};
 
 use crate::world::World;
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// Its events are moved, and wait for longer than its log is kept.
 pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
@@ -18,7 +14,7 @@ pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
     let down = ministack.invoke(target, r#"{"fail": true, "error_type": "acme.TargetDown"}"#).await;
     let in_the_log = async |events: u64| {
         let found = async || Some(waiting("--json").json(0)).filter(|found| found["found"] == events);
-        eventually("the events in the log", LIMIT, found).await
+        eventually("the events in the log", found).await
     };
     in_the_log(1).await;
     ministack.invoke(target, r#"{"fail": true, "error_type": "acme.Timeout"}"#).await;

@@ -1,13 +1,9 @@
-use std::time::Duration;
-
 use comeback_tests::{MiniStack, Operator, eventually, example_target, log_lines, pages};
 use serde_json::{Value, json};
 
 use crate::world::World;
 
 const FUNCTION: &str = "orders";
-/// On a busy machine and the faster clock, a call may count as lost; its event then waits for one to two of the clock's hours.
-const LIMIT: Duration = Duration::from_secs(400);
 
 /// Every command of the page's rehearsal, in its order, on a clock that goes 60 times as fast: an event that is held is
 /// looked at every 22 minutes.
@@ -33,19 +29,19 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     run(&attach);
     run(&refuse);
     let given_up = async || (now()["dead_letters"]["visible"] == 1).then_some(());
-    eventually("the first order to be given up", LIMIT, given_up).await;
+    eventually("the first order to be given up", given_up).await;
     run(&fail);
     let waits = async || (now()["retry_queue"]["in_flight"] == 1).then_some(());
-    eventually("the second order to wait", LIMIT, waits).await;
+    eventually("the second order to wait", waits).await;
     let status = run(&status);
     assert!(status.contains("Dead letters  1, the oldest"), "{status}");
-    // Between a re-invocation and its failure, the event does not wait.
+    // Between a re-invocation and its failure, the event does not wait. On a busy machine, it may wait for a failed call.
     let found = async || {
         let said = run(&waiting);
-        (said.matches("1 waiting event found").count() == 2).then_some(said)
+        (said.matches("1 waiting event found").count() == 2 && said.contains(" backoff\n")).then_some(said)
     };
-    let waiting = eventually("the log to show the second order waiting", LIMIT, found).await;
-    for expected in ["┆ orders   ┆ TargetDown ┆", " backoff\n", "Found in the log: 1 of about "] {
+    let waiting = eventually("the log to show the second order waiting", found).await;
+    for expected in ["┆ orders   ┆ TargetDown ┆", "Found in the log: 1 of about "] {
         assert!(waiting.contains(expected), "{waiting}");
     }
 
@@ -57,11 +53,11 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     let held = async || {
         (operator.comeback(&format!("trace --json {key}")).json(0)["end"]["end"] == "held").then_some(())
     };
-    eventually("the second order to be held", LIMIT, held).await;
+    eventually("the second order to be held", held).await;
     run(&resume);
     taken(ministack, 1).await;
     let is_gone = async || run(&waiting_after).contains("No waiting event was found").then_some(());
-    eventually("the log to show that nothing waits", LIMIT, is_gone).await;
+    eventually("the log to show that nothing waits", is_gone).await;
 
     let redriven = run(&redrive);
     assert!(redriven.contains("OrderRefused"), "{redriven}");
@@ -77,7 +73,7 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
 
 /// Waits until the function has taken so many orders, each in a retry.
 async fn taken(ministack: &MiniStack, orders: usize) {
-    eventually(&format!("{orders} orders to be taken"), LIMIT, async || {
+    eventually(&format!("{orders} orders to be taken"), async || {
         let lines = log_lines(ministack, &format!("/aws/lambda/{FUNCTION}")).await;
         let is_taken = |line: &&Value| line["message"] == "succeeded" && line["attempt"].as_u64() > Some(0);
         (lines.iter().filter(is_taken).count() == orders).then_some(())

@@ -1,7 +1,6 @@
 use std::env::join_paths;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use comeback_tests::{ARCHITECTURE, Background, Shell, eventually, free_port, request, root, scratch};
 
@@ -60,7 +59,7 @@ impl Outside {
             )
             .expect("the server starts");
         let answers = async || request("GET", port, "/manifest.json", "").ok();
-        eventually("the server of the release to answer", Duration::from_secs(30), answers).await;
+        eventually("the server of the release to answer", answers).await;
         let shell = shell
             .clone()
             .with("COMEBACK_BASE_URL", format!("http://127.0.0.1:{port}"))

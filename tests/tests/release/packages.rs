@@ -1,6 +1,5 @@
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use comeback_tests::{ARCHITECTURE, MiniStack, Operator, eventually, log_lines, pages, root, scratch};
 use serde_json::{Value, json};
@@ -21,7 +20,7 @@ async fn succeeds_on_the_fourth_and_is_healthy(app: &App) {
     let payload = json!({"order": 17});
     app.ministack.invoke(&orders, &payload.to_string()).await;
     let succeeded = json!({"attempt": 3, "payload": payload});
-    eventually("the fourth invocation", Duration::from_secs(90), async || {
+    eventually("the fourth invocation", async || {
         let lines = log_lines(&app.ministack, &format!("/aws/lambda/{orders}")).await;
         lines.contains(&succeeded).then_some(())
     })

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use comeback_tests::{
     ARCHITECTURE, MiniStack, Operator, Stack, assert_runs_under_the_emulator, enveloped_target, eventually,
     log_lines, pages, scratch,
@@ -10,7 +8,6 @@ use crate::World;
 use crate::outside::{Outside, dist};
 
 const FUNCTION: &str = "orders";
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// The two lines of the page, with nothing of the repository but the release.
 pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &World) {
@@ -115,7 +112,7 @@ async fn retries(ministack: &MiniStack, name: &str) {
 
     assert_healthy(ministack, &operator, &stack);
     ministack.invoke(FUNCTION, &json!({"order": "o-1", "refusals": 3}).to_string()).await;
-    let attempts = eventually("the order to be taken", LIMIT, async || {
+    let attempts = eventually("the order to be taken", async || {
         let lines = log_lines(ministack, &format!("/aws/lambda/{FUNCTION}")).await;
         let attempts: Vec<_> =
             lines.iter().filter(|line| line["order"] == "o-1").map(|line| line["attempt"].clone()).collect();

@@ -1,14 +1,10 @@
 //! The commands of docs/attach.md and docs/remove.md.
 
-use std::time::Duration;
-
 use comeback_tests::{MiniStack, Shell, deploy_by_hand, eventually, example_target, pages};
 use serde_json::json;
 
 use crate::World;
 use crate::retries::{enable, held, successes};
-
-const LIMIT: Duration = Duration::from_secs(180);
 
 /// The page's function `attached`, as the stack's output spells it out.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
@@ -39,7 +35,7 @@ pub(crate) fn send_failures_to(shell: &Shell, retry_queue_arn: &str, function: &
 /// An example target of this name is retried until it succeeds.
 pub(crate) async fn is_retried(ministack: &MiniStack, function: &str) {
     ministack.invoke(function, &json!({"fail_times": 2, "error_type": "Attached"}).to_string()).await;
-    let succeeded = eventually(&format!("{function} to succeed"), LIMIT, async || {
+    let succeeded = eventually(&format!("{function} to succeed"), async || {
         successes(ministack, &format!("/aws/lambda/{function}"), "Attached").await.pop()
     })
     .await;
@@ -146,7 +142,7 @@ pub(crate) async fn deleted_stack_leaves_its_queues_to_another(world: &World) {
     send_failures_to(&ministack.shell(), stack.output("RetryQueueArn"), "leaver");
     ministack.invoke("leaver", &json!({"fail_times": 2, "error_type": "Left"}).to_string()).await;
     let waits = async || (held(ministack, queue).await == 1).then_some(());
-    eventually("the failure to wait in the retry queue", LIMIT, waits).await;
+    eventually("the failure to wait in the retry queue", waits).await;
 
     let shell = ministack
         .shell()
@@ -165,12 +161,12 @@ pub(crate) async fn deleted_stack_leaves_its_queues_to_another(world: &World) {
 
     let mapping = run(&format!("{drain}\necho \"$MAPPING $ROLE\""));
     let (mapping, role) = mapping.trim_end().split_once(' ').expect("a mapping and a role");
-    eventually("the event to succeed", LIMIT, async || {
+    eventually("the event to succeed", async || {
         successes(ministack, "/aws/lambda/leaver", "Left").await.pop()
     })
     .await;
     let drained = async || (held(ministack, queue).await == 0).then_some(());
-    eventually("the queue to be drained", LIMIT, drained).await;
+    eventually("the queue to be drained", drained).await;
     let shell = shell.with("MAPPING", mapping).with("ROLE", role);
     let all = format!("{stop}\n{delete_queues}\n{delete_pauses}");
     shell.run(&all).unwrap_or_else(|error| panic!("{error}"));

@@ -6,7 +6,6 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use comeback_tests::{
     MiniStack, Shell, Stack, assert_kept, built_command, deploy_example, eventually, pages, root, scratch,
@@ -17,8 +16,6 @@ use crate::World;
 use crate::policies::{given_up, update, waiting};
 use crate::retries::successes;
 
-const LIMIT: Duration = Duration::from_secs(180);
-
 /// The stack `comeback` was deployed with the first block, for this machine's architecture.
 pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     let (ministack, _) = (world.ministack().await, world.comeback().await);
@@ -27,7 +24,7 @@ pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
         <[String; 3]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not three blocks: {blocks:#?}"));
     assert_eq!(deploy, "export PATH=\"$PWD/.tools/sam/bin:$PATH\"\nsam build\nsam deploy");
     ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
-    eventually("the logs to report a success", LIMIT, async || {
+    eventually("the logs to report a success", async || {
         let logs = ministack.shell().run(&logs).unwrap_or_else(|error| panic!("{error}"));
         logs.contains("succeeded").then_some(())
     })
@@ -47,7 +44,7 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
 
     ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
     gives_up_its_python_function_sooner(ministack, &stack).await;
-    let succeeded = eventually("the fourth invocation", LIMIT, async || {
+    let succeeded = eventually("the fourth invocation", async || {
         // The error of an event that chooses none.
         successes(ministack, stack.target_logs(), "FailedOnRequest").await.pop()
     })
@@ -115,10 +112,7 @@ pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
     assert!(watch.contains(nobody), "the page names no endpoint: {watch}");
     let watch = watch.replace(nobody, &endpoint);
     let server = shell.start(&watch, &scratch("watch").join("watch.log")).expect("the server starts");
-    eventually("cargo lambda watch to listen", Duration::from_secs(60), async || {
-        TcpStream::connect(WATCH).ok()
-    })
-    .await;
+    eventually("cargo lambda watch to listen", async || TcpStream::connect(WATCH).ok()).await;
     let invoke =
         invoke.replace("cargo run -q -p comeback --", built_command().to_str().expect("a plain path"));
     let answer = shell.run(&invoke).unwrap_or_else(|error| panic!("{error}\n{}", server.log()));

@@ -1,15 +1,11 @@
 //! Two functions of one stack have a policy each, and one changes while an event waits. `tests/tests/operate/policies.rs` has
 //! the same by `comeback attach`.
 
-use std::time::Duration;
-
 use comeback_tests::{MiniStack, Stack, dead_letter, eventually, example_target, log_lines};
 use serde_json::{Value, json};
 
 use crate::World;
 use crate::attach::send_failures_to;
-
-const LIMIT: Duration = Duration::from_secs(180);
 
 /// By the template's parameter.
 pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: &World) {
@@ -45,7 +41,7 @@ pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: 
 /// An event of the example target that waits for ten seconds or more: the handler's line about it.
 pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     ministack.invoke(function, r#"{"fail": true, "error_type": "Ruled"}"#).await;
-    eventually(&format!("an event of {function} to wait"), LIMIT, async || {
+    eventually(&format!("an event of {function} to wait"), async || {
         let waits = |line: &Value| {
             let is_long = line["delay"].as_u64().is_some_and(|delay| delay >= 10);
             line["action"] == "defer" && line["error_type"] == "Ruled" && is_long

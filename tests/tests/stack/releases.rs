@@ -6,7 +6,7 @@ use comeback_tests::{ARCHITECTURE, MiniStack, SAMS_OWN, Shell, build, eventually
 use comeback_timelapse::Depth;
 
 use crate::World;
-use crate::orders::{LIMIT, Orders, give_time};
+use crate::orders::{Orders, give_time};
 use crate::retries::{depth, enable, held};
 
 const SCRIPT: &str = ".tools/clients/bin/python packaging/verify_aws";
@@ -36,14 +36,14 @@ pub(crate) async fn update_of_the_release_before_loses_nothing(world: &World) {
     orders.come(0..EACH).await;
     orders.all_seen("the first retries, in vain", EACH, |seen| seen.attempt == 1).await;
     orders.come(EACH..2 * EACH).await;
-    eventually("the earlier handler to hide all of them", LIMIT, async || {
+    eventually("the earlier handler to hide all of them", async || {
         (depth(ministack, queue).await == Depth { visible: 0, in_flight: 2 * EACH as usize, delayed: 0 })
             .then_some(())
     })
     .await;
     enable(ministack, handler, false).await;
     orders.come(2 * EACH..3 * EACH).await;
-    eventually("failure records that it has not received", LIMIT, async || {
+    eventually("failure records that it has not received", async || {
         (held(ministack, queue).await as u64 == 3 * EACH).then_some(())
     })
     .await;
@@ -65,10 +65,8 @@ pub(crate) async fn update_of_the_release_before_loses_nothing(world: &World) {
     enable(ministack, updated.output("RetryHandlerName"), true).await;
     orders.all_seen("every order to be taken", 3 * EACH, |seen| seen.taken).await;
     orders.all_seen("the envelopes to be understood", EACH, |seen| seen.taken && seen.attempt == 2).await;
-    eventually("the retry queue to be empty", LIMIT, async || {
-        (held(ministack, queue).await == 0).then_some(())
-    })
-    .await;
+    eventually("the retry queue to be empty", async || (held(ministack, queue).await == 0).then_some(()))
+        .await;
     assert_eq!(held(ministack, stack.output("DeadLetterQueueUrl")).await, 0, "no order is given up");
     orders.assert_retries(BACKOFF, BACKOFF);
 }

@@ -1,5 +1,4 @@
 use std::collections::HashSet;
-use std::time::Duration;
 
 use aws_sdk_lambda::types::EventSourceMappingConfiguration;
 use aws_sdk_sqs::types::QueueAttributeName;
@@ -9,14 +8,12 @@ use serde_json::{Value, json};
 
 use crate::World;
 
-const LIMIT: Duration = Duration::from_secs(180);
-
 /// With every setting as shipped. All attempts but the first share one idempotency key.
 pub(crate) async fn succeeds_on_the_fourth_invocation(world: &World) {
     let (ministack, stack) = (world.ministack().await, world.comeback().await);
     let event = json!({"fail_times": 3, "error_type": "ThreeTimes"});
     ministack.invoke(stack.output("ExampleTargetName"), &event.to_string()).await;
-    let succeeded = eventually("the fourth invocation", LIMIT, async || {
+    let succeeded = eventually("the fourth invocation", async || {
         successes(ministack, stack.target_logs(), "ThreeTimes").await.pop()
     })
     .await;

@@ -3,7 +3,7 @@ use std::path::Path;
 use comeback_tests::{MiniStack, Operator, Stack, eventually, scratch};
 use serde_json::json;
 
-use super::{PATIENCE, counts, example, letter, letters_of, put};
+use super::{counts, example, letter, letters_of, put};
 use crate::world::World;
 
 pub(crate) async fn discarded_letters_come_back_and_ctrl_c_gives_back(world: &World) {
@@ -74,7 +74,7 @@ async fn ctrl_c(ministack: &MiniStack, stack: &Stack, redrive: &Operator) {
     let shell = redrive.shell().clone().with("PROCESS", &process);
     let command = "echo $$ >\"$PROCESS\"; exec \"$COMEBACK\" dead redrive --stack discard --error Timeout --rate 2/s --yes";
     let running = tokio::task::spawn_blocking(move || shell.output(command));
-    eventually("a letter to be redriven", PATIENCE, async || {
+    eventually("a letter to be redriven", async || {
         let (visible, hidden) = letters_of(ministack, stack).await;
         (visible + hidden < 124).then_some(())
     })

@@ -2,7 +2,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use aws_sdk_lambda::types::{DestinationConfig, FunctionResponseType, OnFailure};
 use aws_sdk_sqs::types::{
@@ -11,14 +10,12 @@ use aws_sdk_sqs::types::{
     SendMessageBatchRequestEntry,
 };
 use comeback_engine::{BatchEvent, Record, Timestamp};
-use comeback_tests::{MiniStack, answering_target, eventually, failing_target, scratch};
+use comeback_tests::{MiniStack, PATIENCE, answering_target, eventually, failing_target, scratch};
 use comeback_timelapse::{Attributes, Depth};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::stand::{Delayed, Difference, Stand};
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A queue of MiniStack, over HTTP. Its mapping and function are created for the first delivery.
 pub(crate) struct Real<'m> {
@@ -137,7 +134,7 @@ impl Stand for Real<'_> {
     }
 
     async fn next(&self) -> Record {
-        eventually("a message to be visible", LIMIT, async || self.receive(1).await.pop()).await
+        eventually("a message to be visible", async || self.receive(1).await.pop()).await
     }
 
     fn attributes(&self, receipt_handle: &str) -> Attributes {
@@ -185,7 +182,7 @@ impl Stand for Real<'_> {
 
     async fn deliver(&self, messages: usize) -> Vec<Record> {
         let uuid = self.mapping.get_or_init(|| self.map()).await;
-        let batch = eventually("the function to have its batch", LIMIT, async || {
+        let batch = eventually("the function to have its batch", async || {
             let batches = fs::read_to_string(&self.batches).ok()?;
             Some(batches.strip_suffix('\n')?.to_owned())
         })
@@ -203,9 +200,9 @@ impl Stand for Real<'_> {
         let uuid = self.mapping.get().expect("BUG: a batch was delivered");
         let (pipe, answer) = (self.answers.clone(), serde_json::to_string(batch_item_failures));
         let write = tokio::task::spawn_blocking(move || fs::write(pipe, answer.expect("strings are JSON")));
-        let written = tokio::time::timeout(LIMIT, write).await.expect("the function reads its answer");
+        let written = tokio::time::timeout(PATIENCE, write).await.expect("the function reads its answer");
         written.expect("writing does not panic").expect("a pipe takes a few bytes");
-        eventually("the mapping to be done with the batch", LIMIT, async || {
+        eventually("the mapping to be done with the batch", async || {
             let mapping = self.ministack.lambda.get_event_source_mapping().uuid(uuid).send().await;
             let result = mapping.expect("Lambda answers").last_processing_result.unwrap_or_default();
             result.starts_with("OK").then_some(())
