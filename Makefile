@@ -22,7 +22,7 @@ ALL := --workspace --all-features
 # so that `cargo test` runs the others.
 SERVERS := $(addprefix --test ,delivery envelope_targets operate report_page template)
 # Half of the time of the tests with servers.
-STACK := --test stack
+STACK_TESTS := --test stack
 # Stages call plain `make`: `make --dry-run` would run a line with make's own variable.
 STAGE := python3 tests/tools/stage.py
 
@@ -104,13 +104,13 @@ without-servers:
 # Without make's flags, in which cargo would look for make's job server.
 build-tests:
 	MAKEFLAGS= cargo test $(ALL) --no-run
-	MAKEFLAGS= cargo test $(ALL) $(SERVERS) $(STACK) --no-run
+	MAKEFLAGS= cargo test $(ALL) $(SERVERS) $(STACK_TESTS) --no-run
 
 test-servers:
 	MAKEFLAGS= cargo test $(ALL) $(SERVERS) --no-fail-fast
 
 test-stack:
-	MAKEFLAGS= cargo test $(ALL) $(STACK)
+	MAKEFLAGS= cargo test $(ALL) $(STACK_TESTS)
 
 test-infra: infra/node_modules/.installed
 	npm --prefix infra test
