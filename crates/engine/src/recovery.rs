@@ -15,9 +15,10 @@
 //! changes nothing, but after 10 of them in a row it is *unknown* how a function is that was down or recovering, and the
 //! speed is 1, until there is data again.
 //!
-//! A function may be taken for down without an outage. With the default policy it is not, as [`LEAST_ATTEMPTS`] says. But
-//! if 30 % of its events always fail and are retried every minute for a day, 99.9 % of its attempts fail. That harms no
-//! retry: the speed is 1 while it is down, and grows only while at most 10 % fail.
+//! A function may be taken for down without an outage. With the default policy and steady traffic it is not, as
+//! [`LEAST_ATTEMPTS`] says. But if 30 % of its events always fail and are retried every minute for a day, 99.9 % of its
+//! attempts fail; and if traffic stops, only the retries of what always fails are left. That makes no retry late: the speed
+//! is 1 while it is down, and grows only while at most 10 % fail.
 
 use std::collections::VecDeque;
 use std::iter::successors;
@@ -149,7 +150,7 @@ impl Recovery {
     ///
     /// # Errors
     ///
-    /// A minute has more errors than invocations, or appears twice. (the error text says "or a minute twice")
+    /// A minute has more errors than invocations, or appears twice.
     pub fn of(minutes: impl IntoIterator<Item = MetricMinute>) -> Result<Self, Contradiction> {
         let mut minutes: Vec<MetricMinute> = minutes.into_iter().collect();
         minutes.sort_unstable_by_key(|minute| minute.number);

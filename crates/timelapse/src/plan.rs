@@ -52,7 +52,7 @@ pub enum LimitedBy {
     MaxAge,
     /// `MAX_RETRIES` does, in the same way.
     MaxRetries,
-    /// The retries take more pollers than Lambda allows; the fewest under this policy.
+    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows; the lowest under this policy.
     Throughput,
     /// Every policy waits too long: at least a second, and invocations take time too. This one recovers the soonest.
     Waits,

@@ -101,7 +101,7 @@ fn minutes(read: &MinutesRead, acts: bool) {
                     "its metrics have no data since then; its events wait as its policy says",
                 ),
                 Health::Down { since } if acts => {
-                    ("down", Some(since), "whether it recovers is checked every 1 to 5 minutes")
+                    ("down", Some(since), "whether it recovers is checked every 1 to 20 minutes")
                 }
                 Health::Down { since } => ("down", Some(since), "its events wait as its policy says"),
                 Health::Recovering { since, .. } if acts => {
