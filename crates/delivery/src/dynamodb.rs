@@ -17,9 +17,7 @@ use crate::limits::{DYNAMODB, Limits};
 use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, TokioSleep};
 
 pub use key::Table;
-
-/// Attributes by name: an item, or its key.
-pub type Attributes = HashMap<String, AttributeValue>;
+pub use size::Attributes;
 
 /// Writes into tables.
 ///

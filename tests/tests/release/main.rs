@@ -16,9 +16,8 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
-use tokio::sync::OnceCell;
 
-use packages::App;
+use packages::World;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
@@ -52,25 +51,4 @@ fn main() -> ExitCode {
     // The servers end with it.
     drop(world);
     conclusion.exit_code()
-}
-
-/// The apps, each deployed for the first trial that asks.
-#[derive(Default)]
-struct World {
-    typescript: OnceCell<Result<App, String>>,
-    python: OnceCell<Result<App, String>>,
-}
-
-impl World {
-    async fn typescript(&self) -> &App {
-        or_panic(self.typescript.get_or_init(App::in_typescript).await)
-    }
-
-    async fn python(&self) -> &App {
-        or_panic(self.python.get_or_init(App::in_python).await)
-    }
-}
-
-fn or_panic(app: &Result<App, String>) -> &App {
-    app.as_ref().unwrap_or_else(|error| panic!("{error}"))
 }

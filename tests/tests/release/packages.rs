@@ -3,9 +3,30 @@ use std::path::{Path, PathBuf};
 
 use comeback_tests::{ARCHITECTURE, MiniStack, Operator, eventually, log_lines, pages, root, scratch};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
-use crate::World;
 use crate::outside::{dist, without_rust};
+
+/// The apps, each deployed for the first trial that asks.
+#[derive(Default)]
+pub(crate) struct World {
+    typescript: OnceCell<Result<App, String>>,
+    python: OnceCell<Result<App, String>>,
+}
+
+impl World {
+    async fn typescript(&self) -> &App {
+        or_panic(self.typescript.get_or_init(App::in_typescript).await)
+    }
+
+    async fn python(&self) -> &App {
+        or_panic(self.python.get_or_init(App::in_python).await)
+    }
+}
+
+fn or_panic(app: &Result<App, String>) -> &App {
+    app.as_ref().unwrap_or_else(|error| panic!("{error}"))
+}
 
 pub(crate) async fn typescript_app_retries_until_success(world: &World) {
     succeeds_on_the_fourth_and_is_healthy(world.typescript().await).await;

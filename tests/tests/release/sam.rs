@@ -4,8 +4,8 @@ use comeback_tests::{
 };
 use serde_json::json;
 
-use crate::World;
 use crate::outside::{Outside, dist};
+use crate::packages::World;
 
 const FUNCTION: &str = "orders";
 

@@ -3,8 +3,8 @@
 use comeback_tests::{MiniStack, Shell, deploy_by_hand, eventually, example_target, pages};
 use serde_json::json;
 
-use crate::World;
 use crate::retries::{enable, held, successes};
+use crate::world::World;
 
 /// The page's function `attached`, as the stack's output spells it out.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;

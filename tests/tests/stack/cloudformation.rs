@@ -2,8 +2,8 @@
 
 use comeback_tests::{ARCHITECTURE, example_target, pages, scratch};
 
-use crate::World;
 use crate::attach::is_retried;
+use crate::world::World;
 
 /// What `make dist` writes, of the functions that `sam build` has built.
 const RELEASE: &str = r#"

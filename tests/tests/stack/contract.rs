@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use libtest_mimic::Trial;
 
-use crate::{RUNTIME, World};
+use crate::world::{RUNTIME, World};
 use real::Real;
 use stand::Model;
 

@@ -12,9 +12,9 @@ use comeback_tests::{
 };
 use serde_json::json;
 
-use crate::World;
 use crate::policies::{given_up, update, waiting};
 use crate::retries::successes;
+use crate::world::World;
 
 /// The stack `comeback` was deployed with the first block, for this machine's architecture.
 pub(crate) async fn commands_of_the_sam_page_work(world: &World) {

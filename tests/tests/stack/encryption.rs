@@ -3,8 +3,8 @@
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_tests::{MiniStack, Shell, Stack, example_target, pages};
 
-use crate::World;
 use crate::attach::{is_retried, send_failures_to};
+use crate::world::World;
 
 const FUNCTION: &str = "sealed-orders";
 

@@ -9,6 +9,7 @@
 //! | `attach`, `deploy` | the commands of the pages on attaching, removing, SAM, the CDK and cargo-lambda |
 //! | `cloudformation`, `encryption` | the commands of the pages on plain CloudFormation and on a KMS key |
 //! | `releases` | for `make check-dist`: an update of the release before, and `make verify-aws` |
+//! | `world` | the servers and deployments that they share |
 //! | `contract` | SQS, the mapping and asynchronous invocations: MiniStack and the simulation's model behave alike |
 
 mod attach;
@@ -21,17 +22,14 @@ mod policies;
 mod recovery;
 mod releases;
 mod retries;
+mod world;
 
 use std::process::ExitCode;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use comeback_tests::{MiniStack, SAMS_OWN, Stack, build};
 use libtest_mimic::{Arguments, Trial};
-use tokio::runtime::Runtime;
-use tokio::sync::OnceCell;
 
-static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| Runtime::new().expect("the operating system gives us threads"));
+use world::{RUNTIME, World};
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
@@ -78,80 +76,4 @@ fn main() -> ExitCode {
     }
     drop(world);
     conclusion.exit_code()
-}
-
-/// What the trials share. Each part is made for the first trial that asks.
-#[derive(Default)]
-struct World {
-    built: OnceCell<Result<(), String>>,
-    ministack: OnceCell<Result<MiniStack, String>>,
-    sped_up: OnceCell<Result<MiniStack, String>>,
-    moving: OnceCell<Result<MiniStack, String>>,
-    by_hand: OnceCell<Result<MiniStack, String>>,
-    contract: OnceCell<Result<MiniStack, String>>,
-    comeback: OnceCell<Result<Stack, String>>,
-    quick: OnceCell<Result<Stack, String>>,
-}
-
-impl World {
-    async fn ministack(&self) -> &MiniStack {
-        or_panic(self.ministack.get_or_init(|| MiniStack::start("ministack")).await)
-    }
-
-    /// A server on which an hour passes in a minute.
-    async fn sped_up(&self) -> &MiniStack {
-        self.built().await;
-        or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up")).await)
-    }
-
-    /// Another one, for the trial that counts messages at a moment: nothing else may slow it down.
-    async fn moving(&self) -> &MiniStack {
-        self.built().await;
-        or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving")).await)
-    }
-
-    /// A server without a stack: a stack's log group has the name that the page gives the one by hand.
-    async fn by_hand(&self) -> &MiniStack {
-        self.built().await;
-        or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
-    }
-
-    /// A server without deployments, whose answers come without delay.
-    async fn contract(&self) -> &MiniStack {
-        or_panic(self.contract.get_or_init(|| MiniStack::start("contract")).await)
-    }
-
-    /// `sam build` has run.
-    async fn built(&self) {
-        let shell = self.ministack().await.shell();
-        or_panic(self.built.get_or_init(async || build(&shell, SAMS_OWN)).await);
-    }
-
-    /// The stack of docs/deploy-sam.md: its commands, and every setting as shipped.
-    async fn comeback(&self) -> &Stack {
-        self.built().await;
-        let ministack = self.ministack().await;
-        let deploy = || async { ministack.sam_deploy(&ministack.shell(), "comeback", "").await };
-        or_panic(self.comeback.get_or_init(deploy).await)
-    }
-
-    /// A stack that gives up after two retries a second apart, in inline style, and may invoke any function.
-    async fn quick(&self) -> &Stack {
-        self.built().await;
-        let any = MiniStack::function_arn("*");
-        let parameters =
-            format!("MaxRetries=2 BaseBackoff=1 MaxBackoff=1 Envelope=inline TargetFunctions={any}");
-        let ministack = self.ministack().await;
-        or_panic(self.quick.get_or_init(async || ministack.deploy("quick", &parameters).await).await)
-    }
-
-    /// The servers' logs, to explain a failed trial.
-    fn log(&self) -> String {
-        let servers = [&self.ministack, &self.sped_up, &self.moving, &self.by_hand, &self.contract];
-        servers.into_iter().filter_map(OnceCell::get).flatten().map(MiniStack::log).collect()
-    }
-}
-
-fn or_panic<T>(result: &Result<T, String>) -> &T {
-    result.as_ref().unwrap_or_else(|error| panic!("{error}"))
 }

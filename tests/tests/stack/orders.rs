@@ -12,9 +12,9 @@ use comeback_tests::{
 use comeback_timelapse::Depth;
 use serde_json::{Value, json};
 
-use crate::World;
 use crate::attach::send_failures_to;
 use crate::retries::{depth, enable, held, mapping};
+use crate::world::World;
 
 pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     const ORDERS: u64 = 12;

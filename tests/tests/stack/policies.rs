@@ -4,8 +4,8 @@
 use comeback_tests::{MiniStack, Stack, dead_letter, eventually, example_target, log_lines};
 use serde_json::{Value, json};
 
-use crate::World;
 use crate::attach::send_failures_to;
+use crate::world::World;
 
 /// By the template's parameter.
 pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: &World) {

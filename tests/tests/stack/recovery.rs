@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use comeback_tests::{Operator, eventually, log_lines};
 use serde_json::Value;
 
-use crate::World;
 use crate::orders::Orders;
+use crate::world::World;
 
 const ORDERS: u64 = 4;
 /// The third backoff, in seconds. Before it, each event has failed more than twice, so the handler reads the minutes. It is

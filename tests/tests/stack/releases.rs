@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use comeback_tests::{ARCHITECTURE, MiniStack, SAMS_OWN, Shell, build, eventually, pages, root, scratch};
 use comeback_timelapse::Depth;
 
-use crate::World;
 use crate::orders::{Orders, give_time};
 use crate::retries::{depth, enable, held};
+use crate::world::World;
 
 const SCRIPT: &str = ".tools/clients/bin/python packaging/verify_aws";
 /// The release before this one, as long as there is no tag.

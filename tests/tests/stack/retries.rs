@@ -6,7 +6,7 @@ use comeback_tests::{MiniStack, dead_letter, eventually, log_lines};
 use comeback_timelapse::Depth;
 use serde_json::{Value, json};
 
-use crate::World;
+use crate::world::World;
 
 /// With every setting as shipped. All attempts but the first share one idempotency key.
 pub(crate) async fn succeeds_on_the_fourth_invocation(world: &World) {

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::Attributes;
+use super::size::Attributes;
 use crate::{ErrorKind, Lane, ServiceError};
 
 /// A table, and the attributes that make its primary key.

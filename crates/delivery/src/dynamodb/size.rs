@@ -1,8 +1,11 @@
 //! The two sizes of an item: up to 400 KB stored, and its share of the 16 MB of JSON of a call.
 
+use std::collections::HashMap;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::Attributes;
+/// Attributes by name: an item, or its key.
+pub type Attributes = HashMap<String, AttributeValue>;
 
 /// Bytes that DynamoDB counts for the item: attribute names and values.
 /// Source: DynamoDB developer guide, "DynamoDB item sizes and formats".

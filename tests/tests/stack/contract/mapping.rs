@@ -8,11 +8,7 @@ use comeback_engine::InvocationRecord;
 use serde_json::Value;
 
 use super::queue::moved;
-use super::stand::{Difference, Stand};
-
-/// The error of `tests/targets/failing_target.py`.
-pub(crate) const ERROR_TYPE: &str = "OrderRefused";
-pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
+use super::stand::{Difference, ERROR_MESSAGE, ERROR_TYPE, Stand};
 
 pub(crate) async fn record_holds_what_sqs_says(stand: &impl Stand) {
     let body = "{\"text\": \"\u{e9}\\ud800\", \"n\": 1E400, \"n\": -0.0}\t\n";

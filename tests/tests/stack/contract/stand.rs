@@ -6,7 +6,9 @@ use std::time::Duration;
 use comeback_engine::Record;
 use comeback_timelapse::{Attributes, Depth, QueueUnderContract, TargetError};
 
-use super::mapping::{ERROR_MESSAGE, ERROR_TYPE};
+/// The error of `tests/targets/failing_target.py`.
+pub(crate) const ERROR_TYPE: &str = "OrderRefused";
+pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
 
 /// A retry queue and its event source mapping, real or modelled.
 pub(crate) trait Stand {

@@ -13,7 +13,7 @@ use faults::{FAULTS, Fault, Undo};
 const FUNCTION: &str = "checked-orders";
 
 /// What the scripts of the faults share.
-const FUNCTIONS: &str = include_str!("functions.sh");
+const FUNCTIONS: &str = include_str!("doctor/functions.sh");
 
 /// What the template does not do, and what MiniStack does not do with it: it ignores `RecursiveLoop` in CloudFormation, and
 /// the retry queue's timeout was shortened for the other trials.

@@ -1,0 +1,85 @@
+//! The servers and deployments that the trials share. Each is made for the first trial that asks.
+
+use std::sync::LazyLock;
+
+use comeback_tests::{MiniStack, SAMS_OWN, Stack, build};
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+pub(crate) static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Runtime::new().expect("the operating system gives us threads"));
+
+#[derive(Default)]
+pub(crate) struct World {
+    built: OnceCell<Result<(), String>>,
+    ministack: OnceCell<Result<MiniStack, String>>,
+    sped_up: OnceCell<Result<MiniStack, String>>,
+    moving: OnceCell<Result<MiniStack, String>>,
+    by_hand: OnceCell<Result<MiniStack, String>>,
+    contract: OnceCell<Result<MiniStack, String>>,
+    comeback: OnceCell<Result<Stack, String>>,
+    quick: OnceCell<Result<Stack, String>>,
+}
+
+impl World {
+    pub(crate) async fn ministack(&self) -> &MiniStack {
+        or_panic(self.ministack.get_or_init(|| MiniStack::start("ministack")).await)
+    }
+
+    /// A server on which an hour passes in a minute.
+    pub(crate) async fn sped_up(&self) -> &MiniStack {
+        self.built().await;
+        or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up")).await)
+    }
+
+    /// Another one, for the trial that counts messages at a moment: nothing else may slow it down.
+    pub(crate) async fn moving(&self) -> &MiniStack {
+        self.built().await;
+        or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving")).await)
+    }
+
+    /// A server without a stack: a stack's log group has the name that the page gives the one by hand.
+    pub(crate) async fn by_hand(&self) -> &MiniStack {
+        self.built().await;
+        or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
+    }
+
+    /// A server without deployments, whose answers come without delay.
+    pub(crate) async fn contract(&self) -> &MiniStack {
+        or_panic(self.contract.get_or_init(|| MiniStack::start("contract")).await)
+    }
+
+    /// `sam build` has run.
+    pub(crate) async fn built(&self) {
+        let shell = self.ministack().await.shell();
+        or_panic(self.built.get_or_init(async || build(&shell, SAMS_OWN)).await);
+    }
+
+    /// The stack of docs/deploy-sam.md: its commands, and every setting as shipped.
+    pub(crate) async fn comeback(&self) -> &Stack {
+        self.built().await;
+        let ministack = self.ministack().await;
+        let deploy = || async { ministack.sam_deploy(&ministack.shell(), "comeback", "").await };
+        or_panic(self.comeback.get_or_init(deploy).await)
+    }
+
+    /// A stack that gives up after two retries a second apart, in inline style, and may invoke any function.
+    pub(crate) async fn quick(&self) -> &Stack {
+        self.built().await;
+        let any = MiniStack::function_arn("*");
+        let parameters =
+            format!("MaxRetries=2 BaseBackoff=1 MaxBackoff=1 Envelope=inline TargetFunctions={any}");
+        let ministack = self.ministack().await;
+        or_panic(self.quick.get_or_init(async || ministack.deploy("quick", &parameters).await).await)
+    }
+
+    /// The servers' logs, to explain a failed trial.
+    pub(crate) fn log(&self) -> String {
+        let servers = [&self.ministack, &self.sped_up, &self.moving, &self.by_hand, &self.contract];
+        servers.into_iter().filter_map(OnceCell::get).flatten().map(MiniStack::log).collect()
+    }
+}
+
+fn or_panic<T>(result: &Result<T, String>) -> &T {
+    result.as_ref().unwrap_or_else(|error| panic!("{error}"))
+}
