@@ -10,7 +10,7 @@ mod size;
 use std::collections::{HashMap, HashSet};
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, PutRequest, WriteRequest};
+use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, WriteRequest};
 
 use crate::classify::send_once;
 use crate::limits::{DYNAMODB, Limits};

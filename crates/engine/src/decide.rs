@@ -75,7 +75,7 @@ use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::due::{Case, Due, DueBy, Early};
 use crate::failed_event::FailedEvent;
 use crate::known_minutes::KnownMinutes;
-use crate::looks::Looks;
+use crate::looks::{Looks, seconds_between_lines};
 use crate::recovery::{Health, LOOKS, look_after};
 use crate::time::ceil_secs;
 use crate::timing::{
@@ -342,16 +342,15 @@ impl<'r> Case<'_, 'r> {
 
     /// The same for looks that check for a recovery. The message must have waited at least the shortest look for each
     /// receive; if it came back sooner, it was throttled or its handler crashed. The due time in real time must be the same.
-    /// Even so, one look every 12 hours is logged, because commands read the log no further back.
     fn goes_on_looking(&self) -> bool {
         let (waited, receives) = (self.waited(), self.record.receive_count.saturating_sub(1));
+        let lines = |waited: Duration| waited.as_secs() / seconds_between_lines(self.longest_hide());
         let longest_piece = self.longest_hide() + QUEUE_VISIBILITY_TIMEOUT;
-        let lines_apart = LONGEST_VISIBILITY.saturating_sub(longest_piece).as_secs().max(1);
-        let lines = |waited: Duration| waited.as_secs() / lines_apart;
         let line_is_due = lines(waited) > lines(waited.saturating_sub(longest_piece));
         let came_by_itself = receives > 0 && waited + CLOCK_SLACK >= LOOKS.0.saturating_mul(receives);
         // Pauses that the previous look may not have known count as new.
-        let unknown = self.longest_look() + CLOCK_SLACK + longest_between_reads(self.policy);
+        let unknown =
+            self.longest_look() + CLOCK_SLACK + longest_between_reads(self.policy.maximum_concurrency());
         let due_in_real_time = |now| Case { now, recovery: None, ..*self }.due().map(|due| due.at);
         let before = due_in_real_time(self.now.before(unknown));
         came_by_itself && !line_is_due && before == due_in_real_time(self.now)

@@ -220,7 +220,7 @@ impl Case<'_, '_> {
     /// is certainly paused. A later look never computes an earlier end, so a wait that fits now still fits then.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, pauses, now, .. } = *self;
-        let latest_notice = longest_between_reads(policy);
+        let latest_notice = longest_between_reads(policy.maximum_concurrency());
         let mut end = event.first_failure.saturating_add(policy.max_age);
         let mut counted_until = event.first_failure;
         let begun = pauses.of_function(&event.function_arn).take_while(|pause| pause.from <= now);
@@ -258,7 +258,7 @@ impl Case<'_, '_> {
     /// one. Before that moment, computed as of now, because a pause whose planned end has passed may have ended earlier,
     /// since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
-        let noticed = over.saturating_add(longest_between_reads(self.policy));
+        let noticed = over.saturating_add(longest_between_reads(self.policy.maximum_concurrency()));
         let then = Self { now: noticed.min(self.now), ..*self };
         self.longest(over, then.last_moment())
     }

@@ -93,8 +93,9 @@ impl<'a> FailedEvent<'a> {
             let id = event.metadata.and_then(|metadata| metadata.origin_request_id);
             let id = id.or_else(|| failure.request_id.clone());
             let (function, received) = (failure.function_arn, failure.request_payload);
-            let anew = Self::anew(record, function, id, event.payload, received);
-            return Ok(Self { request_id: failure.request_id, ..anew });
+            let anew = Self::anew(record, function, event.payload, received);
+            let origin_request_id = id.unwrap_or(anew.origin_request_id);
+            return Ok(Self { origin_request_id, request_id: failure.request_id, ..anew });
         }
         let (attempt, first_failure, origin_request_id) = match event.metadata {
             Some(Metadata { attempt, initial_timestamp, origin_request_id }) => {
@@ -132,15 +133,15 @@ impl<'a> FailedEvent<'a> {
     /// A dead-letter's payload has no envelope, unless someone wrote the message by hand: it must not be enveloped
     /// twice.
     fn redriven(record: &Record, letter: RedrivenLetter<'a>) -> Result<Self, Reason> {
-        let (id, payload) = (non_empty_string(letter.origin_request_id), open(letter.payload)?.payload);
-        Ok(Self::anew(record, letter.function_arn, id, payload, letter.payload))
+        let anew = Self::anew(record, letter.function_arn, open(letter.payload)?.payload, letter.payload);
+        let origin_request_id = non_empty_string(letter.origin_request_id).unwrap_or(anew.origin_request_id);
+        Ok(Self { origin_request_id, ..anew })
     }
 
     /// A redriven event starts anew: its error and its retries are history.
     fn anew(
         record: &Record,
         function_arn: Cow<'a, str>,
-        origin_request_id: Option<String>,
         payload: Cow<'a, RawValue>,
         received_payload: &RawValue,
     ) -> Self {
@@ -148,7 +149,7 @@ impl<'a> FailedEvent<'a> {
             function_arn,
             retry: 1,
             first_failure: Timestamp::from_secs(record.first_sent().as_secs()),
-            origin_request_id: origin_request_id.unwrap_or_else(|| record.first_id().to_owned()),
+            origin_request_id: record.first_id().to_owned(),
             request_id: None,
             failed_at: record.first_sent(),
             error: None,

@@ -32,7 +32,11 @@ pub(crate) struct KnownPauses {
 impl KnownPauses {
     /// Those of an environment that has read nothing yet.
     pub(crate) fn of(policy: &Policy) -> Self {
-        Self { between_reads: Some(between_reads(policy)), known: None, next_read: None }
+        Self {
+            between_reads: Some(between_reads(policy.maximum_concurrency())),
+            known: None,
+            next_read: None,
+        }
     }
 
     /// Those of a handler without the variable `PAUSES`: it never reads, and nothing is paused.

@@ -60,16 +60,18 @@ impl Looks {
         ceil_secs(if is_whole { self.apart } else { left.min(self.apart) })
     }
 
-    /// Whether a look finds only what the previous look found and logged: the same policy and the same due time. Even so,
-    /// one look every 12 hours is logged, because commands read no more of the log than that.
+    /// Whether a look finds only what the previous look found and logged: the same policy and the same due time. Even so, a
+    /// line is due [now and then](seconds_between_lines).
     pub(crate) fn find_nothing_new(&self, case: &Case<'_, '_>, due: Timestamp) -> bool {
         let Some(late) = self.late(case.now).filter(|late| *late <= EARLY + LATE) else { return false };
         let moment = (case.now.since(self.start) + EARLY).saturating_sub(late);
         let before = moment.saturating_sub(self.apart);
-        let lines_apart = LONGEST_VISIBILITY.saturating_sub(self.apart + QUEUE_VISIBILITY_TIMEOUT);
-        let lines = |look: Duration| look.as_secs() / lines_apart.as_secs().max(1);
+        let lines = |look: Duration| look.as_secs() / seconds_between_lines(self.apart);
         // What the look before may not have known of the pauses is new.
-        let known = self.start.saturating_add(before).before(longest_between_reads(case.policy));
+        let known = self
+            .start
+            .saturating_add(before)
+            .before(longest_between_reads(case.policy.maximum_concurrency()));
         let found = Case { now: known, ..*case }.due();
         lines(moment) == lines(before) && found.is_some_and(|found| found.at == due)
     }
@@ -80,4 +82,10 @@ impl Looks {
         let late = since_first.as_millis() % self.apart.as_millis();
         Some(Duration::from_millis(late as u64))
     }
+}
+
+/// Seconds after which a look is logged even if it finds nothing new: commands read the last 12 hours of the log, so a
+/// message that is hidden for `piece` at once must have a line in them.
+pub(crate) fn seconds_between_lines(piece: Duration) -> u64 {
+    LONGEST_VISIBILITY.saturating_sub(piece + QUEUE_VISIBILITY_TIMEOUT).as_secs().max(1)
 }

@@ -13,6 +13,7 @@ use wildmatch::WildMatch;
 use crate::arn::{BadPattern, FunctionPattern, HandlerFunction};
 use crate::directive::error_names;
 use crate::time::seconds;
+use crate::timing::{HOLD, LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 
 /// The variables that an entry of `POLICIES` may set. The others are about the queue as a whole.
 pub const FUNCTION_SETTINGS: [&str; 9] = [
@@ -28,19 +29,19 @@ pub const FUNCTION_SETTINGS: [&str; 9] = [
 ];
 
 /// `MAX_AGE` in seconds: from a minute, in which a first retry fits, to SQS's longest retention.
-pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=14 * 24 * 3_600;
+pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=RETENTION.as_secs();
 /// `MAX_RETRIES`: a bound on what one chain may cost.
 pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
-/// `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. SQS counts its 12 hours from the receive and
-/// refuses 43,200 s in practice, hence 30 s less.
-pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=12 * 3_600 - 30;
+/// `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. SQS counts its 12 hours from the receive and refuses 43,200 s in practice,
+/// hence 30 s less.
+pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=LONGEST_VISIBILITY.as_secs() - VISIBILITY_MARGIN.as_secs();
 /// The most ceilings in `BACKOFFS`.
 pub const MOST_BACKOFFS: usize = 64;
 /// `HIDE_UP_TO`, where it is a number: twice the most, and a batch for each of 1,000 pollers, are SQS's 120,000 messages
 /// in flight.
 pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;
 /// `LONGEST_HIDE` in seconds: from 14 days / 900, because SQS allows 1,000 receives, to the longest wait that SQS takes.
-pub const LONGEST_HIDE_RANGE: RangeInclusive<u64> = 1_344..=12 * 3_600 - 30;
+pub const LONGEST_HIDE_RANGE: RangeInclusive<u64> = HOLD.as_secs()..=*BACKOFF_RANGE.end();
 /// `MAXIMUM_CONCURRENCY`: Lambda's own range of an event source mapping's `MaximumConcurrency`.
 pub const MAXIMUM_CONCURRENCY_RANGE: RangeInclusive<u64> = 2..=1_000;
 

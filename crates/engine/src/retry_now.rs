@@ -43,7 +43,7 @@ impl RetryNow {
     /// just before it read of the order, its next receive was throttled, and the target then refused the call. Events that
     /// fail later are not reached anyway.
     pub fn end(&self, policy: &Policy) -> Timestamp {
-        let read = self.within + longest_between_reads(policy);
+        let read = self.within + longest_between_reads(policy.maximum_concurrency());
         let looked_at = policy.longest_hide.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT;
         let called = looked_at + LONGEST_AFTER_FAILURE;
         self.at.saturating_add((read + called).min(LONGEST_ORDER))

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::Policy;
-
 /// SQS's longest retention: no message stays in a queue for longer.
 pub const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 /// SQS's longest visibility timeout. It counts from the receive, and SQS refuses a longer one.
@@ -22,8 +20,8 @@ pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);
 pub(crate) const LONGEST_AFTER_FAILURE: Duration = Duration::from_secs(3_600);
 /// SQS keeps a message for 14 days at most. One this old must not be hidden again.
 pub(crate) const RETENTION_MARGIN: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
-/// The least time between two reads of the pauses in one environment. With many environments it is longer, so that together they read
-/// about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
+/// The least time between two reads of the pauses in one environment. With many environments it is longer, so that together
+/// they read about three times a second: a tenth of what SSM allows (40 `GetParameter` a second).
 const BETWEEN_READS: Duration = Duration::from_secs(30);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
 /// The longest time between two reads, as a multiple of the least, so that environments do not read together.
@@ -31,12 +29,12 @@ pub(crate) const BETWEEN_READS_AT_MOST: f64 = 1.25;
 
 /// How late a busy environment may notice a change of the pauses: the longest time between two reads, 37.5 s, or 0.375 s for
 /// each of `MAXIMUM_CONCURRENCY` environments.
-pub fn longest_between_reads(policy: &Policy) -> Duration {
-    between_reads(policy).mul_f64(BETWEEN_READS_AT_MOST)
+pub fn longest_between_reads(environments: u64) -> Duration {
+    between_reads(environments).mul_f64(BETWEEN_READS_AT_MOST)
 }
 
 /// The least time between two reads of the pauses in one environment.
-pub(crate) fn between_reads(policy: &Policy) -> Duration {
-    let environments = u32::try_from(policy.maximum_concurrency()).unwrap_or(u32::MAX);
+pub(crate) fn between_reads(environments: u64) -> Duration {
+    let environments = u32::try_from(environments).unwrap_or(u32::MAX);
     BETWEEN_READS.max(PER_ENVIRONMENT * environments)
 }

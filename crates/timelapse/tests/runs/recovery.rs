@@ -332,7 +332,9 @@ fn assert_no_more_are_given_up(seed: u64) {
             given_up
         });
         let counts = [&off, &on].map(|it| it.events.len());
-        eprintln!("MAX_AGE {max_age}, MAX_RETRIES {max_retries}: given up without and with RECOVERY: {counts:?}");
+        eprintln!(
+            "MAX_AGE {max_age}, MAX_RETRIES {max_retries}: given up without and with RECOVERY: {counts:?}"
+        );
         let harmed: Vec<&usize> =
             on.events.difference(&off.events).filter(|it| on.touched.contains(it)).collect();
         assert!(harmed.is_empty(), "MAX_AGE {max_age}, MAX_RETRIES {max_retries}, seed {seed}: {harmed:?}");
