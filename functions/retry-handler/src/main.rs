@@ -2,7 +2,7 @@
 //!
 //! `config` reads the environment once. `handler` takes one event to its response, in the engine's `Environment`. `aws` is
 //! the account it acts in, with `aws/settings`, `aws/transport` (connections and trust) and `aws/failure` (what errors
-//! mean). `log` and `metrics` write what happened to standard output; only `clock` asks the time.
+//! mean). `log` and `metrics` write what happened to standard output; only `clock` asks what time it is.
 
 mod aws;
 mod clock;
