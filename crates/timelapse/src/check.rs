@@ -1,5 +1,5 @@
 //! What must hold of every run, and the [`Oracle`](oracle::Oracle) that checks it. The oracle is told what happens, call
-//! by call, and does its own arithmetic; it never asks the handler or the engine.
+//! by call, and does its own arithmetic; of the engine's, it uses only the ceiling of a backoff.
 
 pub(crate) mod books;
 pub(crate) mod bounds;
@@ -25,7 +25,7 @@ texts! {
     TrueReasons = "a dead-letter's reason is true",
     MaxRetries = "a chain has at most MAX_RETRIES retries",
     MaxAge = "no re-invocation after MAX_AGE",
-    LongestWait = "no backoff is longer than its ceiling, no requested wait than its function asked for, and no single hiding than 12 hours",
+    LongestWait = "no backoff exceeds its ceiling, no requested wait exceeds the request by over a tenth, no single hiding exceeds 12 hours",
     DueTime = "no re-invocation before its due time, or, with RECOVERY, before a twentieth of its wait has passed",
     AttemptsByOne = "attempt numbers of a chain rise by one",
     PayloadVerbatim = "a payload is byte-identical from first failure to end",
