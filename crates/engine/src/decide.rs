@@ -1,8 +1,8 @@
 //! The rules, in the order they apply. Pure and total: the same message, policies, pauses and time always give the same
 //! answer, and no message can make it panic.
 //!
-//! `POLICIES` may give a function its own policy. Each look uses the policy in force then, so a change also affects events
-//! that already wait.
+//! `POLICIES` may give a function its own policy. Each time the handler checks a message, it uses the policy then in force,
+//! so a change also affects events that already wait.
 //!
 //! - *n* is the number of the retry about to be made, starting at 1.
 //! - *t0* is the time of the first failure.
@@ -11,10 +11,10 @@
 //! A moved message (one sent again with a delay) keeps the id, the receive count and the `SentTimestamp` of the
 //! original. Only the 13 days and 12 hours of rule 4 count from the `SentTimestamp` of the copy.
 //!
-//! `MAX_AGE` counts from *t0*, on a clock that stops while the event's function is paused. It stays stopped until the
-//! handler has checked every event that the pause held, 1,344 s after it noticed the end of the pause. The rules assume that
-//! it notices as late as it can: one longest interval between reads of the pauses after that end. While the pause is open,
-//! and until that moment, they use now instead.
+//! `MAX_AGE` counts from *t0*. Its clock stops while the function is paused, and for 1,344 s after the handler noticed the
+//! end of the pause, so that it has checked every held event by then. Each environment is assumed to notice as late as it
+//! can: the longest interval between two reads of the pauses after the end. Until then, and while the pause is open, it
+//! counts as noticed now.
 //!
 //! 1. A message that is not an invocation record, or has a malformed envelope, is dead-lettered. An event redriven to
 //!    the retry queue starts over, with *n* = 1 and *t0* = `SentTimestamp`. A message is a redriven event if it is one
@@ -25,12 +25,14 @@
 //!    simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
 //! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, or if
 //!    its message was sent over 13 days and 12 hours ago (both `max_age`).
-//! 5. The delay is a whole number of seconds, drawn as `JITTER` says:
-//!    - `full`, `equal` and `none` draw from {1 … *c*}, {⌈*c*/2⌉ … *c*} and {*c*}, with a generator seeded by the message
-//!      and *n*. The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th of `BACKOFFS`; past the end
-//!      of the list, its last.
-//!    - `decorrelated` has no ceiling but the cap. It draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)},
-//!      where *s*₀ is `BASE_BACKOFF`, with a generator seeded by the event.
+//! 5. The delay is a whole number of seconds, which depends on `JITTER`:
+//!    - `full` draws from {1 … *c*}.
+//!    - `equal` draws from {⌈*c*/2⌉ … *c*}.
+//!    - `none` is *c*.
+//!    - `decorrelated` draws *s*ₙ from {`BASE_BACKOFF` … min(`MAX_BACKOFF`, 3·*s*ₙ₋₁)}, where *s*₀ is `BASE_BACKOFF`.
+//!
+//!    The ceiling *c* is min(`MAX_BACKOFF`, `BASE_BACKOFF` · 2^(*n*−1)), or the *n*th of `BACKOFFS`; past the end of the
+//!    list, its last. The generator is seeded by the message and *n*, or for `decorrelated` by the event.
 //!
 //!    If the error's simple name is `RetryAfter` and its message names a moment after the failure, the delay ends at
 //!    that moment instead, whatever `MAX_BACKOFF` is. Up to a tenth of the time from the failure to that moment is
@@ -43,14 +45,14 @@
 //! 7. The retry is due at *start* + delay. Three things may change that, in this order:
 //!    - A recovery. Once the function works again, a drawn backoff passes on a [faster clock](crate::Recovery), if *n*
 //!      is at most half of `MAX_RETRIES`. The retry is never due later than in real time.
-//!    - A pause of the function that is over, but ended after that moment. It moves the retry to a moment within its
-//!      spread after its end, but no later than rule 6's last retry, drawn from a generator seeded by the message, *n*
-//!      and the end of the pause. Later pauses may move it again.
+//!    - A pause of the function that is over, if it ended after that moment. The retry moves to a random moment within the
+//!      pause's spread, counted from its end, but no later than rule 6's last retry. The generator is seeded by the
+//!      message, *n* and the end of the pause. Later pauses may move the retry again.
 //!    - An order, a [`RetryNow`](crate::RetryNow), if the message was sent before its `at`. It makes the retry due at
-//!      a random moment between `at` and `at` + `within`, but not before *start*, drawn from a generator seeded by the
-//!      message, *n* and `at`. Pauses move that moment like any other. An order changes nothing if the result would
-//!      not be sooner, and it leaves alone a retry that a pause has moved, a wait that a `RetryAfter` asked for, and
-//!      the retry with *n* = `MAX_RETRIES`.
+//!      a random moment between `at` and `at` + `within`, but not before *start*. The generator is seeded by the message,
+//!      *n* and `at`. Pauses move that moment like any other. An order changes nothing if the result would not be sooner.
+//!      It leaves alone a retry that a pause has moved, a wait that a `RetryAfter` asked for, and the retry with *n* =
+//!      `MAX_RETRIES`.
 //! 8. The message is deferred until the retry is due: on a first receive always, and on a later one if 0.5 s or more
 //!    are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
@@ -59,9 +61,9 @@
 //!     receive; on a later one, at most 41,940 s after now. Before the message's 500th receive, it is at most `LONGEST_HIDE`
 //!     long. A longer wait is split: its first piece ends at a random moment within `LONGEST_HIDE` of *start* (seeded by the
 //!     message, *n*, the delay and `MAX_AGE`), each further piece `LONGEST_HIDE` later. Splitting does not change the due
-//!     time. While the function is down or recovers, a wait that the recovery would shorten is looked at every 1 to 5
-//!     minutes, and less often after 4 hours, or when its receives could reach 1,000 if no hiding worked from then on: then
-//!     every 1,230 s.
+//!     time. While the function is down or recovering, the handler checks a wait that recovery would shorten every 1 to 5
+//!     minutes; after 4 hours, whenever the wait has grown by a 48th. If the message could reach 1,000 receives should every
+//!     further hiding fail, it checks at most every 1,230 s.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
 //!     over 1,048,576 bytes: this record's size, with its payload newly enveloped, plus 64 KiB.
 //!
