@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -82,18 +82,22 @@ pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Resul
     if !letters.session.common.json {
         let place = letters.session.common.place_flags();
         let back = match &done.not_deleted {
+            _ if file.is_empty() => None,
             None => {
                 let file = command_line([&*export]);
-                format!("`comeback dead import {file}{place}` brings back what the file holds")
+                Some(format!("`comeback dead import {file}{place}` brings back what the file holds"))
             }
-            Some((count, _)) => format!(
+            Some((count, _)) => Some(format!(
                 "{} may be both in {export} and in the queue, and an import would copy what is still there",
                 counted(*count, "letter", "letters")
-            ),
+            )),
         };
         // A failure begins with the summary.
-        let summary = if result.is_ok() { format!("{summary}; ") } else { String::new() };
-        writeln!(anstream::stdout(), "{summary}{back}")?;
+        let summary = result.is_ok().then_some(summary);
+        let said: Vec<_> = summary.into_iter().chain(back).collect();
+        if !said.is_empty() {
+            writeln!(anstream::stdout(), "{}", said.join("; "))?;
+        }
     }
     Ok(result?)
 }
@@ -166,7 +170,7 @@ impl Attribute {
     }
 }
 
-/// A file that letters are written to.
+/// A file that letters are written to. If it is empty in the end, it is removed, so that the command can be repeated.
 #[derive(Debug)]
 pub(crate) struct Export {
     path: PathBuf,
@@ -182,13 +186,17 @@ impl Export {
         // Payloads are private.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.write(true).create_new(true).open(path);
-        let file = file
-            .and_then(|file| sync_folder_of(path).map(|()| file))
-            .map_err(|error| Failure::CouldNot(format!("--export {}: {error}", path.display())))?;
+        let failure = |error| Failure::CouldNot(format!("--export {}: {error}", path.display()));
+        let file = options.write(true).create_new(true).open(path).map_err(failure)?;
+        let export = Self { path: path.to_owned(), file, beginnings: RefCell::default() };
+        sync_folder_of(path).map_err(failure)?;
         // Keeps an import from reading it meanwhile, where files can be locked.
-        let _ = file.try_lock();
-        Ok(Self { path: path.to_owned(), file, beginnings: RefCell::default() })
+        let _ = export.file.try_lock();
+        Ok(export)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0)
     }
 
     /// Writes lines, and waits until they are on disk. If that fails, the file is cut back to what it was: their letters
@@ -208,6 +216,14 @@ impl Export {
         self.beginnings.replace(beginnings);
         let written = (&self.file).write_all(&text).and_then(|()| self.file.sync_all());
         written.map_err(|error| failure(error, self.file.set_len(before).is_err()))
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        if self.is_empty() {
+            let _ = fs::remove_file(&self.path).and_then(|()| sync_folder_of(&self.path));
+        }
     }
 }
 
@@ -249,8 +265,9 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::operate::dead::scan::Reader;
+    use crate::operate::dead::scan::{Read, Reader};
     use crate::operate::dead::simulated::{NOW, Simulated, event};
+    use crate::operate::dead::work::Done;
     use crate::operate::session::Interrupt;
 
     fn attribute() -> impl Strategy<Value = MessageAttributeValue> {
@@ -327,6 +344,14 @@ pub(crate) mod tests {
         }
     }
 
+    async fn discard(simulated: &Simulated, export: &Export) -> Result<(Done, Read), Failure> {
+        let (_raise, interrupt) = Interrupt::new();
+        let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        let filter = Filter::default();
+        let work = Work { filter, now: NOW, until: NOW, pace: Pace(50.0), limit: None };
+        work.run(&reader, &simulated.ids(), export).await
+    }
+
     #[tokio::test(start_paused = true)]
     async fn letters_that_cannot_be_cut_off_the_file_count_as_not_deleted() {
         let simulated = Simulated::with([event("Timeout")]);
@@ -334,12 +359,25 @@ pub(crate) mod tests {
         // It can be neither written nor cut.
         let file = File::open(&path).unwrap();
         let export = Export { path: path.to_path_buf(), file, beginnings: RefCell::default() };
-        let (_raise, interrupt) = Interrupt::new();
-        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
-        let filter = Filter::default();
-        let work = Work { filter, now: NOW, until: NOW, pace: Pace(50.0), limit: None };
-        let (done, _) = work.run(&reader, &simulated.ids(), &export).await.unwrap();
+        let (done, _) = discard(&simulated, &export).await.unwrap();
         assert_eq!((done.letters, done.not_deleted.unwrap().0, done.left.len()), (0, 1, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_export_without_a_letter_is_removed() {
+        let simulated = Simulated::with([event("Timeout")]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("letters.jsonl");
+        let export = Export::create(&path).unwrap();
+        simulated.denied.set("delete");
+        discard(&simulated, &export).await.unwrap_err();
+        drop(export);
+        assert!(!path.exists());
+        let export = Export::create(&path).unwrap();
+        simulated.denied.set("");
+        assert_eq!(discard(&simulated, &export).await.unwrap().0.letters, 1);
+        drop(export);
+        assert!(path.exists());
     }
 
     pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
