@@ -215,7 +215,12 @@ impl Export {
         }
         self.beginnings.replace(beginnings);
         let written = (&self.file).write_all(&text).and_then(|()| self.file.sync_all());
-        written.map_err(|error| failure(error, self.file.set_len(before).is_err()))
+        written.map_err(|error| failure(error, self.cut(before).is_err()))
+    }
+
+    /// Waits until the cut is on disk: after a crash, an import would send what came back.
+    fn cut(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length).and_then(|()| self.file.sync_all())
     }
 }
 
@@ -241,7 +246,7 @@ impl LetterAction for Export {
     /// An import must not send what is still in the queue.
     fn take_back(&self, letters: usize) -> bool {
         let beginning = self.beginnings.borrow().iter().nth_back(letters - 1).copied();
-        beginning.is_some_and(|length| self.file.set_len(length).and_then(|()| self.file.sync_all()).is_ok())
+        beginning.is_some_and(|length| self.cut(length).is_ok())
     }
 }
 
@@ -361,6 +366,18 @@ pub(crate) mod tests {
         let export = Export { path: path.to_path_buf(), file, beginnings: RefCell::default() };
         let (done, _) = discard(&simulated, &export).await.unwrap();
         assert_eq!((done.letters, done.not_deleted.unwrap().0, done.left.len()), (0, 1, 0));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_cut_that_may_not_be_on_disk_counts_as_not_made() {
+        // The name of this thread can be written and cut, and not synced.
+        let path = PathBuf::from("/proc/thread-self/comm");
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(0).unwrap();
+        let export = Export { path, file, beginnings: RefCell::default() };
+        let failure = export.write(&[serde_json::from_str(LINE).unwrap()]).unwrap_err();
+        assert!(failure.may_be_elsewhere, "{failure:?}");
     }
 
     #[tokio::test(start_paused = true)]
