@@ -1,8 +1,9 @@
 //! `comeback event FILE`: a copy of a recorded event, shifted in time. Only times change; every other byte stays.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,7 @@ use crate::clock::now;
 use crate::failure::{BadFile, Failure};
 use crate::flags::{PolicyFlags, moment};
 use crate::replay::{SAMPLE_TARGET, last_due, sqs_event, text_of};
+use crate::text::terminal::shown_json;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -46,8 +48,17 @@ pub(crate) fn run(arguments: &EventArguments) -> Result<(), Failure> {
     let moment =
         moment.ok_or_else(|| BadFile::new(path, "no message has the times that SQS always writes"))?;
     let shifted = shifted(path, &text, moment, now())?;
-    anstream::stdout().write_all(shifted.as_bytes())?;
+    // Not through anstream, which leaves out DEL.
+    let mut out = io::stdout().lock();
+    let text = printed(&shifted, out.is_terminal());
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
     Ok(())
+}
+
+/// JSON as a terminal may show it. To a file or another program, every byte stays.
+fn printed(json: &str, is_terminal: bool) -> Cow<'_, str> {
+    if is_terminal { shown_json(json).into() } else { json.into() }
 }
 
 /// Allows every function that the messages name: this command decides about nothing.
@@ -177,6 +188,7 @@ fn member<'a>(object: &'a RawValue, path: &[&str]) -> Option<&'a RawValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     const MOMENT: Timestamp = Timestamp::from_millis(1_789_400_900_250);
 
@@ -210,6 +222,15 @@ mod tests {
                 format!(r#"{{"Records":[{{"body":{body},"attributes":{{"SentTimestamp":"soon"}}}}]}}"#);
             assert_eq!(shift(&event, Timestamp::from_secs(0)), event);
         }
+    }
+
+    #[test]
+    fn an_event_cannot_command_the_terminal() {
+        let event = serde_json::to_string(&[HOSTILE]).unwrap();
+        assert_eq!(printed(&event, false), event);
+        let shown = printed(&event, true);
+        assert!(shown.contains("\\u009b2J") && !is_obeyed_anywhere(&shown), "{shown}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [HOSTILE]);
     }
 
     #[test]
