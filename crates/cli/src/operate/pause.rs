@@ -398,8 +398,8 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
 /// When the events that were due come back.
 fn first_retries(deployment: &Deployment, place: &str) -> Option<String> {
     deployment.stopped_note(place).or_else(|| {
-        let minutes = (noticed_within(deployment)? + HOLD).as_secs_f64() / 60.0;
-        Some(format!("First retries may take up to {minutes:.0} minutes."))
+        let minutes = (noticed_within(deployment)? + HOLD).as_secs().div_ceil(60);
+        Some(format!("First retries may take up to {minutes} minutes."))
     })
 }
 
@@ -491,7 +491,8 @@ mod tests {
                 .ends_with("nothing is retried: `comeback doctor --short --stack shop` names the fix.")
         );
         deployment.mapping = Some(Mapping::sample());
-        assert_eq!(said(&deployment), "First retries may take up to 23 minutes.");
+        // 38 s and 1,344 s.
+        assert_eq!(said(&deployment), "First retries may take up to 24 minutes.");
     }
 
     #[test]
