@@ -60,6 +60,13 @@ impl DeadLetters {
         Ok(read.beside_locked(depth, now))
     }
 
+    /// [`Survey::check_target`], and prints its note.
+    pub(crate) fn check_target(&self, survey: &Survey, filter: &Filter, read: &Read) -> Result<(), Failure> {
+        let note = survey.check_target(filter, read, &self.deployment)?;
+        note.iter().for_each(|note| anstream::eprintln!("note: {note}"));
+        Ok(())
+    }
+
     /// A reader whose bar counts to `letters`.
     pub(crate) fn reader(&self, letters: u64) -> Reader<'_, SqsQueues> {
         let bar = Progress::new(letters, "{pos}/{len} letters");
@@ -121,7 +128,7 @@ impl<'a> Plan<'a> {
         let until = survey.newest.unwrap_or(work.until);
         let plan = Self { letters, order, work: Work { until, ..work }, survey, ids, read };
         plan.answer(None);
-        plan.survey.check_target(&plan.work.filter, &plan.read, &letters.deployment)?;
+        letters.check_target(&plan.survey, &plan.work.filter, &plan.read)?;
         if !letters.session.common.json {
             plan.print(&mut anstream::stdout())?;
         }

@@ -61,7 +61,7 @@ pub(crate) async fn list(arguments: &ListArguments, session: Session) -> Result<
         print(&survey, &read, now)?;
     }
     read.result(&format!("read {}", count(read.letters)))?;
-    Ok(survey.check_target(&arguments.filter, &read, &letters.deployment)?)
+    Ok(letters.check_target(&survey, &arguments.filter, &read)?)
 }
 
 fn count(letters: u64) -> String {

@@ -135,16 +135,19 @@ impl Survey {
     }
 
     /// Fails if the filter names a function of which there is no letter, and which the handler does not retry either: its
-    /// name may be misspelt. Letters that could not be read may be of it.
+    /// name may be misspelt. Gives a note if only its alias or version may be. Letters that could not be read may be of it.
     pub(crate) fn check_target(
         &self,
         filter: &Filter,
         read: &Read,
         deployment: &Deployment,
-    ) -> Result<(), Failure> {
-        let Some(target) = filter.target.as_ref().filter(|_| !self.is_of_target) else { return Ok(()) };
-        if read.incomplete().is_some() || deployment.retries(&deployment.arn_of(target)) {
-            return Ok(());
+    ) -> Result<Option<String>, Failure> {
+        let is_unseen = !self.is_of_target && read.incomplete().is_none();
+        let Some(target) = filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
+        if deployment.retries(&deployment.arn_of(target)) {
+            // The allow-list usually allows every alias, also one that does not exist.
+            let note = || format!("no letter is of {target}: its alias or version may be misspelt");
+            return Ok(target.qualifier.is_some().then(note));
         }
         let functions = listed(&self.functions);
         let named = if functions.is_empty() {
@@ -384,13 +387,18 @@ mod tests {
         };
         let check = |target: &str, letters: &[Put]| check_read(target, letters, &whole);
         let letters = [event("Timeout")];
-        assert_eq!(check("orders", &letters), Ok(()));
-        assert_eq!(check("orders", &[]), Ok(()), "TARGET_FUNCTIONS has it");
+        assert_eq!(check("orders", &letters), Ok(None));
+        assert_eq!(check("orders", &[]), Ok(None), "TARGET_FUNCTIONS has it");
+        assert_eq!(check("orders:$LATEST", &[]), Ok(None));
+        let note = "no letter is of orders:lvie: its alias or version may be misspelt";
+        assert_eq!(check("orders:lvie", &letters), Ok(Some(note.into())));
         let unknown = "--target ordres: no letter that was read is of this function, and TARGET_FUNCTIONS does not allow it";
         let of = format!("{unknown}; functions of the letters: orders:$LATEST");
         assert_eq!(check("ordres", &letters), Err(Failure::Undone(of)));
         assert_eq!(check("ordres", &[]), Err(Failure::Undone(unknown.into())));
         let locked = Read { locked: Some(Locked { letters: 33, until: NOW }), ..whole };
-        assert_eq!(check_read("billing", &letters, &locked), Ok(()), "the locked letters may be of it");
+        for target in ["billing", "orders:lvie"] {
+            assert_eq!(check_read(target, &letters, &locked), Ok(None), "the locked letters may be of it");
+        }
     }
 }
