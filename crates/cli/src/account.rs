@@ -281,7 +281,31 @@ pub(crate) async fn may(
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_sqs::config::Credentials;
+    use aws_smithy_http_client::test_util::infallible_client_fn;
+    use serde_json::Value;
+
     use super::*;
+
+    impl Account {
+        /// An account in which SQS answers so, by operation and request.
+        pub(crate) async fn answered_by_sqs(
+            answer: impl Fn(&str, Value) -> Value + Send + Sync + 'static,
+        ) -> Self {
+            let http_client = infallible_client_fn(move |request: http::Request<_>| {
+                let target = request.headers()["x-amz-target"].to_str().unwrap();
+                let body = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
+                let answer = answer(target.trim_start_matches("AmazonSQS."), body);
+                http::Response::new(answer.to_string())
+            });
+            let config = aws_config::defaults(BehaviorVersion::latest())
+                .region(Region::from_static("eu-west-1"))
+                .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
+                .http_client(http_client)
+                .load();
+            Self::of(&config.await)
+        }
+    }
 
     #[test]
     fn a_region_is_a_name() {

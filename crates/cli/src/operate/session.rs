@@ -284,6 +284,13 @@ fn is_yes(answer: &str) -> bool {
 mod tests {
     use super::*;
 
+    impl Session {
+        pub(crate) fn sample(account: Account, common: &Common) -> Self {
+            let (_, interrupt) = Interrupt::new();
+            Self { account, interrupt, common: common.clone(), answer: Rc::default() }
+        }
+    }
+
     #[test]
     fn a_suggested_command_names_the_same_deployment() {
         let common = |handler: Option<&str>, stack: &str| Common {

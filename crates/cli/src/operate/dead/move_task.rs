@@ -187,9 +187,6 @@ mod tests {
 
     use std::sync::{Arc, Mutex};
 
-    use aws_config::{BehaviorVersion, Region};
-    use aws_sdk_sqs::config::Credentials;
-    use aws_smithy_http_client::test_util::infallible_client_fn;
     use serde_json::Value;
 
     use super::*;
@@ -203,11 +200,9 @@ mod tests {
     async fn with_tasks<const N: usize>(tasks: [Value; N]) -> (Account, Requests) {
         let requests = Requests::default();
         let (seen, tasks) = (requests.clone(), Mutex::new(tasks.into_iter()));
-        let http_client = infallible_client_fn(move |request: http::Request<_>| {
-            let target = request.headers()["x-amz-target"].to_str().unwrap();
-            let operation = target.trim_start_matches("AmazonSQS.").to_owned();
-            let body: Value = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
-            let answer = match operation.as_str() {
+        let account = Account::answered_by_sqs(move |operation, body| {
+            seen.lock().unwrap().push((operation.to_owned(), body));
+            match operation {
                 "ListMessageMoveTasks" => {
                     let task = tasks.lock().unwrap().next().expect("no more looks are expected");
                     json!({"Results": if task.is_null() { Vec::new() } else { vec![task] }})
@@ -215,17 +210,9 @@ mod tests {
                 "StartMessageMoveTask" => json!({"TaskHandle": "task"}),
                 "CancelMessageMoveTask" => json!({"ApproximateNumberOfMessagesMoved": 3}),
                 other => panic!("{other} is not expected"),
-            };
-            seen.lock().unwrap().push((operation, body));
-            http::Response::builder().status(200).body(answer.to_string()).unwrap()
+            }
         });
-        let config = aws_config::defaults(BehaviorVersion::latest())
-            .region(Region::from_static("eu-west-1"))
-            .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
-            .http_client(http_client)
-            .load()
-            .await;
-        (Account::of(&config), requests)
+        (account.await, requests)
     }
 
     /// Follows a task, and sends each progress to `progress`.

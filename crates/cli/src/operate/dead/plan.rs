@@ -237,7 +237,17 @@ impl Done {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::Account;
+    use crate::operate::session::Common;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
+
+    impl DeadLetters {
+        pub(crate) fn sample(account: Account, common: &Common) -> Self {
+            let (session, deployment) = (Session::sample(account, common), Deployment::sample());
+            let queues = SqsQueues::new(&session.account, &deployment);
+            Self { session, deployment, queues }
+        }
+    }
 
     #[test]
     fn a_reason_cannot_command_the_terminal() {

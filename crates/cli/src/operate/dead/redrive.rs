@@ -55,33 +55,36 @@ pub(crate) struct RedriveArguments {
 }
 
 pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Result<(), failure::Failure> {
-    let letters = DeadLetters::find(session).await?;
+    redrive(arguments, &DeadLetters::find(session).await?).await
+}
+
+async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<(), failure::Failure> {
     let policies = policies(&letters.deployment)?;
     let &RedriveArguments { ref filter, rate, limit, dry_run, .. } = arguments;
     if arguments.server {
-        return move_task::run(rate, dry_run, &letters).await;
+        return move_task::run(rate, dry_run, letters).await;
     }
     let redrive = Redrive::new(&policies, arguments.retarget.as_deref())?;
     let now = clock::now();
     let work = Work { filter: filter.clone(), now, until: now, pace: Pace(rate), limit };
     let judge = |received: &_| redrive.prepare(received).map(drop);
     let order = Order { verb: Verb::Redrive, all: arguments.all, dry_run };
-    let plan = Plan::make(order, work, judge, &letters).await?;
+    let plan = Plan::make(order, work, judge, letters).await?;
     let is_json = letters.session.common.json;
     let not_allowed = listed(&plan.survey.not_allowed);
-    if !not_allowed.is_empty() && !dry_run {
+    if !not_allowed.is_empty() {
+        if dry_run && !is_json {
+            writeln!(
+                anstream::stdout(),
+                "not allowed by TARGET_FUNCTIONS, so that nothing would be sent: {not_allowed}"
+            )?;
+        }
         let place = letters.session.common.place_flags();
         return Err(Failure::CouldNot(format!(
             "nothing was sent: TARGET_FUNCTIONS does not allow {not_allowed}, so these letters would be dead-lettered again; \
              run `comeback attach FUNCTION{place}`, choose others with --target, or give another function with --retarget"
         ))
         .into());
-    }
-    if !not_allowed.is_empty() && !is_json {
-        writeln!(
-            anstream::stdout(),
-            "not allowed by TARGET_FUNCTIONS, so that nothing would be sent: {not_allowed}"
-        )?;
     }
     if dry_run || plan.letters() == 0 {
         return Ok(plan.read.result("nothing was changed")?);
@@ -187,9 +190,14 @@ fn rehearse(body: String, sent: Timestamp, policies: &Policies) -> Result<String
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use clap::FromArgMatches as _;
     use comeback_engine::FailedEvent;
+    use serde_json::json;
 
     use super::*;
+    use crate::account::Account;
     use crate::operate::dead::simulated::{ORDERS, Simulated, event, policies, record};
 
     #[test]
@@ -211,5 +219,36 @@ mod tests {
              `comeback attach` first, and give the function's whole ARN"
         );
         assert_eq!(Redrive::new(&policies, Some(other)).unwrap_err(), Failure::Refused(expected));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dry_run_fails_as_the_redrive_would() {
+        for dry_run in [None, Some("--dry-run")] {
+            let letter = json!({
+                "MessageId": "m-1", "ReceiptHandle": "h-1",
+                "Body": event("Timeout").body.replace("function:orders", "function:payments"),
+                "Attributes": {
+                    "ApproximateReceiveCount": "1", "SentTimestamp": "1", "ApproximateFirstReceiveTimestamp": "1",
+                },
+            });
+            let letters = Mutex::new(vec![letter]);
+            let account = Account::answered_by_sqs(move |operation, _| match operation {
+                "GetQueueAttributes" => json!({"Attributes": {
+                    "ApproximateNumberOfMessages": "1", "ApproximateNumberOfMessagesNotVisible": "0",
+                    "ApproximateNumberOfMessagesDelayed": "0",
+                }}),
+                "ReceiveMessage" => json!({"Messages": std::mem::take(&mut *letters.lock().unwrap())}),
+                "ChangeMessageVisibilityBatch" => json!({"Successful": [{"Id": "0"}], "Failed": []}),
+                other => panic!("{other} is not expected"),
+            });
+            let flags = ["redrive", "--all", "--json"].into_iter().chain(dry_run);
+            let command = RedriveArguments::augment_args(clap::Command::new("redrive"));
+            let arguments = RedriveArguments::from_arg_matches(&command.get_matches_from(flags)).unwrap();
+            let letters = DeadLetters::sample(account.await, &arguments.common);
+            let failure = redrive(&arguments, &letters).await.unwrap_err().to_string();
+            let expected = "nothing was sent: TARGET_FUNCTIONS does not allow \
+                            arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST,";
+            assert!(failure.starts_with(expected), "{failure}");
+        }
     }
 }
