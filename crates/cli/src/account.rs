@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::mem;
 use std::time::Duration;
 
 use aws_config::profile::ProfileFileCredentialsProvider;
@@ -13,17 +14,27 @@ use aws_runtime::env_config::file::EnvConfigFiles;
 use aws_sdk_iam::types::PolicyEvaluationDecisionType;
 use aws_sdk_kms::types::{KeyManagerType, KeyState};
 use aws_sdk_sts::config::{ProvideCredentials as _, SharedCredentialsProvider};
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::Intercept;
+use aws_smithy_runtime_api::client::interceptors::context::BeforeDeserializationInterceptorContextMut;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::config_bag::ConfigBag;
 use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use aws_types::os_shim_internal::{Env, Fs};
 use comeback_delivery::{ErrorKind, classify};
+use http_body_util::Limited;
 use serde::Serialize;
 
 /// A long poll of SQS takes 20 s.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of an answer's body. The largest, ten messages of SQS, has 10 MiB, or three times that as JSON. A larger one comes
+/// from something between here and the service, and would take all memory.
+const LARGEST_ANSWER: usize = 64 << 20;
 
 /// Where a command works, and who runs it.
 #[derive(Clone, Debug, Default)]
@@ -102,18 +113,46 @@ impl Account {
     }
 
     pub(crate) fn of(config: &SdkConfig) -> Self {
+        macro_rules! client {
+            ($sdk:ident) => {{
+                let config = $sdk::config::Builder::from(config).interceptor(LimitAnswers);
+                $sdk::Client::from_conf(config.build())
+            }};
+        }
         Self {
             place: Place::default(),
-            cloudformation: aws_sdk_cloudformation::Client::new(config),
-            cloudwatch: aws_sdk_cloudwatch::Client::new(config),
-            iam: aws_sdk_iam::Client::new(config),
-            kms: aws_sdk_kms::Client::new(config),
-            lambda: aws_sdk_lambda::Client::new(config),
-            logs: aws_sdk_cloudwatchlogs::Client::new(config),
-            sqs: aws_sdk_sqs::Client::new(config),
-            ssm: aws_sdk_ssm::Client::new(config),
-            sts: aws_sdk_sts::Client::new(config),
+            cloudformation: client!(aws_sdk_cloudformation),
+            cloudwatch: client!(aws_sdk_cloudwatch),
+            iam: client!(aws_sdk_iam),
+            kms: client!(aws_sdk_kms),
+            lambda: client!(aws_sdk_lambda),
+            logs: client!(aws_sdk_cloudwatchlogs),
+            sqs: client!(aws_sdk_sqs),
+            ssm: client!(aws_sdk_ssm),
+            sts: client!(aws_sdk_sts),
         }
+    }
+}
+
+/// Fails an answer whose body is larger than [`LARGEST_ANSWER`].
+#[derive(Debug)]
+struct LimitAnswers;
+
+impl Intercept for LimitAnswers {
+    fn name(&self) -> &'static str {
+        "LimitAnswers"
+    }
+
+    fn modify_before_deserialization(
+        &self,
+        context: &mut BeforeDeserializationInterceptorContextMut<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let body = context.response_mut().body_mut();
+        let whole = mem::replace(body, SdkBody::taken());
+        *body = SdkBody::from_body_1_x(Limited::new(whole, LARGEST_ANSWER));
+        Ok(())
     }
 }
 
@@ -289,8 +328,8 @@ mod tests {
 
     impl Account {
         /// An account in which SQS answers so, by operation and request.
-        pub(crate) async fn answered_by_sqs(
-            answer: impl Fn(&str, Value) -> Value + Send + Sync + 'static,
+        pub(crate) async fn answered_by_sqs<A: ToString>(
+            answer: impl Fn(&str, Value) -> A + Send + Sync + 'static,
         ) -> Self {
             let http_client = infallible_client_fn(move |request: http::Request<_>| {
                 let target = request.headers()["x-amz-target"].to_str().unwrap();
@@ -313,6 +352,18 @@ mod tests {
         let said = r#""bad region" is not a region: give one such as eu-west-1 by --region"#;
         assert!(check_region("bad region").unwrap_err().to_string().starts_with(said));
         assert!(check_region("").is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_too_large_is_an_error() {
+        let ask = async |spaces: usize| {
+            let account = Account::answered_by_sqs(move |_, _| " ".repeat(spaces) + "{}").await;
+            let answer = account.sqs.get_queue_url().queue_name("dead").send().await;
+            answer.or_failure("sqs:GetQueueUrl", "dead").map(drop)
+        };
+        assert_eq!(ask(10 << 20).await, Ok(()));
+        let failure = ask(LARGEST_ANSWER).await.unwrap_err().to_string();
+        assert!(failure.ends_with("length limit exceeded"), "{failure}");
     }
 
     #[tokio::test]
