@@ -327,15 +327,15 @@ mod tests {
     use super::*;
 
     impl Account {
-        /// An account in which SQS answers so, by operation and request.
-        pub(crate) async fn answered_by_sqs<A: ToString>(
+        /// An account that answers so, by operation and request, in services that speak JSON.
+        pub(crate) async fn answering<A: ToString>(
             answer: impl Fn(&str, Value) -> A + Send + Sync + 'static,
         ) -> Self {
             let http_client = infallible_client_fn(move |request: http::Request<_>| {
                 let target = request.headers()["x-amz-target"].to_str().unwrap();
                 let body = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
-                let answer = answer(target.trim_start_matches("AmazonSQS."), body);
-                http::Response::new(answer.to_string())
+                let (_, operation) = target.split_once('.').unwrap();
+                http::Response::new(answer(operation, body).to_string())
             });
             let config = aws_config::defaults(BehaviorVersion::latest())
                 .region(Region::from_static("eu-west-1"))
@@ -357,7 +357,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_is_too_large_is_an_error() {
         let ask = async |spaces: usize| {
-            let account = Account::answered_by_sqs(move |_, _| " ".repeat(spaces) + "{}").await;
+            let account = Account::answering(move |_, _| " ".repeat(spaces) + "{}").await;
             let answer = account.sqs.get_queue_url().queue_name("dead").send().await;
             answer.or_failure("sqs:GetQueueUrl", "dead").map(drop)
         };

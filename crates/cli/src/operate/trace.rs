@@ -83,7 +83,11 @@ fn text(trace: &Trace, now: Timestamp, place: &str) -> String {
         let copies = story.copies;
         text += &format!("\n{copies} attempts failed more than once: copies of the event are retried, too\n");
     }
-    text + "\n" + &end(trace, now, place) + "\n"
+    text += &format!("\n{}\n", end(trace, now, place));
+    if let Some(why) = &trace.pause_unknown {
+        text += &format!("Whether its function is paused now is not known: {}\n", shown(why));
+    }
+    text
 }
 
 fn invocation<'t>(trace: &'t Trace, request_id: &Option<String>) -> Option<&'t Invocation> {
@@ -270,7 +274,7 @@ mod tests {
         let (key, target, first_failure) = ("k-1".into(), "arn:f".into(), Some(at(0)));
         let targets = std::collections::BTreeMap::new();
         let story = Story { key, target, targets, first_failure, steps, end, copies: 0 };
-        Trace { story, invocations, pause: None }
+        Trace { story, invocations, pause: None, pause_unknown: None }
     }
 
     fn plain(trace: &Trace, now: u64) -> String {
@@ -471,6 +475,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         let end = End::Invoked { request_id: Some(hostile()), at: at(4) };
         let mut trace = trace(steps.map(|what| (0, what)).into(), end, vec![invocation]);
         (trace.story.key, trace.story.target) = (hostile(), hostile());
+        trace.pause_unknown = Some(hostile());
         let text = text(&trace, at(64), "");
         assert!(text.contains("failed with a\\u{1b}]") && !is_obeyed_anywhere(&text), "{text}");
     }
@@ -496,6 +501,18 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         assert_eq!(last(End::Held, not_paused(None)), format!("{resumed} 22m 24s."));
         let late = "Its function was resumed, and its next retry has been due for 5s.";
         assert!(last(End::Held, not_paused(Some(5))).starts_with(late));
+    }
+
+    #[test]
+    fn pauses_that_cannot_be_read_are_a_note() {
+        let steps = vec![(0, What::Held { retry: 1, last: at(3) })];
+        let why = "parameter p: it is garbled; put back version 1".to_owned();
+        let trace = Trace { pause_unknown: Some(why), ..trace(steps, End::Held, vec![]) };
+        let expected = "
+Its function is paused. `comeback pause --list --stack shop` says by whom and why.
+Whether its function is paused now is not known: parameter p: it is garbled; put back version 1
+";
+        assert!(plain(&trace, 10).ends_with(expected), "{}", plain(&trace, 10));
     }
 
     #[test]

@@ -200,7 +200,7 @@ mod tests {
     async fn with_tasks<const N: usize>(tasks: [Value; N]) -> (Account, Requests) {
         let requests = Requests::default();
         let (seen, tasks) = (requests.clone(), Mutex::new(tasks.into_iter()));
-        let account = Account::answered_by_sqs(move |operation, body| {
+        let account = Account::answering(move |operation, body| {
             seen.lock().unwrap().push((operation.to_owned(), body));
             match operation {
                 "ListMessageMoveTasks" => {

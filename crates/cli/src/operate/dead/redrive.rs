@@ -232,7 +232,7 @@ mod tests {
                 },
             });
             let letters = Mutex::new(vec![letter]);
-            let account = Account::answered_by_sqs(move |operation, _| match operation {
+            let account = Account::answering(move |operation, _| match operation {
                 "GetQueueAttributes" => json!({"Attributes": {
                     "ApproximateNumberOfMessages": "1", "ApproximateNumberOfMessagesNotVisible": "0",
                     "ApproximateNumberOfMessagesDelayed": "0",

@@ -236,6 +236,8 @@ pub(crate) struct Trace {
     pub(crate) invocations: Vec<Invocation>,
     /// Whether its function is paused now; `None` if that is not known, or if the event does not wait.
     pub(crate) pause: Option<InForce>,
+    /// Why that is not known of an event that waits.
+    pub(crate) pause_unknown: Option<String>,
 }
 
 impl Trace {
@@ -267,15 +269,17 @@ impl Trace {
             invocations.push(Invocation::read(account, target, &request_id, since, logs).await?);
         }
         let waits = matches!(story.end, End::Waiting { .. } | End::Held | End::Kept);
-        let pause = if waits { in_force(account, deployment, &story.target).await } else { None };
-        Ok(Self { story, invocations, pause })
+        let pause =
+            if waits { in_force(account, deployment, &story.target).await.map(Some) } else { Ok(None) };
+        // The log is known even if the pauses cannot be read.
+        let pause_unknown = pause.as_ref().err().map(ToString::to_string);
+        Ok(Self { story, invocations, pause: pause.unwrap_or_default(), pause_unknown })
     }
 }
 
-/// `None` if the pauses cannot be read: the log is known all the same.
-async fn in_force(account: &Account, deployment: &Deployment, target: &str) -> Option<InForce> {
-    let pauses = pauses::read(account, deployment).await.ok()?.unwrap_or_default();
-    Some(InForce::of(&pauses, target, noticed_within(deployment).unwrap_or_default(), now()))
+async fn in_force(account: &Account, deployment: &Deployment, target: &str) -> Result<InForce, Failure> {
+    let pauses = pauses::read(account, deployment).await?.unwrap_or_default();
+    Ok(InForce::of(&pauses, target, noticed_within(deployment).unwrap_or_default(), now()))
 }
 
 /// What the handler's log says of the event that an id belongs to: its key, one of its request ids, or the id of a message.
@@ -568,6 +572,21 @@ mod tests {
         );
         let story = story(vec![defers(10, 1, 12), defers(20, 2, 30), other]);
         assert_eq!(story.copies, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_that_cannot_be_read_name_the_way_out() {
+        let account = Account::answering(|operation, _| match operation {
+            "GetParameter" => json!({"Parameter": {"Value": "garbled", "Version": 2}}),
+            "GetParameterHistory" => {
+                json!({"Parameters": [{"Value": r#"{"v":1,"pauses":[]}"#, "Version": 1}]})
+            }
+            other => panic!("{other} is not expected"),
+        });
+        let mut deployment = Deployment::sample();
+        deployment.variables.insert("PAUSES".into(), "p".into());
+        let failure = in_force(&account.await, &deployment, "arn:f").await.unwrap_err().to_string();
+        assert!(failure.contains("put back version 1, the last that can be read: aws ssm"), "{failure}");
     }
 
     fn event(at: u64, message: &str) -> LogEvent {
