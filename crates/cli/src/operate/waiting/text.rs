@@ -157,15 +157,16 @@ fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
 mod tests {
     use std::time::Duration;
 
+    use clap::{Args as _, FromArgMatches as _};
     use comeback_engine::{Pauses, UNANSWERED};
     use serde_json::{Value, json};
 
     use super::*;
     use crate::operate::log::HandlerLine;
     use crate::operate::pauses::in_force::InForce;
-    use crate::operate::waiting::LONGEST_HIDDEN;
     use crate::operate::waiting::events::Waits;
     use crate::operate::waiting::tests::{NOW, ORDERS, reading};
+    use crate::operate::waiting::{LONGEST_HIDDEN, Reading, WaitingArguments};
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     fn after(seconds: u64) -> Timestamp {
@@ -247,6 +248,39 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
 ";
         let text = text(&report(&waits));
         assert_eq!(anstream::adapter::strip_str(&text).to_string(), expected);
+    }
+
+    #[test]
+    fn the_page_shows_what_is_printed() {
+        let page =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operate.md")).unwrap();
+        let (_, shown) = page.split_once("$ comeback waiting ").unwrap();
+        let (flags, shown) = shown.split_once('\n').unwrap();
+        let (shown, _) = shown.split_once("```").unwrap();
+        let command = WaitingArguments::augment_args(clap::Command::new("waiting").no_binary_name(true));
+        let arguments = command.get_matches_from(flags.split(' '));
+        let arguments = WaitingArguments::from_arg_matches(&arguments).unwrap();
+        let now = Timestamp::from_rfc3339("2026-11-23T19:00:00Z").unwrap();
+        let mut waits = Waits::default();
+        let mut wait = |key: &str, function: &str, retry: u64, error: &str, failed: u64, due: u64| {
+            let line = json!({
+                "timestamp": now.to_string(), "key": key, "target": ORDERS.replace("orders", function), "retry": retry,
+                "error_type": error, "first_failure": now.before(Duration::from_secs(60 * failed)).to_string(),
+                "action": "defer", "due": now.saturating_add(Duration::from_secs(due)).to_string(),
+            });
+            waits.take(&HandlerLine::read(&line.to_string()).unwrap());
+        };
+        wait("155e5584-c6b0-4854-95ed-b368c65838d0", "orders", 9, "TargetDown", 187, 12);
+        wait("8f0e21c4-0b5d-4c7e-9f65-2d4f6b0d7c11", "orders", 8, "TargetDown", 179, 17);
+        (3..=1_180).for_each(|n| wait(&format!("k-{n}"), "orders", 8, "TargetDown", 60, 10_260));
+        wait("k-1181", "billing", 3, "Throttled", 41, 182);
+        (1_182..=1_187).for_each(|n| wait(&format!("k-{n}"), "billing", 3, "Throttled", 41, 848));
+        let queue = Depth { in_flight: 1_204, ..Depth::default() };
+        let reading = Reading { since: now.before(LONGEST_HIDDEN), waits, ..reading(queue) };
+        let mut text = Vec::new();
+        write(&reading.report(&arguments, now), now, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(anstream::adapter::strip_str(&text).to_string(), shown);
     }
 
     #[test]
