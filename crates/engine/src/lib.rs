@@ -63,7 +63,10 @@ pub use account::{
     InvokeFailure, LOOK_TIMEOUT, Look, MINUTES_TIMEOUT, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE,
     SqsBatchCalls, VisibilityChange,
 };
-pub use arn::{BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, PauseTarget, QueueArn};
+pub use arn::{
+    BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, PauseTarget, QueueArn,
+    name_and_qualifier, qualifier_after, short_name,
+};
 pub use batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
 pub use dead_letter::{Attribute, DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 pub use decide::{Action, Known, decide};

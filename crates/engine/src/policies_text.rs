@@ -1,6 +1,6 @@
 //! `POLICIES` as text, edited entry by entry. What an edit does not name stays as it was written.
 
-use crate::arn::PolicyPattern;
+use crate::arn::{PolicyPattern, qualifier_after};
 use crate::policies::{entries_of, policy_pattern};
 
 /// The text with this entry before the first one that matches the function: that would count otherwise. If that says the
@@ -34,10 +34,7 @@ pub fn policy_about<'t>(text: &'t str, function_arn: &str) -> Option<&'t str> {
 
 /// The entries that name a function or one of its versions and aliases, as `orders` and `orders:live` do `orders`.
 pub fn policies_named<'t>(text: &'t str, function: &str) -> impl Iterator<Item = &'t str> {
-    entries_of(text).filter(move |entry| {
-        let rest = policy_pattern(entry).strip_prefix(function);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
-    })
+    entries_of(text).filter(move |entry| qualifier_after(policy_pattern(entry), function).is_some())
 }
 
 /// The text without these entries. Of several that say the same, the first goes.

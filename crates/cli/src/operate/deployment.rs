@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Display};
+use std::str::FromStr;
 use std::time::Duration;
 
 use aws_sdk_cloudformation::operation::list_stack_resources::ListStackResourcesError;
@@ -9,7 +10,9 @@ use aws_sdk_cloudformation::types::StackResourceSummary;
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionConfiguration, FunctionResponseType};
 use aws_sdk_sqs::types::QueueAttributeName;
-use comeback_engine::{FunctionArn, FunctionPattern, Policies, QueueArn, RecoveryMode, SettingError};
+use comeback_engine::{
+    FunctionArn, FunctionPattern, NotAnArn, Policies, QueueArn, RecoveryMode, SettingError,
+};
 use futures_util::stream::{StreamExt as _, iter};
 use serde::Serialize;
 
@@ -113,11 +116,16 @@ impl Display for DeploymentName {
 pub(crate) struct Queue {
     pub(crate) url: String,
     pub(crate) arn: String,
+    parsed_arn: QueueArn,
 }
 
 impl Queue {
+    fn new(url: &str, arn: &str) -> Result<Self, Failure> {
+        Ok(Self { url: url.to_owned(), arn: arn.to_owned(), parsed_arn: parsed(arn)? })
+    }
+
     pub(crate) fn name(&self) -> &str {
-        self.arn.rsplit(':').next().unwrap_or_default()
+        &self.parsed_arn.name
     }
 }
 
@@ -158,10 +166,7 @@ impl Deployment {
             "POLICIES" => Some(text.to_owned()),
             _ => self.variables.get(name).cloned(),
         })?;
-        Ok(match self.retry_queue.arn.parse::<QueueArn>() {
-            Ok(queue) => policies.in_queue(&queue),
-            Err(_) => policies,
-        })
+        Ok(policies.in_queue(&self.retry_queue.parsed_arn))
     }
 
     /// `POLICIES`, as it stands.
@@ -328,7 +333,7 @@ impl Deployment {
             stack: tags.remove(STACK_TAG),
             version: tags.remove(VERSION_TAG),
             never_runs: false,
-            handler_arn: arn.parse().map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))?,
+            handler_arn: parsed(arn)?,
             role_arn: handler.role().unwrap_or_default().to_owned(),
             timeout: Duration::from_secs(handler.timeout().unwrap_or_default().unsigned_abs().into()),
             log_group: logging
@@ -388,15 +393,18 @@ pub(crate) async fn attributes<const N: usize>(
 async fn queue(account: &Account, url: &str) -> Result<Queue, Failure> {
     let [arn] = attributes(account, url, [QueueAttributeName::QueueArn]).await?;
     let arn = arn.ok_or_else(|| Failure::CouldNot(format!("SQS did not name the ARN of {url}")))?;
-    Ok(Queue { url: url.to_owned(), arn })
+    Queue::new(url, &arn)
 }
 
 async fn queue_of_arn(account: &Account, arn: &str) -> Result<Queue, Failure> {
-    let parsed = arn.parse().map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))?;
-    let QueueArn { name, account: owner, .. } = parsed;
+    let QueueArn { name, account: owner, .. } = parsed(arn)?;
     let call = account.sqs.get_queue_url().queue_name(name).queue_owner_aws_account_id(owner);
     let answer = call.send().await.or_failure("sqs:GetQueueUrl", arn)?;
-    Ok(Queue { url: answer.queue_url.unwrap_or_default(), arn: arn.to_owned() })
+    Queue::new(answer.queue_url().unwrap_or_default(), arn)
+}
+
+fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
+    arn.parse().map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -489,7 +497,7 @@ impl Depth {
 impl Queue {
     pub(crate) fn sample(name: &str) -> Self {
         let url = format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
-        Self { url, arn: format!("arn:aws:sqs:eu-west-1:123456789012:{name}") }
+        Self::new(&url, &format!("arn:aws:sqs:eu-west-1:123456789012:{name}")).unwrap()
     }
 }
 

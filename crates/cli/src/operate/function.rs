@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::{FunctionConfiguration, FunctionEventInvokeConfig, RecursiveLoop};
-use comeback_engine::FunctionArn;
+pub(crate) use comeback_engine::short_name;
+use comeback_engine::{FunctionArn, name_and_qualifier};
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
@@ -49,11 +50,6 @@ impl FunctionName {
     }
 }
 
-/// `name` or `name:qualifier` of an ARN; any other text as it is.
-pub(crate) fn short_name(arn: &str) -> &str {
-    arn.split_once(":function:").map_or(arn, |(_, name)| name)
-}
-
 impl FromStr for FunctionName {
     type Err = String;
 
@@ -61,7 +57,7 @@ impl FromStr for FunctionName {
         let arn = text.parse::<FunctionArn>().ok();
         let (name, qualifier) = match &arn {
             Some(arn) => (&*arn.name, arn.qualifier.as_deref()),
-            None => text.split_once(':').map_or((text, None), |(name, qualifier)| (name, Some(qualifier))),
+            None => name_and_qualifier(text),
         };
         let is_name = |text: &str| {
             !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))

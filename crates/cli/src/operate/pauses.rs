@@ -10,7 +10,7 @@ use std::time::Duration;
 use aws_sdk_ssm::types::ParameterType;
 use comeback_engine::{
     Concurrency, EditError, FunctionPattern, GarbledPauses, Pause, PauseTarget, Pauses, Timestamp,
-    longest_between_reads,
+    longest_between_reads, qualifier_after,
 };
 use serde::Serialize;
 
@@ -189,8 +189,7 @@ pub(crate) fn retried_target(
     let arn = target.to_string();
     let is_allowed = deployment.target_functions().any(|entry| {
         // An entry with a qualifier is about a part of the function.
-        let part = entry.strip_prefix(&arn).filter(|_| function.qualifier.is_none());
-        part.is_some_and(|qualifier| qualifier.starts_with(':'))
+        function.qualifier.is_none() && qualifier_after(entry, &arn).is_some()
             || entry.parse::<FunctionPattern>().is_ok_and(|entry| entry.allows(&arn))
     });
     if is_allowed {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use comeback_engine::{RETENTION, Timestamp};
+use comeback_engine::{RETENTION, Timestamp, qualifier_after};
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::attach::attachment::Attachment;
@@ -107,11 +107,8 @@ async fn read_waiting(
 /// Whether events of this function matter: all of them if no other qualifier stays attached, and otherwise those that follow
 /// the entry that goes.
 fn is_about(attachment: &Attachment, function_arn: &str) -> bool {
-    let Some(rest) = function_arn.strip_prefix(&*attachment.target.arn) else { return false };
-    let qualifier = rest.strip_prefix(':');
-    let is_of_function = rest.is_empty() || qualifier.is_some();
-    let is_alone = attachment.other_qualifiers().next().is_none();
-    is_of_function && (is_alone || attachment.follows_own_entry(qualifier))
+    let Some(qualifier) = qualifier_after(function_arn, &attachment.target.arn) else { return false };
+    attachment.other_qualifiers().next().is_none() || attachment.follows_own_entry(qualifier)
 }
 
 /// Why the log cannot show every event that waits: the handler has not received it yet, or the log level hides its line.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use comeback_engine::{
-    FunctionArn, Policies, policies_named, policy_about, policy_pattern, without_policies,
+    FunctionArn, Policies, policies_named, policy_about, policy_pattern, qualifier_after, without_policies,
 };
 
 use crate::account::Failure;
@@ -113,8 +113,7 @@ impl Attachment {
 
     /// Whether `attach` wrote this entry of the function. A function that is gone took along the tags that say so.
     fn wrote(&self, entry: &str) -> bool {
-        let qualifier = policy_pattern(entry).strip_prefix(&*self.name_in_policies());
-        let qualifier = qualifier.and_then(|rest| rest.strip_prefix(':'));
+        let qualifier = qualifier_after(policy_pattern(entry), &self.name_in_policies()).flatten();
         let queue = &self.deployment.retry_queue.arn;
         self.is_gone || kept::wrote(&self.target.tags, qualifier, queue, entry)
     }
@@ -168,8 +167,8 @@ impl Attachment {
     fn say_what_is_shadowed(&self, text: &str, edited: &str, from: &[String], plan: &mut AttachPlan) {
         let name = self.name_in_policies();
         for entry in policies_named(text, &name).filter(|entry| !from.iter().any(|it| it == entry)) {
-            let qualifier = policy_pattern(entry)[name.len()..].strip_prefix(':').unwrap_or("$LATEST");
-            let arn = format!("{}:{qualifier}", self.target.arn);
+            let qualifier = qualifier_after(policy_pattern(entry), &name).flatten();
+            let arn = format!("{}:{}", self.target.arn, qualifier.unwrap_or("$LATEST"));
             let counts = |text| policy_about(text, &arn) == Some(entry);
             if counts(text) && !counts(edited) {
                 plan.notes
