@@ -4,7 +4,6 @@
 //! nothing. Then the plan is shown, confirmed, performed and checked. There is no other state: an interrupted run is resumed
 //! by planning again.
 
-pub(crate) mod allow_list;
 mod attachment;
 mod change;
 mod grant;
@@ -13,7 +12,6 @@ pub(crate) mod kept;
 mod leaving;
 #[cfg(test)]
 mod model;
-mod moved_policy;
 #[cfg(test)]
 mod neighbours;
 mod own_policy;

@@ -14,9 +14,9 @@ use crate::clock::now;
 use crate::operate::alarms;
 use crate::operate::attach::grant::Grant;
 use crate::operate::attach::handler_setting::{
-    self, HandlerSetting, POLICIES, SettingPlace, TARGET_FUNCTIONS,
+    self, HandlerSetting, POLICIES, SettingPlace, TARGET_FUNCTIONS, list_with, list_without,
 };
-use crate::operate::attach::{allow_list, kept};
+use crate::operate::attach::kept;
 use crate::operate::function::{InvokeSettings, Target};
 use crate::operate::session::Interrupt;
 
@@ -206,7 +206,7 @@ impl Change {
             Self::Withdraw(grant) => grant.withdraw(account).await,
             Self::List(place, is_listed) => {
                 let edit = |list: &str| {
-                    if *is_listed { allow_list::with(list, arn) } else { allow_list::without(list, arn) }
+                    if *is_listed { list_with(list, arn) } else { list_without(list, arn) }
                 };
                 handler_setting::edit(account, place, TARGET_FUNCTIONS, &edit, interrupt).await
             }

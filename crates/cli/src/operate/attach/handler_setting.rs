@@ -6,8 +6,10 @@ use std::time::Duration;
 use aws_sdk_cloudformation::types::{Capability, Parameter, Stack, StackEvent, StackStatus};
 use aws_sdk_lambda::error::ProvideErrorMetadata;
 use aws_sdk_lambda::types::{Environment, FunctionConfiguration, LastUpdateStatus};
+use comeback_engine::qualifier_after;
 
 use crate::account::{Account, Failure, Or as _};
+use crate::operate::deployment::entries;
 use crate::operate::function::get_function;
 use crate::operate::session::Interrupt;
 
@@ -33,6 +35,24 @@ pub(crate) const ENVIRONMENT_BYTES: usize = 4_096;
 pub(crate) enum SettingPlace {
     Stack(String),
     Function(String),
+}
+
+/// An allow-list with one more entry; as it is, if it has that entry.
+pub(crate) fn list_with(list: &str, arn: &str) -> String {
+    if entries(list).any(|entry| entry == arn) {
+        return list.to_owned();
+    }
+    entries(list).chain([arn]).collect::<Vec<_>>().join(",")
+}
+
+/// An allow-list without the entries that name this function, whatever their qualifier. Patterns stay.
+pub(crate) fn list_without(list: &str, arn: &str) -> String {
+    entries(list).filter(|entry| qualifier_after(entry, arn).is_none()).collect::<Vec<_>>().join(",")
+}
+
+/// Whether an entry of an allow-list names this function alone.
+pub(crate) fn list_has(list: &str, arn: &str) -> bool {
+    entries(list).any(|entry| qualifier_after(entry, arn).is_some())
 }
 
 /// The variables' size, as Lambda counts it.
@@ -283,6 +303,25 @@ mod tests {
     fn an_environment_is_measured_as_lambda_does() {
         let variables = BTreeMap::from([("A".to_owned(), "1".to_owned()), ("B".to_owned(), String::new())]);
         assert_eq!(environment_bytes(&variables), r#"{"A":"1","B":""}"#.len());
+    }
+
+    #[test]
+    fn an_entry_is_added_once_and_removed_with_its_qualifiers() {
+        for (list, with_f, without_f) in [
+            ("", "f", ""),
+            ("f", "f", ""),
+            ("g", "g,f", "g"),
+            ("g, f ,h", "g, f ,h", "g,h"),
+            ("f:live,g", "f:live,g,f", "g"),
+            ("ff,f-*", "ff,f-*,f", "ff,f-*"),
+            (",g,", "g,f", "g"),
+        ] {
+            assert_eq!(list_with(list, "f"), with_f, "{list:?}");
+            assert_eq!(list_without(list, "f"), without_f, "{list:?}");
+            let has = list.contains("f:live") || list_with(list, "f") == list;
+            assert_eq!(list_has(list, "f"), has, "{list:?}");
+            assert!(!list_has(&list_without(list, "f"), "f"));
+        }
     }
 
     fn stack(status: StackStatus, value: &str, updated: i64) -> Stack {

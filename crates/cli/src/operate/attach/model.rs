@@ -11,9 +11,11 @@ use crate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms::Losses;
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
-use crate::operate::attach::handler_setting::{ENVIRONMENT_BYTES, POLICIES, SettingPlace, TARGET_FUNCTIONS};
+use crate::operate::attach::handler_setting::{
+    ENVIRONMENT_BYTES, POLICIES, SettingPlace, TARGET_FUNCTIONS, list_with, list_without,
+};
+use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
-use crate::operate::attach::{allow_list, kept};
 use crate::operate::deployment::{Deployment, Queue};
 use crate::operate::function::{InvokeSettings, Target};
 
@@ -111,7 +113,7 @@ fn make(attachment: &mut Attachment, change: &Change) {
         }
         Change::List(place, listed) => {
             let edit = |list: &str| {
-                if *listed { allow_list::with(list, ARN) } else { allow_list::without(list, ARN) }
+                if *listed { list_with(list, ARN) } else { list_without(list, ARN) }
             };
             set_list(deployment, edit(deployment.allow_list()));
             if let (SettingPlace::Stack(_), Place::Parameter { value, .. }) = (place, &mut attachment.place) {
@@ -474,7 +476,7 @@ prop_compose! {
         };
         it.send_policy = send_policy;
         it.may_send = allowed(sends || send_policy);
-        let list = if listed { allow_list::with(list, ARN) } else { list.to_owned() };
+        let list = if listed { list_with(list, ARN) } else { list.to_owned() };
         set_list(&mut it.deployment, list.clone());
         it.may_invoke = allowed(if in_stack { it.deployment.allows(ARN) } else { invokes });
         it.invoke_policy = !in_stack && invokes;
@@ -493,7 +495,7 @@ fn never_attached(mut it: Attachment) -> Attachment {
     it.send_policy = false;
     (it.losses.ours, it.losses.is_silent) = (false, false);
     it.invoke_policy = false;
-    let list = allow_list::without(it.deployment.allow_list(), ARN);
+    let list = list_without(it.deployment.allow_list(), ARN);
     it.may_invoke = allowed(false);
     set_list(&mut it.deployment, list.clone());
     if let Place::Parameter { value, .. } = &mut it.place {

@@ -8,11 +8,10 @@ use comeback_engine::{
 };
 
 use crate::account::Failure;
-use crate::operate::attach::allow_list;
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::change::{AttachPlan, Change, PolicyEdit};
 use crate::operate::attach::handler_setting::{
-    ENVIRONMENT_BYTES, PARAMETER_BYTES, POLICIES, TARGET_FUNCTIONS, environment_bytes,
+    ENVIRONMENT_BYTES, PARAMETER_BYTES, POLICIES, TARGET_FUNCTIONS, environment_bytes, list_with,
 };
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
@@ -218,7 +217,7 @@ impl Attachment {
         for change in changes {
             let (setting, value) = match change {
                 Change::List(..) => {
-                    (TARGET_FUNCTIONS, allow_list::with(self.deployment.allow_list(), &self.target.arn))
+                    (TARGET_FUNCTIONS, list_with(self.deployment.allow_list(), &self.target.arn))
                 }
                 Change::Policy(edit) => {
                     let text = self.policies.as_deref().unwrap_or_default();

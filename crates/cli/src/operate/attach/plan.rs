@@ -2,13 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use comeback_engine::{policies_named, policy_about};
+
 use crate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms;
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
-use crate::operate::attach::handler_setting::{self, ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace};
+use crate::operate::attach::handler_setting::{
+    self, ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace, list_has, list_with,
+};
+use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
-use crate::operate::attach::{allow_list, kept};
 use crate::operate::deployment::DeploymentName;
 use crate::operate::function::InvokeSettings;
 
@@ -106,6 +110,41 @@ impl Attachment {
         ))
     }
 
+    /// The settings of the policy that the function brings from the deployment that retried it, `other`; `None` if it brings
+    /// none. There the entry stays, because events that wait there follow it, until `detach` takes it away.
+    fn moved_policy(
+        &self,
+        other: &DeploymentName,
+        has_settings: bool,
+        plan: &mut AttachPlan,
+    ) -> Option<String> {
+        let entry = policy_about(&self.policies_elsewhere, &self.target.invoked_arn())?;
+        let names = [&self.target.name, &self.target.arn];
+        let is_own = names.into_iter().any(|name| policies_named(entry, name).next().is_some());
+        let settings_of = |entry: &str| entry.split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
+        let settings = settings_of(entry);
+        let why_not = if has_settings {
+            "the options of this command replace it".to_owned()
+        } else if let Some(here) = self.entry() {
+            if settings_of(here) == settings {
+                return None;
+            }
+            format!("{} has {here:?} for it", self.deployment.name())
+        } else if !is_own {
+            "other functions may follow it too; give the function a policy of its own with the options of this command"
+                .to_owned()
+        } else if self.policies.is_none() || self.place.editable(&self.deployment).is_none() {
+            format!("only the template of {} can give it one", self.deployment.name())
+        } else {
+            plan.notes.push(format!(
+                "{other} keeps {entry:?} for the events still waiting there: detach it there, too"
+            ));
+            return Some(settings);
+        };
+        plan.notes.push(format!("its policy of {other}, {entry:?}, is not carried over: {why_not}"));
+        None
+    }
+
     fn can_be_retried(&self) -> Result<(), Failure> {
         if self.is_gone || self.target.is_qualifier_gone {
             return Err(Failure::CouldNot(format!("{}: it cannot be attached", self.missing())));
@@ -180,7 +219,7 @@ impl Attachment {
         }
         match &self.place {
             Place::Parameter { stack, value } => {
-                let list = allow_list::with(value, arn);
+                let list = list_with(value, arn);
                 if list != *value {
                     changes.push(Change::List(SettingPlace::Stack(stack.clone()), true));
                     self.check_size(list.len(), changes)?;
@@ -399,12 +438,12 @@ impl Attachment {
         if self.invoke_policy {
             plan.changes.push(Change::Withdraw(self.invoking()));
         }
-        let is_listed = allow_list::has(self.deployment.allow_list(), arn);
+        let is_listed = list_has(self.deployment.allow_list(), arn);
         match &self.place {
             Place::Template { stack } if is_listed => {
                 plan.notes.push(format!("stack {stack} still allows {arn}: take it out of its template"));
             }
-            Place::Parameter { stack, value } if is_listed && !allow_list::has(value, arn) => {
+            Place::Parameter { stack, value } if is_listed && !list_has(value, arn) => {
                 plan.notes.push(format!(
                     "the handler still allows {arn}, and the parameter TargetFunctions of stack {stack} does not name it: \
                      take it out of the template, or deploy the stack again if somebody changed the handler by hand"
@@ -458,7 +497,7 @@ impl Attachment {
             Place::Parameter { value, .. } => value,
             _ => self.deployment.allow_list(),
         };
-        self.place.editable(&self.deployment).filter(|_| allow_list::has(list, &self.target.arn))
+        self.place.editable(&self.deployment).filter(|_| list_has(list, &self.target.arn))
     }
 }
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod functions;
 pub(crate) mod log;
-pub(crate) mod pauses;
 pub(crate) mod queues;
 pub(crate) mod rights;
 
@@ -12,15 +11,14 @@ use comeback_engine::{FunctionArn, Pauses, Timestamp};
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
-use crate::operate::attach::allow_list;
-use crate::operate::attach::handler_setting::{TARGET_FUNCTIONS, find_stack};
+use crate::operate::attach::handler_setting::{TARGET_FUNCTIONS, find_stack, list_has};
 use crate::operate::deployment::{Deployment, Mapping};
 use crate::operate::doctor::facts::functions::Function;
 use crate::operate::doctor::facts::log::LoggedErrors;
-use crate::operate::doctor::facts::pauses::UnreadablePauses;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::HandlerRights;
 use crate::operate::function::{FunctionName, Target};
+use crate::operate::pauses::history::{Version, newest_readable, versions};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
@@ -65,6 +63,27 @@ impl Executions {
     }
 }
 
+/// A pauses parameter that the handler cannot read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnreadablePauses {
+    pub(crate) parameter: String,
+    pub(crate) problem: String,
+    /// The newest readable version; `None` if SSM keeps no readable one.
+    pub(crate) last_readable: Option<i64>,
+}
+
+impl UnreadablePauses {
+    /// `None` if the text is readable.
+    pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
+        Ok(Self::of(parameter, &versions(account, parameter).await?))
+    }
+
+    fn of(parameter: &str, versions: &[Version]) -> Option<Self> {
+        let problem = Pauses::read(&versions.last()?.text).err()?.to_string();
+        Some(Self { parameter: parameter.to_owned(), problem, last_readable: newest_readable(versions) })
+    }
+}
+
 async fn parameters(account: &Account, deployment: &Deployment) -> Result<BTreeMap<String, String>, Failure> {
     let Some(stack) = &deployment.stack else { return Ok(BTreeMap::new()) };
     let stack = find_stack(account, stack).await?;
@@ -81,7 +100,7 @@ fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
 impl Facts {
     /// Whether the stack's own allow-list names this function.
     pub(crate) fn stack_names(&self, arn: &FunctionArn) -> bool {
-        allow_list::has(stacks_list(&self.parameters), &arn.unqualified().to_string())
+        list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }
 
     pub(crate) async fn read(
@@ -130,5 +149,28 @@ impl Facts {
             functions,
             matched,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_readable_version_is_found() {
+        let of = |texts: &[&str]| {
+            let version = |(text, number): (&&str, i64)| Version {
+                number,
+                at: Timestamp::from_secs(0),
+                by: None,
+                text: (*text).to_owned(),
+            };
+            let versions: Vec<Version> = texts.iter().zip(7..).map(version).collect();
+            UnreadablePauses::of("/pauses", &versions).map(|it| it.last_readable)
+        };
+        let readable = r#"{"v":1,"pauses":[]}"#;
+        assert_eq!(of(&[readable, readable, "by hand", "{}"]), Some(Some(8)));
+        assert_eq!(of(&["by hand"]), Some(None));
+        assert_eq!([of(&["by hand", readable]), of(&[])], [None, None]);
     }
 }

@@ -9,9 +9,8 @@ use serde_json::json;
 use crate::account::CustomerKey;
 use crate::operate::attach::handler_setting::{POLICIES, TARGET_FUNCTIONS};
 use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Queue};
-use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::log::BACK;
-use crate::operate::doctor::facts::pauses::UnreadablePauses;
+use crate::operate::doctor::facts::{Facts, UnreadablePauses};
 use crate::operate::pauses::put_back;
 use crate::text::terminal::command_line;
 

@@ -274,8 +274,8 @@ mod tests {
 
     use crate::account::Failure;
     use crate::operate::doctor::diagnosis::Outcome;
+    use crate::operate::doctor::facts::UnreadablePauses;
     use crate::operate::doctor::facts::log::{LoggedError, LoggedErrors};
-    use crate::operate::doctor::facts::pauses::UnreadablePauses;
     use crate::operate::doctor::sample::{assert_found, healthy, pause};
 
     use super::*;
