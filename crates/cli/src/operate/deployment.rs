@@ -17,7 +17,7 @@ use futures_util::stream::{StreamExt as _, iter};
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
-use crate::operate::function::{FunctionName, InvokeSettings, STACK_TAG, get_function};
+use crate::operate::function::{ELSEWHERE, FunctionName, InvokeSettings, STACK_TAG, get_function};
 
 /// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
 pub(crate) const AT_A_TIME: usize = 8;
@@ -361,9 +361,6 @@ pub(crate) async fn resources(account: &Account, stack: &str) -> Result<Vec<Stac
     let resources = resources.unless(is_missing, "cloudformation:ListStackResources", &stack)?;
     resources.ok_or_else(|| Failure::CouldNot(format!("no stack {stack}; {ELSEWHERE}")))
 }
-
-pub(crate) const ELSEWHERE: &str = "name the stack with --stack, its region with --region, its account with --profile, or the handler \
-                         with --handler";
 
 pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())

@@ -12,7 +12,6 @@ use comeback_engine::{FunctionArn, name_and_qualifier};
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
-use crate::operate::deployment::ELSEWHERE;
 
 /// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or either as an ARN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,6 +207,9 @@ pub(crate) async fn find_function(
     let of = qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"));
     call.send().await.unless(|it| it.is_resource_not_found_exception(), "lambda:GetFunction", &of)
 }
+
+pub(crate) const ELSEWHERE: &str = "name the stack with --stack, its region with --region, its account with --profile, or the handler \
+                         with --handler";
 
 /// Describes a function that must exist.
 pub(crate) async fn get_function(account: &Account, name: &str) -> Result<GetFunctionOutput, Failure> {
