@@ -17,7 +17,9 @@ use futures_util::stream::{StreamExt as _, iter};
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
-use crate::operate::function::{ELSEWHERE, FunctionName, InvokeSettings, STACK_TAG, get_function};
+use crate::operate::function::{
+    ELSEWHERE, FunctionName, InvokeSettings, STACK_TAG, find_function, get_function,
+};
 
 /// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
 pub(crate) const AT_A_TIME: usize = 8;
@@ -85,7 +87,9 @@ impl DeploymentName {
         for mapping in mappings.or_failure("lambda:ListEventSourceMappings", queue_arn)? {
             let is_of_queue = mapping.event_source_arn() == Some(queue_arn);
             let Some(function) = mapping.function_arn().filter(|_| is_of_queue) else { continue };
-            let GetFunctionOutput { configuration, tags, .. } = get_function(account, function).await?;
+            // A mapping may outlive its handler.
+            let Some(found) = find_function(account, function, None).await? else { continue };
+            let GetFunctionOutput { configuration, tags, .. } = found;
             if let Some(handler) = configuration.filter(is_handler) {
                 let stack = tags.and_then(|mut tags| tags.remove(STACK_TAG));
                 let name = Self::new(stack, handler.function_name().unwrap_or_default());
@@ -545,9 +549,15 @@ impl Deployment {
 
 #[cfg(test)]
 mod tests {
+    use aws_config::{BehaviorVersion, Region};
+    use aws_sdk_lambda::config::Credentials;
     use aws_sdk_lambda::types::{ProvisionedPollerConfig, ScalingConfig};
+    use aws_smithy_http_client::test_util::infallible_client_fn;
+    use serde_json::json;
 
     use super::*;
+
+    const PLACE: &str = "arn:aws:lambda:eu-west-1:123456789012:function";
 
     #[test]
     fn a_handler_is_stopped_by_its_settings_its_concurrency_or_its_mapping() {
@@ -563,6 +573,38 @@ mod tests {
         let mut refused = fed("Enabled");
         refused.variables.insert("MAX_AGE".into(), "30".into());
         assert_eq!(refused.stopped(), Some(Stopped::RefusesSettings));
+    }
+
+    #[tokio::test]
+    async fn a_mapping_that_outlives_its_handler_is_passed_over() {
+        let queue = Queue::sample("retries").arn;
+        let mapping = |name| json!({"EventSourceArn": queue, "FunctionArn": format!("{PLACE}:{name}")});
+        let mappings = json!({"EventSourceMappings": [mapping("gone"), mapping("handler")]});
+        let variables =
+            json!({"DEAD_LETTER_QUEUE_URL": "", "TARGET_FUNCTIONS": "", "POLICIES": "* JITTER=none"});
+        let handler = json!({
+            "Configuration": {"FunctionName": "handler", "Environment": {"Variables": variables}},
+        });
+        let gone = json!({});
+        let http_client = infallible_client_fn(move |request: http::Request<_>| {
+            let (status, answer) = match request.uri().path() {
+                path if path.contains("event-source-mappings") => (200, &mappings),
+                path if path.ends_with("gone") => (404, &gone),
+                _ => (200, &handler),
+            };
+            let response = http::Response::builder().status(status);
+            let response = response.header("x-amzn-errortype", "ResourceNotFoundException");
+            response.body(answer.to_string()).unwrap()
+        });
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::from_static("eu-west-1"))
+            .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
+            .http_client(http_client)
+            .load()
+            .await;
+        let found = DeploymentName::of_retry_queue(&Account::of(&config), &queue).await;
+        let expected = (DeploymentName::Handler("handler".into()), "* JITTER=none".to_owned());
+        assert_eq!(found, Ok(Some(expected)));
     }
 
     #[test]
