@@ -20,6 +20,7 @@ use crate::account::{Account, Failure, Or as _};
 use crate::operate::function::{
     ELSEWHERE, FunctionName, InvokeSettings, STACK_TAG, find_function, get_function,
 };
+use crate::text::terminal::command_line;
 
 /// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
 pub(crate) const AT_A_TIME: usize = 8;
@@ -100,10 +101,11 @@ impl DeploymentName {
     }
 
     pub(crate) fn flag(&self) -> String {
-        match self {
-            Self::Stack(stack) => format!("--stack {stack}"),
-            Self::Handler(handler) => format!("--handler {handler}"),
-        }
+        let (flag, name) = match self {
+            Self::Stack(stack) => ("--stack", stack),
+            Self::Handler(handler) => ("--handler", handler),
+        };
+        command_line([flag, name])
     }
 }
 
@@ -573,6 +575,17 @@ mod tests {
         let mut refused = fed("Enabled");
         refused.variables.insert("MAX_AGE".into(), "30".into());
         assert_eq!(refused.stopped(), Some(Stopped::RefusesSettings));
+    }
+
+    #[test]
+    fn a_deployments_name_is_quoted_in_a_command() {
+        let of = |stack: Option<&str>, handler: &str| {
+            let handler = handler.to_owned();
+            Deployment { stack: stack.map(Into::into), handler, ..Deployment::sample() }.command("status")
+        };
+        assert_eq!(of(Some("comeback"), "h"), "comeback status");
+        assert_eq!(of(Some("my stack"), "h"), "comeback status --stack 'my stack'");
+        assert_eq!(of(None, "$h"), "comeback status --handler '$h'");
     }
 
     #[tokio::test]
