@@ -57,47 +57,87 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> String {
         .aws(format!("lambda update-function-configuration --function-name {} {flags}", deployment.handler))
 }
 
-/// Sets one of the handler's settings: by the stack's parameter, if the value came from there, because the next deployment
-/// undoes a change by hand.
-pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> String {
-    let (deployment, parameter) = (&facts.deployment, parameter(name));
-    let set = deployment.variables.get(name);
-    match (&deployment.stack, &facts.parameters) {
-        (Some(stack), Err(failure)) => format!(
-            "change {parameter} of stack {stack} if that sets it (its parameters were not read: {failure}); if not: {}",
-            variable(deployment, name, value)
-        ),
-        (Some(stack), Ok(parameters)) if set.is_some() && parameters.get(&parameter) == set => {
-            stack_parameter(deployment, stack, &parameter, value)
+/// Sets the handler's settings: by the stack's parameters where the values came from there, because the next deployment
+/// undoes a change by hand. AWS refuses an update during another, so a command sets all that it can.
+fn settings(facts: &Facts, values: &[(&str, &str)]) -> String {
+    let deployment = &facts.deployment;
+    let Some(stack) = &deployment.stack else { return variables(deployment, values) };
+    let parameters = match &facts.parameters {
+        Ok(parameters) => parameters,
+        Err(failure) => {
+            let names: Vec<String> = values.iter().map(|(name, _)| parameter(name)).collect();
+            return format!(
+                "change {} of stack {stack} if that sets it (its parameters were not read: {failure}); if not: {}",
+                names.join(", "),
+                variables(deployment, values)
+            );
         }
-        _ => variable(deployment, name, value),
+    };
+    let (of_stack, by_hand): (Vec<_>, Vec<_>) = values.iter().copied().partition(|(name, _)| {
+        let set = deployment.variables.get(*name);
+        set.is_some() && parameters.get(&parameter(name)) == set
+    });
+    let of_stack: Vec<_> = of_stack.into_iter().map(|(name, value)| (parameter(name), value)).collect();
+    let mut commands = Vec::new();
+    if !of_stack.is_empty() {
+        commands.push(stack_parameters(deployment, stack, &of_stack));
     }
+    if !of_stack.is_empty() && !by_hand.is_empty() {
+        let wait = format!("cloudformation wait stack-update-complete --stack-name {stack}");
+        commands.push(deployment.aws(wait));
+    }
+    if !by_hand.is_empty() {
+        commands.push(variables(deployment, &by_hand));
+    }
+    commands.join("\n")
 }
 
-/// Replaces a setting that the handler refuses: by the stack's value, if somebody changed the handler by hand.
-pub(crate) fn refused_setting(facts: &Facts, name: &str) -> String {
-    let of_stack = facts.parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter(name)));
-    // The template adds its example to TARGET_FUNCTIONS, and leaves these two out where BACKOFFS is set.
-    let is_left_out = ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name)
-        && facts.deployment.variables.contains_key("BACKOFFS");
-    let differs = name == TARGET_FUNCTIONS.variable || is_left_out;
-    let by_hand = of_stack.filter(|value| !differs && facts.deployment.variables.get(name) != Some(*value));
-    setting(facts, name, by_hand.map_or("VALUE", String::as_str))
+/// The same for one setting.
+pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> String {
+    settings(facts, &[(name, value)])
 }
 
-/// Sets a parameter of a stack and keeps the others.
-pub(crate) fn stack_parameter(deployment: &Deployment, stack: &str, parameter: &str, value: &str) -> String {
+/// Replaces settings that the handler refuses: by the stack's values, if somebody changed the handler by hand.
+pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> String {
+    let Facts { deployment, parameters, .. } = facts;
+    let values = names.iter().map(|&name| {
+        let of_stack = parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter(name)));
+        // The template adds its example to TARGET_FUNCTIONS, and leaves these two out where BACKOFFS is set.
+        let is_left_out =
+            ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name) && deployment.variables.contains_key("BACKOFFS");
+        let differs = name == TARGET_FUNCTIONS.variable || is_left_out;
+        let by_hand = of_stack.filter(|value| !differs && deployment.variables.get(name) != Some(*value));
+        // One refused entry must not cost the others.
+        let edited = if name == POLICIES.variable { deployment.policies_text() } else { "VALUE" };
+        (name, by_hand.map_or(edited, String::as_str))
+    });
+    let values: Vec<_> = values.collect();
+    let is_unchanged = values.contains(&(POLICIES.variable, deployment.policies_text()));
+    let correct = if is_unchanged { "correct the entry of POLICIES in this: " } else { "" };
+    format!("{correct}{}", settings(facts, &values))
+}
+
+/// Sets parameters of a stack and keeps the others.
+pub(crate) fn stack_parameters(
+    deployment: &Deployment,
+    stack: &str,
+    changed: &[(impl Display, &str)],
+) -> String {
+    let is_other = changed.iter().map(|(parameter, _)| format!("ParameterKey!='{parameter}'"));
     let others = deployment.aws(format!(
-                "cloudformation describe-stacks --stack-name {stack} --output text --query \
-                 \"Stacks[0].Parameters[?ParameterKey!='{parameter}'].[join('', ['ParameterKey=', ParameterKey, \
-                 ',UsePreviousValue=true'])]\""
-            ));
-    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-    let changed = format!("ParameterKey={parameter},ParameterValue=\"{value}\"");
+        "cloudformation describe-stacks --stack-name {stack} --output text --query \
+         \"Stacks[0].Parameters[?{}].[join('', ['ParameterKey=', ParameterKey, ',UsePreviousValue=true'])]\"",
+        is_other.collect::<Vec<_>>().join(" && ")
+    ));
+    let changed = changed.iter().map(|(parameter, value)| {
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+        format!("ParameterKey={parameter},ParameterValue=\"{value}\"")
+    });
+    let changed: Vec<String> = changed.collect();
     deployment.aws(format!(
         "cloudformation update-stack --stack-name {stack} --use-previous-template \
-                 --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --parameters {} $({others})",
-        command_line([&*changed])
+         --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --parameters {} $({others})",
+        command_line(changed.iter().map(String::as_str))
     ))
 }
 
@@ -110,12 +150,16 @@ fn parameter(variable: &str) -> String {
     variable.split('_').filter(|it| !it.is_empty()).map(word).collect()
 }
 
-/// Sets one variable of the handler and keeps the others.
-pub(crate) fn variable(deployment: &Deployment, name: &str, value: &str) -> String {
+/// Sets variables of the handler and keeps the others.
+pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> String {
     let function = &deployment.handler;
-    // JMESPath's backquotes hold JSON, where every value can be written.
-    let value = json!(value).to_string().replace('`', "\\u0060");
-    let merged = format!("{{Variables: merge(Environment.Variables, {{{name}: `{value}`}})}}");
+    let changed = changed.iter().map(|(name, value)| {
+        // JMESPath's backquotes hold JSON, where every value can be written.
+        let value = json!(value).to_string().replace('`', "\\u0060");
+        format!("{name}: `{value}`")
+    });
+    let changed = changed.collect::<Vec<_>>().join(", ");
+    let merged = format!("{{Variables: merge(Environment.Variables, {{{changed}}})}}");
     let environment = deployment.aws(format!(
         "lambda get-function-configuration --function-name {function} --output json --query {}",
         command_line([&*merged])
@@ -161,10 +205,10 @@ mod tests {
         let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
         assert!(by_hand(&fix) && fix.contains("{BASE_BACKOFF: `\"VALUE\"`}"), "{fix}");
         facts.parameters = Ok([("BaseBackoff".to_owned(), "1".to_owned())].into());
-        let fix = refused_setting(&facts, "BASE_BACKOFF");
+        let fix = refused_settings(&facts, &["BASE_BACKOFF"]);
         assert!(by_hand(&fix) && fix.contains("{BASE_BACKOFF: `\"1\"`}"), "the stack's value: {fix}");
         facts.parameters = Ok([("BaseBackoff".to_owned(), "60".to_owned())].into());
-        assert_eq!(refused_setting(&facts, "BASE_BACKOFF"), setting(&facts, "BASE_BACKOFF", "VALUE"));
+        assert_eq!(refused_settings(&facts, &["BASE_BACKOFF"]), setting(&facts, "BASE_BACKOFF", "VALUE"));
         let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
         assert!(fix.starts_with("aws cloudformation update-stack --stack-name comeback "), "{fix}");
         assert!(fix.contains("ParameterKey=BaseBackoff,ParameterValue=\"VALUE\""), "{fix}");
@@ -176,6 +220,34 @@ mod tests {
         assert!(fix.starts_with(named), "{fix}");
         facts.deployment.stack = None;
         assert!(by_hand(&setting(&facts, "BASE_BACKOFF", "VALUE")));
+    }
+
+    #[test]
+    fn refused_settings_are_set_by_one_command_each_for_stack_and_handler() {
+        let mut facts = healthy();
+        let refused =
+            [("MAX_AGE", "30"), ("JITTER", "some"), ("ENVELOPE", "x"), ("POLICIES", "a A=1; b JITTER=none")];
+        for (name, value) in refused {
+            facts.deployment.variables.insert(name.into(), value.into());
+        }
+        let names = refused.map(|(name, _)| name);
+        let by_hand = refused_settings(&facts, &names);
+        let merged = "MAX_AGE: `\"VALUE\"`, JITTER: `\"VALUE\"`, ENVELOPE: `\"VALUE\"`, POLICIES: `\"a A=1; b JITTER=none\"`";
+        assert!(by_hand.contains(merged) && by_hand.lines().count() == 1, "{by_hand}");
+        assert!(by_hand.starts_with("correct the entry of POLICIES in this: aws lambda "), "{by_hand}");
+
+        let parameters = [("MaxAge", "30"), ("Jitter", "some"), ("Envelope", "wrap")];
+        facts.parameters = Ok(parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+        let both = refused_settings(&facts, &names[..3]);
+        let [of_stack, wait, by_hand] = both.lines().collect::<Vec<_>>()[..] else { panic!("{both}") };
+        for part in [
+            "'ParameterKey=MaxAge,ParameterValue=\"VALUE\"' 'ParameterKey=Jitter,ParameterValue=\"VALUE\"' $(aws ",
+            "[?ParameterKey!='MaxAge' && ParameterKey!='Jitter'].",
+        ] {
+            assert!(of_stack.contains(part), "{of_stack}");
+        }
+        assert_eq!(wait, "aws cloudformation wait stack-update-complete --stack-name comeback");
+        assert!(by_hand.contains(" {ENVELOPE: `\"wrap\"`}"), "the stack's value: {by_hand}");
     }
 
     /// The arguments that a shell gives to `aws`, each on a line, with those of the nested call in the place of its answer.
@@ -192,7 +264,7 @@ mod tests {
         let mut facts = healthy();
         let list = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
         for value in [list, "A$B", "it's", r#"a"b"#, "`id`", r"a\", r#"\`"'$(id)"#] {
-            let given = arguments(&variable(&facts.deployment, "NAME", value));
+            let given = arguments(&variables(&facts.deployment, &[("NAME", value)]));
             let literal = given.split_once(" {NAME: `").unwrap().1.strip_suffix("`})}\n").unwrap();
             assert!(!literal.contains('`'), "{literal}");
             assert_eq!(serde_json::from_str::<String>(literal).unwrap(), value);

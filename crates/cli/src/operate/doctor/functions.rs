@@ -74,7 +74,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     let fix = if of_it.is_empty() && !is_stacks {
         "name a function that exists".to_owned()
     } else if was_by_hand {
-        fix::variable(&facts.deployment, TARGET_FUNCTIONS.variable, &others.join(","))
+        fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS.variable, &others.join(","))])
     } else {
         facts.deployment.command(format!("detach {}", function.name))
     };

@@ -13,11 +13,11 @@ pub(crate) fn settings(facts: &Facts) -> Judged {
     let Err(refused) = facts.deployment.policies() else { return Ok(ok("all are accepted")) };
     let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
     // Each begins with the name of its variable.
-    let fixes = refused.iter().filter_map(|text| Some(fix::refused_setting(facts, text.split(' ').next()?)));
+    let names = each_once(refused.iter().filter_map(|text| text.split(' ').next()));
     Ok(broken(
         refused.join("; "),
         "the handler does not start: every event waits, and is lost after 14 days",
-        lines(each_once(fixes)),
+        fix::refused_settings(facts, &names),
     ))
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn no_alarm_is_raised(facts: &Facts) -> Judged {
     Ok(warning(found, means, lines(fixes)))
 }
 
-fn each_once(texts: impl Iterator<Item = String>) -> Vec<String> {
+fn each_once<T: PartialEq>(texts: impl Iterator<Item = T>) -> Vec<T> {
     texts.fold(Vec::new(), |mut once, text| {
         if !once.contains(&text) {
             once.push(text);
@@ -204,7 +204,7 @@ fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<String> {
     match (&deployment.stack, topic) {
         _ if others.is_empty() => {}
         (Some(stack), Some(topic)) if topic.is_empty() => {
-            fixes.push(fix::stack_parameter(deployment, stack, "AlarmTopicArn", "TOPIC_ARN"));
+            fixes.push(fix::stack_parameters(deployment, stack, &[("AlarmTopicArn", "TOPIC_ARN")]));
         }
         _ => fixes.push("add the ARN of an SNS topic to the AlarmActions of each where it is defined".into()),
     }
@@ -288,8 +288,8 @@ mod tests {
         assert_found(settings(&facts), Outcome::Broken, r#"JITTER is "some""#);
         assert_found(settings(&facts), Outcome::Broken, "MAX_AGE is 30 s");
         let fix = settings(&facts).unwrap().fix.unwrap();
-        let [jitter, age] = fix.lines().collect::<Vec<_>>()[..] else { panic!("one for each: {fix}") };
-        assert!(age.contains("{MAX_AGE: `\"VALUE\"`}") && jitter.contains("{JITTER: `\"VALUE\"`}"), "{fix}");
+        assert!(fix.contains("{JITTER: `\"VALUE\"`, MAX_AGE: `\"VALUE\"`}"), "{fix}");
+        assert_eq!(fix.matches("update-function-configuration").count(), 1, "{fix}");
     }
 
     #[test]
