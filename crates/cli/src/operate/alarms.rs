@@ -18,6 +18,8 @@ pub(crate) struct Alarm {
     /// It has an action, and its actions are on.
     pub(crate) notifies: bool,
     #[serde(skip)]
+    pub(crate) has_action: bool,
+    #[serde(skip)]
     pub(crate) description: String,
     #[serde(skip)]
     pub(crate) watched: Watched,
@@ -48,12 +50,14 @@ impl Alarm {
 
     fn read(alarm: &MetricAlarm, watched: Watched) -> Self {
         let description = alarm.alarm_description().filter(|text| !text.is_empty());
+        let has_action = !alarm.alarm_actions().is_empty();
         Self {
             description: description.unwrap_or("it has no description").to_owned(),
             watched,
             name: alarm.alarm_name().unwrap_or_default().to_owned(),
             state: alarm.state_value().map(|state| state.as_str().to_owned()).unwrap_or_default(),
-            notifies: !alarm.alarm_actions().is_empty() && alarm.actions_enabled().unwrap_or(true),
+            notifies: has_action && alarm.actions_enabled().unwrap_or(true),
+            has_action,
         }
     }
 
@@ -71,7 +75,8 @@ impl Alarm {
     /// An alarm that is not raised.
     pub(crate) fn sample(name: &str, watched: Watched) -> Self {
         let description = format!("{name} should be empty.");
-        Self { name: name.into(), state: "OK".into(), notifies: true, description, watched }
+        let (notifies, has_action) = (true, true);
+        Self { name: name.into(), state: "OK".into(), notifies, has_action, description, watched }
     }
 }
 
@@ -290,6 +295,19 @@ mod tests {
         };
         assert_eq!(described(Some("It fails.")), "It fails.");
         assert_eq!([described(Some("")), described(None)], ["it has no description"; 2]);
+    }
+
+    #[test]
+    fn an_alarm_notifies_by_an_action_that_is_enabled() {
+        let read = |action: Option<&str>, is_enabled: bool| {
+            let actions = action.map(|action| vec![action.to_owned()]);
+            let alarm = MetricAlarm::builder().set_alarm_actions(actions).actions_enabled(is_enabled).build();
+            let alarm = Alarm::read(&alarm, Watched::Errors);
+            (alarm.has_action, alarm.notifies)
+        };
+        assert_eq!(read(Some("arn:topic"), true), (true, true));
+        assert_eq!(read(Some("arn:topic"), false), (true, false));
+        assert_eq!(read(None, true), (false, false));
     }
 
     #[test]

@@ -162,7 +162,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "CB042",
         "aws cloudwatch disable-alarm-actions --alarm-names \"$ALARM\"",
         "nobody is notified of ",
-        By("aws cloudwatch enable-alarm-actions --alarm-names \"$ALARM\""),
+        Fix,
     ),
     warning("CB050", "paused 172800", "by ops: planted", By("aws ssm delete-parameter --name \"$PAUSES\"")),
     warning(

@@ -8,6 +8,7 @@ use crate::operate::doctor::facts::{Executions, Facts};
 use crate::operate::doctor::fix;
 use crate::operate::function::Target;
 use crate::text::numbers::counted;
+use crate::text::terminal::command_line;
 
 pub(crate) fn settings(facts: &Facts) -> Judged {
     let Err(refused) = facts.deployment.policies() else { return Ok(ok("all are accepted")) };
@@ -197,8 +198,10 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
 /// Gives the alarms a topic: those of the stack by its parameter, and those that `attach` made by attaching again.
 fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<String> {
     let deployment = &facts.deployment;
+    let (disabled, without_action): (Vec<&Alarm>, Vec<&Alarm>) =
+        silent.iter().partition(|alarm| alarm.has_action);
     let (by_attach, others): (Vec<&Alarm>, Vec<&Alarm>) =
-        silent.iter().partition(|alarm| alarm.made_by_attach(deployment).is_some());
+        without_action.iter().partition(|alarm| alarm.made_by_attach(deployment).is_some());
     let topic = facts.parameters.as_ref().ok().and_then(|parameters| parameters.get("AlarmTopicArn"));
     let mut fixes = Vec::new();
     match (&deployment.stack, topic) {
@@ -216,8 +219,10 @@ fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<String> {
         Some(fix::attach(facts, &entrance.name))
     });
     fixes.extend(attached);
-    let enable = deployment.aws("cloudwatch enable-alarm-actions --alarm-names NAMES");
-    fixes.push(format!("for alarms that have an action: {enable}"));
+    if !disabled.is_empty() {
+        let names = command_line(names(disabled));
+        fixes.push(deployment.aws(format!("cloudwatch enable-alarm-actions --alarm-names {names}")));
+    }
     fixes
 }
 
@@ -422,8 +427,20 @@ mod tests {
         });
         let found = "nobody is notified of 1 of 2 alarms: dead-letters";
         assert_found(alarms_notify(&silent), Outcome::Warning, found);
-        assert!(!alarms_notify(&silent).unwrap().fix.unwrap().contains("dead-letters"), "said once");
         assert_found(alarms_notify(&healthy()), Outcome::Ok, "each notifies somebody");
+    }
+
+    #[test]
+    fn disabled_actions_are_enabled() {
+        let silent = with(|alarms| {
+            alarms.push(Alarm::sample("letters $1", Watched::DeadLetters));
+            alarms.push(Alarm::sample("retries-lost-orders", Watched::Lost("orders".into())));
+            alarms.iter_mut().for_each(|alarm| alarm.notifies = false);
+            alarms[2].has_action = false;
+        });
+        let fix = alarms_notify(&silent).unwrap().fix.unwrap();
+        let enable = "aws cloudwatch enable-alarm-actions --alarm-names dead-letters 'letters $1'";
+        assert_eq!(fix, format!("comeback attach orders\n{enable}"));
     }
 
     #[test]
@@ -431,14 +448,13 @@ mod tests {
         let fixes = |facts: &Facts| alarms_notify(facts).unwrap().fix.unwrap();
         let mut facts = with(|alarms| {
             alarms.push(Alarm::sample("retries-lost-orders", Watched::Lost("orders".into())));
-            alarms.iter_mut().for_each(|alarm| alarm.notifies = false);
+            alarms.iter_mut().for_each(|alarm| (alarm.notifies, alarm.has_action) = (false, false));
         });
         facts.parameters = Ok([("AlarmTopicArn".to_owned(), String::new())].into());
         let both = fixes(&facts);
-        let [by_parameter, attach, enable] = both.lines().collect::<Vec<_>>()[..] else { panic!("{both}") };
+        let [by_parameter, attach] = both.lines().collect::<Vec<_>>()[..] else { panic!("{both}") };
         assert!(by_parameter.contains("ParameterKey=AlarmTopicArn,ParameterValue=\"TOPIC_ARN\""), "{both}");
         assert!(attach.starts_with("comeback attach orders"), "{both}");
-        assert!(enable.contains("enable-alarm-actions"), "{both}");
         facts.parameters = Ok([("AlarmTopicArn".to_owned(), "arn:topic".to_owned())].into());
         assert!(fixes(&facts).starts_with("add the ARN of an SNS topic"), "the stack has one");
         facts.alarms.as_mut().unwrap().remove(0);
