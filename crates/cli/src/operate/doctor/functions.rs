@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use comeback_engine::{Concurrency, FunctionArn, HANDLER_TIMEOUT, Pause, QueueArn};
 
-use crate::operate::attach::handler_setting::TARGET_FUNCTIONS;
+use crate::operate::attach::handler_setting::{TARGET_FUNCTIONS, list_with};
 use crate::operate::attach::kept;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
@@ -114,9 +114,22 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Diagnosis> {
     if target.invoke_settings.values().any(|settings| settings.on_failure.as_ref() == Some(queue)) {
         return None;
     }
+    let is_allowed = function.arn.parse().is_ok_and(|arn| facts.deployment.retries(&arn));
+    let is_stacks = is_of_stack(facts, function);
+    let policies = facts.deployment.policies().ok().filter(|_| is_stacks && !is_allowed);
+    if let Some(policies) = policies {
+        let (why, means) = rights::not_allowed(policies.stack(), &function.arn);
+        let list = list_with(facts.deployment.allow_list(), &function.arn);
+        let fix = fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS.variable, &list)]);
+        return Some(broken(format!("it is being detached, but {why}"), means, fix));
+    }
     Some(warning(
         format!("it is being detached: since {since}, its failures no longer come here"),
-        "it stays on the allow-list, with its permissions, until its last events have left the retry queue",
+        if is_stacks || is_allowed {
+            "it stays on the allow-list, with its permissions, until its last events have left the retry queue"
+        } else {
+            "the rest of its attachment goes once its last events have left the retry queue"
+        },
         facts.deployment.command(format!("detach {}", function.name)),
     ))
 }
@@ -468,6 +481,32 @@ mod tests {
         assert_eq!(found.fix.as_deref(), Some("comeback detach orders"));
         assert_found(Ok(found), Outcome::Warning, "being detached: since 2023-11-14T22:13:20.000Z");
         assert_found(recursion(&facts, &facts.functions[0]), Outcome::Skipped, "CB102");
+    }
+
+    #[test]
+    fn a_function_that_is_being_detached_stays_on_the_handlers_list() {
+        let mut facts = healthy();
+        let function = &mut facts.functions[0];
+        let (arn, target) = (function.arn.clone(), function.target.as_mut().unwrap().as_mut().unwrap());
+        target.tags.insert(kept::DETACHED.into(), "2023-11-14T22:13:20.000Z".into());
+        target.invoke_settings.clear();
+        let leaving = |facts: &Facts| leaving(facts, &facts.functions[0]).unwrap();
+        let means = |facts: &Facts| leaving(facts).means.unwrap();
+        assert!(means(&facts).starts_with("it stays on the allow-list"));
+        let others = arn.replace("orders", "others");
+        facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), others.clone());
+        let off_both = leaving(&facts);
+        assert!(!off_both.means.as_ref().unwrap().contains("allow-list"), "{off_both:?}");
+        assert_eq!(off_both.outcome, Outcome::Warning);
+
+        facts.parameters = Ok([(TARGET_FUNCTIONS.parameter.to_owned(), arn.clone())].into());
+        let found = format!("it is being detached, but TARGET_FUNCTIONS does not allow {arn}");
+        assert_found(Ok(leaving(&facts)), Outcome::Broken, &found);
+        assert!(means(&facts).ends_with("as target_not_allowed"), "{}", means(&facts));
+        let fix = leaving(&facts).fix.unwrap();
+        assert!(fix.contains(&format!("{{TARGET_FUNCTIONS: `\"{others},{arn}\"`}}")), "{fix}");
+        facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+        assert!(means(&facts).ends_with("none is retried"), "the handler keeps what arrives");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Checks of what the handler's role and the functions' roles may do.
 
+use comeback_engine::Policy;
 use serde_json::json;
 
 use crate::account::{Failure, Verdict};
@@ -116,15 +117,17 @@ pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
     if policy.allows(&entrance.invoked_arn) {
         return Ok(ok("TARGET_FUNCTIONS has it"));
     }
-    let (found, means) = if policy.keeps_everything() {
-        ("TARGET_FUNCTIONS is empty".to_owned(), "its failed events are kept, and none is retried")
-    } else {
-        (
-            format!("TARGET_FUNCTIONS does not allow {}", entrance.invoked_arn),
-            "its failed events go to the dead-letter queue at once, as target_not_allowed",
-        )
-    };
+    let (found, means) = not_allowed(policy, &entrance.invoked_arn);
     Ok(broken(found, means, fix::attach(facts, &entrance.name)))
+}
+
+/// That the allow-list lacks a function, and what the handler then does with its events.
+pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) {
+    if policy.keeps_everything() {
+        return ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, and none is retried");
+    }
+    let means = "its failed events go to the dead-letter queue at once, as target_not_allowed";
+    (format!("TARGET_FUNCTIONS does not allow {arn}"), means)
 }
 
 pub(crate) fn handler_invokes(facts: &Facts, entrance: &Entrance) -> Judged {
