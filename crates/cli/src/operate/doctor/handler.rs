@@ -3,6 +3,7 @@
 use comeback_engine::{HANDLER_TIMEOUT, LONG_PAUSE, MAXIMUM_CONCURRENCY_RANGE, Pause, PauseTarget};
 
 use crate::operate::alarms::{Alarm, Watched};
+use crate::operate::deployment::INVOCATIONS_OF_A_POLLER;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::{Executions, Facts};
 use crate::operate::doctor::fix;
@@ -82,10 +83,14 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     ))
 }
 
+/// Lambda's lower limit of a mapping's `MaximumPollers`.
+const FEWEST_POLLERS: u64 = 2;
+
 /// The functions should get at least as many of the executions that none reserves as the handler may take.
 pub(crate) fn executions(facts: &Facts) -> Judged {
     let Executions { all, unreserved } = *seen(&facts.executions)?;
-    let limit = facts.deployment.mapping.as_ref().and_then(|mapping| mapping.maximum_concurrency);
+    let mapping = facts.deployment.mapping.as_ref();
+    let limit = mapping.and_then(|mapping| mapping.maximum_concurrency);
     let Some(handlers) = limit.map(|limit| u64::from(limit.unsigned_abs())) else {
         return Ok(skipped("nothing limits the handler (CB001, CB006)"));
     };
@@ -98,7 +103,14 @@ pub(crate) fn executions(facts: &Facts) -> Judged {
         return Ok(ok(found));
     }
     let wanted = (all + 2 * handlers - unreserved).max(1_000);
-    let lower = (unreserved / 2).max(*MAXIMUM_CONCURRENCY_RANGE.start());
+    let lower = (unreserved / 2).clamp(*MAXIMUM_CONCURRENCY_RANGE.start(), *MAXIMUM_CONCURRENCY_RANGE.end());
+    let lowered = if mapping.is_some_and(|it| it.maximum_pollers.is_some()) {
+        let of_each = u64::from(INVOCATIONS_OF_A_POLLER);
+        let pollers = (lower / of_each).max(FEWEST_POLLERS);
+        format!("MaximumPollers to {pollers}, and MAXIMUM_CONCURRENCY to {}", pollers * of_each)
+    } else {
+        format!("MaximumConcurrency, and MAXIMUM_CONCURRENCY with it, to {lower}")
+    };
     let raise = facts.deployment.aws(format!(
         "service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 \
          --desired-value {wanted}"
@@ -106,9 +118,7 @@ pub(crate) fn executions(facts: &Facts) -> Judged {
     Ok(warning(
         found,
         "when many retries are due, the account throttles them and every other function without reserved concurrency",
-        format!(
-            "raise the quota: {raise}; or lower MaximumConcurrency, and MAXIMUM_CONCURRENCY with it, to {lower}"
-        ),
+        format!("raise the quota: {raise}; or lower {lowered}"),
     ))
 }
 
@@ -171,7 +181,14 @@ fn find_cause(facts: &Facts, watched: &Watched) -> String {
         Watched::Throttles => "doctor --only CB023,CB025".to_owned(),
         Watched::Receives => "doctor --only CB001,CB006,CB020,CB023,CB030,CB031,CB035".to_owned(),
         Watched::Hidden => "doctor --only CB006,CB031".to_owned(),
-        Watched::Due => "waiting".to_owned(),
+        Watched::Due => {
+            let raised = match facts.deployment.stack {
+                Some(_) => "the stack's MaximumConcurrency",
+                None => "MaximumConcurrency, and MAXIMUM_CONCURRENCY with it",
+            };
+            let waiting = facts.deployment.command("waiting");
+            return format!("{waiting}\nraise {raised}: comeback schedule --rate RATE says how far");
+        }
     };
     facts.deployment.command(command)
 }
@@ -195,7 +212,8 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
     })
 }
 
-/// Gives the alarms a topic: those of the stack by its parameter, and those that `attach` made by attaching again.
+/// Enables the actions of the alarms that have one. The others get a topic: those of the stack by its parameter, and those
+/// that `attach` made by attaching again.
 fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<String> {
     let deployment = &facts.deployment;
     let (disabled, without_action): (Vec<&Alarm>, Vec<&Alarm>) =
@@ -364,6 +382,11 @@ mod tests {
         assert!(fix.contains("--desired-value 1000; or lower") && fix.ends_with("to 5"), "{fix}");
         let fix = judged(2_000, 3).unwrap().fix.unwrap();
         assert!(fix.contains("--desired-value 2017;") && fix.ends_with("to 2"), "{fix}");
+        let mut provisioned = healthy();
+        let mapping = provisioned.deployment.mapping.as_mut().unwrap();
+        (mapping.maximum_pollers, mapping.maximum_concurrency) = (Some(80), Some(800));
+        let fix = executions(&provisioned).unwrap().fix.unwrap();
+        assert!(fix.ends_with("or lower MaximumPollers to 50, and MAXIMUM_CONCURRENCY to 500"), "{fix}");
         let mut unlimited = healthy();
         unlimited.deployment.mapping.as_mut().unwrap().maximum_concurrency = None;
         assert_found(executions(&unlimited), Outcome::Skipped, "CB006");
@@ -409,6 +432,8 @@ mod tests {
             format!("{checks}\ncomeback dead list"),
             "in the alarms' order, each once"
         );
+        let raise = "raise the stack's MaximumConcurrency: comeback schedule --rate RATE says how far";
+        assert_eq!(fix(&[Watched::Due]).fix.unwrap(), format!("comeback waiting\n{raise}"));
         let both = fix(&[Watched::Due, Watched::Hidden]);
         let means = "an-alarm: an-alarm should be empty.\nan-alarm: an-alarm should be empty.";
         assert_eq!(both.means.as_deref(), Some(means), "a line for each");
