@@ -304,27 +304,23 @@ fn version(status: &Status) -> String {
 }
 
 fn handler(status: &Status, place: &str) -> String {
-    let mapping = status.mapping.as_ref();
-    let why = match status.stopped {
-        Some(Stopped::RefusesSettings) => {
+    let why = match (status.stopped, &status.mapping) {
+        (Some(Stopped::RefusesSettings), _) => {
             let refused = shown(&status.refused_settings.join("; ")).into_owned();
             let fix = format!("`comeback doctor --only CB020{place}` names the fix");
             format!("it does not start, so nothing is retried: {refused}; {fix}")
         }
-        Some(Stopped::NoConcurrency) => {
+        (Some(Stopped::NoConcurrency), _) => {
             let fix = format!("`comeback doctor --only CB023{place}` names the fix");
             format!("its reserved concurrency is 0, so nothing is retried; {fix}")
         }
-        Some(Stopped::NotFed) => match mapping {
-            Some(mapping) => format!("its mapping is {}: nothing is retried", mapping.state),
-            None => "no event source mapping feeds it: nothing is retried".into(),
-        },
-        None => {
-            let state = mapping.map_or_else(|| "enabled".into(), |mapping| mapping.state.to_lowercase());
-            return match mapping.and_then(|mapping| mapping.maximum_concurrency) {
-                Some(most) => format!("its mapping is {state}, for {most} invocations at a time"),
-                None => format!("its mapping is {state}, without a limit of invocations at a time"),
-            };
+        (_, None) => "no event source mapping feeds it: nothing is retried".into(),
+        (Some(Stopped::NotFed), Some(mapping)) => {
+            format!("its mapping is {}: nothing is retried", mapping.state)
+        }
+        (None, Some(MappingState { state, maximum_concurrency })) => {
+            let limit = maximum_concurrency.map_or("without a limit of".into(), |most| format!("for {most}"));
+            return format!("its mapping is {}, {limit} invocations at a time", state.to_lowercase());
         }
     };
     coloured(AnsiColor::Red, &why)

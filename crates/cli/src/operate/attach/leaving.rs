@@ -8,7 +8,7 @@ use comeback_engine::{RETENTION, Timestamp, qualifier_after};
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::kept;
-use crate::operate::deployment::Depth;
+use crate::operate::deployment::{Deployment, Depth};
 use crate::operate::function::InvokeSettings;
 use crate::operate::log::{HIDING_INFO, HandlerLine, LogEvent, Search};
 use crate::operate::waiting::LONGEST_HIDDEN;
@@ -86,8 +86,7 @@ async fn read_waiting(
 ) -> Result<Option<String>, Failure> {
     let (deployment, arn) = (&attachment.deployment, &attachment.target.arn);
     let queue = Depth::read(account, &deployment.retry_queue).await?;
-    let is_consumed = deployment.stopped().is_none();
-    if let Some(why) = unseen(queue, is_consumed, deployment.log_level.as_deref()) {
+    if let Some(why) = unseen(queue, deployment) {
         return Ok(Some(why));
     }
     let since = now.before(RETENTION);
@@ -112,15 +111,15 @@ fn is_about(attachment: &Attachment, function_arn: &str) -> bool {
 }
 
 /// Why the log cannot show every event that waits: the handler has not received it yet, or the log level hides its line.
-fn unseen(queue: Depth, is_consumed: bool, log_level: Option<&str>) -> Option<String> {
-    if queue != Depth::default() && !is_consumed {
+fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
+    if queue != Depth::default() && deployment.stopped().is_some() {
         return Some("the handler takes nothing from the retry queue, and it is not empty".into());
     }
     if queue.visible > 0 {
         let due = queue.visible;
         return Some(format!("the handler has not yet received about {due} messages of the retry queue"));
     }
-    let level = log_level.filter(|level| HIDING_INFO.contains(level))?;
+    let level = deployment.log_level.as_deref().filter(|level| HIDING_INFO.contains(level))?;
     Some(format!("the handler's log level is {level}, which hides what waits (set it to INFO)"))
 }
 
@@ -205,6 +204,7 @@ async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
 #[cfg(test)]
 mod tests {
     use crate::operate::attach::model::{attachment, set_own_policies};
+    use crate::operate::deployment::Mapping;
     use crate::operate::function::Target;
 
     use super::*;
@@ -232,26 +232,33 @@ mod tests {
         assert_eq!(counted(&attachment), [false, false, false, true, false]);
     }
 
+    fn running() -> Deployment {
+        Deployment { mapping: Some(Mapping::sample()), ..Deployment::sample() }
+    }
+
+    fn logging(level: &str) -> Deployment {
+        Deployment { log_level: Some(level.into()), ..running() }
+    }
+
     #[test]
     fn messages_of_others_keep_nothing() {
-        assert_eq!(unseen(HIDDEN, true, None), None);
+        assert_eq!(unseen(HIDDEN, &running()), None);
         assert_eq!(wait(HIDDEN, Some(&Waiting::default()), DETACHED), None);
     }
 
     #[test]
     fn each_sign_of_a_waiting_event_is_said() {
         let visible = Depth { visible: 2, ..EMPTY };
+        let stopped = "the handler takes nothing from the retry queue, and it is not empty";
         for (found, said) in [
+            (unseen(HIDDEN, &Deployment::sample()), stopped),
+            (unseen(HIDDEN, &Deployment { never_runs: true, ..running() }), stopped),
             (
-                unseen(HIDDEN, false, None),
-                "the handler takes nothing from the retry queue, and it is not empty",
-            ),
-            (
-                unseen(visible, true, None),
+                unseen(visible, &running()),
                 "the handler has not yet received about 2 messages of the retry queue",
             ),
             (
-                unseen(EMPTY, true, Some("WARN")),
+                unseen(EMPTY, &logging("WARN")),
                 "the handler's log level is WARN, which hides what waits (set it to INFO)",
             ),
             (wait(HIDDEN, None, DETACHED), "the retry queue is not empty, and the handler has no log"),
@@ -286,8 +293,8 @@ mod tests {
 
     #[test]
     fn a_queue_that_seems_empty_is_believed_only_with_the_log() {
-        for is_consumed in [true, false] {
-            assert_eq!(unseen(EMPTY, is_consumed, None), None);
+        for deployment in [running(), Deployment::sample()] {
+            assert_eq!(unseen(EMPTY, &deployment), None);
         }
         let mut waiting = Waiting::default();
         waiting.see(&HandlerLine { key: "k".into(), timestamp: Some(DETACHED), ..HandlerLine::default() });
@@ -299,11 +306,11 @@ mod tests {
 
     #[test]
     fn a_level_above_info_hides_the_events() {
-        for level in [None, Some("INFO"), Some("DEBUG"), Some("TRACE")] {
-            assert_eq!(unseen(EMPTY, true, level), None);
+        for level in ["INFO", "DEBUG", "TRACE"] {
+            assert_eq!(unseen(EMPTY, &logging(level)), None);
         }
         for level in HIDING_INFO {
-            assert!(unseen(EMPTY, true, Some(level)).is_some());
+            assert!(unseen(EMPTY, &logging(level)).is_some());
         }
     }
 
