@@ -113,8 +113,8 @@ export function checkTarget(target: lambda.IFunction, stack: Stack): void {
   const { durableConfig, tenancyConfig } = resourceOf(fn) ?? {};
   if (durableConfig !== undefined) {
     throw new Error(
-      `${fn.node.path} is a durable function (durableConfig): Lambda sends its failed events only to a dead-letter ` +
-        'queue of its own, not to a destination; let it retry its own steps',
+      `${fn.node.path} is a durable function (durableConfig): AWS documents a dead-letter queue for its failed ` +
+        'events, and no destination; let its steps retry, and set its deadLetterQueue',
     );
   }
   if (tenancyConfig !== undefined) {

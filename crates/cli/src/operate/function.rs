@@ -187,9 +187,9 @@ fn unfit(configuration: &FunctionConfiguration) -> Option<&'static str> {
         )
     } else if configuration.durable_config.is_some() {
         Some(
-            "is a durable function: Lambda sends its failed events to a dead-letter queue of its own, and to no \
-             destination (https://docs.aws.amazon.com/lambda/latest/dg/durable-invoking.html); let its steps retry, and set \
-             its DeadLetterConfig",
+            "is a durable function: AWS documents a dead-letter queue for its failed events, and no destination \
+             (https://docs.aws.amazon.com/lambda/latest/dg/durable-best-practices.html); let its steps retry, and set its \
+             DeadLetterConfig",
         )
     } else {
         None
