@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients \
-	lint-licences lint-templates lint-workflows build-tests test-servers test-stack test-infra with-stack with-servers without-servers tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
+	lint-licences lint-templates lint-workflows build-tests test-rust test-docs test-servers test-stack test-infra with-stack with-servers without-cargo without-servers doctests tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,23 +87,29 @@ test: ## every test, also those against the real stack
 	@$(STAGE) begin
 	@$(STAGE) run "install tools and build the tests" make --no-print-directory --jobs 6 \
 		build-tests chromium faketime tools infra/node_modules/.installed clients/node/node_modules/.installed
-	@$(STAGE) run "lint templates, test construct and clients" make --no-print-directory --jobs 2 --output-sync=target \
-		lint-templates test-infra test-clients
-	@make --no-print-directory --jobs 3 --output-sync=target with-stack with-servers without-servers; \
+	@make --no-print-directory --jobs 4 --output-sync=target with-stack with-servers without-servers doctests; \
 		status=$$?; $(STAGE) table; exit $$status
 
-with-stack:
-	@$(STAGE) run "test the stack" make --no-print-directory test-stack
+# The construct's tests have time limits, so they do not run beside the servers.
+without-cargo:
+	@$(STAGE) run "lint templates, test construct and clients" make --no-print-directory --jobs 2 --output-sync=target \
+		lint-templates test-infra test-clients
 
-with-servers:
+with-stack: without-cargo
+	@$(STAGE) run "then: test the stack" make --no-print-directory test-stack
+
+with-servers: without-cargo
 	@$(STAGE) run "beside it: test with other servers" make --no-print-directory test-servers
 
 without-servers:
-	@nice -n 19 $(STAGE) run "beside both: test without servers" make --no-print-directory test-fast
+	@nice -n 19 $(STAGE) run "beside all: test without servers" make --no-print-directory test-rust
+
+doctests:
+	@nice -n 19 $(STAGE) run "beside all: test the documentation" make --no-print-directory test-docs
 
 # Without make's flags, in which cargo would look for make's job server.
 build-tests:
-	MAKEFLAGS= cargo test $(ALL) --no-run
+	MAKEFLAGS= cargo test $(ALL) --tests --no-run
 	MAKEFLAGS= cargo test $(ALL) $(SERVERS) $(STACK_TESTS) --no-run
 
 test-servers:
@@ -126,8 +132,13 @@ semver: ## check that the libraries keep the promises of the release before this
 verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your AWS account what no emulator shows (ten minutes; asks first)
 	@$(TOOLS)/clients/bin/python packaging/verify_aws $(VERIFY)
 
-test-fast: ## the tests that need no browser, server or Node (two minutes once built)
-	MAKEFLAGS= cargo test $(ALL) --no-fail-fast
+test-fast: test-rust test-docs ## the tests that need no browser, server or Node (two minutes once built)
+
+test-rust:
+	MAKEFLAGS= cargo test $(ALL) --tests --no-fail-fast
+
+test-docs:
+	MAKEFLAGS= cargo test $(ALL) --doc --no-fail-fast
 
 test-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
 	cd clients/python && $(TOOLS)/clients/bin/python -m pytest --quiet
