@@ -79,7 +79,7 @@ chaos: ## simulate with every fault, SEEDS seeds (2000) under each of several po
 	done
 	$(MAKE) mutants
 
-mutants: ## plant bugs in a copy, one at a time: the tests catch each (five minutes)
+mutants: ## plant bugs in a copy, one at a time: the tests catch each (twelve minutes)
 	python3 tests/mutation/check.py
 
 # Cargo builds while tools are downloaded. Then the tests with servers mostly wait, and the others run in the time that these leave.
@@ -132,7 +132,7 @@ semver: ## check that the libraries keep the promises of the release before this
 verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your AWS account what no emulator shows (ten minutes; asks first)
 	@$(TOOLS)/clients/bin/python packaging/verify_aws $(VERIFY)
 
-test-fast: test-rust test-docs ## the tests that need no browser, server or Node (two minutes once built)
+test-fast: test-rust test-docs ## the tests that need no browser, server or Node (three minutes once built)
 
 test-rust:
 	MAKEFLAGS= cargo test $(ALL) --tests --no-fail-fast
