@@ -107,7 +107,8 @@ without-servers:
 doctests:
 	@nice -n 19 $(STAGE) run "beside all: test the documentation" make --no-print-directory test-docs
 
-# Without make's flags, in which cargo would look for make's job server.
+# Without make's flags, in which cargo would look for make's job server. Nothing is built a second time.
+build-tests: export CARGO_INCREMENTAL := 0
 build-tests:
 	MAKEFLAGS= cargo test $(ALL) --tests --no-run
 	MAKEFLAGS= cargo test $(ALL) $(SERVERS) $(STACK_TESTS) --no-run

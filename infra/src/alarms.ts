@@ -197,7 +197,8 @@ function ofRetryQueue({ queue }: Watched): Record<string, AlarmProps> {
       evaluationPeriods: 15,
       alarmDescription:
         'More than 1,000 retries have been due for 15 minutes: there are too few pollers, so retries come ' +
-        `late. Run comeback waiting ${STACK} to see which functions fail, and raise maxConcurrency. ` +
+        `late. Run comeback waiting ${STACK} to see which functions fail, and raise MaximumConcurrency ` +
+        '(maxConcurrency in the construct). ' +
         `${RUNBOOK}#late`,
     },
     Crowded: {
