@@ -328,7 +328,7 @@ mod tests {
         let durable = ordinary.clone().durable_config(DurableConfig::builder().execution_timeout(60).build());
         let why = unfit(&durable.build()).unwrap();
         assert!(
-            why.starts_with("is a durable function: Lambda sends") && why.contains("durable-invoking"),
+            why.starts_with("is a durable function: AWS documents") && why.contains("durable-best-practices"),
             "{why}"
         );
         let tenancy = TenancyConfig::builder().tenant_isolation_mode(TenantIsolationMode::PerTenant);
