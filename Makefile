@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients \
-	lint-licences lint-templates lint-workflows build-tests test-rust test-docs test-servers test-stack test-infra with-stack with-servers without-cargo without-servers doctests tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
+	lint-licences lint-templates lint-workflows build-tests test-servers test-stack test-infra with-stack with-servers without-cargo without-servers tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,7 +87,7 @@ test: ## every test, also those against the real stack
 	@$(STAGE) begin
 	@$(STAGE) run "install tools and build the tests" make --no-print-directory --jobs 6 \
 		build-tests chromium faketime tools infra/node_modules/.installed clients/node/node_modules/.installed
-	@make --no-print-directory --jobs 4 --output-sync=target with-stack with-servers without-servers doctests; \
+	@make --no-print-directory --jobs 3 --output-sync=target with-stack with-servers without-servers; \
 		status=$$?; $(STAGE) table; exit $$status
 
 # The construct's tests have time limits, so they do not run beside the servers.
@@ -102,15 +102,12 @@ with-servers: without-cargo
 	@$(STAGE) run "beside it: test with other servers" make --no-print-directory test-servers
 
 without-servers:
-	@nice -n 19 $(STAGE) run "beside all: test without servers" make --no-print-directory test-rust
-
-doctests:
-	@nice -n 19 $(STAGE) run "beside all: test the documentation" make --no-print-directory test-docs
+	@nice -n 19 $(STAGE) run "beside all: test without servers" make --no-print-directory test-fast
 
 # Without make's flags, in which cargo would look for make's job server. Nothing is built a second time.
 build-tests: export CARGO_INCREMENTAL := 0
 build-tests:
-	MAKEFLAGS= cargo test $(ALL) --tests --no-run
+	MAKEFLAGS= cargo test $(ALL) --no-run
 	MAKEFLAGS= cargo test $(ALL) $(SERVERS) $(STACK_TESTS) --no-run
 
 test-servers:
@@ -133,13 +130,8 @@ semver: ## check that the libraries keep the promises of the release before this
 verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your AWS account what no emulator shows (ten minutes; asks first)
 	@$(TOOLS)/clients/bin/python packaging/verify_aws $(VERIFY)
 
-test-fast: test-rust test-docs ## the tests that need no browser, server or Node (three minutes once built)
-
-test-rust:
-	MAKEFLAGS= cargo test $(ALL) --tests --no-fail-fast
-
-test-docs:
-	MAKEFLAGS= cargo test $(ALL) --doc --no-fail-fast
+test-fast: ## the tests that need no browser, server or Node (three minutes once built)
+	MAKEFLAGS= cargo test $(ALL) --no-fail-fast
 
 test-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
 	cd clients/python && $(TOOLS)/clients/bin/python -m pytest --quiet
