@@ -20,13 +20,18 @@ static BUILT: OnceLock<PathBuf> = OnceLock::new();
 /// Builds the functions of `template.yaml` as it ships, but for this machine's architecture. `folder` is this program's own:
 /// others may read theirs at the same time. They build one after the other, because cargo-lambda moves the bootstraps.
 pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
-    let shell = shell.clone().with("LOCK", root().join("target/sam-build.lock")).with("FOLDER", folder);
+    let shell = shell.clone().with("LOCK", build_lock()).with("FOLDER", folder);
     let parameters = format!("Architecture={ARCHITECTURE}");
     shell.run(&format!(
         "flock \"$LOCK\" sam build --build-dir \"$FOLDER\" --parameter-overrides {parameters}"
     ))?;
     BUILT.get_or_init(|| root().join(folder));
     Ok(())
+}
+
+/// Locked while cargo-lambda builds.
+fn build_lock() -> PathBuf {
+    root().join("target/sam-build.lock")
 }
 
 /// What [`build`] has built.
@@ -192,7 +197,9 @@ pub async fn deploy_example(ministack: &MiniStack, script: &str, output: &Path) 
         .with("CDK_CONTEXT", format!("architecture={ARCHITECTURE}"))
         .with("CDK_NOTICES", "false")
         .with("CDK_OUTPUT", output)
-        .with("CDK_REQUIRE_APPROVAL", "never");
-    shell.run(&format!("cd infra\n{script}"))?;
+        .with("CDK_REQUIRE_APPROVAL", "never")
+        .with("LOCK", build_lock());
+    // The app builds its functions too, if only to find that they are built.
+    shell.run(&format!("exec 9> \"$LOCK\"\nflock 9\ncd infra\n{script}"))?;
     ministack.stack("ComebackExample").await
 }
