@@ -49,7 +49,7 @@ impl DeadLetters {
         look: impl FnMut(&Received) -> bool,
     ) -> Result<Read, Failure> {
         let depth = self.depth().await?;
-        if !self.session.common.json {
+        if !self.session.common.json && depth.visible > 0 {
             let count = counted(depth.visible, "dead letter", "dead letters");
             let minutes = HIDDEN_FOR.as_secs() / 60;
             anstream::eprintln!(
