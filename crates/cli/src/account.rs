@@ -134,7 +134,7 @@ impl Account {
     }
 }
 
-/// Fails an answer whose body is larger than [`LARGEST_ANSWER`].
+/// Fails an answer with a body larger than [`LARGEST_ANSWER`].
 #[derive(Debug)]
 struct LimitAnswers;
 

@@ -44,7 +44,7 @@ impl World {
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
     }
 
-    /// A server without deployments, whose answers come without delay.
+    /// A server without deployments, so that it answers without delay.
     pub(crate) async fn contract(&self) -> &MiniStack {
         or_panic(self.contract.get_or_init(|| MiniStack::start("contract")).await)
     }

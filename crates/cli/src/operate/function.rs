@@ -208,8 +208,8 @@ pub(crate) async fn find_function(
     call.send().await.unless(|it| it.is_resource_not_found_exception(), "lambda:GetFunction", &of)
 }
 
-pub(crate) const ELSEWHERE: &str = "name the stack with --stack, its region with --region, its account with --profile, or the handler \
-                         with --handler";
+pub(crate) const ELSEWHERE: &str = "name the stack with --stack, its region with --region, its account with --profile, \
+                                    or the handler with --handler";
 
 /// Describes a function that must exist.
 pub(crate) async fn get_function(account: &Account, name: &str) -> Result<GetFunctionOutput, Failure> {
