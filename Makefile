@@ -18,6 +18,8 @@ FUZZ_SECONDS ?= 600
 # The packages and features of every cargo command here. With others, cargo would unify features differently and build most
 # dependencies again.
 ALL := --workspace --all-features
+# Faster where nothing was built before. For every command: with another value, cargo builds our crates again.
+export CARGO_INCREMENTAL := 0
 # The tests that need servers, a browser, Node or what `make tools` installs. tests/Cargo.toml says `test = false` for them,
 # so that `cargo test` runs the others.
 SERVERS := $(addprefix --test ,delivery envelope_targets operate report_page template)
@@ -104,8 +106,7 @@ with-servers: without-cargo
 without-servers:
 	@nice -n 19 $(STAGE) run "beside all: test without servers" make --no-print-directory test-fast
 
-# Without make's flags, in which cargo would look for make's job server. Nothing is built a second time.
-build-tests: export CARGO_INCREMENTAL := 0
+# Without make's flags, in which cargo would look for make's job server.
 build-tests:
 	MAKEFLAGS= cargo test $(ALL) --no-run
 	MAKEFLAGS= cargo test $(ALL) $(SERVERS) $(STACK_TESTS) --no-run
