@@ -268,7 +268,10 @@ fn dead_letters(status: &Status) -> String {
         0 => letters,
         locked => {
             let longest = durations::text(HIDDEN_FOR);
-            format!("{letters} ({} locked by a command for {longest} at most)", HumanCount(locked))
+            format!(
+                "{letters} ({} locked by a command, for up to {longest} after it ends)",
+                HumanCount(locked)
+            )
         }
     };
     let Some(OldestLetter { age_seconds, is_exact, .. }) = status.oldest_dead_letter else {
@@ -598,7 +601,7 @@ retry
 
 Waiting       1,234: 1,200 hidden, 34 delayed
 Due           3, the oldest message 1m 15s old
-Dead letters  7 (2 locked by a command for 15m at most), the oldest at least 11d old: SQS deletes a letter after 14 days
+Dead letters  7 (2 locked by a command, for up to 15m after it ends), the oldest at least 11d old: SQS deletes a letter after 14 days
 Last hour     1,500 arrived, ? dead-lettered; handler: ? invocations, ? errors, ? throttles
 Handler       its mapping is Disabled: nothing is retried
 Version       not known: the first line of the handler's log has it (it has no tag comeback:version, or none that you may read)

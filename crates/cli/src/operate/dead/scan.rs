@@ -93,9 +93,11 @@ impl Locked {
 impl fmt::Display for Locked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (count, clock) = (self.count(), self.clock());
+        let minutes = HIDDEN_FOR.as_secs() / 60;
         write!(
             f,
-            "{count} locked by another command, or by one that was killed, until {clock} at the latest; try again then"
+            "{count} locked by another command, or by one that was killed, for up to {minutes} minutes after its end: \
+             until {clock} if that was just now"
         )
     }
 }
@@ -298,7 +300,8 @@ mod tests {
         let locked = Locked::of(depth(4, 51), 4, NOW).unwrap();
         assert_eq!(
             locked.to_string(),
-            "51 more are locked by another command, or by one that was killed, until 03:49 UTC at the latest; try again then"
+            "51 more are locked by another command, or by one that was killed, for up to 15 minutes after its end: \
+             until 03:49 UTC if that was just now"
         );
         assert_eq!(locked.until, Timestamp::from_secs(2_000_000_000 + 900));
         let read = Read { letters: 4, newer: 0, end: End::All, still_hidden: None, locked: Some(locked) };
