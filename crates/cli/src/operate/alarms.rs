@@ -29,6 +29,8 @@ pub(crate) struct Alarm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
     DeadLetters,
+    /// Dead-letters without their event's payload.
+    LostPayloads,
     /// The failed events of this function that Lambda drops.
     Lost(String),
     /// Errors of the handler, or in its log.
@@ -98,7 +100,7 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
         let dimension =
             |wanted: &str| dimensions.iter().find(|it| it.name() == Some(wanted)).and_then(Dimension::value);
         if namespace.and_then(|it| it.strip_prefix("Comeback/")) == Some(&deployment.handler) {
-            return Some(if name == Some("LostPayload") { Watched::DeadLetters } else { Watched::Errors });
+            return Some(if name == Some("LostPayload") { Watched::LostPayloads } else { Watched::Errors });
         }
         match (dimension("QueueName"), dimension("FunctionName")) {
             (Some(queue), _) if queue == deployment.dead_letter_queue.name() => Some(Watched::DeadLetters),
@@ -279,7 +281,7 @@ mod tests {
             (lost("billing-eu"), Some(Watched::Lost("billing-eu".into()))),
             (lost("shop"), None),
             (on("Comeback/retry-handler", "NeedsAnOperator", &[]), Some(Watched::Errors)),
-            (on("Comeback/retry-handler", "LostPayload", &[]), Some(Watched::DeadLetters)),
+            (on("Comeback/retry-handler", "LostPayload", &[]), Some(Watched::LostPayloads)),
             (on("Comeback/retry-handler-2", "NeedsAnOperator", &[]), None),
             (on("Comeback", "NeedsAnOperator", &[]), None),
         ] {
