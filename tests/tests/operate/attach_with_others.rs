@@ -41,6 +41,10 @@ pub(crate) async fn a_function_is_moved_to_another_stack(world: &World) {
     assert_eq!(destination(FUNCTION), pausing.output("RetryQueueArn"));
     assert_eq!(tags(ministack, FUNCTION)["comeback:on-failure"], "none", "what was there before either");
 
+    let checked = first.comeback(&format!("doctor {FUNCTION} {STACK} --only CB102 --json")).json(0);
+    let found = checked["checks"][0]["found"].as_str().expect("text");
+    assert!(found.starts_with("it is moving to stack pausing: since 20"), "{found}");
+
     let left = Operator::of_command(ministack, "detach", attaching, FUNCTION);
     aws(
         ministack,

@@ -110,6 +110,8 @@ fn is_of_stack(facts: &Facts, function: &Function) -> bool {
 pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Diagnosis> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
+    let moved_to = function.entrances.iter().find_map(|entrance| entrance.elsewhere.as_ref());
+    let state = moved_to.map_or_else(|| "being detached".into(), |other| format!("moving to {other}"));
     let queue = &facts.deployment.retry_queue.arn;
     if target.invoke_settings.values().any(|settings| settings.on_failure.as_ref() == Some(queue)) {
         return None;
@@ -121,10 +123,10 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Diagnosis> {
         let (why, means) = rights::not_allowed(policies.stack(), &function.arn);
         let list = list_with(facts.deployment.allow_list(), &function.arn);
         let fix = fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS.variable, &list)]);
-        return Some(broken(format!("it is being detached, but {why}"), means, fix));
+        return Some(broken(format!("it is {state}, but {why}"), means, fix));
     }
     Some(warning(
-        format!("it is being detached: since {since}, its failures no longer come here"),
+        format!("it is {state}: since {since}, its failures no longer come here"),
         if is_stacks || is_allowed {
             "it stays on the allow-list, with its permissions, until its last events have left the retry queue"
         } else {
@@ -317,6 +319,7 @@ mod tests {
     use comeback_engine::Pauses;
 
     use crate::account::Failure;
+    use crate::operate::deployment::DeploymentName;
     use crate::operate::doctor::sample::{assert_found, healthy, pause};
     use crate::operate::function::InvokeSettings;
     use crate::operate::metrics::Dropped;
@@ -480,6 +483,9 @@ mod tests {
         let found = leaving(&facts, &facts.functions[0]).unwrap();
         assert_eq!(found.fix.as_deref(), Some("comeback detach orders"));
         assert_found(Ok(found), Outcome::Warning, "being detached: since 2023-11-14T22:13:20.000Z");
+        facts.functions[0].entrances[0].elsewhere = Some(DeploymentName::Stack("billing".into()));
+        let moved = leaving(&facts, &facts.functions[0]).unwrap();
+        assert_found(Ok(moved), Outcome::Warning, "it is moving to stack billing: since 2023");
         assert_found(recursion(&facts, &facts.functions[0]), Outcome::Skipped, "CB102");
     }
 
