@@ -258,12 +258,12 @@ impl Scenario {
         self.targets[target].outage_end(self.outage)
     }
 
-    /// How many invocations a target takes in a minute, by its position.
-    pub(crate) fn capacity_of(&self, target: usize) -> Option<u32> {
+    /// How many invocations a minute a target takes on average, by its position.
+    pub(crate) fn capacity_of(&self, target: usize) -> Option<f64> {
         let all: f64 = self.targets.iter().map(|target| target.share).sum();
         let minutes = self.arrival_spread.as_secs_f64().max(60.0) / 60.0;
         let traffic = self.events as f64 / minutes * self.targets[target].share / all;
-        self.capacity.map(|times| (times * traffic).ceil().max(1.0) as u32)
+        self.capacity.map(|times| times * traffic)
     }
 
     /// The longest time for which a target is down.

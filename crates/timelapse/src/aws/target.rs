@@ -66,8 +66,8 @@ pub(crate) struct Fate {
 #[derive(Debug)]
 struct Function {
     outage_end: Timestamp,
-    /// Invocations in a minute that it takes; it fails the others.
-    capacity: Option<u32>,
+    /// Invocations a minute that it takes on average; it fails the others.
+    capacity: Option<f64>,
     /// The minute of the last invocation that it took, and how many it has taken in it.
     taken: (u64, u32),
     metrics: Metrics,
@@ -90,7 +90,7 @@ pub(crate) struct Target<T> {
 impl<T> Target<T> {
     /// Functions by ARN, each down from `start` until the moment beside it, with its capacity.
     pub(crate) fn new(
-        functions: impl IntoIterator<Item = (String, Timestamp, Option<u32>)>,
+        functions: impl IntoIterator<Item = (String, Timestamp, Option<f64>)>,
         ways: Ways,
         start: Timestamp,
         seed: u64,
@@ -192,7 +192,9 @@ impl Function {
             self.taken = (minute, 0);
         }
         self.taken.1 += 1;
-        self.capacity.is_none_or(|most| self.taken.1 <= most)
+        // Whole invocations, so that over many minutes they are the capacity.
+        let until = |minutes: u64, capacity: f64| (minutes as f64 * capacity).floor();
+        self.capacity.is_none_or(|it| f64::from(self.taken.1) <= until(minute + 1, it) - until(minute, it))
     }
 }
 
@@ -329,5 +331,21 @@ mod tests {
             FailureRecords::of(ORDERS).write(Timestamp::from_secs(1), request_id, "7", error, String::new());
         let asked = r#"{"errorType":"RetryAfter","errorMessage":"900; the target is down"}}"#;
         assert!(record.ends_with(asked), "{record}");
+    }
+
+    #[test]
+    fn a_capacity_that_is_not_whole_holds_over_many_minutes() {
+        for (capacity, in_an_hour) in [(2.5, 150), (0.2, 12), (20.0, 600)] {
+            let mut function = Function {
+                outage_end: Timestamp::from_secs(0),
+                capacity: Some(capacity),
+                taken: (0, 0),
+                metrics: Metrics::default(),
+                records: FailureRecords::of(ORDERS),
+            };
+            let minutes = (0..600).map(|invocation| Timestamp::from_secs(invocation / 10 * 60));
+            let taken = minutes.filter(|now| function.takes_one_more(*now)).count();
+            assert_eq!(taken, in_an_hour, "{capacity} a minute");
+        }
     }
 }
