@@ -27,6 +27,7 @@ Examples:
   comeback plan                                        3h down, 10 events a second, back within 30m
   comeback plan --outage 1h --rate 200/s --recover-within 5m --plot out/
   comeback plan --recover-within 2h --never-succeed 1% if one event in a hundred fails every time
+  comeback plan --recovery on --capacity 3           a target that takes three times its traffic
   comeback plan --policies 'payments MAX_AGE=6h MAX_RETRIES=50' --target payments
   comeback plan --outage 3d --max-age 7d --recover-within 6h --json";
 
@@ -47,6 +48,13 @@ pub(crate) struct PlanArguments {
     /// RECOVERY: off, watch or on, whether waits pass faster once the target works again [default: off]
     #[arg(long, value_name = "MODE")]
     recovery: Option<RecoveryMode>,
+    /// How long after its end a minute of the target's metrics is published [default: 90s]
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    metrics_lag: Option<Duration>,
+    /// Let the target take at most this multiple of the usual rate, and fail the rest; after the outage, the retries
+    /// have all of it [default: it takes all]
+    #[arg(long, value_name = "TIMES")]
+    capacity: Option<f64>,
     /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     max_age: Option<String>,
@@ -81,6 +89,8 @@ impl PlanArguments {
             recover_within: self.recover_within.unwrap_or(default.recover_within),
             never_succeed: self.never_succeed.unwrap_or(default.never_succeed),
             recovery: self.recovery.unwrap_or(default.recovery),
+            metrics_lag: self.metrics_lag.unwrap_or(default.metrics_lag),
+            capacity: self.capacity,
         }
     }
 
@@ -199,7 +209,16 @@ fn text(plan: &Plan, target: Option<(&str, &PolicyEntry)>, pasted: &Pasted, wall
 
 /// The command that makes a plan again.
 fn repeat(goal: &Goal, settings: &Settings) -> String {
-    let Goal { seed, outage, events_per_second, recover_within, never_succeed, recovery } = goal;
+    let Goal {
+        seed,
+        outage,
+        events_per_second,
+        recover_within,
+        never_succeed,
+        recovery,
+        metrics_lag,
+        capacity,
+    } = goal;
     let flags = [
         ("--seed", seed.to_string()),
         ("--outage", durations::flag(*outage)),
@@ -207,10 +226,12 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
         ("--recover-within", durations::flag(*recover_within)),
         ("--never-succeed", never_succeed.to_string()),
         ("--recovery", recovery.name().to_owned()),
+        ("--metrics-lag", durations::flag(*metrics_lag)),
         ("--max-age", format!("{}s", settings.max_age)),
         ("--max-retries", settings.max_retries.to_string()),
     ];
-    let flags = flags.iter().flat_map(|(flag, value)| [*flag, value]);
+    let capacity = capacity.map(|times| ("--capacity", times.to_string()));
+    let flags = flags.iter().chain(&capacity).flat_map(|(flag, value)| [*flag, value]);
     command_line(FROM_CHECKOUT.into_iter().chain(["plan"]).chain(flags))
 }
 

@@ -21,15 +21,17 @@ const READS: &str = "\nThe price leaves out the reads of metrics: 0.029 USD a da
 
 /// The goal, and what was made of it.
 pub(super) fn headline(plan: &Plan) -> String {
-    let Goal { outage, events_per_second, recover_within, never_succeed, recovery, seed } = &plan.goal;
+    let Goal { outage, events_per_second, recover_within, never_succeed, recovery, capacity, seed, .. } =
+        &plan.goal;
     let never = if *never_succeed > 0.0 {
         format!("; {} % of the events never succeed", rounded(never_succeed * 100.0))
     } else {
         String::new()
     };
     let recovery = if *recovery == RecoveryMode::On { "; RECOVERY on" } else { "" };
+    let capacity = capacity.map(|times| format!("; the target takes {times} × that")).unwrap_or_default();
     format!(
-        "An outage of {}; events come at {}; 99 % recovered within {}{never}{recovery}; seed {seed}\n\
+        "An outage of {}; events come at {}{capacity}; 99 % recovered within {}{never}{recovery}; seed {seed}\n\
          {} policies were rehearsed, each with {} events of the outage",
         durations::text(*outage),
         rate_text(*events_per_second),

@@ -1,7 +1,6 @@
 //! One policy of a plan, and its figures.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE, Policy, Settings};
 use serde::Serialize;
@@ -11,7 +10,6 @@ use crate::aws::queue::{IN_FLIGHT_LIMIT, LONGEST_DELAY};
 use crate::figures::Minute;
 use crate::figures::prices::{usd_a_look, usd_a_move, usd_a_retry};
 use crate::figures::{Percentiles, Summary};
-use crate::scenario::Scenario;
 use crate::schedule::Schedule;
 use crate::schedule::in_flight::pollers;
 use crate::simulation::{RunError, run};
@@ -55,19 +53,8 @@ impl Candidate {
             maximum_concurrency: *MAXIMUM_CONCURRENCY_RANGE.end(),
             ..settings.clone()
         };
-        let scenario = Scenario {
-            seed: goal.seed,
-            events: goal.rehearsed(),
-            arrival_spread: goal.outage,
-            outage: goal.outage,
-            // Every event has ended by then.
-            duration: goal.outage + Duration::from_secs(settings.max_age + 3_600),
-            in_flight_limit: goal.rehearsed(),
-            recovery: goal.recovery,
-            ..Scenario::default()
-        };
         let policy = |settings| Policy::new(settings).expect("BUG: the grid has an invalid policy");
-        let summary = run(&scenario, &policy(ideal).into(), &mut ())?;
+        let summary = run(&goal.scenario(settings), &policy(ideal).into(), &mut ())?;
         let never = Never::of(goal, &policy(settings.clone()));
         Ok(Self::computed(goal, settings, summary, &never))
     }
@@ -159,10 +146,13 @@ fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use comeback_engine::RecoveryMode;
 
     use super::*;
     use crate::aws::target::TARGET_ARN;
+    use crate::scenario::Scenario;
 
     /// The simulation counts call by call, and also the polls that find nothing and the batches that are not quite full.
     #[test]
@@ -206,5 +196,19 @@ mod tests {
         assert_eq!(on_few.0, 20);
         assert!(2 * on_many.1 < without, "{on_many:?}, {without}");
         assert!(2 * on_few.1 > without, "{on_few:?}, {without}");
+    }
+
+    #[test]
+    fn late_metrics_and_a_target_that_takes_little_delay_a_recovery() {
+        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
+        let soon = Goal { outage: Duration::from_secs(3_600), recovery: RecoveryMode::On, ..Goal::default() };
+        let p99 = |goal: &Goal| {
+            let candidate = Candidate::rehearse(goal, &settings).expect("a run without a violation");
+            candidate.recovery_ms.expect("all is delivered").p99
+        };
+        let late = Goal { metrics_lag: Duration::from_secs(900), ..soon.clone() };
+        let little = Goal { capacity: Some(0.5), ..soon.clone() };
+        let [soon, late, little] = [soon, late, little].map(|goal| p99(&goal));
+        assert!(soon < late && soon < little, "{soon}, {late}, {little}");
     }
 }

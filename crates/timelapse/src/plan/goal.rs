@@ -6,7 +6,7 @@ use std::time::Duration;
 use comeback_engine::{Jitter, RecoveryMode, Settings};
 use serde::{Serialize, Serializer};
 
-use crate::scenario::ScenarioError;
+use crate::scenario::{Scenario, ScenarioError};
 
 /// From a second, the least that SQS counts, to its longest retention.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
@@ -31,6 +31,12 @@ pub struct Goal {
     /// What the handler does when the target recovers.
     #[serde(serialize_with = "name")]
     pub recovery: RecoveryMode,
+    /// How long after its end CloudWatch publishes a minute of the target; at most an hour.
+    #[serde(rename = "metrics_lag_seconds", serialize_with = "seconds")]
+    pub metrics_lag: Duration,
+    /// If set, the target takes this many times the usual rate, and fails the rest; 0.1 to 1000. After the outage the
+    /// retries have all of it.
+    pub capacity: Option<f64>,
 }
 
 /// The example of the documentation.
@@ -43,11 +49,29 @@ impl Default for Goal {
             recover_within: Duration::from_secs(30 * 60),
             never_succeed: 0.0,
             recovery: RecoveryMode::Off,
+            metrics_lag: Scenario::default().metrics_lag,
+            capacity: None,
         }
     }
 }
 
 impl Goal {
+    /// The outage, and the time in which every event ends under these settings.
+    pub(super) fn scenario(&self, settings: &Settings) -> Scenario {
+        Scenario {
+            seed: self.seed,
+            events: self.rehearsed(),
+            arrival_spread: self.outage,
+            outage: self.outage,
+            duration: self.outage + Duration::from_secs(settings.max_age + 3_600),
+            in_flight_limit: self.rehearsed(),
+            recovery: self.recovery,
+            metrics_lag: self.metrics_lag,
+            capacity: self.capacity,
+            ..Scenario::default()
+        }
+    }
+
     /// The events that the outage hits and that can succeed.
     pub fn events_to_recover(&self) -> f64 {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
@@ -74,8 +98,12 @@ impl Goal {
             ("never-succeed", share, (0.0..1.0).contains(never), never.to_string()),
         ];
         let refused = checks.into_iter().filter(|(.., valid, _)| !valid);
-        let refused: Vec<_> =
+        let mut refused: Vec<_> =
             refused.map(|(setting, range, _, value)| ScenarioError { setting, value, range }).collect();
+        let Self { metrics_lag, capacity, .. } = *self;
+        refused.extend(
+            Scenario { metrics_lag, capacity, ..Scenario::default() }.check().err().into_iter().flatten(),
+        );
         if refused.is_empty() { Ok(()) } else { Err(refused) }
     }
 }
