@@ -27,7 +27,7 @@ Examples:
   comeback plan                                        3h down, 10 events a second, back within 30m
   comeback plan --outage 1h --rate 200/s --recover-within 5m --plot out/
   comeback plan --recover-within 2h --never-succeed 1% if one event in a hundred fails every time
-  comeback plan --recovery on --capacity 3           a target that takes three times its traffic
+  comeback plan --outage 1h --recovery on --capacity 3  for a target that takes three times its traffic
   comeback plan --policies 'payments MAX_AGE=6h MAX_RETRIES=50' --target payments
   comeback plan --outage 3d --max-age 7d --recover-within 6h --json";
 
@@ -48,11 +48,12 @@ pub(crate) struct PlanArguments {
     /// RECOVERY: off, watch or on, whether waits pass faster once the target works again [default: off]
     #[arg(long, value_name = "MODE")]
     recovery: Option<RecoveryMode>,
-    /// How long after its end a minute of the target's metrics is published [default: 90s]
+    /// With --recovery on, how long after its end a minute of the target's metrics is published; at most 1h
+    /// [default: 90s]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     metrics_lag: Option<Duration>,
-    /// Let the target take at most this multiple of the usual rate, and fail the rest; after the outage, the retries
-    /// have all of it [default: it takes all]
+    /// Let the target take at most this multiple of the usual rate, and fail the rest; 0.1 to 1000. After the outage,
+    /// the retries have all of it [default: it takes all]
     #[arg(long, value_name = "TIMES")]
     capacity: Option<f64>,
     /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]

@@ -54,6 +54,9 @@ pub enum LimitedBy {
     MaxRetries,
     /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows; the lowest under this policy.
     Throughput,
+    /// The target takes too little to bear the retries of the outage's events in time, whatever the waits are. This policy
+    /// recovers the soonest.
+    Capacity,
     /// Every policy waits too long: at least a second, and invocations take time too. This one recovers the soonest.
     Waits,
 }
@@ -110,7 +113,7 @@ impl Plan {
 
     fn chosen(goal: Goal, grid: Vec<Candidate>) -> Self {
         let cheapest = cheapest(&grid, goal.recover_within).cloned();
-        let limits = if cheapest.is_some() { Vec::new() } else { limits(&grid, goal.recover_within) };
+        let limits = if cheapest.is_some() { Vec::new() } else { limits(&grid, &goal) };
         let defaults = grid.iter().find(|candidate| candidate.has_default_backoff());
         Self {
             defaults: defaults.expect("BUG: the grid is without the defaults").clone(),
@@ -148,7 +151,8 @@ fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
 }
 
 /// What keeps the policies that recover soon enough from meeting the goal; or that none recovers soon enough.
-fn limits(grid: &[Candidate], time: Duration) -> Vec<Limit> {
+fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
+    let time = goal.recover_within;
     // Where nothing is delivered at all, nothing is late either.
     let is_late =
         |candidate: &&Candidate| p99(candidate).is_finite() && p99(candidate) > time.as_millis() as f64;
@@ -169,7 +173,8 @@ fn limits(grid: &[Candidate], time: Duration) -> Vec<Limit> {
         return limits;
     }
     let soonest = grid.iter().min_by(|one, other| p99(one).total_cmp(&p99(other)));
-    soonest.map(|candidate| limit(LimitedBy::Waits, candidate)).into_iter().collect()
+    let by = if goal.takes_too_little() { LimitedBy::Capacity } else { LimitedBy::Waits };
+    soonest.map(|candidate| limit(by, candidate)).into_iter().collect()
 }
 
 /// Whether `one` is as good as `other` in everything that counts, and better in something.

@@ -207,6 +207,11 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
             HumanCount(policy.maximum_concurrency),
             HumanCount(*MAXIMUM_CONCURRENCY_RANGE.end()),
         ),
+        LimitedBy::Capacity => format!(
+            "the target's capacity: it takes at least {} for 99 % of the outage's events. Allow it more time, or raise its \
+             capacity",
+            durations::short(goal.least_recovery().as_secs_f64()),
+        ),
         LimitedBy::Waits => {
             let soonest = policy.recovery_ms.map_or(0.0, |recovery| recovery.p99 as f64 / 1e3);
             format!(

@@ -77,6 +77,18 @@ impl Goal {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
     }
 
+    /// How long the target takes for 99 in 100 of these, if nothing else does; zero if it takes any number at once.
+    pub fn least_recovery(&self) -> Duration {
+        let per_second = self.capacity.map(|times| times * self.events_per_second);
+        per_second.map_or(Duration::ZERO, |per_second| {
+            Duration::from_secs_f64(0.99 * self.events_to_recover() / per_second)
+        })
+    }
+
+    pub(super) fn takes_too_little(&self) -> bool {
+        self.least_recovery() > self.recover_within
+    }
+
     /// Events rehearsed under each policy: 1,000, which stand for all, because events only meet in the queue. With
     /// `RECOVERY=on` they also meet in the target's minutes, and with few attempts it is never taken for down. So no more
     /// are rehearsed than there are.

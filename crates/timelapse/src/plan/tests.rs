@@ -5,7 +5,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::figures::Percentiles;
 
-const GOAL: Duration = Duration::from_secs(30);
+const TIME: Duration = Duration::from_secs(30);
+
+fn goal() -> Goal {
+    Goal { recover_within: TIME, ..Goal::default() }
+}
 
 fn candidate(p99_seconds: Option<u64>, retries: u64, usd: u64) -> Candidate {
     let recovery = |seconds| Percentiles { p50: 0, p99: seconds * 1_000, max: seconds * 1_000 };
@@ -67,10 +71,10 @@ proptest! {
         };
         let usd = |it: &Candidate| it.usd_per_million_events;
         let least = grid.iter().filter(|it| meets(it)).map(usd).min_by(f64::total_cmp);
-        let chosen = cheapest(&grid, GOAL);
+        let chosen = cheapest(&grid, TIME);
         prop_assert!(chosen.is_none_or(|it| meets(it) && unbeaten(&grid).contains(&it)), "{chosen:?}");
         prop_assert_eq!(chosen.map(usd), least);
-        prop_assert!(chosen.is_some() || grid.is_empty() || !limits(&grid, GOAL).is_empty());
+        prop_assert!(chosen.is_some() || grid.is_empty() || !limits(&grid, &goal()).is_empty());
     }
 }
 
@@ -88,7 +92,18 @@ fn what_limits_the_policies_that_are_fast_enough_is_named() {
         (vec![slow.clone(), busy(1_002), busy(1_001)], vec![limit(LimitedBy::Throughput, &busy(1_001))]),
         (vec![few.clone(), old.clone(), slow], vec![age, retries]),
     ] {
-        assert_eq!(cheapest(&grid, GOAL), None);
-        assert_eq!(limits(&grid, GOAL), expected);
+        assert_eq!(cheapest(&grid, TIME), None);
+        assert_eq!(limits(&grid, &goal()), expected);
+    }
+}
+
+/// 99 of 100 events of a minute's outage, at twice their rate, take 29.7 s.
+#[test]
+fn a_target_that_takes_too_little_is_named_before_the_waits() {
+    let slow = candidate(Some(31), 1, 1);
+    for (capacity, limit) in [(2.0, LimitedBy::Waits), (1.9, LimitedBy::Capacity)] {
+        let goal = Goal { outage: Duration::from_secs(60), capacity: Some(capacity), ..goal() };
+        let expected = vec![Limit { limit, policy: slow.clone() }];
+        assert_eq!(limits(std::slice::from_ref(&slow), &goal), expected);
     }
 }
