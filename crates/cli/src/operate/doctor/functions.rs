@@ -194,13 +194,13 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
         (0, earlier) => warning(
             format!("DestinationDeliveryFailures is {earlier} over 14 days, and 0 in the last 24 h"),
             "Lambda could not send these failed events to their destination, and dropped them: if CB102, CB105 and CB106 \
-             find nothing now, their records were over 1 MiB, or the cause was removed",
+             find nothing, the cause was removed since, or the records were over 1 MiB",
             fix,
         ),
         (recent, _) => broken(
             format!("DestinationDeliveryFailures is {recent} in the last 24 h"),
             "Lambda drops failed events that it cannot send to their destination: if CB102, CB105 and CB106 find nothing, \
-             their records were over 1 MiB",
+             the cause was removed since, or the records were over 1 MiB",
             fix,
         ),
     })
