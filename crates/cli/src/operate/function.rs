@@ -1,6 +1,6 @@
 //! A function, as an operator names it and as Lambda describes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -77,6 +77,16 @@ impl fmt::Display for FunctionName {
         f.write_str(&self.name)?;
         self.qualifier.iter().try_for_each(|qualifier| write!(f, ":{qualifier}"))
     }
+}
+
+/// The commands that attach the functions of these ARNs, each once. `place` are their flags.
+pub(crate) fn attach_commands<'a>(arns: impl IntoIterator<Item = &'a str>, place: &str) -> String {
+    let name = |arn: &str| {
+        arn.parse::<FunctionName>().map_or_else(|_| "FUNCTION".to_owned(), |function| function.to_string())
+    };
+    let names: BTreeSet<String> = arns.into_iter().map(name).collect();
+    let commands = names.iter().map(|name| format!("`comeback attach {name}{place}`"));
+    commands.collect::<Vec<_>>().join(", ")
 }
 
 /// The tag with which CloudFormation names a function's stack.

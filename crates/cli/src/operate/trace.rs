@@ -11,6 +11,8 @@ use comeback_engine::{HOLD, Timestamp};
 
 use crate::clock::now;
 use crate::failure::Failure;
+use crate::operate::deployment::Unlisted;
+use crate::operate::function::attach_commands;
 use crate::operate::pauses::in_force::InForce;
 use crate::operate::session::{Common, Session, coloured};
 use crate::operate::trace::story::{Early, End, Invocation, Report, Step, Trace, What};
@@ -189,9 +191,29 @@ fn by_pauses(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
     }
 }
 
+/// What becomes of an event that waits, where the allow-list lacks its function. No pause holds it then.
+fn by_allow_list(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
+    let what = match (trace.not_allowed?, &trace.story.end) {
+        (Unlisted::DeadLettered, End::Waiting { due }) if *due > now => {
+            let soon = short(due.since(now).as_secs_f64());
+            format!(
+                "Its function is not on the allow-list: it will be dead-lettered (target_not_allowed) within {soon}."
+            )
+        }
+        (Unlisted::DeadLettered, _) => {
+            "Its function is not on the allow-list: it will be dead-lettered (target_not_allowed) when \
+                                        the handler next receives it."
+                .into()
+        }
+        (Unlisted::Kept, _) => "It is kept, and not retried: the allow-list is empty.".into(),
+    };
+    let attach = attach_commands([&*trace.story.target], place);
+    Some(format!("{what} To retry it after all: {attach}."))
+}
+
 /// What is known, and no more.
 fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
-    if let Some(text) = by_pauses(trace, now, place) {
+    if let Some(text) = by_allow_list(trace, now, place).or_else(|| by_pauses(trace, now, place)) {
         return text;
     }
     match &trace.story.end {
@@ -274,7 +296,7 @@ mod tests {
         let (key, target, first_failure) = ("k-1".into(), "arn:f".into(), Some(at(0)));
         let targets = std::collections::BTreeMap::new();
         let story = Story { key, target, targets, first_failure, steps, end, copies: 0 };
-        Trace { story, invocations, pause: None, pause_unknown: None }
+        Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None }
     }
 
     fn plain(trace: &Trace, now: u64) -> String {
@@ -513,6 +535,32 @@ Its function is paused. `comeback pause --list --stack shop` says by whom and wh
 Whether its function is paused now is not known: parameter p: it is garbled; put back version 1
 ";
         assert!(plain(&trace, 10).ends_with(expected), "{}", plain(&trace, 10));
+    }
+
+    #[test]
+    fn an_event_off_the_allow_list_is_said_not_to_be_retried() {
+        let said = |not_allowed, end| {
+            let mut trace = trace(vec![(0, What::Held { retry: 1, last: at(3) })], end, vec![]);
+            trace.story.target = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST".into();
+            (trace.not_allowed, trace.pause) = (not_allowed, Some(InForce::Paused { until: None }));
+            plain(&trace, 10).lines().last().unwrap().to_owned()
+        };
+        let given_up = "Its function is not on the allow-list: it will be dead-lettered (target_not_allowed)";
+        let attach = "To retry it after all: `comeback attach orders --stack shop`.";
+        let received = format!("{given_up} when the handler next receives it. {attach}");
+        for (not_allowed, end, expected) in [
+            (Unlisted::DeadLettered, End::Waiting { due: at(70) }, format!("{given_up} within 1m. {attach}")),
+            (Unlisted::DeadLettered, End::Waiting { due: at(0) }, received.clone()),
+            (Unlisted::DeadLettered, End::Held, received),
+            (
+                Unlisted::Kept,
+                End::Waiting { due: at(70) },
+                format!("It is kept, and not retried: the allow-list is empty. {attach}"),
+            ),
+        ] {
+            assert_eq!(said(Some(not_allowed), end), expected);
+        }
+        assert!(said(None, End::Held).starts_with("Its function is paused."));
     }
 
     #[test]

@@ -21,8 +21,8 @@ use indicatif::HumanCount;
 use crate::account::{Account, Failure, Or as _};
 use crate::clock;
 use crate::failure;
-use crate::operate::deployment::{Deployment, Depth};
-use crate::operate::function::FunctionName;
+use crate::operate::deployment::{Deployment, Depth, Unlisted};
+use crate::operate::function::{FunctionName, attach_commands};
 use crate::operate::log::{HIDING_INFO, HandlerLine, LogEvent, Search};
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{self, in_force::InForce, noticed_within};
@@ -143,7 +143,7 @@ impl Reading {
         };
         let has_log = search.pages_by_pattern(account, Some(wanted.pattern()), take_page).await?;
         let place = session.common.place_flags();
-        Ok(Self {
+        let mut reading = Self {
             deployment,
             place,
             is_everything: wanted.takes_everything(),
@@ -156,7 +156,17 @@ impl Reading {
             waits,
             lines,
             logged,
-        })
+        };
+        reading.heed_allow_list();
+        Ok(reading)
+    }
+
+    /// Lets the allow-list in force count. A handler that refuses its settings dead-letters nothing.
+    fn heed_allow_list(&mut self) {
+        if let Ok(policies) = self.deployment.policies() {
+            let gives_up = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);
+            self.waits.heed_allow_list(gives_up);
+        }
     }
 
     /// Lets the pauses in force count, and not those that the handler knew when it wrote its lines.
@@ -282,6 +292,12 @@ impl Reading {
                 durations::text(*reach)
             ),
         );
+        note(
+            deployment.policies().is_ok_and(|policies| policies.stack().keeps_everything()),
+            "The allow-list is empty: the handler keeps what waits, and retries nothing until a function is attached.".into(),
+        );
+        notes.extend(self.not_allowed_note(groups));
+        let mut note = |is_so: bool, text: String| notes.extend(is_so.then_some(text));
         let held: u64 = groups.iter().map(|group| group.held).sum();
         note(
             held > 0,
@@ -291,6 +307,22 @@ impl Reading {
             ),
         );
         notes
+    }
+
+    /// Which events the handler will dead-letter, because the allow-list lacks their functions, and how to keep them.
+    fn not_allowed_note(&self, groups: &[Group<'_>]) -> Option<String> {
+        let given_up = || groups.iter().filter(|group| group.not_allowed > 0);
+        let count: u64 = given_up().map(|group| group.not_allowed).sum();
+        let what = match count {
+            0 => return None,
+            1 => "1 event will be dead-lettered (target_not_allowed), because its function is".into(),
+            _ => format!(
+                "{} events will be dead-lettered (target_not_allowed), because their functions are",
+                HumanCount(count)
+            ),
+        };
+        let commands = attach_commands(given_up().filter_map(|group| group.target), &self.place);
+        Some(format!("{what} not on the allow-list. To stop that: {commands}."))
     }
 
     /// The functions of the filter of which there are no lines, and whether the handler retries each.
@@ -478,6 +510,39 @@ mod tests {
         assert_eq!(note(&|it| it.retry_queue = Depth { visible: 5, ..Depth::default() }), None);
         assert_eq!(note(&|it| it.is_everything = false), None);
         assert_eq!(note(&|it| it.deployment.log_level = Some("WARN".into())), None);
+    }
+
+    #[test]
+    fn events_that_the_allow_list_gives_up_are_said() {
+        let notes = |list: &str, targets: &[&str]| {
+            let mut reading = reading(Depth::default());
+            reading.deployment.variables.insert("TARGET_FUNCTIONS".into(), list.into());
+            for (n, target) in targets.iter().enumerate() {
+                let line = HandlerLine {
+                    key: format!("k-{n}"),
+                    action: "hold".into(),
+                    timestamp: Some(NOW),
+                    ..HandlerLine::default()
+                };
+                reading.waits.take(&HandlerLine { target: (*target).into(), ..line });
+            }
+            reading.heed_allow_list();
+            reading.heed_pauses(NOW);
+            reading.notes_on_all(NOW)
+        };
+        let (orders, live) = (format!("{ORDERS}:$LATEST"), format!("{ORDERS}:live"));
+        let other = ORDERS.replace("orders", "invoices");
+        let one = "1 event will be dead-lettered (target_not_allowed), because its function is not on the allow-list. \
+                   To stop that: `comeback attach orders --stack shop`.";
+        assert_eq!(notes(&other, &[&orders, &other]), [one]);
+        let three = "3 events will be dead-lettered (target_not_allowed), because their functions are not on the \
+                     allow-list. To stop that: `comeback attach orders --stack shop`, `comeback attach \
+                     orders:live --stack shop`.";
+        assert_eq!(notes(&other, &[&orders, &orders, &live]), [three]);
+        assert_eq!(notes(ORDERS, &[&orders, &live]), [] as [&str; 0]);
+        let empty = "The allow-list is empty: the handler keeps what waits, and retries nothing until a function is attached.";
+        assert_eq!(notes("", &[&orders]), [empty]);
+        assert!(notes("not an ARN", &[&orders])[0].starts_with("Now the handler does not start"));
     }
 
     #[test]

@@ -61,6 +61,8 @@ impl Reach {
                 Why::RetryAfter => reach.retry_after += 1,
                 Why::Pause | Why::Resumed => reach.paused += 1,
                 Why::UnansweredCall | Why::FailedCall | Why::PausesUnknown => reach.unanswered += 1,
+                // A note says what becomes of them.
+                Why::NotAllowed => {}
                 // The pause may outlast the order.
                 Why::Backoff if event.target.is_some_and(is_paused) => reach.paused += 1,
                 Why::Backoff if is_last(&event) => reach.last_retry += 1,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::clock::now;
-use crate::operate::deployment::Deployment;
+use crate::operate::deployment::{Deployment, Unlisted};
 use crate::operate::log::{HandlerLine, LogEvent, Search};
 use crate::operate::pauses::in_force::InForce;
 use crate::operate::pauses::{self, noticed_within};
@@ -238,6 +238,8 @@ pub(crate) struct Trace {
     pub(crate) pause: Option<InForce>,
     /// Why that is not known of an event that waits.
     pub(crate) pause_unknown: Option<String>,
+    /// What becomes of it if the allow-list lacks its function; `None` also if it does not wait.
+    pub(crate) not_allowed: Option<Unlisted>,
 }
 
 impl Trace {
@@ -273,7 +275,9 @@ impl Trace {
             if waits { in_force(account, deployment, &story.target).await.map(Some) } else { Ok(None) };
         // The log is known even if the pauses cannot be read.
         let pause_unknown = pause.as_ref().err().map(ToString::to_string);
-        Ok(Self { story, invocations, pause: pause.unwrap_or_default(), pause_unknown })
+        let policies = deployment.policies().ok().filter(|_| waits);
+        let not_allowed = policies.and_then(|policies| Unlisted::of(&policies, &story.target));
+        Ok(Self { story, invocations, pause: pause.unwrap_or_default(), pause_unknown, not_allowed })
     }
 }
 

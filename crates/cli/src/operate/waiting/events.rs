@@ -66,6 +66,8 @@ pub(crate) enum Why {
     FailedCall,
     /// The handler could not read the pauses, so any function may be paused.
     PausesUnknown,
+    /// Its function is no longer on the allow-list: the handler dead-letters it when it next receives it.
+    NotAllowed,
 }
 
 impl Why {
@@ -78,6 +80,7 @@ impl Why {
             Self::UnansweredCall => "unanswered call",
             Self::FailedCall => "failed call",
             Self::PausesUnknown => "pauses unknown",
+            Self::NotAllowed => "dead-lettering",
         }
     }
 }
@@ -120,6 +123,13 @@ impl Waits {
         }
     }
 
+    /// Takes the allow-list in force: whether the handler dead-letters a function's events because the list lacks it.
+    pub(crate) fn heed_allow_list(&mut self, gives_up: impl Fn(&str) -> bool) {
+        for kind in &mut self.kinds.all {
+            kind.is_given_up = kind.target.as_deref().is_some_and(&gives_up);
+        }
+    }
+
     /// The events that wait and are due by then, or all of them, in no certain order. An event without a due time is due by
     /// no time.
     pub(crate) fn due_by(&self, by: Option<Timestamp>) -> impl Iterator<Item = WaitingEvent<'_>> {
@@ -137,14 +147,15 @@ impl Waits {
 
     /// Each with its due time.
     fn waits_due_by(&self, by: Option<Timestamp>) -> impl Iterator<Item = (Option<Timestamp>, &Wait)> {
-        let all = self.waiting.values().map(|wait| (wait.now(self.kinds.all[wait.kind].in_force).1, wait));
+        let all = self.waiting.values().map(|wait| (wait.now(&self.kinds.all[wait.kind]).1, wait));
         all.filter(move |(due, _)| by.is_none_or(|by| due.is_some_and(|due| due <= by)))
     }
 
     fn event<'w>(&'w self, wait: &'w Wait) -> WaitingEvent<'w> {
-        let Wait { key, kind, retry, first_failure, at, hidden, .. } = wait;
-        let Kind { target, error_type, in_force } = &self.kinds.all[*kind];
-        let (why, due, paused_until) = wait.now(*in_force);
+        let Wait { key, kind, retry, first_failure, .. } = wait;
+        let kind = &self.kinds.all[*kind];
+        let Kind { target, error_type, .. } = kind;
+        let (why, due, paused_until) = wait.now(kind);
         WaitingEvent {
             key,
             target: target.as_deref(),
@@ -154,7 +165,7 @@ impl Waits {
             due,
             why,
             paused_until,
-            next_look: at.saturating_add(Duration::from_secs((*hidden).into())),
+            next_look: wait.next_look(),
         }
     }
 }
@@ -183,10 +194,18 @@ impl Serialize for Sorted<'_> {
 }
 
 impl Wait {
-    /// Why it waits, when it is due, and until when a pause holds it, with the pauses in force.
-    fn now(&self, in_force: Option<InForce>) -> (Why, Option<Timestamp>, Option<Timestamp>) {
+    fn next_look(&self) -> Timestamp {
+        self.at.saturating_add(Duration::from_secs(self.hidden.into()))
+    }
+
+    /// Why it waits, when it is due, and until when a pause holds it, with the allow-list and the pauses in force.
+    fn now(&self, kind: &Kind) -> (Why, Option<Timestamp>, Option<Timestamp>) {
+        if kind.is_given_up {
+            // No pause holds it.
+            return (Why::NotAllowed, Some(self.due.unwrap_or_else(|| self.next_look())), None);
+        }
         let is_held = (self.why, self.due) == (Why::Pause, None);
-        match in_force {
+        match kind.in_force {
             Some(pause @ InForce::Paused { until }) if pause.holds(self.due) => (Why::Pause, None, until),
             Some(InForce::NotPaused { back_by }) if is_held => {
                 let back_by = back_by.unwrap_or_else(|| self.at.saturating_add(HOLD));
@@ -247,6 +266,8 @@ struct Kind {
     error_type: Option<String>,
     /// `None` if the pauses in force are not known.
     in_force: Option<InForce>,
+    /// The handler dead-letters its events, because the allow-list lacks the function.
+    is_given_up: bool,
 }
 
 impl Kinds {
@@ -261,7 +282,7 @@ impl Kinds {
             0..MOST_KINDS => {
                 let (target, error_type) = (Some(target.clone()), error_type.clone());
                 self.index.insert(id, last);
-                self.all.push(Kind { target, error_type, in_force: None });
+                self.all.push(Kind { target, error_type, ..Kind::default() });
             }
             MOST_KINDS => self.all.push(Kind::default()),
             _ => return MOST_KINDS,
@@ -280,7 +301,8 @@ pub(crate) struct WaitingEvent<'w> {
     pub(crate) retry: u64,
     pub(crate) error_type: Option<&'w str>,
     pub(crate) first_failure: Option<Timestamp>,
-    /// `None` while its function is paused, or if its message could not be hidden. Of a resumed function, the latest moment.
+    /// `None` while its function is paused, or if its message could not be hidden. Of a resumed function, or one off the
+    /// allow-list, the latest moment.
     pub(crate) due: Option<Timestamp>,
     pub(crate) why: Why,
     /// The planned end of the pause that holds it.
@@ -301,6 +323,8 @@ pub(crate) struct Group<'w> {
     pub(crate) last_due: Option<Timestamp>,
     /// Those that have no due time, because their function is paused.
     pub(crate) held: u64,
+    /// Those that the handler will dead-letter, because the allow-list lacks their function.
+    pub(crate) not_allowed: u64,
 }
 
 impl<'w> Group<'w> {
@@ -318,7 +342,8 @@ impl<'w> Group<'w> {
 
     fn new(target: Option<&'w str>, error_type: Option<&'w str>) -> Self {
         let (oldest_first_failure, next_due, last_due) = (None, None, None);
-        Self { target, error_type, count: 0, oldest_first_failure, next_due, last_due, held: 0 }
+        let (held, not_allowed) = (0, 0);
+        Self { target, error_type, count: 0, oldest_first_failure, next_due, last_due, held, not_allowed }
     }
 
     fn add(&mut self, event: &WaitingEvent<'_>) {
@@ -328,6 +353,7 @@ impl<'w> Group<'w> {
         self.next_due = earlier(self.next_due, event.due);
         self.last_due = self.last_due.max(event.due);
         self.held += u64::from(event.why == Why::Pause && event.due.is_none());
+        self.not_allowed += u64::from(event.why == Why::NotAllowed);
     }
 }
 
@@ -471,6 +497,23 @@ mod tests {
     }
 
     #[test]
+    fn an_event_off_the_allow_list_waits_to_be_dead_lettered() {
+        let held = line(120, json!({"action": "hold", "delay": 1_344}));
+        for (line, due) in [(defers(110, 600), 600), (held, 120 + 1_344)] {
+            let mut waits = waits(&[line]);
+            waits.heed(|_| InForce::Paused { until: None });
+            waits.heed_allow_list(|target| target != "arn:orders");
+            assert_eq!(waits.due_by(None).next().unwrap().why, Why::Pause);
+            waits.heed_allow_list(|target| target == "arn:orders");
+            let event = waits.due_by(Some(at(due))).next().unwrap();
+            assert_eq!((event.why, event.due), (Why::NotAllowed, Some(at(due))));
+            let [group] = &Group::all(waits.due_by(None))[..] else { panic!("one group") };
+            assert_eq!((group.held, group.not_allowed), (0, 1));
+        }
+        assert_eq!(serde_json::to_value(Why::NotAllowed).unwrap(), "not_allowed");
+    }
+
+    #[test]
     fn events_are_grouped_by_function_and_error() {
         let other = |key: &str, fields: Value| {
             let mut other = line(110, fields);
@@ -495,6 +538,7 @@ mod tests {
             next_due: due.map(|(next, _)| at(next)),
             last_due: due.map(|(_, last)| at(last)),
             held,
+            not_allowed: 0,
         };
         let orders = group("arn:orders", Some("TargetDown"), 3, 50, Some((120, 190)), 1);
         let billing = group("arn:billing", None, 1, 100, None, 1);

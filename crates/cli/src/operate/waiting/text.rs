@@ -144,7 +144,7 @@ fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
 fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
     match due {
         Some(due) if due > now => {
-            let soon = if why == Why::Resumed { "within" } else { "in" };
+            let soon = if matches!(why, Why::Resumed | Why::NotAllowed) { "within" } else { "in" };
             format!("{soon} {}", short(due.since(now).as_secs_f64().ceil()))
         }
         Some(due) => format!("{} ago", short(now.since(due).as_secs_f64().floor())),
