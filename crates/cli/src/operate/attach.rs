@@ -108,12 +108,16 @@ pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Res
     }
     match planned.left {
         Some(left) if !dry_run => {
-            let or = if *at_once { "" } else { ", or use --now to skip the wait" };
-            let what = format!("{function}: not finished: {left}; repeat the command later{or}");
+            let what = not_finished(function, &left, planned.price_of_now.as_deref());
             Err(Failure::Undone(what).into())
         }
         _ => Ok(()),
     }
+}
+
+fn not_finished(function: &FunctionName, left: &str, price_of_now: Option<&str>) -> String {
+    let or = price_of_now.map(|price| format!(", or use --now: {price}")).unwrap_or_default();
+    format!("{function}: not finished: {left}; repeat the command later{or}")
 }
 
 /// Fails if the function has an open pause of its own: the events of a hard-paused one would be lost.
@@ -304,6 +308,16 @@ mod tests {
     }
 
     #[test]
+    fn a_detach_that_waits_names_the_price_of_not_waiting() {
+        let orders = "orders".parse().unwrap();
+        let said = "orders: not finished: the allow-list stays; repeat the command later";
+        assert_eq!(not_finished(&orders, "the allow-list stays", None), said);
+        let price = "events of orders that still wait go to the dead-letter queue as target_not_allowed";
+        let with_price = not_finished(&orders, "the allow-list stays", Some(price));
+        assert_eq!(with_price, format!("{said}, or use --now: {price}"));
+    }
+
+    #[test]
     fn a_tag_cannot_command_the_terminal() {
         let plan = AttachPlan {
             target: target(),
@@ -311,6 +325,7 @@ mod tests {
             changes: vec![Change::Keep(vec![(HOSTILE.into(), HOSTILE.into())])],
             notes: Vec::new(),
             left: None,
+            price_of_now: None,
         };
         let text = changes(&plan);
         assert!(text.contains("+ tag a\\u{1b}]") && !is_obeyed_anywhere(&text), "{text}");
@@ -336,6 +351,7 @@ mod tests {
             ],
             notes: Vec::new(),
             left: None,
+            price_of_now: None,
         };
         let plain = anstream::adapter::strip_str(&changes(&plan)).to_string();
         let expected = "  function orders:live\n    + on failure: arn:q\n    ~ retries: 2 → 0\n    - event age: 600s\n  \

@@ -161,6 +161,8 @@ pub(crate) struct AttachPlan {
     pub(crate) notes: Vec<String>,
     /// What only a later run can change, and why.
     pub(crate) left: Option<String>,
+    /// What `--now` would do to the events for which it is left.
+    pub(crate) price_of_now: Option<String>,
 }
 
 impl AttachPlan {

@@ -364,11 +364,27 @@ fn events_that_wait_keep_the_allow_list_unless_they_may_be_given_up() {
     let at_once = Leaving { at_once: true, ..waiting };
     let plan = detached.detach(&at_once).unwrap();
     assert_eq!(all(&detached, &plan), attachment());
-    assert_eq!(
-        plan.notes,
-        ["events of orders that still wait go to the dead-letter queue as target_not_allowed"]
-    );
+    let kept = "the allow-list is empty then, so events of orders that still wait are kept until another function is \
+                attached, and then go to the dead-letter queue as target_not_allowed";
+    assert_eq!(plan.notes, [kept]);
     assert_eq!(plan.left, None);
+}
+
+#[test]
+fn the_price_of_now_is_said_before_and_after() {
+    let gone = "events of orders that still wait go to the dead-letter queue as target_not_allowed";
+    let stays = "events of orders that still wait stay, because the allow-list still has it";
+    for (others, price) in [(OTHER.to_owned(), gone), (format!("{ARN}*"), stays)] {
+        let mut before = attachment();
+        set_list(&mut before.deployment, others.clone());
+        before.place = Place::Parameter { stack: "comeback".into(), value: others };
+        let attached = all(&before, &before.attach(false, None).unwrap());
+        let refused = attached.detach(&left()).unwrap();
+        assert!(refused.left.is_some());
+        assert_eq!(refused.price_of_now.as_deref(), Some(price));
+        let at_once = attached.detach(&Leaving { at_once: true, ..left() }).unwrap();
+        assert_eq!((&*at_once.notes[0], at_once.price_of_now), (price, None));
+    }
 }
 
 impl Leaving {

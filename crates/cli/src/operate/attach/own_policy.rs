@@ -294,6 +294,7 @@ impl Attachment {
         if let Some(waiting) = leaving.waiting.as_ref().filter(|_| !leaving.at_once) {
             plan.left =
                 Some(format!("the policy {entry:?} stays, for events that may still wait: {waiting}"));
+            plan.price_of_now = Some("events that still wait lose this policy".into());
             return;
         }
         let policies = [self.deployment.policies_with(text), self.deployment.policies_with(&edited)];

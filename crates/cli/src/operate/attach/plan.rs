@@ -9,11 +9,11 @@ use crate::operate::alarms;
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::handler_setting::{
-    self, ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace, list_has, list_with,
+    self, ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace, list_has, list_with, list_without,
 };
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
-use crate::operate::deployment::DeploymentName;
+use crate::operate::deployment::{DeploymentName, Unlisted};
 use crate::operate::function::InvokeSettings;
 
 /// Lambda's shortest `MaximumEventAgeInSeconds`: how long it keeps an event that it cannot deliver.
@@ -22,7 +22,8 @@ const EVENT_AGE: i32 = 60;
 impl Attachment {
     pub(crate) fn no_changes(&self) -> AttachPlan {
         let (target, is_gone) = (self.target.clone(), self.is_gone);
-        AttachPlan { target, is_gone, changes: Vec::new(), notes: Vec::new(), left: None }
+        let (changes, notes) = (Vec::new(), Vec::new());
+        AttachPlan { target, is_gone, changes, notes, left: None, price_of_now: None }
     }
 
     /// Plans the changes that attach the function. The order is safe: the handler can retry the function before the first
@@ -347,10 +348,31 @@ impl Attachment {
                     "the allow-list, the permissions and the recursion setting"
                 };
                 plan.left = Some(format!("{stay} stay, for events that may still wait: {wait}"));
+                plan.price_of_now = Some(self.what_now_does());
             }
             None => self.finish(leaving, &mut plan),
         }
         Ok(plan)
+    }
+
+    /// What becomes of events that wait if nothing waits for them (`--now`).
+    fn what_now_does(&self) -> String {
+        let (name, list) = (&self.target.name, self.deployment.allow_list());
+        let mut after = self.deployment.clone();
+        if self.removable().is_some() {
+            after.variables.insert("TARGET_FUNCTIONS".into(), list_without(list, &self.target.arn));
+        }
+        let policies = after.policies().ok();
+        match policies.and_then(|policies| Unlisted::of(&policies, &self.target.invoked_arn())) {
+            Some(Unlisted::DeadLettered) => {
+                format!("events of {name} that still wait go to the dead-letter queue as target_not_allowed")
+            }
+            Some(Unlisted::Kept) => format!(
+                "the allow-list is empty then, so events of {name} that still wait are kept until another function is \
+                 attached, and then go to the dead-letter queue as target_not_allowed"
+            ),
+            None => format!("events of {name} that still wait stay, because the allow-list still has it"),
+        }
     }
 
     /// The tag that keeps since when the function's failures go elsewhere. Another deployment needs the usual one itself.
@@ -378,10 +400,7 @@ impl Attachment {
     fn finish(&self, leaving: &Leaving, plan: &mut AttachPlan) {
         let target = &self.target;
         if leaving.at_once {
-            plan.notes.push(format!(
-                "events of {} that still wait go to the dead-letter queue as target_not_allowed",
-                target.name
-            ));
+            plan.notes.push(self.what_now_does());
         }
         match kept::recursion_allowed(target) {
             // The other deployment needs it.
