@@ -1,5 +1,6 @@
 //! `comeback pause` and `comeback resume`: hold the retries of a function, or of every function, and let them go again.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use serde_json::json;
 use crate::account::{Account, Failure, Or as _};
 use crate::clock::now;
 use crate::failure;
-use crate::operate::deployment::Deployment;
-use crate::operate::function::FunctionName;
+use crate::operate::deployment::{Deployment, DeploymentName};
+use crate::operate::function::{FunctionName, InvokeSettings};
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{
     self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, concurrency, edit, history, named,
@@ -97,11 +98,20 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
         confirm(&format!("pause {name}?"), &session).await?;
         open(pause, arguments, &parameter, &deployment, now).await?
     };
+    let elsewhere = match &arguments.function {
+        Some(function) if !arguments.change => {
+            elsewhere(arguments, function, &session.account, &deployment).await
+        }
+        _ => None,
+    };
     let pause = OpenPause::of(&pause, now);
     let noticed = noticed_within(&deployment);
     session.answer(&json!({
         "pause": pause, "was_open": was_open, "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
     }));
+    if let Some(note) = elsewhere {
+        anstream::eprintln!("note: {}", shown(&note));
+    }
     if session.common.json {
         return Ok(());
     }
@@ -130,6 +140,33 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
         (None, None) => writeln!(out, "Let them go again with: comeback resume --all{place}")?,
     }
     Ok(())
+}
+
+/// Where new failures of the function go if another deployment has them, because it was moved there, and how to hold them.
+/// The pause does not depend on it, so what cannot be read is not said.
+async fn elsewhere(
+    arguments: &PauseArguments,
+    function: &FunctionName,
+    account: &Account,
+    deployment: &Deployment,
+) -> Option<String> {
+    let arn = deployment.arn_of(function).unqualified().to_string();
+    let settings = InvokeSettings::all(account, &arn).await.ok()?;
+    let is_named = |qualifier: &Option<String>| match &function.qualifier {
+        None => qualifier.is_none() || !function.is_latest,
+        named => named == qualifier,
+    };
+    let named = settings.into_iter().filter(|(qualifier, _)| is_named(qualifier));
+    let queues: BTreeSet<String> = named.filter_map(|(_, settings)| settings.on_failure).collect();
+    for queue in queues.iter().filter(|queue| **queue != deployment.retry_queue.arn) {
+        if let Ok(Some((other, _))) = DeploymentName::of_retry_queue(account, queue).await {
+            let reason = arguments.reason.as_deref().unwrap_or_default();
+            let pause = command_line(["pause", &function.to_string(), "--reason", reason]);
+            let pause = deployment.command_of(&other, pause);
+            return Some(format!("new failures of {function} go to {other}; to hold those too: {pause}"));
+        }
+    }
+    None
 }
 
 /// Lists the open pauses, and the history if that is asked for.
@@ -447,10 +484,13 @@ async fn close(
 
 #[cfg(test)]
 mod tests {
-    use clap::Command;
+    use aws_config::{BehaviorVersion, Region};
+    use aws_sdk_lambda::config::Credentials;
+    use aws_smithy_http_client::test_util::infallible_client_fn;
+    use clap::{Command, FromArgMatches as _};
 
     use super::*;
-    use crate::operate::deployment::Mapping;
+    use crate::operate::deployment::{Mapping, Queue};
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     #[test]
@@ -468,6 +508,57 @@ mod tests {
             let error = read(&refused).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_pause_says_where_a_moved_function_fails_to() {
+        let functions = "arn:aws:lambda:eu-west-1:123456789012:function";
+        let said = async |name: &str, queue: &str, is_denied: bool| {
+            let queue = Queue::sample(queue).arn;
+            let settings = json!({"FunctionEventInvokeConfigs": [{
+                "FunctionArn": format!("{functions}:payments:$LATEST"),
+                "DestinationConfig": {"OnFailure": {"Destination": queue}},
+            }]});
+            let mapping = json!({"EventSourceArn": queue, "FunctionArn": format!("{functions}:handler")});
+            let mappings = if queue.ends_with(":others") { vec![] } else { vec![mapping] };
+            let handler = json!({
+                "Configuration": {"FunctionName": "handler", "Environment": {"Variables": {
+                    "DEAD_LETTER_QUEUE_URL": "", "TARGET_FUNCTIONS": "",
+                }}},
+                "Tags": {"aws:cloudformation:stack-name": "second"},
+            });
+            let http_client = infallible_client_fn(move |request: http::Request<_>| {
+                let (status, answer) = match request.uri().path() {
+                    path if path.contains("event-source-mappings") => {
+                        (200, json!({"EventSourceMappings": mappings}))
+                    }
+                    path if path.contains("event-invoke-config") => (200, settings.clone()),
+                    _ if is_denied => (403, json!({})),
+                    _ => (200, handler.clone()),
+                };
+                let response = http::Response::builder().status(status);
+                let response = response.header("x-amzn-errortype", "AccessDeniedException");
+                response.body(answer.to_string()).unwrap()
+            });
+            let config = aws_config::defaults(BehaviorVersion::latest())
+                .region(Region::from_static("eu-west-1"))
+                .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
+                .http_client(http_client)
+                .load();
+            let account = Account::of(&config.await);
+            let command = PauseArguments::augment_args(Command::new("pause"));
+            let arguments = command.get_matches_from(["pause", name, "--reason", "it's down"]);
+            let arguments = PauseArguments::from_arg_matches(&arguments).unwrap();
+            let function = arguments.function.as_ref().unwrap();
+            elsewhere(&arguments, function, &account, &Deployment::sample()).await
+        };
+        let note = "new failures of payments go to stack second; to hold those too: comeback pause payments --reason \
+                    \"it's down\" --stack second";
+        assert_eq!(said("payments", "second", false).await.as_deref(), Some(note));
+        assert_eq!(said("payments:live", "second", false).await, None, "the alias did not move");
+        assert_eq!(said("payments", "retries", false).await, None, "it is attached here");
+        assert_eq!(said("payments", "others", false).await, None, "an ordinary destination");
+        assert_eq!(said("payments", "second", true).await, None, "what may not be read is not said");
     }
 
     #[test]
