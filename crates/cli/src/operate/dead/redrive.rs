@@ -17,6 +17,7 @@ use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue, Receive
 use crate::operate::dead::survey::listed;
 use crate::operate::dead::work::{LetterAction, Pace, Work};
 use crate::operate::deployment::Deployment;
+use crate::operate::function::attach_commands;
 use crate::operate::session::{Common, Session, confirm};
 use crate::text::numbers::{counted, read_rate};
 
@@ -79,10 +80,12 @@ async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<
                 "not allowed by TARGET_FUNCTIONS, so that nothing would be sent: {not_allowed}"
             )?;
         }
-        let place = letters.session.common.place_flags();
+        let functions = plan.survey.not_allowed.iter().map(String::as_str);
+        let attach = attach_commands(functions, &letters.session.common.place_flags());
         return Err(Failure::CouldNot(format!(
             "nothing was sent: TARGET_FUNCTIONS does not allow {not_allowed}, so these letters would be dead-lettered again; \
-             run `comeback attach FUNCTION{place}`, choose others with --target, or give another function with --retarget"
+             run {attach} (for a function that moved to another stack, docs/attach.md says how to move its letters), \
+             choose others with --target, or give another function with --retarget"
         ))
         .into());
     }
@@ -249,6 +252,10 @@ mod tests {
             let expected = "nothing was sent: TARGET_FUNCTIONS does not allow \
                             arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST,";
             assert!(failure.starts_with(expected), "{failure}");
+            assert!(
+                failure.contains("; run `comeback attach payments` (for a function that moved "),
+                "{failure}"
+            );
         }
     }
 }
