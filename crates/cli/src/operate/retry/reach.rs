@@ -194,6 +194,16 @@ mod tests {
     }
 
     #[test]
+    fn what_the_allow_list_gives_up_is_not_reached() {
+        let mut waits = Waits::default();
+        take(&mut waits, "k-1", before(2_600), 1, json!({}));
+        waits.heed_allow_list(|target| target.ends_with(":orders"));
+        let (within, hour) = (Duration::from_secs(300), Duration::from_secs(3_600));
+        let reach = Reach::of(&waits, &Deployment::sample(), &Pauses::default(), within, hour, NOW);
+        assert_eq!((reach.found, reach.reached), (1, 0));
+    }
+
+    #[test]
     fn an_order_that_would_bring_nothing_forward_is_known() {
         let soon = json!({"due": NOW.saturating_add(Duration::from_secs(20)).to_string()});
         let mut waits = Waits::default();
