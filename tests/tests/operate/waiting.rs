@@ -31,6 +31,10 @@ pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
     let text = waiting("--each").ended(0);
     assert!(text.contains(&format!("\n{down}  {target}  1      acme.TargetDown  ")), "{text}");
     assert!(text.contains("Found in the log: 2 of about 2 in the retry queue."), "{text}");
+    let mistyped = waiting("--error Nope");
+    let theirs =
+        "no waiting event has an error that matches Nope; theirs are: acme.TargetDown (1), acme.Timeout (1)";
+    assert!(mistyped.stderr.contains(theirs), "{}", mistyped.stderr);
 
     let unknown = waiting("no-such-function --json");
     assert!(unknown.stderr.contains("retries no function no-such-function"), "{}", unknown.stderr);

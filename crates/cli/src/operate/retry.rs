@@ -115,10 +115,15 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         let pauses = parameter.read().await?.0;
         let order = arguments.order(target.clone(), begin, &session).with_end(&policy);
         fits(&pauses, order, begin)?;
-        Ok((pauses, Reading::read(&session, deployment.clone(), &wanted, None, begin).await?))
+        let reading = Reading::read(&session, deployment.clone(), &wanted, None, begin).await?;
+        let has_text = !session.common.json;
+        let errors = if has_text { reading.unmatched(&session, &wanted, None, begin).await? } else { None };
+        Ok((pauses, reading, errors))
     };
-    let (pauses, reading) = session.interrupt.or(work).await?;
+    let (pauses, reading, errors) = session.interrupt.or(work).await?;
+    let unmatched = arguments.error.clone().zip(errors);
     let reach = Reach::of(&reading.waits, &deployment, &pauses, arguments.within, longest_hide, begin);
+    let reach = Reach { unmatched, ..reach };
     let mut notes = reading.notes_on_all(begin);
     notes.extend(paused(&pauses, &target, &session.common.place_flags(), begin));
     let answer = |ordered| Answer {
@@ -228,11 +233,13 @@ fn paused(pauses: &Pauses, target: &PauseTarget, place: &str, now: Timestamp) ->
     let name = target_name(&target);
     let which = command_line([if pause.target == PauseTarget::All { "--all" } else { name }]);
     let from = pause.from;
-    Some(format!("{name} is paused since {from}, and a pause comes first: comeback resume {which}{place}"))
+    Some(format!(
+        "{name} has been paused since {from}, and a pause comes first: comeback resume {which}{place}"
+    ))
 }
 
 fn text(name: &str, reach: &Reach, within: Duration, longest_hide: Duration, notes: &[String]) -> String {
-    let mut text = format!("{name}: {}\n", reach.in_words());
+    let mut text = format!("{name}: {}\n", shown(&reach.in_words()));
     for (count, why) in reach.left_alone() {
         text += &format!("  left alone: {}, {why}\n", counted(count, "event", "events"));
     }
@@ -242,6 +249,12 @@ fn text(name: &str, reach: &Reach, within: Duration, longest_hide: Duration, not
              within {} of the order (at once, if that has passed), and never later than without it.\n",
             durations::text(longest_hide),
             durations::text(within)
+        );
+    }
+    if reach.reached > 0 && !reach.brings_forward {
+        let longest_hide = durations::text(longest_hide);
+        text += &format!(
+            "It finds an order when it checks an event, at least every {longest_hide} (LONGEST_HIDE).\n"
         );
     }
     notes.iter().fold(text, |text, note| text + &shown(note) + "\n")
@@ -288,6 +301,24 @@ a note
     }
 
     #[test]
+    fn an_order_that_reaches_nothing_says_why() {
+        let said =
+            |reach: &Reach| text("orders", reach, Duration::from_secs(600), Duration::from_secs(3_600), &[]);
+        let mistyped = Some(("Zzz*".into(), "TargetDown (3), Timeout (1)".into()));
+        assert_eq!(
+            said(&Reach { unmatched: mistyped, ..Reach::default() }),
+            "orders: no waiting event has an error that matches Zzz*; theirs are: TargetDown (3), Timeout (1)\n"
+        );
+        let due = Reach { found: 4, reached: 4, all_within_seconds: Some(3_261), ..Reach::default() };
+        assert_eq!(
+            said(&due),
+            "orders: no waiting event would be retried sooner: 4 events are due within 54m 21s anyway, before the \
+             handler would find the order\n\
+             It finds an order when it checks an event, at least every 1h (LONGEST_HIDE).\n"
+        );
+    }
+
+    #[test]
     fn an_order_that_does_not_fit_is_refused() {
         let now = Timestamp::from_secs(1_700_000_000);
         let refused = |reason: usize| {
@@ -313,7 +344,7 @@ a note
         let now = Timestamp::from_secs(1_700_000_060);
         let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
         let said = |pauses: &Pauses| paused(pauses, &orders.parse().unwrap(), " --stack shop", now).unwrap();
-        let rest = "is paused since 2023-11-14T22:13:20.000Z, and a pause comes first: comeback resume";
+        let rest = "has been paused since 2023-11-14T22:13:20.000Z, and a pause comes first: comeback resume";
         assert_eq!(said(&read(orders)), format!("orders {rest} orders --stack shop"));
         assert_eq!(said(&read("*")), format!("every function {rest} --all --stack shop"));
     }

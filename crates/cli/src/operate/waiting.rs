@@ -30,7 +30,7 @@ use crate::operate::session::{Common, Session};
 use crate::operate::waiting::events::Group;
 use crate::operate::waiting::text::{Report, write};
 use crate::text::durations;
-use crate::text::terminal::Progress;
+use crate::text::terminal::{Progress, shown};
 
 /// SQS hides a message for 12 hours at most. Then the handler receives it, and writes a line about it; if it was throttled,
 /// after another visibility timeout of the queue.
@@ -76,10 +76,16 @@ pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Resul
     let result = reading.unknown_functions(&arguments.wanted).map_err(failure::Failure::from);
     if session.common.json {
         session.print(&report, result.as_ref().err())?;
-    } else {
-        let mut out = BufWriter::new(anstream::stdout().lock());
-        write(&report, now, &mut out)?;
-        out.flush()?;
+        return result;
+    }
+    let mut out = BufWriter::new(anstream::stdout().lock());
+    write(&report, now, &mut out)?;
+    out.flush()?;
+    drop(out);
+    let unmatched = reading.unmatched(&session, &arguments.wanted, arguments.since, now);
+    let unmatched = session.interrupt.or(unmatched).await?;
+    if let Some((glob, errors)) = arguments.wanted.error.as_ref().zip(unmatched) {
+        anstream::eprintln!("note: {}", shown(&no_error_matches(glob, &errors)));
     }
     result
 }
@@ -243,6 +249,23 @@ impl Reading {
         ))
     }
 
+    /// The errors of the events that wait, if some do and none matches `--error`. This reads the log again, because
+    /// CloudWatch passed no line of another error.
+    pub(crate) async fn unmatched(
+        &self,
+        session: &Session,
+        wanted: &Wanted,
+        since: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<Option<String>, Failure> {
+        if wanted.error.is_none() || self.waits.due_by(None).next().is_some() {
+            return Ok(None);
+        }
+        let wanted = Wanted { error: None, ..wanted.clone() };
+        let all = Self::read(session, self.deployment.clone(), &wanted, since, now).await?;
+        Ok(all.waits.errors())
+    }
+
     fn hides_lines(&self) -> bool {
         self.deployment.log_level.as_deref().is_some_and(|level| HIDING_INFO.contains(&level))
     }
@@ -358,6 +381,11 @@ impl Reading {
             self.since
         )))
     }
+}
+
+/// What is said where events wait, and an error glob takes none. `errors` are theirs.
+pub(crate) fn no_error_matches(glob: &str, errors: &str) -> String {
+    format!("no waiting event has an error that matches {glob}; theirs are: {errors}")
 }
 
 /// How long ago the last line about an event that waits may have been written.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::operate::deployment::Deployment;
 use crate::operate::pauses::noticed_within;
-use crate::operate::waiting::{WaitingEvent, Waits, Why};
+use crate::operate::waiting::{WaitingEvent, Waits, Why, no_error_matches};
 use crate::text::durations;
 use crate::text::numbers::counted;
 
@@ -32,6 +32,9 @@ pub(super) struct Reach {
     pub(super) unanswered: u64,
     /// Their next retry is the last that `MAX_RETRIES` allows.
     pub(super) last_retry: u64,
+    /// The order's error glob and the errors of the events that wait, if it takes none of them.
+    #[serde(skip)]
+    pub(super) unmatched: Option<(String, String)>,
     /// The retries of the events that are reached: the keys and their numbers.
     #[serde(skip)]
     pub(super) retries: HashSet<(String, u64)>,
@@ -94,12 +97,17 @@ impl Reach {
         let Self { found, reached, .. } = *self;
         let short = |seconds: Option<u64>| durations::short(seconds.unwrap_or_default() as f64);
         let [all, half] = [self.all_within_seconds, self.half_within_seconds].map(short);
+        if let Some((glob, errors)) = &self.unmatched {
+            return no_error_matches(glob, errors);
+        }
         if reached == 0 {
             return "no waiting event would be retried sooner".into();
         }
         if !self.brings_forward {
             let due = counted(reached, "event is", "events are");
-            return format!("no waiting event would be retried sooner: {due} due within {all} anyway");
+            return format!(
+                "no waiting event would be retried sooner: {due} due within {all} anyway, before the handler would find the order"
+            );
         }
         let events = if reached == found {
             counted(reached, "waiting event", "waiting events")
@@ -213,14 +221,15 @@ mod tests {
             (reach.brings_forward, reach.in_words())
         };
         let nothing = "no waiting event would be retried sooner";
+        let anyway = " anyway, before the handler would find the order";
         assert_eq!(reach(&waits), (false, nothing.to_owned()));
         // The handler notices an order within 38 s.
         take(&mut waits, "k-1", before(10), 1, soon);
-        assert_eq!(reach(&waits), (false, format!("{nothing}: 1 event is due within 20s anyway")));
+        assert_eq!(reach(&waits), (false, format!("{nothing}: 1 event is due within 20s{anyway}")));
         // Hidden until it is due, so the handler does not look at it before.
         let hidden = json!({"due": NOW.saturating_add(Duration::from_secs(280)).to_string(), "delay": 300});
         take(&mut waits, "k-2", before(20), 1, hidden);
-        assert_eq!(reach(&waits), (false, format!("{nothing}: 2 events are due within 4m 40s anyway")));
+        assert_eq!(reach(&waits), (false, format!("{nothing}: 2 events are due within 4m 40s{anyway}")));
         take(&mut waits, "k-3", before(10), 1, json!({}));
         assert!(reach(&waits).0);
     }

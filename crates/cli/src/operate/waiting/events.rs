@@ -6,6 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use comeback_engine::{HOLD, Timestamp, UNANSWERED};
+use indicatif::HumanCount;
 use serde::{Serialize, Serializer};
 
 use crate::operate::log::HandlerLine;
@@ -15,6 +16,8 @@ use crate::operate::pauses::in_force::InForce;
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 /// A function may write anything as an error's type. Past this many functions and errors, events are counted together.
 const MOST_KINDS: usize = 1_000;
+/// Errors named where none matches a glob.
+const MOST_NAMED: usize = 5;
 
 /// The events that wait after some of the handler's lines, which it takes in any order.
 ///
@@ -134,6 +137,21 @@ impl Waits {
     /// no time.
     pub(crate) fn due_by(&self, by: Option<Timestamp>) -> impl Iterator<Item = WaitingEvent<'_>> {
         self.waits_due_by(by).map(|(_, wait)| self.event(wait))
+    }
+
+    /// The most frequent errors of the events that wait: `TargetDown (3), Timeout (1)`; `None` if none waits.
+    pub(crate) fn errors(&self) -> Option<String> {
+        let mut counts = BTreeMap::<_, u64>::new();
+        for event in self.due_by(None) {
+            *counts.entry(event.error_type.unwrap_or("unknown")).or_default() += 1;
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by_key(|(_, count)| Reverse(*count));
+        let named = counts.iter().take(MOST_NAMED);
+        let mut named: Vec<_> =
+            named.map(|(error, count)| format!("{error} ({})", HumanCount(*count))).collect();
+        named.extend((counts.len() > MOST_NAMED).then(|| "…".to_owned()));
+        (!named.is_empty()).then(|| named.join(", "))
     }
 
     /// The first of them to be due, `most` at most. Those without a due time come last.
@@ -549,6 +567,23 @@ mod tests {
             |most| waits.first_due_by(None, most).iter().map(|it| it.key.to_owned()).collect::<Vec<_>>();
         assert_eq!(keys(9), ["k-2", "k-1", "k-3", "k-4"]);
         assert_eq!(keys(1), ["k-2"]);
+    }
+
+    #[test]
+    fn frequent_errors_are_named_first() {
+        assert_eq!(Waits::default().errors(), None);
+        let mut waits = Waits::default();
+        let errors = ["E-1", "Down", "Down", "Timeout", "Timeout", "Timeout", "E-2", "E-3"];
+        for (n, error) in errors.into_iter().enumerate() {
+            let mut line = defers(110, 112);
+            (line.key, line.error_type) = (format!("k-{n}"), Some(error.into()));
+            waits.take(&line);
+        }
+        assert_eq!(waits.errors().unwrap(), "Timeout (3), Down (2), E-1 (1), E-2 (1), E-3 (1)");
+        let mut unknown = defers(110, 112);
+        (unknown.key, unknown.error_type) = ("k-8".into(), None);
+        waits.take(&unknown);
+        assert_eq!(waits.errors().unwrap(), "Timeout (3), Down (2), E-1 (1), E-2 (1), E-3 (1), …");
     }
 
     #[test]

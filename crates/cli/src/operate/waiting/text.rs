@@ -40,6 +40,10 @@ pub(super) struct Report<'r> {
     pub(super) notes: Vec<String>,
 }
 
+/// The handler logs a due time that an order has moved when it next checks the event.
+const ORDER_NOT_COUNTED: &str =
+    "The due times above take an order into account only once the handler has checked the event since.";
+
 pub(super) fn write(report: &Report<'_>, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
     let Report { since, found, groups, events, .. } = report;
     match found {
@@ -68,7 +72,9 @@ pub(super) fn write(report: &Report<'_>, now: Timestamp, out: &mut impl Write) -
         writeln!(out, "In the retry queue, of all functions: about {all}.")?;
     }
     let retries = report.retries.iter().flatten().map(|order| format!("Retry now: {}.", order.line()));
-    let mut notes = retries.chain(report.notes.iter().cloned());
+    let has_order = *found > 0 && report.retries.as_ref().is_some_and(|orders| !orders.is_empty());
+    let unordered = has_order.then(|| ORDER_NOT_COUNTED.to_owned());
+    let mut notes = retries.chain(unordered).chain(report.notes.iter().cloned());
     notes.try_for_each(|note| writeln!(out, "{}", shown(&note)))
 }
 
@@ -293,6 +299,12 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
         let line = "\nRetry now: every function, ordered at 2026-09-14T15:33:20.000Z by anna, ends at \
                     2026-09-15T03:33:20.000Z.\n";
         assert!(text(&report).contains(line), "{}", text(&report));
+        assert!(!text(&report).contains(ORDER_NOT_COUNTED), "no times are shown");
+        report.found = 1;
+        let shown = text(&report);
+        assert!(shown.contains(&format!("{line}{ORDER_NOT_COUNTED}\n")), "{shown}");
+        report.retries = Some(Vec::new());
+        assert!(!text(&report).contains(ORDER_NOT_COUNTED), "there is no order");
     }
 
     #[test]
