@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use comeback_engine::{Reason, Timestamp};
 use indicatif::HumanCount;
@@ -155,10 +156,8 @@ impl<'a> Plan<'a> {
             Verb::Redrive => "redrive",
             Verb::Discard(_) => "discard",
         };
-        let (letters, all) = (self.letters(), HumanCount(read.letters));
-        let time = durations::short(work.pace.time_for(letters).as_secs_f64());
-        let count = counted(letters, "letter", "letters");
-        writeln!(out, "to {verb}: about {count} of {all}, in about {time}")?;
+        let letters = self.letters();
+        writeln!(out, "{}", headline(verb, letters, read.letters, work.pace.time_for(letters)))?;
         if letters < survey.chosen {
             writeln!(out, "(--limit: the filter takes {} letters)", HumanCount(survey.chosen))?;
         }
@@ -210,6 +209,14 @@ impl<'a> Plan<'a> {
     }
 }
 
+fn headline(verb: &str, letters: u64, all: u64, time: Duration) -> String {
+    if letters == 0 {
+        return format!("nothing to {verb}");
+    }
+    let (count, all) = (counted(letters, "letter", "letters"), HumanCount(all));
+    format!("to {verb}: about {count} of {all}, in about {}", durations::short(time.as_secs_f64()))
+}
+
 /// Why a command ends that left what it should have done.
 pub(crate) fn left_over(summary: &str) -> Failure {
     Failure::Undone(format!("{summary}; repeat the command for what was left"))
@@ -247,6 +254,13 @@ mod tests {
             let queues = SqsQueues::new(&session.account, &deployment);
             Self { session, deployment, queues }
         }
+    }
+
+    #[test]
+    fn a_plan_without_letters_has_nothing_to_do() {
+        let two_seconds = Duration::from_secs(2);
+        assert_eq!(headline("redrive", 0, 2, Duration::ZERO), "nothing to redrive");
+        assert_eq!(headline("redrive", 1, 66, two_seconds), "to redrive: about 1 letter of 66, in about 2s");
     }
 
     #[test]

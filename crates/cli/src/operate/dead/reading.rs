@@ -68,10 +68,17 @@ fn count(letters: u64) -> String {
     counted(letters, "letter", "letters")
 }
 
+fn headline(chosen: u64, all: u64) -> String {
+    match all {
+        0 => "no dead-letters".to_owned(),
+        _ => format!("{} of about {}", HumanCount(chosen), count(all)),
+    }
+}
+
 fn print(survey: &Survey, read: &Read, now: Timestamp) -> std::io::Result<()> {
     let mut out = anstream::stdout();
     let all = read.letters + read.locked.map_or(0, |locked| locked.letters);
-    writeln!(out, "{} of about {}", HumanCount(survey.chosen), count(all))?;
+    writeln!(out, "{}", headline(survey.chosen, all))?;
     if survey.chosen > 0 {
         writeln!(out, "{}", survey.groups_table(now))?;
     }
@@ -135,7 +142,6 @@ pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<
 struct Whole {
     #[serde(flatten)]
     described: Described,
-    detail: Option<String>,
     first_failure: Option<Timestamp>,
     /// The event, as it was sent.
     payload: Option<Box<RawValue>>,
@@ -151,10 +157,10 @@ impl Whole {
             return None;
         }
         let described = Described::of(received, &letter);
-        let Letter { detail, first_failure, .. } = letter;
+        let Letter { first_failure, .. } = letter;
         let payload = letter.payload.map(|payload| payload.into_owned());
         let body = payload.is_none().then(|| received.record.body.clone());
-        Some(Self { described, detail, first_failure, payload, body })
+        Some(Self { described, first_failure, payload, body })
     }
 
     fn in_words(&self) -> String {
@@ -166,7 +172,7 @@ impl Whole {
             ("message id", Some(described.message_id.as_str())),
             ("kind", Some(described.kind)),
             ("reason", Some(described.reason)),
-            ("detail", self.detail.as_deref()),
+            ("detail", described.detail.as_deref()),
             ("function", described.target.as_deref()),
             ("retries", retries.as_deref()),
             ("error", described.error_type.as_deref()),
@@ -245,6 +251,12 @@ mod tests {
         };
         let read = Scan::new(&reader, NOW).look(look).await.unwrap();
         (found, read)
+    }
+
+    #[test]
+    fn an_empty_queue_has_no_dead_letters() {
+        assert_eq!(headline(0, 0), "no dead-letters");
+        assert_eq!([headline(0, 60), headline(1, 1)], ["0 of about 60 letters", "1 of about 1 letter"]);
     }
 
     #[tokio::test(start_paused = true)]

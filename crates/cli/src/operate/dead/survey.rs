@@ -30,8 +30,8 @@ const SHOWN_OF_A_MESSAGE: usize = 40;
 pub(crate) struct Survey {
     /// Letters that the filter takes and that can be acted on.
     pub(crate) chosen: u64,
-    /// These letters by reason, target and error type.
-    groups: BTreeMap<(&'static str, Option<String>, Option<String>), Group>,
+    /// These letters by reason, target and error type, or by detail if they were not understood.
+    groups: BTreeMap<(&'static str, Option<String>, Option<String>, Option<String>), Group>,
     /// The first of them, as many as were asked for.
     pub(crate) letters: Vec<Described>,
     /// Letters that the filter takes and that would be dead-lettered again at once, by reason.
@@ -55,6 +55,8 @@ pub(crate) struct Group {
     error_type: Option<String>,
     /// The error's message in one of them, or its first 256 characters.
     error_message: Option<String>,
+    /// What was wrong with letters that were not understood and name no error; or its first 256 characters.
+    detail: Option<String>,
     count: u64,
     /// When the first and the last of them were given up.
     oldest: Timestamp,
@@ -78,6 +80,8 @@ pub(crate) struct Described {
     pub(crate) retries: Option<u64>,
     pub(crate) given_up: Timestamp,
     pub(crate) sent: Timestamp,
+    /// What was found, and which limit it broke.
+    pub(crate) detail: Option<String>,
 }
 
 impl Survey {
@@ -113,20 +117,31 @@ impl Survey {
         self.chosen += 1;
         if self.letters.len() < most {
             let described = Described::of(received, &letter);
-            let [error_type, error_message] = [&described.error_type, &described.error_message]
-                .map(|text| text.as_ref().map(|text| cut(text, LONGEST_ERROR)));
-            self.letters.push(Described { error_type, error_message, ..described });
+            let [error_type, error_message, detail] =
+                [&described.error_type, &described.error_message, &described.detail]
+                    .map(|text| text.as_ref().map(|text| cut(text, LONGEST_ERROR)));
+            self.letters.push(Described { error_type, error_message, detail, ..described });
         }
         let error = letter.error_type.as_ref().map(|text| text.chars().take(LONGEST_ERROR).collect());
-        let mut alike = (reason_of(&letter), target, error);
+        let detail = malformation(&letter).map(|text| cut(text, LONGEST_ERROR));
+        let mut alike = (reason_of(&letter), target, error, detail);
         if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&alike) {
-            alike = ("other", None, None);
+            alike = ("other", None, None, None);
         }
         let moment = letter.given_up;
-        let group = self.groups.entry(alike).or_insert_with_key(|(reason, target, error_type)| {
-            let (target, error_type) = (target.clone(), error_type.clone());
+        let group = self.groups.entry(alike).or_insert_with_key(|(reason, target, error_type, detail)| {
+            let (target, error_type, detail) = (target.clone(), error_type.clone(), detail.clone());
             let error_message = letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
-            Group { reason, target, error_type, error_message, count: 0, oldest: moment, newest: moment }
+            Group {
+                reason,
+                target,
+                error_type,
+                error_message,
+                detail,
+                count: 0,
+                oldest: moment,
+                newest: moment,
+            }
         });
         group.count += 1;
         group.oldest = moment.min(group.oldest);
@@ -176,7 +191,7 @@ impl Survey {
                 group.reason,
                 short_name(group.target.as_deref().unwrap_or_default()),
                 group.error_type.as_deref().unwrap_or_default(),
-                &shown_message(&group.error_message),
+                &shown_message(group.error_message.as_ref().or(group.detail.as_ref())),
                 &age(group.oldest, now),
                 &age(group.newest, now),
             ];
@@ -194,7 +209,7 @@ impl Survey {
                 short_name(letter.target.as_deref().unwrap_or_default()),
                 letter.reason,
                 letter.error_type.as_deref().unwrap_or_default(),
-                &shown_message(&letter.error_message),
+                &shown_message(letter.error_message.as_ref().or(letter.detail.as_ref())),
                 &letter.retries.map(|retries| retries.to_string()).unwrap_or_default(),
                 &age(letter.given_up, now),
             ];
@@ -209,12 +224,18 @@ pub(crate) fn listed(functions: &BTreeSet<String>) -> String {
     functions.iter().map(|function| shown(function)).collect::<Vec<_>>().join(", ")
 }
 
+/// The detail of a letter that was not understood and names no error. Other details name ages and counts, so hardly two are
+/// alike.
+fn malformation<'l>(letter: &'l Letter<'_>) -> Option<&'l str> {
+    let is_malformed =
+        matches!(letter.reason, Some(ReasonCode::MalformedRecord | ReasonCode::MalformedEnvelope));
+    let has_error = letter.error_type.is_some() || letter.error_message.is_some();
+    letter.detail.as_deref().filter(|_| is_malformed && !has_error)
+}
+
 /// A message on one line of a table.
-fn shown_message(message: &Option<String>) -> String {
-    message
-        .as_deref()
-        .map(|text| cut(text.lines().next().unwrap_or_default(), SHOWN_OF_A_MESSAGE))
-        .unwrap_or_default()
+fn shown_message(message: Option<&String>) -> String {
+    message.map(|text| cut(text.lines().next().unwrap_or_default(), SHOWN_OF_A_MESSAGE)).unwrap_or_default()
 }
 
 /// The first characters of a text, with `…` for the others.
@@ -247,12 +268,15 @@ impl Described {
             retries: letter.retries_made,
             given_up: letter.given_up,
             sent: received.record.sent,
+            detail: letter.detail.clone(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_sqs::types::MessageAttributeValue;
+
     use super::*;
     use crate::operate::dead::queue::LetterQueue;
     use crate::operate::dead::scan::{End, Locked, Reader, Scan};
@@ -368,6 +392,25 @@ mod tests {
         let message = format!(" {}… ", "m".repeat(40));
         for table in [letters, survey.groups_table(NOW).to_string()] {
             assert!(table.lines().any(|line| line.contains(&message)), "{table}");
+        }
+    }
+
+    #[test]
+    fn letters_that_were_not_understood_are_grouped_by_what_was_wrong() {
+        let lost = "it has no requestPayload";
+        let mut survey = Survey::default();
+        for (received, detail) in
+            Simulated::with((0..3).map(|_| malformed())).dead().iter_mut().zip([lost, "not JSON", lost])
+        {
+            let value = MessageAttributeValue::builder().data_type("String").string_value(detail);
+            received.attributes.push(("Detail".into(), value.build().unwrap()));
+            survey.count(received, &Filter::default(), |_| Ok(()), 10, NOW);
+        }
+        let groups = survey.groups();
+        let groups = groups.iter().map(|it| (it.count, it.error_message.as_deref(), it.detail.as_deref()));
+        assert_eq!(groups.collect::<Vec<_>>(), [(2, None, Some(lost)), (1, None, Some("not JSON"))]);
+        for table in [survey.groups_table(NOW), survey.letters_table(NOW)].map(|table| table.to_string()) {
+            assert!(table.contains(lost) && table.contains(" not JSON "), "{table}");
         }
     }
 
