@@ -102,7 +102,7 @@ impl Account {
         if let Some(provider) = config.credentials_provider().filter(|_| identity.is_err()) {
             provider.provide_credentials().await.map_err(|error| no_credentials(&error))?;
         }
-        let identity = identity.or_failure("sts:GetCallerIdentity", "the caller")?;
+        let identity = identity.or_failure("sts:GetCallerIdentity", &format!("the caller in {region}"))?;
         let place = Place {
             account: identity.account.unwrap_or_default(),
             region: region.to_string(),

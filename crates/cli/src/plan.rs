@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::flags::{self, PolicyFlags};
 use crate::output::{create, fill, print_json};
 use crate::text::durations;
-use crate::text::numbers::{rate_flag, read_rate};
+use crate::text::numbers::{rate_flag, read_number, read_rate};
 use crate::text::terminal::{FROM_CHECKOUT, Progress, command_line};
 
 use words::Setting;
@@ -54,7 +54,7 @@ pub(crate) struct PlanArguments {
     metrics_lag: Option<Duration>,
     /// Let the target take at most this multiple of the usual rate, and fail the rest; 0.1 to 1000. After the outage,
     /// the retries have all of it [default: it takes all]
-    #[arg(long, value_name = "TIMES")]
+    #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
     /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]

@@ -111,7 +111,10 @@ fn where_it_works(operator: &Operator) {
     let run = |line: &str| shell.output(&format!("{line} \"$COMEBACK\" status --stack seen"));
     let by_flag = shell.output("\"$COMEBACK\" status --stack seen --profile nobody");
     let stderr = String::from_utf8_lossy(&by_flag.stderr);
-    assert!(!by_flag.status.success() && stderr.contains("error: sts:GetCallerIdentity"), "{stderr}");
+    assert!(
+        !by_flag.status.success() && stderr.contains("error: sts:GetCallerIdentity of the caller in "),
+        "{stderr}"
+    );
     let by_keys = run("AWS_PROFILE=nobody");
     assert_eq!(by_keys.status.code(), Some(3), "keys in the environment come before AWS_PROFILE");
     assert_eq!(run("AWS_PROFILE=gone").status.code(), Some(1));

@@ -127,7 +127,7 @@ fn check_not_paused(open: &[OpenPause], target: &Target, place: &str) -> Result<
     let name = pause.name();
     let hard = if pause.is_hard { ", and its reserved concurrency is 0" } else { "" };
     Err(Failure::Undone(format!(
-        "{name} is paused since {}{hard}: end the pause first, with `comeback resume {name}{place}`",
+        "{name} has been paused since {}{hard}: end the pause first, with `comeback resume {name}{place}`",
         pause.from
     )))
 }
@@ -295,7 +295,7 @@ mod tests {
         };
         let refused = |name: &str| {
             Err(format!(
-                "{name} is paused since 1970-01-01T00:00:00.000Z, and its reserved concurrency is 0: end the pause first, \
+                "{name} has been paused since 1970-01-01T00:00:00.000Z, and its reserved concurrency is 0: end the pause first, \
                  with `comeback resume {name} --stack shop`"
             ))
         };

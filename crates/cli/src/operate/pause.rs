@@ -436,7 +436,7 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
 fn first_retries(deployment: &Deployment, place: &str) -> Option<String> {
     deployment.stopped_note(place).or_else(|| {
         let minutes = (noticed_within(deployment)? + HOLD).as_secs().div_ceil(60);
-        Some(format!("First retries may take up to {minutes} minutes."))
+        Some(format!("That begins once the handler finds the pause over, within {minutes} minutes."))
     })
 }
 
@@ -583,7 +583,10 @@ mod tests {
         );
         deployment.mapping = Some(Mapping::sample());
         // 38 s and 1,344 s.
-        assert_eq!(said(&deployment), "First retries may take up to 24 minutes.");
+        assert_eq!(
+            said(&deployment),
+            "That begins once the handler finds the pause over, within 24 minutes."
+        );
     }
 
     #[test]

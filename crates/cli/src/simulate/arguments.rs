@@ -9,6 +9,7 @@ use comeback_timelapse::{Fault, Faults, OperatorPause, OperatorRetry, Scenario, 
 
 use crate::flags::{self, PolicyChanges, PolicyFlags};
 use crate::text::durations;
+use crate::text::numbers::read_number;
 use crate::text::terminal::{FROM_CHECKOUT, command_line};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -92,7 +93,7 @@ pub(super) struct SimulationFlags {
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     hang: Option<Duration>,
     /// Let the target take at most this multiple of its usual traffic per minute, and fail the rest
-    #[arg(long, value_name = "TIMES")]
+    #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
     /// RECOVERY: off, watch or on, whether waits pass faster once the target works again
     /// [default: off; with --chaos, each in turn]

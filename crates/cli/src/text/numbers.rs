@@ -36,6 +36,11 @@ pub(crate) fn round_step(is_enough: impl Fn(u64) -> bool) -> u64 {
     steps.into_iter().find(|&step| is_enough(step)).expect("BUG: no step is enough")
 }
 
+/// Reads `3` or `0.5`; the range is checked where it is used.
+pub(crate) fn read_number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "must be a number such as 3 or 0.5".into())
+}
+
 /// Reads `10`, `10/s`, `600/m`, `20000/h` or `0.5/d`, as events a second.
 pub(crate) fn read_rate(text: &str) -> Result<f64, String> {
     let (count, unit) = text.split_once('/').unwrap_or((text, "s"));
@@ -77,6 +82,12 @@ mod tests {
             [1, 2, 3, 6, 11, 40, 51, 1_000].map(|n| round_step(|step| step >= n)),
             [1, 2, 5, 10, 20, 50, 100, 1_000]
         );
+    }
+
+    #[test]
+    fn reads_numbers() {
+        assert_eq!([read_number("3"), read_number("0.5")], [Ok(3.0), Ok(0.5)]);
+        assert_eq!(read_number("abc"), Err("must be a number such as 3 or 0.5".into()));
     }
 
     #[test]
