@@ -374,7 +374,7 @@ pub const LONGEST_PAUSES: usize = 4_096;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EditError {
     /// The same target has an open pause.
-    #[error("{} is paused since {}{}: change that pause with pause --change, or end it with resume", .0.target, .0.from, shown(.0))]
+    #[error("{} has been paused since {}{}: change that pause with pause --change, or end it with resume", .0.target, .0.from, shown(.0))]
     AlreadyPaused(Box<Pause>),
     /// It would be over when it begins.
     #[error("the pause would end at {until}, which is not after its start at {from}: give a later end")]

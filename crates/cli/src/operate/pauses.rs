@@ -483,7 +483,7 @@ mod tests {
         let parameter = Versions::default();
         let twice = [Of::function("orders", true), Of::function("orders", true)];
         let ended = run(&parameter, &twice, &[0; 10]);
-        let paused = "orders is paused since 2023-11-14T22:13:20.000Z: change that pause with pause --change, or end it with resume";
+        let paused = "orders has been paused since 2023-11-14T22:13:20.000Z: change that pause with pause --change, or end it with resume";
         assert_eq!(ended, [None, Some(Failure::Undone(paused.into()))]);
         assert_eq!(
             Failure::from(EditError::NotPaused(Box::new(PauseTarget::All))).to_string(),

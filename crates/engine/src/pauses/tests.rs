@@ -190,7 +190,7 @@ fn a_target_is_paused_once_and_again_when_that_is_over() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{ORDERS} is paused since 2023-11-14T22:13:30.000Z by ops (a bad deploy): change that pause with pause \
+            "{ORDERS} has been paused since 2023-11-14T22:13:30.000Z by ops (a bad deploy): change that pause with pause \
              --change, or end it with resume"
         )
     );

@@ -84,7 +84,7 @@ impl Known {
         if self.is_nothing() {
             return Some("its handler has never read the pauses".into());
         }
-        self.active(now).map(|span| format!("its handler knows that it is paused since {}", span.from))
+        self.active(now).map(|span| format!("its handler knows that it has been paused since {}", span.from))
     }
 
     /// The longest wait at `now` of an event that is held, or kept as after a failure while nothing is known.
