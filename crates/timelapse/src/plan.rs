@@ -3,6 +3,7 @@
 mod candidate;
 mod goal;
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, Policy, SettingError, Settings};
@@ -112,7 +113,9 @@ impl Plan {
     }
 
     fn chosen(goal: Goal, grid: Vec<Candidate>) -> Self {
-        let cheapest = cheapest(&grid, goal.recover_within).cloned();
+        // A simulated target may take all that a minute allows in its first second, so this is not left to the runs.
+        let is_possible = !goal.takes_too_little();
+        let cheapest = cheapest(&grid, goal.recover_within).filter(|_| is_possible).cloned();
         let limits = if cheapest.is_some() { Vec::new() } else { limits(&grid, &goal) };
         let defaults = grid.iter().find(|candidate| candidate.has_default_backoff());
         Self {
@@ -152,12 +155,17 @@ fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
 
 /// What keeps the policies that recover soon enough from meeting the goal; or that none recovers soon enough.
 fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
+    let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
+    if goal.takes_too_little() {
+        let complete = grid.iter().filter(|candidate| candidate.given_up.is_empty());
+        let soonest = complete.min_by(by_p99).or_else(|| grid.iter().min_by(by_p99));
+        return soonest.map(|candidate| limit(LimitedBy::Capacity, candidate)).into_iter().collect();
+    }
     let time = goal.recover_within;
     // Where nothing is delivered at all, nothing is late either.
     let is_late =
         |candidate: &&Candidate| p99(candidate).is_finite() && p99(candidate) > time.as_millis() as f64;
     let in_time: Vec<&Candidate> = grid.iter().filter(|candidate| !is_late(candidate)).collect();
-    let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
     let fewest = |by, reason: &str| {
         let of = |candidate: &Candidate| candidate.given_up.get(reason).copied();
         let some = in_time.iter().filter(|candidate| of(candidate).is_some());
@@ -172,9 +180,8 @@ fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     if !limits.is_empty() {
         return limits;
     }
-    let soonest = grid.iter().min_by(|one, other| p99(one).total_cmp(&p99(other)));
-    let by = if goal.takes_too_little() { LimitedBy::Capacity } else { LimitedBy::Waits };
-    soonest.map(|candidate| limit(by, candidate)).into_iter().collect()
+    let soonest = grid.iter().min_by(by_p99);
+    soonest.map(|candidate| limit(LimitedBy::Waits, candidate)).into_iter().collect()
 }
 
 /// Whether `one` is as good as `other` in everything that counts, and better in something.
@@ -186,6 +193,10 @@ fn beats(one: &Candidate, other: &Candidate) -> bool {
 /// Less is better in each.
 fn what_counts(candidate: &Candidate) -> [f64; 3] {
     [p99(candidate), candidate.retries_per_event, candidate.usd_per_million_events]
+}
+
+fn by_p99(one: &&Candidate, other: &&Candidate) -> Ordering {
+    p99(one).total_cmp(&p99(other))
 }
 
 /// Infinite if nothing is delivered.

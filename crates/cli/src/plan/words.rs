@@ -197,9 +197,10 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
         ),
         LimitedBy::MaxRetries => format!(
             "MAX_RETRIES: {named} recovers soon enough, but gives {} up, because their retries (MAX_RETRIES {}) are used up \
-             before the outage ends. Raise MAX_RETRIES",
+             before {}. Raise MAX_RETRIES",
             share(policy, goal, "max_retries"),
             settings.max_retries,
+            if goal.capacity.is_some() { "the target takes them" } else { "the outage ends" },
         ),
         LimitedBy::Throughput => format!(
             "throughput: {named} recovers soon enough, but takes {} pollers, and MAXIMUM_CONCURRENCY is {} at most. Several \
@@ -208,8 +209,7 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
             HumanCount(*MAXIMUM_CONCURRENCY_RANGE.end()),
         ),
         LimitedBy::Capacity => format!(
-            "the target's capacity: it takes at least {} for 99 % of the outage's events. Allow it more time, or raise its \
-             capacity",
+            "the target's capacity: 99 % of the outage's events take it about {}. Allow it more time, or raise its capacity",
             durations::short(goal.least_recovery().as_secs_f64()),
         ),
         LimitedBy::Waits => {

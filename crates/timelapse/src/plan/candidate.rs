@@ -208,6 +208,11 @@ mod tests {
         };
         let late = Goal { metrics_lag: Duration::from_secs(900), ..soon.clone() };
         let little = Goal { capacity: Some(0.5), ..soon.clone() };
+        let half_fail = Goal { never_succeed: 0.5, ..little.clone() };
+        for goal in [&little, &half_fail] {
+            let ratio = p99(goal) as f64 / goal.least_recovery().as_millis() as f64;
+            assert!((0.98..1.5).contains(&ratio), "{ratio}");
+        }
         let [soon, late, little] = [soon, late, little].map(|goal| p99(&goal));
         assert!(soon < late && soon < little, "{soon}, {late}, {little}");
     }

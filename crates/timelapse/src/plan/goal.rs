@@ -34,8 +34,8 @@ pub struct Goal {
     /// How long after its end CloudWatch publishes a minute of the target; at most an hour.
     #[serde(rename = "metrics_lag_seconds", serialize_with = "seconds")]
     pub metrics_lag: Duration,
-    /// If set, the target takes this many times the usual rate, and fails the rest; 0.1 to 1000. After the outage the
-    /// retries have all of it.
+    /// If set, the target takes this many times the usual rate in a minute, and fails the rest; 0.1 to 1000. After the
+    /// outage, the retries of the events that can succeed have all of it.
     pub capacity: Option<f64>,
 }
 
@@ -58,6 +58,9 @@ impl Default for Goal {
 impl Goal {
     /// The outage, and the time in which every event ends under these settings.
     pub(super) fn scenario(&self, settings: &Settings) -> Scenario {
+        // A scenario's traffic are its own events, and at least those of a minute.
+        let shorter = (60.0 / self.outage.as_secs_f64()).max(1.0);
+        let capacity = self.capacity.map(|times| (times * shorter / (1.0 - self.never_succeed)).min(1_000.0));
         Scenario {
             seed: self.seed,
             events: self.rehearsed(),
@@ -67,7 +70,7 @@ impl Goal {
             in_flight_limit: self.rehearsed(),
             recovery: self.recovery,
             metrics_lag: self.metrics_lag,
-            capacity: self.capacity,
+            capacity,
             ..Scenario::default()
         }
     }

@@ -106,4 +106,14 @@ fn a_target_that_takes_too_little_is_named_before_the_waits() {
         let expected = vec![Limit { limit, policy: slow.clone() }];
         assert_eq!(limits(std::slice::from_ref(&slow), &goal), expected);
     }
+    let half = Goal { outage: Duration::from_secs(60), capacity: Some(0.5), ..goal() };
+    let default = Settings::default();
+    let soon = Candidate {
+        max_backoff: default.max_backoff,
+        base_backoff: default.base_backoff,
+        ..candidate(Some(29), 1, 1)
+    };
+    let plan = Plan::chosen(half, vec![giving_up("max_retries", 1), soon.clone()]);
+    assert_eq!(plan.cheapest, None, "whatever a run says");
+    assert_eq!(plan.limits, [Limit { limit: LimitedBy::Capacity, policy: soon }]);
 }
