@@ -32,8 +32,7 @@ pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
     assert!(text.contains(&format!("\n{down}  {target}  1      acme.TargetDown  ")), "{text}");
     assert!(text.contains("Found in the log: 2 of about 2 in the retry queue."), "{text}");
     let mistyped = waiting("--error Nope");
-    let theirs =
-        "no waiting event has an error that matches Nope; theirs are: acme.TargetDown (1), acme.Timeout (1)";
+    let theirs = "none of these events has an error that matches Nope; theirs are: acme.TargetDown (1), acme.Timeout (1)";
     assert!(mistyped.stderr.contains(theirs), "{}", mistyped.stderr);
 
     let unknown = waiting("no-such-function --json");

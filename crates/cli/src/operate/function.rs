@@ -79,14 +79,16 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// The commands that attach the functions of these ARNs, each once. `place` are their flags.
+/// The commands that attach the functions of these ARNs, each once, and what else to do for one that moved. `place` are
+/// their flags.
 pub(crate) fn attach_commands<'a>(arns: impl IntoIterator<Item = &'a str>, place: &str) -> String {
     let name = |arn: &str| {
         arn.parse::<FunctionName>().map_or_else(|_| "FUNCTION".to_owned(), |function| function.to_string())
     };
     let names: BTreeSet<String> = arns.into_iter().map(name).collect();
     let commands = names.iter().map(|name| format!("`comeback attach {name}{place}`"));
-    commands.collect::<Vec<_>>().join(", ")
+    let commands = commands.collect::<Vec<_>>().join(", ");
+    format!("{commands} (if the function moved to another stack, see docs/attach.md)")
 }
 
 /// The tag with which CloudFormation names a function's stack.

@@ -1,7 +1,7 @@
 //! `comeback pause` and `comeback resume`: hold the retries of a function, or of every function, and let them go again.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
@@ -98,23 +98,32 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
         confirm(&format!("pause {name}?"), &session).await?;
         open(pause, arguments, &parameter, &deployment, now).await?
     };
-    let elsewhere = match &arguments.function {
-        Some(function) if !arguments.change => {
-            elsewhere(arguments, function, &session.account, &deployment).await
-        }
-        _ => None,
-    };
     let pause = OpenPause::of(&pause, now);
     let noticed = noticed_within(&deployment);
     session.answer(&json!({
         "pause": pause, "was_open": was_open, "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
     }));
-    if let Some(note) = elsewhere {
-        anstream::eprintln!("note: {}", shown(&note));
+    if !session.common.json {
+        write_pause(&pause, was_open, arguments, noticed, &session.common.place_flags())?;
     }
-    if session.common.json {
-        return Ok(());
-    }
+    let Some(function) = arguments.function.as_ref().filter(|_| !arguments.change) else { return Ok(()) };
+    // The pause is in force, so Ctrl-C ends only this look.
+    let note = tokio::select! {
+        note = elsewhere(function, &session.account, &deployment) => note,
+        () = session.interrupt.raised() => None,
+    };
+    note.into_iter().for_each(|note| anstream::eprintln!("note: {}", shown(&note)));
+    Ok(())
+}
+
+fn write_pause(
+    pause: &OpenPause,
+    was_open: bool,
+    arguments: &PauseArguments,
+    noticed: Option<Duration>,
+    place: &str,
+) -> io::Result<()> {
+    let name = named(arguments.function.as_ref());
     let mut out = anstream::stdout();
     let by = shown(pause.by.as_deref().unwrap_or("somebody"));
     let why = shown(pause.why.as_deref().unwrap_or_default());
@@ -130,7 +139,6 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
     if pause.is_hard {
         writeln!(out, "New events are not run: Lambda sends them to the retry queue.")?;
     }
-    let place = session.common.place_flags();
     match (pause.until, &arguments.function) {
         (Some(until), _) => {
             let spread = durations::text(Duration::from_secs(pause.spread_seconds));
@@ -144,12 +152,7 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
 
 /// Where new failures of the function go if another deployment has them, because it was moved there, and how to hold them.
 /// The pause does not depend on it, so what cannot be read is not said.
-async fn elsewhere(
-    arguments: &PauseArguments,
-    function: &FunctionName,
-    account: &Account,
-    deployment: &Deployment,
-) -> Option<String> {
+async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<String> {
     let arn = deployment.arn_of(function).unqualified().to_string();
     let settings = InvokeSettings::all(account, &arn).await.ok()?;
     let is_named = |qualifier: &Option<String>| match &function.qualifier {
@@ -160,10 +163,10 @@ async fn elsewhere(
     let queues: BTreeSet<String> = named.filter_map(|(_, settings)| settings.on_failure).collect();
     for queue in queues.iter().filter(|queue| **queue != deployment.retry_queue.arn) {
         if let Ok(Some((other, _))) = DeploymentName::of_retry_queue(account, queue).await {
-            let reason = arguments.reason.as_deref().unwrap_or_default();
-            let pause = command_line(["pause", &function.to_string(), "--reason", reason]);
-            let pause = deployment.command_of(&other, pause);
-            return Some(format!("new failures of {function} go to {other}; to hold those too: {pause}"));
+            let pause = deployment.command_of(&other, command_line(["pause", &function.to_string()]));
+            return Some(format!(
+                "new failures of {function} go to {other}; to hold those too, give `{pause}` the same flags"
+            ));
         }
     }
     None
@@ -436,7 +439,7 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
 fn first_retries(deployment: &Deployment, place: &str) -> Option<String> {
     deployment.stopped_note(place).or_else(|| {
         let minutes = (noticed_within(deployment)? + HOLD).as_secs().div_ceil(60);
-        Some(format!("That begins once the handler finds the pause over, within {minutes} minutes."))
+        Some(format!("The first may take up to {minutes} minutes: until then, held messages stay hidden."))
     })
 }
 
@@ -487,7 +490,7 @@ mod tests {
     use aws_config::{BehaviorVersion, Region};
     use aws_sdk_lambda::config::Credentials;
     use aws_smithy_http_client::test_util::infallible_client_fn;
-    use clap::{Command, FromArgMatches as _};
+    use clap::Command;
 
     use super::*;
     use crate::operate::deployment::{Mapping, Queue};
@@ -546,14 +549,10 @@ mod tests {
                 .http_client(http_client)
                 .load();
             let account = Account::of(&config.await);
-            let command = PauseArguments::augment_args(Command::new("pause"));
-            let arguments = command.get_matches_from(["pause", name, "--reason", "it's down"]);
-            let arguments = PauseArguments::from_arg_matches(&arguments).unwrap();
-            let function = arguments.function.as_ref().unwrap();
-            elsewhere(&arguments, function, &account, &Deployment::sample()).await
+            elsewhere(&name.parse().unwrap(), &account, &Deployment::sample()).await
         };
-        let note = "new failures of payments go to stack second; to hold those too: comeback pause payments --reason \
-                    \"it's down\" --stack second";
+        let note = "new failures of payments go to stack second; to hold those too, give `comeback pause payments --stack \
+                    second` the same flags";
         assert_eq!(said("payments", "second", false).await.as_deref(), Some(note));
         assert_eq!(said("payments:live", "second", false).await, None, "the alias did not move");
         assert_eq!(said("payments", "retries", false).await, None, "it is attached here");
@@ -585,7 +584,7 @@ mod tests {
         // 38 s and 1,344 s.
         assert_eq!(
             said(&deployment),
-            "That begins once the handler finds the pause over, within 24 minutes."
+            "The first may take up to 24 minutes: until then, held messages stay hidden."
         );
     }
 

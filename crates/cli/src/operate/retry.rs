@@ -117,13 +117,11 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         fits(&pauses, order, begin)?;
         let reading = Reading::read(&session, deployment.clone(), &wanted, None, begin).await?;
         let has_text = !session.common.json;
-        let errors = if has_text { reading.unmatched(&session, &wanted, None, begin).await? } else { None };
-        Ok((pauses, reading, errors))
+        let errors = if has_text { reading.unmatched(&session, &wanted, None, begin).await } else { None };
+        let reach = Reach::of(&reading.waits, &deployment, &pauses, arguments.within, longest_hide, begin);
+        Ok((pauses, reading, Reach { unmatched: arguments.error.clone().zip(errors), ..reach }))
     };
-    let (pauses, reading, errors) = session.interrupt.or(work).await?;
-    let unmatched = arguments.error.clone().zip(errors);
-    let reach = Reach::of(&reading.waits, &deployment, &pauses, arguments.within, longest_hide, begin);
-    let reach = Reach { unmatched, ..reach };
+    let (pauses, reading, reach) = session.interrupt.or(work).await?;
     let mut notes = reading.notes_on_all(begin);
     notes.extend(paused(&pauses, &target, &session.common.place_flags(), begin));
     let answer = |ordered| Answer {
@@ -205,6 +203,10 @@ fn policy(deployment: &Deployment) -> Result<Policy, Failure> {
             let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             Failure::Undone(format!("the handler {handler} does not start: {refused}"))
         })?;
+        if policies.stack().keeps_everything() {
+            let what = "the allow-list is empty, so the handler retries nothing: attach a function first";
+            return Err(Failure::Undone(what.into()));
+        }
         return Ok(policies.stack().clone());
     }
     let version = deployment.version.as_ref().map(|version| format!(" ({version})")).unwrap_or_default();
@@ -254,7 +256,7 @@ fn text(name: &str, reach: &Reach, within: Duration, longest_hide: Duration, not
     if reach.reached > 0 && !reach.brings_forward {
         let longest_hide = durations::text(longest_hide);
         text += &format!(
-            "It finds an order when it checks an event, at least every {longest_hide} (LONGEST_HIDE).\n"
+            "The handler finds an order when it checks an event, at least every {longest_hide} (LONGEST_HIDE).\n"
         );
     }
     notes.iter().fold(text, |text, note| text + &shown(note) + "\n")
@@ -274,6 +276,9 @@ mod tests {
         );
         deployment.variables.insert("LONGEST_HIDE".into(), "30m".into());
         assert_eq!(policy(&deployment).unwrap().longest_hide(), Duration::from_secs(1_800));
+        deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+        let refused = policy(&deployment).unwrap_err().to_string();
+        assert!(refused.starts_with("the allow-list is empty"), "{refused}");
     }
 
     #[test]
@@ -307,14 +312,14 @@ a note
         let mistyped = Some(("Zzz*".into(), "TargetDown (3), Timeout (1)".into()));
         assert_eq!(
             said(&Reach { unmatched: mistyped, ..Reach::default() }),
-            "orders: no waiting event has an error that matches Zzz*; theirs are: TargetDown (3), Timeout (1)\n"
+            "orders: none of these events has an error that matches Zzz*; theirs are: TargetDown (3), Timeout (1)\n"
         );
         let due = Reach { found: 4, reached: 4, all_within_seconds: Some(3_261), ..Reach::default() };
         assert_eq!(
             said(&due),
             "orders: no waiting event would be retried sooner: 4 events are due within 54m 21s anyway, before the \
              handler would find the order\n\
-             It finds an order when it checks an event, at least every 1h (LONGEST_HIDE).\n"
+             The handler finds an order when it checks an event, at least every 1h (LONGEST_HIDE).\n"
         );
     }
 

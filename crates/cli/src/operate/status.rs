@@ -301,8 +301,8 @@ fn last_hour(hour: &LastHour) -> String {
 }
 
 fn version(status: &Status) -> String {
-    let unknown = "not known: the handler has no tag comeback:version, or none that you may read; the newest line `the retry \
-                   handler starts` of its log has it";
+    let unknown = "not known: the handler has no tag comeback:version, or none that you may read; the newest `the retry handler \
+                   starts` line of its log has it";
     shown(status.version.as_deref().unwrap_or(unknown)).into_owned()
 }
 
@@ -604,7 +604,7 @@ Due           3, the oldest message 1m 15s old
 Dead letters  7 (2 locked by a command, for up to 15m after it ends), the oldest at least 11d old: SQS deletes a letter after 14 days
 Last hour     1,500 arrived, ? dead-lettered; handler: ? invocations, ? errors, ? throttles
 Handler       its mapping is Disabled: nothing is retried
-Version       not known: the handler has no tag comeback:version, or none that you may read; the newest line `the retry handler starts` of its log has it
+Version       not known: the handler has no tag comeback:version, or none that you may read; the newest `the retry handler starts` line of its log has it
 Policies      orders: MAX_AGE=2h
               export-*: BACKOFFS=5m,2h
 Pauses        orders:live paused 25h ago by anna, until resumed: deploy 4711 (new events too)

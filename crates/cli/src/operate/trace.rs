@@ -201,9 +201,10 @@ fn by_allow_list(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
             )
         }
         (Unlisted::DeadLettered, _) => {
-            "Its function is not on the allow-list: it will be dead-lettered (target_not_allowed) when \
-                                        the handler next receives it."
-                .into()
+            let next = "when the handler next receives it";
+            format!(
+                "Its function is not on the allow-list: it will be dead-lettered (target_not_allowed) {next}."
+            )
         }
         (Unlisted::Kept, _) => "It is kept, and not retried: the allow-list is empty.".into(),
     };
@@ -546,7 +547,8 @@ Whether its function is paused now is not known: parameter p: it is garbled; put
             plain(&trace, 10).lines().last().unwrap().to_owned()
         };
         let given_up = "Its function is not on the allow-list: it will be dead-lettered (target_not_allowed)";
-        let attach = "To retry it after all: `comeback attach orders --stack shop`.";
+        let attach = "To retry it after all: `comeback attach orders --stack shop` (if the function moved to another stack, \
+                      see docs/attach.md).";
         let received = format!("{given_up} when the handler next receives it. {attach}");
         for (not_allowed, end, expected) in [
             (Unlisted::DeadLettered, End::Waiting { due: at(70) }, format!("{given_up} within 1m. {attach}")),

@@ -82,8 +82,10 @@ pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Resul
     write(&report, now, &mut out)?;
     out.flush()?;
     drop(out);
-    let unmatched = reading.unmatched(&session, &arguments.wanted, arguments.since, now);
-    let unmatched = session.interrupt.or(unmatched).await?;
+    let unmatched = tokio::select! {
+        errors = reading.unmatched(&session, &arguments.wanted, arguments.since, now) => errors,
+        () = session.interrupt.raised() => None,
+    };
     if let Some((glob, errors)) = arguments.wanted.error.as_ref().zip(unmatched) {
         anstream::eprintln!("note: {}", shown(&no_error_matches(glob, &errors)));
     }
@@ -250,20 +252,21 @@ impl Reading {
     }
 
     /// The errors of the events that wait, if some do and none matches `--error`. This reads the log again, because
-    /// CloudWatch passed no line of another error.
+    /// CloudWatch passed no line of another error. It is only a hint, so a failure says nothing.
     pub(crate) async fn unmatched(
         &self,
         session: &Session,
         wanted: &Wanted,
         since: Option<Duration>,
         now: Timestamp,
-    ) -> Result<Option<String>, Failure> {
-        if wanted.error.is_none() || self.waits.due_by(None).next().is_some() {
-            return Ok(None);
+    ) -> Option<String> {
+        if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.due_by(None).next().is_some()
+        {
+            return None;
         }
         let wanted = Wanted { error: None, ..wanted.clone() };
-        let all = Self::read(session, self.deployment.clone(), &wanted, since, now).await?;
-        Ok(all.waits.errors())
+        let all = Self::read(session, self.deployment.clone(), &wanted, since, now).await;
+        all.ok()?.waits.errors()
     }
 
     fn hides_lines(&self) -> bool {
@@ -385,7 +388,7 @@ impl Reading {
 
 /// What is said where events wait, and an error glob takes none. `errors` are theirs.
 pub(crate) fn no_error_matches(glob: &str, errors: &str) -> String {
-    format!("no waiting event has an error that matches {glob}; theirs are: {errors}")
+    format!("none of these events has an error that matches {glob}; theirs are: {errors}")
 }
 
 /// How long ago the last line about an event that waits may have been written.
@@ -561,11 +564,12 @@ mod tests {
         let (orders, live) = (format!("{ORDERS}:$LATEST"), format!("{ORDERS}:live"));
         let other = ORDERS.replace("orders", "invoices");
         let one = "1 event will be dead-lettered (target_not_allowed), because its function is not on the allow-list. \
-                   To stop that: `comeback attach orders --stack shop`.";
+                   To stop that: `comeback attach orders --stack shop` (if the function moved to another stack, see \
+                   docs/attach.md).";
         assert_eq!(notes(&other, &[&orders, &other]), [one]);
         let three = "3 events will be dead-lettered (target_not_allowed), because their functions are not on the \
                      allow-list. To stop that: `comeback attach orders --stack shop`, `comeback attach \
-                     orders:live --stack shop`.";
+                     orders:live --stack shop` (if the function moved to another stack, see docs/attach.md).";
         assert_eq!(notes(&other, &[&orders, &orders, &live]), [three]);
         assert_eq!(notes(ORDERS, &[&orders, &live]), [] as [&str; 0]);
         let empty = "The allow-list is empty: the handler keeps what waits, and retries nothing until a function is attached.";

@@ -373,7 +373,7 @@ fn events_that_wait_keep_the_allow_list_unless_they_may_be_given_up() {
 #[test]
 fn the_price_of_now_is_said_before_and_after() {
     let gone = "events of orders that still wait go to the dead-letter queue as target_not_allowed";
-    let stays = "events of orders that still wait stay, because the allow-list still has it";
+    let stays = "events of orders that still wait are still retried, because the allow-list still has it";
     for (others, price) in [(OTHER.to_owned(), gone), (format!("{ARN}*"), stays)] {
         let mut before = attachment();
         set_list(&mut before.deployment, others.clone());

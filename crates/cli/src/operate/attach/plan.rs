@@ -371,7 +371,9 @@ impl Attachment {
                 "the allow-list is empty then, so events of {name} that still wait are kept until another function is \
                  attached, and then go to the dead-letter queue as target_not_allowed"
             ),
-            None => format!("events of {name} that still wait stay, because the allow-list still has it"),
+            None => format!(
+                "events of {name} that still wait are still retried, because the allow-list still has it"
+            ),
         }
     }
 

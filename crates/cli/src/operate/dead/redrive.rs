@@ -84,8 +84,7 @@ async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<
         let attach = attach_commands(functions, &letters.session.common.place_flags());
         return Err(Failure::CouldNot(format!(
             "nothing was sent: TARGET_FUNCTIONS does not allow {not_allowed}, so these letters would be dead-lettered again; \
-             run {attach} (for a function that moved to another stack, docs/attach.md says how to move its letters), \
-             choose others with --target, or give another function with --retarget"
+             run {attach}, choose others with --target, or give another function with --retarget"
         ))
         .into());
     }
@@ -253,7 +252,7 @@ mod tests {
                             arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST,";
             assert!(failure.starts_with(expected), "{failure}");
             assert!(
-                failure.contains("; run `comeback attach payments` (for a function that moved "),
+                failure.contains("; run `comeback attach payments` (if the function moved "),
                 "{failure}"
             );
         }

@@ -62,8 +62,8 @@ pub(crate) struct Read {
 pub(crate) struct Locked {
     /// Approximately.
     pub(crate) letters: u64,
-    /// When the last of them is visible again at the latest, if a command of ours has hidden it: as far from now as such a
-    /// command hides letters. SQS does not say when it hid them, so a later look names a later time.
+    /// When the last of them is visible again if the command that has hidden it ended just now. SQS does not say when it
+    /// was hidden, so a later look names a later time.
     pub(crate) until: Timestamp,
 }
 
@@ -76,7 +76,11 @@ impl Locked {
     }
 
     fn in_short(&self) -> String {
-        format!("{} locked until {} at the latest", self.count(), self.clock())
+        let minutes = HIDDEN_FOR.as_secs() / 60;
+        format!(
+            "{} locked, for up to {minutes} minutes after the end of the command that did it",
+            self.count()
+        )
     }
 
     fn count(&self) -> String {
@@ -305,7 +309,7 @@ mod tests {
         );
         assert_eq!(locked.until, Timestamp::from_secs(2_000_000_000 + 900));
         let read = Read { letters: 4, newer: 0, end: End::All, still_hidden: None, locked: Some(locked) };
-        let undone = "read 4 letters; 51 more are locked until 03:49 UTC at the latest";
+        let undone = "read 4 letters; 51 more are locked, for up to 15 minutes after the end of the command that did it";
         assert_eq!(read.result("read 4 letters"), Err(Failure::Undone(undone.into())));
         let with_newer = Read { letters: 4, newer: 6, ..read }.beside_locked(depth(4, 51), NOW);
         assert_eq!(with_newer.locked.unwrap().letters, 51);

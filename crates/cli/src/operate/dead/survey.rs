@@ -31,7 +31,7 @@ pub(crate) struct Survey {
     /// Letters that the filter takes and that can be acted on.
     pub(crate) chosen: u64,
     /// These letters by reason, target and error type, or by detail if they were not understood.
-    groups: BTreeMap<(&'static str, Option<String>, Option<String>, Option<String>), Group>,
+    groups: BTreeMap<(&'static str, [Option<String>; 3]), Group>,
     /// The first of them, as many as were asked for.
     pub(crate) letters: Vec<Described>,
     /// Letters that the filter takes and that would be dead-lettered again at once, by reason.
@@ -124,13 +124,13 @@ impl Survey {
         }
         let error = letter.error_type.as_ref().map(|text| text.chars().take(LONGEST_ERROR).collect());
         let detail = malformation(&letter).map(|text| cut(text, LONGEST_ERROR));
-        let mut alike = (reason_of(&letter), target, error, detail);
+        let mut alike = (reason_of(&letter), [target, error, detail]);
         if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&alike) {
-            alike = ("other", None, None, None);
+            alike = ("other", [None, None, None]);
         }
         let moment = letter.given_up;
-        let group = self.groups.entry(alike).or_insert_with_key(|(reason, target, error_type, detail)| {
-            let (target, error_type, detail) = (target.clone(), error_type.clone(), detail.clone());
+        let group = self.groups.entry(alike).or_insert_with_key(|(reason, alike)| {
+            let [target, error_type, detail] = alike.clone();
             let error_message = letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
             Group {
                 reason,
@@ -230,7 +230,9 @@ fn malformation<'l>(letter: &'l Letter<'_>) -> Option<&'l str> {
     let is_malformed =
         matches!(letter.reason, Some(ReasonCode::MalformedRecord | ReasonCode::MalformedEnvelope));
     let has_error = letter.error_type.is_some() || letter.error_message.is_some();
-    letter.detail.as_deref().filter(|_| is_malformed && !has_error)
+    let detail = letter.detail.as_deref().filter(|_| is_malformed && !has_error)?;
+    // Without the place of a JSON error, which differs from letter to letter.
+    Some(detail.split_once(" at line ").map_or(detail, |(what, _)| what))
 }
 
 /// A message on one line of a table.
@@ -398,9 +400,10 @@ mod tests {
     #[test]
     fn letters_that_were_not_understood_are_grouped_by_what_was_wrong() {
         let lost = "it has no requestPayload";
+        let json = |column| format!("not JSON at line 1 column {column}");
         let mut survey = Survey::default();
-        for (received, detail) in
-            Simulated::with((0..3).map(|_| malformed())).dead().iter_mut().zip([lost, "not JSON", lost])
+        let details = [lost.to_owned(), json(7), lost.to_owned(), json(812)];
+        for (received, detail) in Simulated::with((0..4).map(|_| malformed())).dead().iter_mut().zip(details)
         {
             let value = MessageAttributeValue::builder().data_type("String").string_value(detail);
             received.attributes.push(("Detail".into(), value.build().unwrap()));
@@ -408,7 +411,7 @@ mod tests {
         }
         let groups = survey.groups();
         let groups = groups.iter().map(|it| (it.count, it.error_message.as_deref(), it.detail.as_deref()));
-        assert_eq!(groups.collect::<Vec<_>>(), [(2, None, Some(lost)), (1, None, Some("not JSON"))]);
+        assert_eq!(groups.collect::<Vec<_>>(), [(2, None, Some(lost)), (2, None, Some("not JSON"))]);
         for table in [survey.groups_table(NOW), survey.letters_table(NOW)].map(|table| table.to_string()) {
             assert!(table.contains(lost) && table.contains(" not JSON "), "{table}");
         }

@@ -42,7 +42,7 @@ pub(super) struct Report<'r> {
 
 /// The handler logs a due time that an order has moved when it next checks the event.
 const ORDER_NOT_COUNTED: &str =
-    "The due times above take an order into account only once the handler has checked the event since.";
+    "A due time above reflects an order only once the handler has checked that event.";
 
 pub(super) fn write(report: &Report<'_>, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
     let Report { since, found, groups, events, .. } = report;
