@@ -322,6 +322,7 @@ pub(crate) async fn may(
 mod tests {
     use aws_sdk_sqs::config::Credentials;
     use aws_smithy_http_client::test_util::infallible_client_fn;
+    use aws_smithy_runtime_api::client::http::SharedHttpClient;
     use serde_json::Value;
 
     use super::*;
@@ -337,6 +338,23 @@ mod tests {
                 let (_, operation) = target.split_once('.').unwrap();
                 http::Response::new(answer(operation, body).to_string())
             });
+            Self::of_client(http_client).await
+        }
+
+        /// An account that answers so, with a status, by the path of a request, in services that speak REST.
+        pub(crate) async fn answering_paths(
+            answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static,
+        ) -> Self {
+            let http_client = infallible_client_fn(move |request: http::Request<_>| {
+                let (status, answer) = answer(request.uri().path());
+                let error = if status == 404 { "ResourceNotFoundException" } else { "AccessDeniedException" };
+                let response = http::Response::builder().status(status).header("x-amzn-errortype", error);
+                response.body(answer.to_string()).unwrap()
+            });
+            Self::of_client(http_client).await
+        }
+
+        async fn of_client(http_client: SharedHttpClient) -> Self {
             let config = aws_config::defaults(BehaviorVersion::latest())
                 .region(Region::from_static("eu-west-1"))
                 .credentials_provider(Credentials::new("key", "secret", None, None, "test"))

@@ -63,7 +63,7 @@ pub(crate) enum Stopped {
     NotFed,
 }
 
-/// What becomes of events whose function the allow-list does not have.
+/// What happens to the events of a function that is not on the allow-list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unlisted {
@@ -571,10 +571,7 @@ impl Deployment {
 
 #[cfg(test)]
 mod tests {
-    use aws_config::{BehaviorVersion, Region};
-    use aws_sdk_lambda::config::Credentials;
     use aws_sdk_lambda::types::{ProvisionedPollerConfig, ScalingConfig};
-    use aws_smithy_http_client::test_util::infallible_client_fn;
     use serde_json::json;
 
     use super::*;
@@ -618,24 +615,12 @@ mod tests {
         let handler = json!({
             "Configuration": {"FunctionName": "handler", "Environment": {"Variables": variables}},
         });
-        let gone = json!({});
-        let http_client = infallible_client_fn(move |request: http::Request<_>| {
-            let (status, answer) = match request.uri().path() {
-                path if path.contains("event-source-mappings") => (200, &mappings),
-                path if path.ends_with("gone") => (404, &gone),
-                _ => (200, &handler),
-            };
-            let response = http::Response::builder().status(status);
-            let response = response.header("x-amzn-errortype", "ResourceNotFoundException");
-            response.body(answer.to_string()).unwrap()
+        let account = Account::answering_paths(move |path| match path {
+            path if path.contains("event-source-mappings") => (200, mappings.clone()),
+            path if path.ends_with("gone") => (404, json!({})),
+            _ => (200, handler.clone()),
         });
-        let config = aws_config::defaults(BehaviorVersion::latest())
-            .region(Region::from_static("eu-west-1"))
-            .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
-            .http_client(http_client)
-            .load()
-            .await;
-        let found = DeploymentName::of_retry_queue(&Account::of(&config), &queue).await;
+        let found = DeploymentName::of_retry_queue(&account.await, &queue).await;
         let expected = (DeploymentName::Handler("handler".into()), "* JITTER=none".to_owned());
         assert_eq!(found, Ok(Some(expected)));
     }

@@ -487,9 +487,6 @@ async fn close(
 
 #[cfg(test)]
 mod tests {
-    use aws_config::{BehaviorVersion, Region};
-    use aws_sdk_lambda::config::Credentials;
-    use aws_smithy_http_client::test_util::infallible_client_fn;
     use clap::Command;
 
     use super::*;
@@ -530,25 +527,15 @@ mod tests {
                 }}},
                 "Tags": {"aws:cloudformation:stack-name": "second"},
             });
-            let http_client = infallible_client_fn(move |request: http::Request<_>| {
-                let (status, answer) = match request.uri().path() {
-                    path if path.contains("event-source-mappings") => {
-                        (200, json!({"EventSourceMappings": mappings}))
-                    }
-                    path if path.contains("event-invoke-config") => (200, settings.clone()),
-                    _ if is_denied => (403, json!({})),
-                    _ => (200, handler.clone()),
-                };
-                let response = http::Response::builder().status(status);
-                let response = response.header("x-amzn-errortype", "AccessDeniedException");
-                response.body(answer.to_string()).unwrap()
+            let account = Account::answering_paths(move |path| match path {
+                path if path.contains("event-source-mappings") => {
+                    (200, json!({"EventSourceMappings": mappings}))
+                }
+                path if path.contains("event-invoke-config") => (200, settings.clone()),
+                _ if is_denied => (403, json!({})),
+                _ => (200, handler.clone()),
             });
-            let config = aws_config::defaults(BehaviorVersion::latest())
-                .region(Region::from_static("eu-west-1"))
-                .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
-                .http_client(http_client)
-                .load();
-            let account = Account::of(&config.await);
+            let account = account.await;
             elsewhere(&name.parse().unwrap(), &account, &Deployment::sample()).await
         };
         let note = "new failures of payments go to stack second; to hold those too, give `comeback pause payments --stack \

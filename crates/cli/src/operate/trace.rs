@@ -168,7 +168,7 @@ fn by_pauses(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
         pause @ InForce::Paused { until } if pause.holds(due) => {
             let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
             Some(format!(
-                "Its function is paused{until}. `comeback pause --list{place}` says by whom and why."
+                "Its function is paused{until}. `comeback pause --list{place}` shows who paused it, and why."
             ))
         }
         InForce::NotPaused { back_by } if *end == End::Held => {
@@ -191,7 +191,7 @@ fn by_pauses(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
     }
 }
 
-/// What becomes of an event that waits, where the allow-list lacks its function. No pause holds it then.
+/// What happens to a waiting event whose function is not on the allow-list. No pause holds it then.
 fn by_allow_list(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
     let what = match (trace.not_allowed?, &trace.story.end) {
         (Unlisted::DeadLettered, End::Waiting { due }) if *due > now => {
@@ -227,7 +227,9 @@ fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
                 "Its next retry has been due for {late}. `comeback doctor{place}` says whether retries run."
             )
         }
-        End::Held => format!("Its function is paused. `comeback pause --list{place}` says by whom and why."),
+        End::Held => {
+            format!("Its function is paused. `comeback pause --list{place}` shows who paused it, and why.")
+        }
         End::Kept => "It is kept, and the handler will try again.".into(),
         End::GivenUp => {
             let at = trace.story.steps.last().map(|step| format!(" at {}", step.at)).unwrap_or_default();
@@ -512,7 +514,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         };
         let paused = |until: Option<u64>| InForce::Paused { until: until.map(at) };
         let not_paused = |back_by: Option<u64>| InForce::NotPaused { back_by: back_by.map(at) };
-        let listed = "`comeback pause --list --stack shop` says by whom and why.";
+        let listed = "`comeback pause --list --stack shop` shows who paused it, and why.";
         let until = format!("Its function is paused until 2026-09-14T16:33:20.000Z. {listed}");
         assert_eq!(last(End::Waiting { due: at(70) }, paused(Some(3_600))), until);
         assert_eq!(last(End::Kept, paused(None)), format!("Its function is paused. {listed}"));
@@ -532,7 +534,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         let why = "parameter p: it is garbled; put back version 1".to_owned();
         let trace = Trace { pause_unknown: Some(why), ..trace(steps, End::Held, vec![]) };
         let expected = "
-Its function is paused. `comeback pause --list --stack shop` says by whom and why.
+Its function is paused. `comeback pause --list --stack shop` shows who paused it, and why.
 Whether its function is paused now is not known: parameter p: it is garbled; put back version 1
 ";
         assert!(plain(&trace, 10).ends_with(expected), "{}", plain(&trace, 10));
@@ -583,7 +585,7 @@ Whether its function is paused now is not known: parameter p: it is garbled; put
             (
                 wait(),
                 End::Held,
-                "Its function is paused. `comeback pause --list --stack shop` says by whom and why.",
+                "Its function is paused. `comeback pause --list --stack shop` shows who paused it, and why.",
             ),
             (wait(), End::Kept, "It is kept, and the handler will try again."),
             (

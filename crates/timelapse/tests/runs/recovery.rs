@@ -277,7 +277,7 @@ impl Watcher for EarlyWhileDown {
 fn assert_down_is_never_well(seed: u64) {
     for hang in [None, Some(Duration::from_secs(30)), Some(15 * MINUTE)] {
         let Row { scenario, .. } = Row::outage("", hours(3), 400);
-        // They hide for all of a wait, so only what is taken for down is looked at.
+        // A message is hidden for its whole wait, unless its function counts as down.
         let settings = Settings::default();
         let scenario = Scenario { seed, hang, recovery: RecoveryMode::On, duration: hours(4), ..scenario };
         let mut early = EarlyWhileDown(scenario.outage, 0);
@@ -415,14 +415,14 @@ fn print(rows: impl IntoIterator<Item = Row>) {
 }
 
 #[test]
-#[ignore = "prints the table of docs/recovery.md: half an hour on two cores"]
+#[ignore = "prints the table of docs/recovery.md: slow, so use a release build"]
 fn table() {
     let others = [2.0, 3.0, 6.0].map(capacity).into_iter().chain([10, 30].map(flapping));
     print(recovering().into_iter().chain(others).chain(bad_metrics()));
 }
 
 #[test]
-#[ignore = "prints rows of many events or days: hours on two cores"]
+#[ignore = "prints rows of many events or days: slow, so use a release build"]
 fn large_runs() {
     print(large());
 }

@@ -355,7 +355,7 @@ impl Attachment {
         Ok(plan)
     }
 
-    /// What becomes of events that wait if nothing waits for them (`--now`).
+    /// What `--now` does to the events that still wait.
     fn what_now_does(&self) -> String {
         let (name, list) = (&self.target.name, self.deployment.allow_list());
         let mut after = self.deployment.clone();

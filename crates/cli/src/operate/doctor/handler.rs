@@ -273,7 +273,7 @@ pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {
     ))
 }
 
-/// What is paused since when, by whom and why.
+/// What is paused, since when, who paused it, and why.
 pub(crate) fn in_words(pause: &Pause) -> String {
     let target = match &pause.target {
         PauseTarget::All => "every function".to_owned(),

@@ -238,7 +238,7 @@ pub(crate) struct Trace {
     pub(crate) pause: Option<InForce>,
     /// Why that is not known of an event that waits.
     pub(crate) pause_unknown: Option<String>,
-    /// What becomes of it if the allow-list lacks its function; `None` also if it does not wait.
+    /// What happens to it, if its function is not on the allow-list; `None` also if it does not wait.
     pub(crate) not_allowed: Option<Unlisted>,
 }
 

@@ -69,7 +69,7 @@ pub(crate) enum Why {
     FailedCall,
     /// The handler could not read the pauses, so any function may be paused.
     PausesUnknown,
-    /// Its function is no longer on the allow-list: the handler dead-letters it when it next receives it.
+    /// Its function is not on the allow-list, so the handler will dead-letter it.
     NotAllowed,
 }
 

@@ -304,7 +304,7 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
         let shown = text(&report);
         assert!(shown.contains(&format!("{line}{ORDER_NOT_COUNTED}\n")), "{shown}");
         report.retries = Some(Vec::new());
-        assert!(!text(&report).contains(ORDER_NOT_COUNTED), "there is no order");
+        assert!(!text(&report).contains(ORDER_NOT_COUNTED), "no order is in force");
     }
 
     #[test]
