@@ -163,7 +163,9 @@ async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Depl
     let queues: BTreeSet<String> = named.filter_map(|(_, settings)| settings.on_failure).collect();
     for queue in queues.iter().filter(|queue| **queue != deployment.retry_queue.arn) {
         if let Ok(Some((other, _))) = DeploymentName::of_retry_queue(account, queue).await {
-            let pause = deployment.command_of(&other, command_line(["pause", &function.to_string()]));
+            let latest = if function.is_latest { ":$LATEST" } else { "" };
+            let pause = command_line(["pause", &format!("{function}{latest}")]);
+            let pause = deployment.command_of(&other, pause);
             return Some(format!(
                 "new failures of {function} go to {other}; to hold those too, give `{pause}` the same flags"
             ));
@@ -513,10 +515,10 @@ mod tests {
     #[tokio::test]
     async fn a_pause_says_where_a_moved_function_fails_to() {
         let functions = "arn:aws:lambda:eu-west-1:123456789012:function";
-        let said = async |name: &str, queue: &str, is_denied: bool| {
+        let said = async |name: &str, (moved, queue): (&str, &str), is_denied: bool| {
             let queue = Queue::sample(queue).arn;
             let settings = json!({"FunctionEventInvokeConfigs": [{
-                "FunctionArn": format!("{functions}:payments:$LATEST"),
+                "FunctionArn": format!("{functions}:{moved}"),
                 "DestinationConfig": {"OnFailure": {"Destination": queue}},
             }]});
             let mapping = json!({"EventSourceArn": queue, "FunctionArn": format!("{functions}:handler")});
@@ -540,11 +542,31 @@ mod tests {
         };
         let note = "new failures of payments go to stack second; to hold those too, give `comeback pause payments --stack \
                     second` the same flags";
-        assert_eq!(said("payments", "second", false).await.as_deref(), Some(note));
-        assert_eq!(said("payments:live", "second", false).await, None, "the alias did not move");
-        assert_eq!(said("payments", "retries", false).await, None, "it is attached here");
-        assert_eq!(said("payments", "others", false).await, None, "an ordinary destination");
-        assert_eq!(said("payments", "second", true).await, None, "what may not be read is not said");
+        assert_eq!(said("payments", ("payments:$LATEST", "second"), false).await.as_deref(), Some(note));
+        let latest = said("payments:$LATEST", ("payments:$LATEST", "second"), false).await.unwrap();
+        assert!(latest.contains("`comeback pause 'payments:$LATEST' --stack second`"), "{latest}");
+        let alias = said("payments:$LATEST", ("payments:live", "second"), false).await;
+        assert_eq!(alias, None, "only the alias moved");
+        assert_eq!(
+            said("payments:live", ("payments:$LATEST", "second"), false).await,
+            None,
+            "the alias did not move"
+        );
+        assert_eq!(
+            said("payments", ("payments:$LATEST", "retries"), false).await,
+            None,
+            "it is attached here"
+        );
+        assert_eq!(
+            said("payments", ("payments:$LATEST", "others"), false).await,
+            None,
+            "an ordinary destination"
+        );
+        assert_eq!(
+            said("payments", ("payments:$LATEST", "second"), true).await,
+            None,
+            "what may not be read is not said"
+        );
     }
 
     #[test]
