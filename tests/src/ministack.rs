@@ -11,7 +11,7 @@ use aws_sdk_lambda::operation::RequestId as _;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
 use aws_sdk_sqs::types::Message;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::repository::path_with_tools;
@@ -144,31 +144,6 @@ impl MiniStack {
     /// A folder for files of this server.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
-    }
-
-    /// Publishes minutes of a function, which AWS would refuse: from the minute of this number on, for each stretch its
-    /// length, and the invocations and errors of each minute in it.
-    pub fn publish_minutes(&self, function: &str, first: u64, stretches: &[(usize, u32, u32)]) {
-        let each = stretches
-            .iter()
-            .flat_map(|&(length, invocations, errors)| std::iter::repeat_n((invocations, errors), length));
-        let points = each.zip(first..).flat_map(|((invocations, errors), minute)| {
-            [("Invocations", invocations), ("Errors", errors)].map(|(name, count)| {
-                json!({
-                    "MetricName": name,
-                    "Dimensions": [{"Name": "FunctionName", "Value": function}],
-                    "Timestamp": 60 * minute,
-                    "Value": count,
-                })
-            })
-        });
-        let file = scratch(&format!("{function}-minutes")).join("minutes.json");
-        std::fs::write(&file, Value::from_iter(points).to_string()).expect("a scratch file can be written");
-        let put = format!(
-            "aws cloudwatch put-metric-data --namespace AWS/Lambda --metric-data file://{}",
-            file.display()
-        );
-        self.shell().run(&put).unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// The server's log so far.

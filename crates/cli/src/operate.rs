@@ -8,7 +8,6 @@ mod doctor;
 mod function;
 mod log;
 mod metrics;
-mod outages;
 mod pause;
 mod pauses;
 mod retry;

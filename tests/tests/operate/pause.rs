@@ -9,7 +9,7 @@ const STACK: &str = "--stack pausing";
 /// On a clock that goes 60 times as fast: an event that is held is looked at every 22 minutes. The command keeps the real
 /// time, so that the pause ends long before the event is due, and nothing of it is spread.
 pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
-    let stack = world.deploy_sped_up("held", "MaxBackoff=1").await;
+    let stack = world.deploy_sped_up("held", "BaseBackoff=1 MaxBackoff=1").await;
     let ministack = world.sped_up().await;
     let function = stack.output("ExampleTargetName");
     // Its faster clock finds every signature too old but the root user's.

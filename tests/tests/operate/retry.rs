@@ -18,7 +18,7 @@ const ALL_WITHIN: Duration = Duration::from_secs(70 * 60);
 /// default policy, it would take hours of failing until one does. The operator fixes the bug and says "retry now": the handler
 /// finds that at its next look, within an hour.
 pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
-    let stack = world.deploy_sped_up("fixed", "BaseBackoff=40000 Jitter=none").await;
+    let stack = world.deploy_sped_up("fixed", "BaseBackoff=40000 MaxBackoff=43170 Jitter=none").await;
     let ministack = world.sped_up().await;
     let function = stack.output("ExampleTargetName");
     let operator = Operator::on_clock_of(ministack);

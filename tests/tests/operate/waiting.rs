@@ -5,7 +5,8 @@ use crate::world::World;
 
 /// Its events are moved, and wait for longer than its log is kept.
 pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
-    let parameters = "BaseBackoff=40000 Jitter=none MaxAge=172800 HideUpTo=0 LogRetentionDays=1";
+    let parameters =
+        "BaseBackoff=40000 MaxBackoff=43170 Jitter=none MaxAge=172800 HideUpTo=0 LogRetentionDays=1";
     let stack = world.deploy("found-waiting", parameters).await;
     let ministack = world.ministack().await;
     let target = stack.output("ExampleTargetName");

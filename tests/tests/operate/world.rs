@@ -60,7 +60,7 @@ impl World {
 
     /// The stack that functions are attached to. Its backoffs are short.
     pub(crate) async fn attaching(&self) -> &Stack {
-        self.attaching.get_or_init(|| self.deploy("attaching", "MaxBackoff=1")).await
+        self.attaching.get_or_init(|| self.deploy("attaching", "BaseBackoff=1 MaxBackoff=1")).await
     }
 
     /// The stack whose pauses are written. It may retry any function.

@@ -4,7 +4,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `retries`, `orders`, `recovery` | events retried on the real clock and on one that is 60 times as fast |
+//! | `retries`, `orders` | events retried on the real clock and on one that is 60 times as fast |
 //! | `policies` | policies of single functions, changed while an event waits |
 //! | `attach`, `deploy` | the commands of the pages on attaching, removing, SAM, the CDK and cargo-lambda |
 //! | `cloudformation`, `encryption` | the commands of the pages on plain CloudFormation and on a KMS key |
@@ -19,7 +19,6 @@ mod deploy;
 mod encryption;
 mod orders;
 mod policies;
-mod recovery;
 mod releases;
 mod retries;
 mod world;
@@ -50,7 +49,6 @@ fn main() -> ExitCode {
         retries::gives_up_after_max_retries,
         orders::outages_and_restarts_lose_nothing,
         orders::moved_messages_are_not_lost,
-        recovery::waits_pass_faster_once_the_target_has_recovered,
         policies::policies_of_the_template_change_while_an_event_waits,
         attach::function_is_attached_to_a_stack_and_detached,
         attach::functions_are_attached_to_a_handler_of_cargo_lambda,

@@ -10,9 +10,7 @@ use aws_sdk_cloudformation::types::StackResourceSummary;
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::{EventSourceMappingConfiguration, FunctionConfiguration, FunctionResponseType};
 use aws_sdk_sqs::types::QueueAttributeName;
-use comeback_engine::{
-    FunctionArn, FunctionPattern, NotAnArn, Policies, QueueArn, RecoveryMode, SettingError,
-};
+use comeback_engine::{FunctionArn, FunctionPattern, NotAnArn, Policies, QueueArn, SettingError};
 use futures_util::stream::{StreamExt as _, iter};
 use serde::Serialize;
 
@@ -269,11 +267,6 @@ impl Deployment {
     /// The parameter that holds the pauses; `None` if the handler reads none.
     pub(crate) fn pauses(&self) -> Option<&str> {
         self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
-    }
-
-    /// `RECOVERY`; off if the handler refuses the value.
-    pub(crate) fn recovery(&self) -> RecoveryMode {
-        self.variables.get("RECOVERY").and_then(|mode| mode.parse().ok()).unwrap_or_default()
     }
 
     pub(crate) fn role(&self) -> &str {

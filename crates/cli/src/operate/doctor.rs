@@ -147,7 +147,6 @@ const CHECKS: &[Check] = &[
     stack("CB033", "role", "it may write its log", rights::log),
     stack("CB034", "role", "it may read what is paused", rights::read_pauses),
     stack("CB035", "role", "it may use the queues' keys", rights::use_keys),
-    stack("CB036", "role", "it may read its functions' metrics", rights::read_metrics),
     stack("CB040", "alarms", "there are alarms", handler::alarms_exist),
     stack("CB041", "alarms", "no alarm is raised", handler::no_alarm_is_raised),
     stack("CB042", "alarms", "each alarm notifies somebody", handler::alarms_notify),
@@ -374,7 +373,7 @@ mod tests {
         let good = ids(&good, |outcome| outcome == Outcome::Ok);
         let expected = [
             "CB001", "CB003", "CB004", "CB005", "CB006", "CB010", "CB020", "CB021", "CB025", "CB030",
-            "CB031", "CB032", "CB033", "CB034", "CB036", "CB040",
+            "CB031", "CB032", "CB033", "CB034", "CB040",
         ];
         assert_eq!(good[..expected.len()], expected, "those alone look at something else");
     }

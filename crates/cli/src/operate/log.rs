@@ -141,7 +141,6 @@ pub(crate) struct HandlerLine {
     #[serde(deserialize_with = "time")]
     pub(crate) asked_at: Option<Timestamp>,
     pub(crate) asked_by: Option<String>,
-    pub(crate) speed: Option<f64>,
     #[serde(deserialize_with = "time")]
     pub(crate) otherwise_due: Option<Timestamp>,
     pub(crate) reason: Option<String>,

@@ -1,18 +1,16 @@
 //! What CloudWatch's metrics count.
 
 use std::array;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_cloudwatch::primitives::DateTime;
 use aws_sdk_cloudwatch::types::{Dimension, Metric, MetricDataQuery, MetricStat};
-use comeback_engine::{MetricMinute, RETENTION, SERIES_MINUTES, Timestamp};
+use comeback_engine::{RETENTION, Timestamp};
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 
-const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// SQS writes a point each minute. Sums of five minutes cost the same call and are there sooner.
@@ -89,25 +87,6 @@ impl Dropped {
         }
         dropped
     }
-}
-
-/// The minutes of a function, as far back as the handler reads them.
-pub(crate) async fn minutes(
-    account: &Account,
-    function: &str,
-    now: Timestamp,
-) -> Result<Vec<MetricMinute>, Failure> {
-    let function = ("AWS/Lambda", "FunctionName", function);
-    let series = [(function, "Invocations", "Sum"), (function, "Errors", "Sum")];
-    let from = now.before(MINUTE * SERIES_MINUTES as u32);
-    let [invocations, errors] = points(account, series, MINUTE, from, now).await?;
-    let errors: BTreeMap<Timestamp, f64> = errors.into_iter().collect();
-    // Lambda publishes both of a minute. One without both is not complete.
-    let known = invocations.into_iter().filter_map(|(at, invocations)| {
-        let errors = *errors.get(&at)? as u32;
-        Some(MetricMinute { number: at.as_secs() / 60, invocations: invocations as u32, errors })
-    });
-    Ok(known.collect())
 }
 
 /// A point for each period, the newest first.

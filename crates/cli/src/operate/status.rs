@@ -18,7 +18,6 @@ use crate::operate::alarms::Alarm;
 use crate::operate::dead::HIDDEN_FOR;
 use crate::operate::deployment::{Depth, Queue, Stopped};
 use crate::operate::metrics::LastHour;
-use crate::operate::outages::Outages;
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{self, OpenPause};
 use crate::operate::session::{Common, Session, coloured};
@@ -97,7 +96,6 @@ struct Status {
     retries: Option<Vec<RetryOrder>>,
     /// Why they could not be read.
     pauses_problem: Option<String>,
-    recovery: Outages,
     last_hour: LastHour,
     alarms: Vec<Alarm>,
 }
@@ -127,7 +125,7 @@ struct MappingState {
 
 impl Status {
     /// Reads the state of a deployment. `before` is the state that was read last, if there is one: the dead-letters are
-    /// looked at again only if their number has changed since, and the functions' minutes once a minute.
+    /// looked at again only if their number has changed since.
     async fn read(session: &Session, before: Option<&Self>) -> Result<Self, Failure> {
         // Settings and mappings change while one watches.
         let deployment = session.deployment().await?;
@@ -150,10 +148,6 @@ impl Status {
             // During an incident, the rest of the status still matters.
             Err(failure) => (None, Some(failure.to_string())),
         };
-        let recovery = match before.map(|before| &before.recovery).filter(|read| read.are_fresh(now)) {
-            Some(recovery) => recovery.clone(),
-            None => Outages::read(account, &deployment, now).await,
-        };
         Ok(Self {
             retry_queue: Depth::read(account, &deployment.retry_queue).await?,
             refused_settings: refused.iter().map(ToString::to_string).collect(),
@@ -168,7 +162,6 @@ impl Status {
             pauses: read.as_ref().map(|pauses| OpenPause::all_of(pauses, now)),
             retries: read.as_ref().map(|pauses| RetryOrder::in_force(pauses, now)),
             pauses_problem,
-            recovery,
             last_hour: LastHour::read(account, &deployment, now).await?,
             alarms: Alarm::all(account, &deployment).await?,
             stopped: deployment.stopped(),
@@ -237,7 +230,6 @@ fn text(status: &Status, place: &str) -> String {
         ("Policies", policies(status)),
         ("Pauses", pauses(status)),
         ("Retry now", retries(status)),
-        ("Recovery", recovery(&status.recovery)),
         ("Alarms", alarms(&status.alarms)),
     ];
     let lines = lines.into_iter().filter(|(_, line)| !line.is_empty());
@@ -363,13 +355,6 @@ fn pauses(status: &Status) -> String {
     }
 }
 
-fn recovery(outages: &Outages) -> String {
-    let lines = outages.lines();
-    let lines: Vec<_> = lines.iter().map(|line| shown(line)).collect();
-    let lines = lines.join(&format!("\n{:14}", ""));
-    if outages.functions.is_empty() { lines } else { coloured(AnsiColor::Yellow, &lines) }
-}
-
 /// Empty without an order: few deployments have one.
 fn retries(status: &Status) -> String {
     let lines = status.retries.iter().flatten().map(|order| shown(&order.line()).into_owned());
@@ -409,7 +394,6 @@ fn alarms(alarms: &[Alarm]) -> String {
 mod tests {
     use super::*;
     use crate::operate::alarms::Watched;
-    use crate::operate::outages::Outage;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     fn quiet() -> Status {
@@ -428,7 +412,6 @@ mod tests {
             pauses: Some(Vec::new()),
             retries: Some(Vec::new()),
             pauses_problem: None,
-            recovery: Outages::sample("watch"),
             last_hour: LastHour::default(),
             alarms: Vec::new(),
         }
@@ -451,7 +434,6 @@ Handler       its mapping is enabled, for 10 invocations at a time
 Version       0.1.0
 Policies      the stack's, for every function
 Pauses        none
-Recovery      watch: no function is known to be down
 Alarms        none is set
 
 Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.
@@ -571,19 +553,6 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
                 by: Some("anna".into()),
                 why: None,
             }]),
-            recovery: Outages {
-                functions: [("orders", "down", 401, None), ("export", "recovering", 0, Some(4.0))]
-                    .map(|(function, health, errors, speed)| Outage {
-                        function: function.into(),
-                        health,
-                        since: Timestamp::from_secs(1_700_000_000),
-                        attempts: 412,
-                        errors,
-                        speed,
-                    })
-                    .into(),
-                ..Outages::sample("on")
-            },
             last_hour: LastHour {
                 arrived: Some(1_500.0),
                 oldest_due_seconds: Some(75.0),
@@ -610,8 +579,6 @@ Policies      orders: MAX_AGE=2h
 Pauses        orders:live paused 25h ago by anna, until resumed: deploy 4711 (new events too)
               every function paused 1m ago, until 2023-11-14T22:13:20.000Z
 Retry now     every function (Timeout*), ordered at 2023-11-14T22:13:20.000Z by anna, ends at 2023-11-14T23:23:20.000Z
-Recovery      orders: down since 22:13 (97 % of 412 failed)
-              export: recovering since 22:13, 4 × speed
 Alarms        1 of 2 alarms in state ALARM: letters
 
 Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.

@@ -143,21 +143,13 @@ fn policy_of(preposition: &str, policy: &Option<String>) -> String {
     policy.unwrap_or_default()
 }
 
-/// ` by `comeback retry` of 10:28:00 (ops), 7h before its time`, or `, 7h before its time: its function had recovered, and
-/// its wait passed 4.2 × as fast`
+/// ` by `comeback retry` of 10:28:00 (ops), 7h before its time`
 fn before_its_time(early: &Early, at: Timestamp) -> String {
     let sooner = short(early.otherwise_due.since(at).as_secs_f64());
     let by = early.asked_by.as_ref().map(|by| format!(" ({})", shown(by))).unwrap_or_default();
-    match (early.asked_at.map(|at| at.to_string()), early.speed) {
-        (Some(asked_at), _) => {
-            let asked_at = asked_at.get(11..19).unwrap_or(&asked_at);
-            format!(" by `comeback retry` of {asked_at}{by}, {sooner} before its time")
-        }
-        (None, Some(speed)) => format!(
-            ", {sooner} before its time: its function had recovered, and its wait passed {speed:.1} × as fast"
-        ),
-        (None, None) => format!(", {sooner} before its time"),
-    }
+    let asked_at = early.asked_at.to_string();
+    let asked_at = asked_at.get(11..19).unwrap_or(&asked_at);
+    format!(" by `comeback retry` of {asked_at}{by}, {sooner} before its time")
 }
 
 /// How an event stands that waits, where the pauses in force say so.
@@ -419,27 +411,18 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
 
     #[test]
     fn a_retry_that_came_early_says_why() {
-        let ordered = early(Some(at(0)), Some("ops".into()), None);
-        let recovered = early(None, None, Some(4.23));
-        for (early, said) in [
-            (ordered, " by `comeback retry` of 15:33:20 (ops), 7h before its time"),
-            (
-                recovered,
-                ", 7h before its time: its function had recovered, and its wait passed 4.2 × as fast",
-            ),
-        ] {
-            let invoked = |late_ms| What::Invoked {
-                retry: 3,
-                request_id: None,
-                late_ms: Some(late_ms),
-                early: Some(early.clone()),
-                policy: None,
-            };
-            let early = Step { at: at(180), what: invoked(0) };
-            assert_eq!(sentence(&early), format!("retry 3 invoked{said}"));
-            let late = Step { at: at(25_400), what: invoked(20_000) };
-            assert_eq!(sentence(&late), "retry 3 invoked, 20s after it was due");
-        }
+        let invoked = |late_ms| What::Invoked {
+            retry: 3,
+            request_id: None,
+            late_ms: Some(late_ms),
+            early: Some(early("ops")),
+            policy: None,
+        };
+        let early = Step { at: at(180), what: invoked(0) };
+        let said = "retry 3 invoked by `comeback retry` of 15:33:20 (ops), 7h before its time";
+        assert_eq!(sentence(&early), said);
+        let late = Step { at: at(25_400), what: invoked(20_000) };
+        assert_eq!(sentence(&late), "retry 3 invoked, 20s after it was due");
     }
 
     #[test]
@@ -453,8 +436,8 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         }
     }
 
-    fn early(asked_at: Option<Timestamp>, asked_by: Option<String>, speed: Option<f64>) -> Early {
-        Early { asked_at, asked_by, speed, otherwise_due: at(25_380) }
+    fn early(asked_by: &str) -> Early {
+        Early { asked_at: at(0), asked_by: Some(asked_by.into()), otherwise_due: at(25_380) }
     }
 
     #[test]
@@ -486,7 +469,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
                 retry: 1,
                 request_id: Some(hostile()),
                 late_ms: None,
-                early: Some(early(Some(at(0)), Some(hostile()), None)),
+                early: Some(early(HOSTILE)),
                 policy: Some(hostile()),
             },
             What::Kept { action: hostile(), problem: hostile(), remedy: Some(hostile()) },

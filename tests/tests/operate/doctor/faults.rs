@@ -129,7 +129,6 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     warning("CB033", "without Log", "logs:PutLogEvents", FixAnd("restored CB033")),
     broken("CB034", "without ReadPauses", "ssm:GetParameter", FixAnd("restored CB034")),
-    warning("CB036", "without ReadMetrics", "cloudwatch:GetMetricData", FixAnd("restored CB036")),
     warning(
         "CB035",
         "queue \"$DEAD_URL\" KmsMasterKeyId=\"$(new_key)\"",

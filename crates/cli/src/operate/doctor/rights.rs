@@ -56,16 +56,6 @@ pub(crate) fn read_pauses(facts: &Facts) -> Judged {
     })
 }
 
-pub(crate) fn read_metrics(facts: &Facts) -> Judged {
-    if seen(&facts.rights.read_metrics)?.is_empty() {
-        return Ok(skipped("the handler reads no metrics: RECOVERY is off"));
-    }
-    let means = "the handler cannot know that a function has recovered: its events wait as their policy says";
-    judged(facts, &facts.rights.read_metrics, Outcome::Warning, means, None, |refused| {
-        allow(facts, "CB036", refused)
-    })
-}
-
 pub(crate) fn use_keys(facts: &Facts) -> Judged {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, means) in [
@@ -252,13 +242,12 @@ mod tests {
     type Check = fn(&Facts) -> Judged;
     type Of = fn(&mut HandlerRights) -> &mut Rights;
 
-    const CHECKS: [(Check, Of, Outcome); 7] = [
+    const CHECKS: [(Check, Of, Outcome); 6] = [
         (take, |rights| &mut rights.take, Outcome::Broken),
         (send_again, |rights| &mut rights.send_again, Outcome::Warning),
         (dead_letter, |rights| &mut rights.dead_letter, Outcome::Broken),
         (log, |rights| &mut rights.log, Outcome::Warning),
         (read_pauses, |rights| &mut rights.read_pauses, Outcome::Broken),
-        (read_metrics, |rights| &mut rights.read_metrics, Outcome::Warning),
         (use_keys, |rights| &mut rights.use_keys, Outcome::Warning),
     ];
 
@@ -338,8 +327,6 @@ mod tests {
         let mut facts = healthy();
         facts.rights.read_pauses = Ok(Vec::new());
         assert_found(read_pauses(&facts), Outcome::Skipped, "PAUSES is not set");
-        facts.rights.read_metrics = Ok(Vec::new());
-        assert_found(read_metrics(&facts), Outcome::Skipped, "RECOVERY is off");
         facts.rights.use_keys = Ok(Vec::new());
         assert_found(use_keys(&facts), Outcome::Ok, "AWS manages");
     }

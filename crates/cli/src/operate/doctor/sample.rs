@@ -40,7 +40,6 @@ pub(crate) fn healthy() -> Facts {
             dead_letter: of_handler("sqs:SendMessage", "arn:dead"),
             log: of_handler("logs:PutLogEvents", "arn:log"),
             read_pauses: of_handler("ssm:GetParameter", "arn:pauses"),
-            read_metrics: of_handler("cloudwatch:GetMetricData", "*"),
             use_keys: of_handler("kms:Decrypt", "arn:key"),
         },
         parameters: Ok(BTreeMap::new()),

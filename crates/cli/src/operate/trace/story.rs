@@ -85,14 +85,11 @@ pub(crate) enum What {
     },
 }
 
-/// Why a retry came early: the order of a `comeback retry`, or a function that had recovered.
+/// Why a retry came early: the order of a `comeback retry`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Early {
-    /// `None` without an order.
-    pub(crate) asked_at: Option<Timestamp>,
+    pub(crate) asked_at: Timestamp,
     pub(crate) asked_by: Option<String>,
-    /// How many times as fast as in real time its wait has passed; `None` without a recovery.
-    pub(crate) speed: Option<f64>,
     /// When the retry would have been due without it.
     pub(crate) otherwise_due: Timestamp,
 }
@@ -163,10 +160,9 @@ impl Teller {
             (None, None, "reinvoke", due) => {
                 let due = line.otherwise_due.or(due);
                 let late_ms = due.and_then(|due| u64::try_from(at.since(due).as_millis()).ok());
-                let early = line.otherwise_due.map(|otherwise_due| Early {
-                    asked_at: line.asked_at,
+                let early = line.otherwise_due.zip(line.asked_at).map(|(otherwise_due, asked_at)| Early {
+                    asked_at,
                     asked_by: line.asked_by,
-                    speed: line.speed,
                     otherwise_due,
                 });
                 What::Invoked {

@@ -1,6 +1,6 @@
 //! What roles may do, by IAM's simulator.
 
-use comeback_engine::{FunctionArn, RecoveryMode};
+use comeback_engine::FunctionArn;
 use futures_util::future::try_join_all;
 
 use crate::account::{Account, Failure, Verdict, may};
@@ -27,8 +27,6 @@ pub(crate) struct HandlerRights {
     pub(crate) log: Rights,
     /// None if the handler reads no pauses.
     pub(crate) read_pauses: Rights,
-    /// None if the handler reads no metrics.
-    pub(crate) read_metrics: Rights,
     /// None if AWS manages the keys.
     pub(crate) use_keys: Rights,
 }
@@ -56,17 +54,15 @@ impl HandlerRights {
         let pauses =
             deployment.pauses().map(|it| arn("ssm", &format!("parameter/{}", it.trim_start_matches('/'))));
         let (retry, dead) = (&*deployment.retry_queue.arn, &*deployment.dead_letter_queue.arn);
-        let metrics = (deployment.recovery() != RecoveryMode::Off).then_some("*");
-        let (take, send_again, dead_letter, log, read_pauses, read_metrics, use_keys) = tokio::join!(
+        let (take, send_again, dead_letter, log, read_pauses, use_keys) = tokio::join!(
             ask(account, role, &TAKE, [retry]),
             ask(account, role, &SEND, [retry]),
             ask(account, role, &SEND, [dead]),
             ask(account, role, &LOG, [&*stream]),
             ask(account, role, &["ssm:GetParameter"], pauses.as_deref()),
-            ask(account, role, &["cloudwatch:GetMetricData"], metrics),
             ask_of_keys(account, role, [retry_queue, dead_letter_queue]),
         );
-        Self { take, send_again, dead_letter, log, read_pauses, read_metrics, use_keys }
+        Self { take, send_again, dead_letter, log, read_pauses, use_keys }
     }
 }
 
