@@ -63,16 +63,16 @@ export interface PolicyProps {
    * The most retries of one chain; 0 to 10,000.
    *
    * A chain is a failed event and its retries. A re-invocation that Lambda did not answer may start a second
-   * chain. With the other defaults, `maxAge` ends first, after about 19 retries.
+   * chain. With the other defaults, `maxAge` ends first, after about 32 retries.
    *
-   * @default 185
+   * @default 1000
    */
   readonly maxRetries?: number;
 
   /**
    * The ceiling of the first backoff, which doubles with every retry; 1 second to `maxBackoff`.
    *
-   * @default Duration.seconds(1)
+   * @default Duration.seconds(10)
    */
   readonly baseBackoff?: Duration;
 
@@ -80,7 +80,7 @@ export interface PolicyProps {
    * The cap of every ceiling; 1 second to 43,170 seconds. That is 12 hours less 30 seconds, the longest that SQS can hide
    * a message.
    *
-   * @default Duration.seconds(43_170)
+   * @default Duration.hours(1)
    */
   readonly maxBackoff?: Duration;
 
@@ -196,15 +196,15 @@ const LONGEST_BACKOFF = 43_170;
  */
 export function policyVariables(props: PolicyProps, refusals: string[]): Record<string, string> {
   const maxAge = seconds('maxAge (MAX_AGE)', props.maxAge ?? Duration.hours(24), refusals);
-  const maxRetries = wholeNumber('maxRetries (MAX_RETRIES)', props.maxRetries ?? 185, refusals);
+  const maxRetries = wholeNumber('maxRetries (MAX_RETRIES)', props.maxRetries ?? 1000, refusals);
   const baseBackoff = seconds(
     'baseBackoff (BASE_BACKOFF)',
-    props.baseBackoff ?? Duration.seconds(1),
+    props.baseBackoff ?? Duration.seconds(10),
     refusals,
   );
   const maxBackoff = seconds(
     'maxBackoff (MAX_BACKOFF)',
-    props.maxBackoff ?? Duration.seconds(43_170),
+    props.maxBackoff ?? Duration.hours(1),
     refusals,
   );
   const backoffs = props.backoffs?.map((ceiling) => seconds('backoffs (BACKOFFS)', ceiling, refusals));
@@ -273,8 +273,9 @@ function checkBaseAndCap(baseBackoff: string, maxBackoff: string, refusals: stri
   // A base is not refused because of a cap that is itself refused, or not yet known.
   const cap = Math.min(LONGEST_BACKOFF, Number(maxBackoff) || LONGEST_BACKOFF);
   if (isOutside(baseBackoff, 1, cap)) {
+    const wayOut = Number(baseBackoff) > cap ? ': lower it, or raise maxBackoff' : '';
     refusals.push(
-      `baseBackoff (BASE_BACKOFF) is ${baseBackoff} s; it must be 1 s to maxBackoff (${String(cap)} s)`,
+      `baseBackoff (BASE_BACKOFF) is ${baseBackoff} s; it must be 1 s to maxBackoff (${String(cap)} s)${wayOut}`,
     );
   }
 }

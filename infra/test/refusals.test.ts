@@ -89,6 +89,7 @@ function worded(refusal: string): string {
   return refusal
     .replace(variable, `${property} (${variable})`)
     .replace('to MAX_BACKOFF', 'to maxBackoff')
+    .replace('raise MAX_BACKOFF', 'raise maxBackoff')
     .replace('beside BACKOFFS', 'beside backoffs (BACKOFFS)')
     .replace('whole seconds or durations, such as 20s,5m,30m,2h', 'a list of Durations')
     .replace(', or always', '; to hide without a limit, set alwaysHide')

@@ -17,13 +17,13 @@ pub(crate) struct PolicyFlags {
     /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     max_age: Option<String>,
-    /// MAX_RETRIES: retries of one chain at most; 0 to 10000 [default: 185]
+    /// MAX_RETRIES: retries of one chain at most; 0 to 10000 [default: 1000]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     max_retries: Option<String>,
-    /// BASE_BACKOFF: ceiling of the first backoff; 1s to MAX_BACKOFF [default: 1s]
+    /// BASE_BACKOFF: ceiling of the first backoff; 1s to MAX_BACKOFF [default: 10s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     base_backoff: Option<String>,
-    /// MAX_BACKOFF: cap of every backoff; 1s to 43170s [default: 43170s]
+    /// MAX_BACKOFF: cap of every backoff; 1s to 43170s [default: 1h]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     max_backoff: Option<String>,
     /// BACKOFFS: ceilings such as 20s,5m,30m,2h, the last repeated, instead of --base-backoff and --max-backoff

@@ -59,7 +59,7 @@ pub(crate) struct PlanArguments {
     /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     max_age: Option<String>,
-    /// MAX_RETRIES: retries of one chain at most; 0 to 10000 [default: 185]
+    /// MAX_RETRIES: retries of one chain at most; 0 to 10000 [default: 1000]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     max_retries: Option<String>,
     /// POLICIES: policies of single functions, such as "orders MAX_AGE=2h; export-* MAX_AGE=14d"

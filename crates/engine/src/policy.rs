@@ -253,10 +253,11 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             max_age: 86_400,
-            // EventBridge's figure; with these defaults age ends first, after about 19 retries.
-            max_retries: 185,
-            base_backoff: 1,
-            max_backoff: 43_170,
+            // 14 days hold about 680 retries, so `MAX_AGE` always ends first.
+            max_retries: 1_000,
+            base_backoff: 10,
+            // After any outage, every event is back within an hour of its end.
+            max_backoff: 3_600,
             backoffs: Vec::new(),
             jitter: Jitter::Full,
             envelope: Style::Wrap,
@@ -332,7 +333,7 @@ pub enum SettingError {
     #[error("MAX_BACKOFF is {0} s; it must be 1 s to 43170 s (12 hours less 30 s)")]
     MaxBackoff(u64),
     /// Zero, or over `MAX_BACKOFF`.
-    #[error("BASE_BACKOFF is {base} s; it must be 1 s to MAX_BACKOFF ({max} s)")]
+    #[error("BASE_BACKOFF is {base} s; it must be 1 s to MAX_BACKOFF ({max} s){}", way_out(*base, *max))]
     BaseBackoff {
         /// `BASE_BACKOFF`.
         base: u64,
@@ -402,6 +403,10 @@ pub enum SettingError {
         /// What it must be.
         expected: String,
     },
+}
+
+fn way_out(base: u64, max: u64) -> &'static str {
+    if base > max { ": lower it, or raise MAX_BACKOFF" } else { "" }
 }
 
 /// Why an entry of `POLICIES` is refused.

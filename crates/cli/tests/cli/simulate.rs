@@ -207,7 +207,7 @@ fn every_refusal_is_reported_at_once_in_the_handlers_words() {
     let expected = [
         "--events is 0; it must be 1 to 10000000",
         "--failure-rate is 1.5; it must be 0 to 1",
-        "BASE_BACKOFF is 7200 s; it must be 1 s to MAX_BACKOFF (3600 s)",
+        "BASE_BACKOFF is 7200 s; it must be 1 s to MAX_BACKOFF (3600 s): lower it, or raise MAX_BACKOFF",
         "ENVELOPE is \"box\"; it must be wrap or inline",
         "JITTER is \"wild\"; it must be full, equal, decorrelated or none",
         "MAX_AGE is 59 s; it must be 60 s to 1209600 s (14 days)",
