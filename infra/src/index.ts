@@ -2,12 +2,5 @@ export { AsyncRetries } from './async-retries';
 export { type AttachOptions } from './attach';
 export { type FunctionPolicy } from './function-policy';
 export { type MonitorOptions } from './monitor';
-export {
-  EnvelopeStyle,
-  HandlerMetrics,
-  Jitter,
-  type PolicyProps,
-  Recovery,
-  type WaitingProps,
-} from './policy';
+export { EnvelopeStyle, HandlerMetrics, Jitter, type PolicyProps, type WaitingProps } from './policy';
 export { type AsyncRetriesProps } from './props';

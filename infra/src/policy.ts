@@ -38,18 +38,6 @@ export enum HandlerMetrics {
   TARGET = 'target',
 }
 
-/** What the handler does when a function recovers from an outage: `RECOVERY`. */
-export enum Recovery {
-  /** Nothing. It reads no metrics. */
-  OFF = 'off',
-
-  /** It logs what it would do. */
-  WATCH = 'watch',
-
-  /** The waits of the function's events pass faster. */
-  ON = 'on',
-}
-
 /** The retry policy: each property is an environment variable of the retry handler. */
 export interface PolicyProps {
   /**
@@ -130,17 +118,8 @@ export interface PolicyProps {
   readonly nonRetryableErrors?: string[];
 }
 
-/** How messages wait: limits on those that are hidden at once, and waits that pass faster. */
+/** How messages wait: limits on those that are hidden at once. */
 export interface WaitingProps {
-  /**
-   * The longest time that a message is hidden at once; 1,344 s to 43,170 s.
-   *
-   * A longer wait takes several hidings, so `comeback retry` takes effect on every waiting event within this time.
-   *
-   * @default Duration.hours(1)
-   */
-  readonly longestHide?: Duration;
-
   /**
    * How many messages may be hidden at once before the handler sends messages again with a delay instead; 0 to 55,000.
    *
@@ -166,13 +145,6 @@ export interface WaitingProps {
    * @default 10
    */
   readonly maxConcurrency?: number;
-
-  /**
-   * Whether the waits of a function pass faster once its metrics show that it has recovered from an outage.
-   *
-   * @default Recovery.WATCH
-   */
-  readonly recovery?: Recovery;
 }
 
 /** Default of the handler and of its event source mapping. */
@@ -202,11 +174,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
     props.baseBackoff ?? Duration.seconds(10),
     refusals,
   );
-  const maxBackoff = seconds(
-    'maxBackoff (MAX_BACKOFF)',
-    props.maxBackoff ?? Duration.hours(1),
-    refusals,
-  );
+  const maxBackoff = seconds('maxBackoff (MAX_BACKOFF)', props.maxBackoff ?? Duration.hours(1), refusals);
   const backoffs = props.backoffs?.map((ceiling) => seconds('backoffs (BACKOFFS)', ceiling, refusals));
   if (backoffs?.length === 0) {
     refusals.push('backoffs (BACKOFFS) is ""; it must be a list of Durations');
@@ -316,13 +284,7 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): 
 export function waitingVariables(
   props: WaitingProps,
   refusals: string[],
-): Record<'LONGEST_HIDE' | 'HIDE_UP_TO' | 'MAXIMUM_CONCURRENCY' | 'RECOVERY', string> {
-  const longestHide = seconds('longestHide (LONGEST_HIDE)', props.longestHide ?? Duration.hours(1), refusals);
-  if (isOutside(longestHide, 1_344, LONGEST_BACKOFF)) {
-    refusals.push(
-      `longestHide (LONGEST_HIDE) is ${longestHide} s; it must be 1344 s to 43170 s (12 hours less 30 s)`,
-    );
-  }
+): Record<'HIDE_UP_TO' | 'MAXIMUM_CONCURRENCY', string> {
   const maxConcurrency = wholeNumber(
     'maxConcurrency (MAXIMUM_CONCURRENCY)',
     props.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
@@ -331,15 +293,9 @@ export function waitingVariables(
   if (isOutside(maxConcurrency, 2, 1_000)) {
     refusals.push(`maxConcurrency (MAXIMUM_CONCURRENCY) is ${maxConcurrency}; it must be 2 to 1000`);
   }
-  const recovery = props.recovery ?? Recovery.WATCH;
-  if (!isOneOf(Recovery, recovery)) {
-    refusals.push(`recovery (RECOVERY) is ${shown(recovery)}; it must be off, watch or on`);
-  }
   return {
-    LONGEST_HIDE: longestHide,
     HIDE_UP_TO: hideUpTo(props, refusals),
     MAXIMUM_CONCURRENCY: maxConcurrency,
-    RECOVERY: recovery,
   };
 }
 

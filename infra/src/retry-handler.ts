@@ -144,8 +144,6 @@ export class RetryHandler extends Construct {
           Stack.of(this).formatArn({ service: 'ssm', resource: 'parameter', resourceName: this.pauses }),
         ],
       },
-      // CloudWatch has no permission for the metrics of one function.
-      ReadMetrics: { actions: ['cloudwatch:GetMetricData'], resources: ['*'] },
       Log: { actions: ['logs:CreateLogStream', 'logs:PutLogEvents'], resources: [this.logGroup.logGroupArn] },
     };
     for (const [sid, statement] of Object.entries(statements)) {

@@ -28,9 +28,9 @@ const PATH: Type = [
   'the path of a folder or a zip file',
 ];
 
-/** The type of each property, for callers without a type checker. The four enums are checked by value. */
+/** The type of each property, for callers without a type checker. The three enums are checked by value. */
 export const PROPS: Readonly<
-  Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope' | 'metrics' | 'recovery'>, Type>
+  Record<Exclude<keyof AsyncRetriesProps, 'jitter' | 'envelope' | 'metrics'>, Type>
 > = {
   maxAge: DURATION,
   maxRetries: NUMBER,
@@ -43,7 +43,6 @@ export const PROPS: Readonly<
   architecture: [has('dockerPlatform'), 'a lambda.Architecture, such as lambda.Architecture.ARM_64'],
   memorySize: NUMBER,
   batchSize: NUMBER,
-  longestHide: DURATION,
   hideUpTo: NUMBER,
   directives: BOOLEAN,
   alwaysHide: BOOLEAN,

@@ -7,14 +7,7 @@ import * as sqs from 'aws-cdk-lib/aws-sqs';
 import { Construct, type IConstruct } from 'constructs';
 import { expect, test } from 'vitest';
 
-import {
-  type AsyncRetries,
-  type AsyncRetriesProps,
-  EnvelopeStyle,
-  HandlerMetrics,
-  Jitter,
-  Recovery,
-} from '../src';
+import { type AsyncRetries, type AsyncRetriesProps, EnvelopeStyle, HandlerMetrics, Jitter } from '../src';
 import {
   arn,
   newFunction,
@@ -174,10 +167,8 @@ test('the environment, with the defaults', () => {
     METRICS: 'off',
     NON_RETRYABLE_ERRORS: '',
     POLICIES: '',
-    LONGEST_HIDE: '3600',
     HIDE_UP_TO: '50000',
     MAXIMUM_CONCURRENCY: '10',
-    RECOVERY: 'watch',
     PAUSES: { 'Fn::Join': ['', ['/comeback/', { Ref: 'AWS::StackName' }, '/StackRetriesF51ABC00/pauses']] },
   });
 });
@@ -208,8 +199,6 @@ test('every prop of the policy reaches the environment', () => {
     directives: false,
     metrics: HandlerMetrics.TARGET,
     nonRetryableErrors: ['Validation*', 'Oops'],
-    longestHide: Duration.minutes(30),
-    recovery: Recovery.ON,
   });
   expect(variables(retries)).toMatchObject({
     MAX_AGE: '1209600',
@@ -221,8 +210,6 @@ test('every prop of the policy reaches the environment', () => {
     DIRECTIVES: 'off',
     METRICS: 'target',
     NON_RETRYABLE_ERRORS: 'Validation*,Oops',
-    LONGEST_HIDE: '1800',
-    RECOVERY: 'on',
   });
 });
 
@@ -318,7 +305,6 @@ test("the handler's permissions are exactly the calls it makes", () => {
         ],
       },
     },
-    { Sid: 'ReadMetrics', Effect: 'Allow', Action: 'cloudwatch:GetMetricData', Resource: '*' },
     {
       Sid: 'Log',
       Effect: 'Allow',
@@ -434,7 +420,7 @@ test("a dead-letter queue of the app's own, with the app's own key", () => {
     Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
     Resource: arn(ownKey),
   });
-  expect(granted).toHaveLength(8);
+  expect(granted).toHaveLength(7);
 });
 
 test('metrics', () => {

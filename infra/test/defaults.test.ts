@@ -6,14 +6,7 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 import * as logs from 'aws-cdk-lib/aws-logs';
 import { expect, test } from 'vitest';
 
-import {
-  type AsyncRetriesProps,
-  type AttachOptions,
-  EnvelopeStyle,
-  HandlerMetrics,
-  Jitter,
-  Recovery,
-} from '../src';
+import { type AsyncRetriesProps, type AttachOptions, EnvelopeStyle, HandlerMetrics, Jitter } from '../src';
 import { newFunction, newRetries, newStack } from './support';
 
 /** The value of each default that the docs name. */
@@ -30,7 +23,6 @@ const MEANING = new Map<string, unknown>([
   ['EnvelopeStyle.WRAP', EnvelopeStyle.WRAP],
   ['HandlerMetrics.OFF', HandlerMetrics.OFF],
   ['Jitter.FULL', Jitter.FULL],
-  ['Recovery.WATCH', Recovery.WATCH],
   ['false', false],
   ['true', true],
   ['RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE', RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE],
@@ -63,7 +55,7 @@ test('a property that is left out has the default that its docs name', () => {
   const policy = documented('policy.ts');
   const others = documented('props.ts');
   const options = documented('attach.ts');
-  expect(Object.keys(policy)).toHaveLength(14);
+  expect(Object.keys(policy)).toHaveLength(12);
   expect(Object.keys(others)).toHaveLength(6);
   expect(Object.keys(options)).toHaveLength(1);
   const said = template({ ...policy, ...others }, options);

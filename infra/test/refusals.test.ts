@@ -12,7 +12,6 @@ import {
   type FunctionPolicy,
   type HandlerMetrics,
   type Jitter,
-  type Recovery,
 } from '../src';
 import { environmentProblems } from '../src/environment';
 import { ENV, newFunction, newRetries, newStack, refusal, REPOSITORY } from './support';
@@ -49,9 +48,7 @@ const PROPS: Record<string, (value: string, stack: Stack) => AsyncRetriesProps> 
   ENVELOPE: (value) => ({ envelope: value as unknown as EnvelopeStyle }),
   METRICS: (value) => ({ metrics: value as unknown as HandlerMetrics }),
   DIRECTIVES: (value) => ({ directives: onOrOff(value) }),
-  LONGEST_HIDE: (value) => ({ longestHide: duration(value) }),
   HIDE_UP_TO: (value) => (value === 'always' ? { alwaysHide: true } : { hideUpTo: number(value) }),
-  RECOVERY: (value) => ({ recovery: value as unknown as Recovery }),
   MAXIMUM_CONCURRENCY: (value) => ({ maxConcurrency: number(value) }),
   NON_RETRYABLE_ERRORS: (value) => ({ nonRetryableErrors: value.split(',') }),
   TARGET_FUNCTIONS: (value) => ({ targetFunctions: value === '' ? [] : value.split(',') }),

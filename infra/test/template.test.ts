@@ -46,8 +46,6 @@ const TESTS_OWN = "the function that is attached here is the test's own";
 
 /** The findings of cdk-nag in a stack with one pattern and one function attached, and why each is accepted. */
 const EXPLAINED: Record<string, string> = {
-  'Stack/Retries/Handler/Role/DefaultPolicy/Resource: AwsSolutions-IAM5[Resource::*]':
-    'CloudWatch has no permission for the metrics of one function',
   'Stack/Retries/Handler/Role/DefaultPolicy/Resource: AwsSolutions-IAM5[Resource::<OrdersA9B65338.Arn>:*]':
     QUALIFIED,
   'Stack/Retries/Handler/Role/DefaultPolicy/Resource: AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:lambda:<AWS::Region>:<AWS::AccountId>:function:billing-*]':

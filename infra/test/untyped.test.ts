@@ -28,7 +28,6 @@ describe('a value of the wrong type', () => {
     [{ maxConcurrency: true }, 'maxConcurrency is true; it must be a number'],
     [{ jitter: 7 }, 'jitter (JITTER) is 7; it must be full, equal, decorrelated or none'],
     [{ envelope: { a: 1 } }, 'envelope (ENVELOPE) is [Object]; it must be wrap or inline'],
-    [{ recovery: true }, 'recovery (RECOVERY) is true; it must be off, watch or on'],
     [{ metrics: true }, 'metrics (METRICS) is true; it must be off, stack or target'],
     [{ targetFunctions: 'orders' }, 'targetFunctions is "orders"; it must be a list of strings'],
     [{ targetFunctions: [undefined] }, 'targetFunctions is [Array]; it must be a list of strings'],

@@ -5,8 +5,8 @@ use std::fs;
 use std::ops::RangeInclusive;
 
 use comeback_engine::{
-    BACKOFF_RANGE, HIDE_UP_TO_RANGE, Jitter, LONGEST_HIDE_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE,
-    MAXIMUM_CONCURRENCY_RANGE, RecoveryMode, Settings, Style,
+    BACKOFF_RANGE, HIDE_UP_TO_RANGE, Jitter, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,
+    Settings, Style,
 };
 use comeback_tests::{pages, root, template};
 use regex::Regex;
@@ -43,17 +43,11 @@ fn variables() -> Vec<Variable> {
         number("MAX_RETRIES", settings.max_retries, MAX_RETRIES_RANGE),
         number("BASE_BACKOFF", settings.base_backoff, BACKOFF_RANGE),
         number("MAX_BACKOFF", settings.max_backoff, BACKOFF_RANGE),
-        number("LONGEST_HIDE", settings.longest_hide, LONGEST_HIDE_RANGE),
         number("MAXIMUM_CONCURRENCY", settings.maximum_concurrency, MAXIMUM_CONCURRENCY_RANGE),
         choice("JITTER", settings.jitter.name(), Jitter::ALL.map(Jitter::name).to_vec()),
         choice("ENVELOPE", settings.envelope.name(), Style::ALL.map(Style::name).to_vec()),
         choice("DIRECTIVES", directives, vec!["on", "off"]),
         choice("METRICS", "off", vec!["off", "stack", "target"]),
-        choice(
-            "RECOVERY",
-            RecoveryMode::default().name(),
-            RecoveryMode::ALL.map(RecoveryMode::name).to_vec(),
-        ),
         // A string in the template, because it may also be `always`.
         text("HIDE_UP_TO", settings.hide_up_to.to_string()),
         text("BACKOFFS", String::new()),
@@ -112,13 +106,6 @@ fn template_repeats_defaults_and_ranges() {
     for Variable { name, default, range, values } in variables() {
         let parameter = &parameter_of(name);
         let said = &template["Parameters"][parameter];
-        let default = match name {
-            // A handler without the variable hides a wait at once; a new stack has it within an hour's reach.
-            "LONGEST_HIDE" => json!(3_600),
-            // Nor does it read metrics, which an older role may not allow.
-            "RECOVERY" => json!("watch"),
-            _ => default,
-        };
         assert_eq!(said["Default"], default, "the template's default of {parameter}");
         if let Some(range) = range {
             assert_eq!(said["MinValue"], json!(range.start()), "{parameter}");
