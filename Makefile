@@ -46,7 +46,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## simulate a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
-	cargo run --profile demo -p comeback --no-default-features -- simulate --recovery on
+	cargo run --profile demo -p comeback --no-default-features -- simulate
 
 scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## measure the cost of a retry, up to a million events; 100,000 dead letters and lines of a log (twenty minutes)
 	cargo build --release -p comeback
@@ -66,12 +66,12 @@ bench-handler: $(TOOLS)/sam/.installed $(if $(ARTICLE),$(TOOLS)/clients/.install
 		"$$built/bench-handler/bootstrap" "$$built/retry-handler/bootstrap" "$$built/bare-bootstrap/bootstrap" \
 		$(if $(BEFORE),before=target/before-built/lambda/retry-handler/bootstrap) $(if $(ARTICLE),tests/handler_speed/article/bootstrap)
 
-# Each policy runs with every seed. Some hide every message, some none, and some a few. The last reaches SQS's longest
-# waits and its oldest messages.
-CHAOS_POLICIES := "" "--jitter none --max-age 2h --hide-up-to 0" \
+# Each policy runs with every seed. Some hide every message, some none, and some a few. Two reach SQS's longest waits, and the
+# last its oldest messages too.
+CHAOS_POLICIES := "" "--base-backoff 1s --max-backoff 43170s" "--jitter none --max-age 2h --hide-up-to 0" \
 	"--jitter equal --envelope inline --max-retries 6 --hide-up-to 20 --maximum-concurrency 2" \
 	"--jitter decorrelated --max-backoff 10m --failure-rate 0.5 --hide-up-to always" "--hide-up-to 5" \
-	"--base-backoff 6h --max-age 14d --for 15d --outage 13d"
+	"--base-backoff 6h --max-backoff 43170s --max-age 14d --for 15d --outage 13d"
 SEEDS ?= 2000
 
 chaos: ## simulate with every fault, SEEDS seeds (2000) under each of several policies; then `make mutants`
@@ -146,7 +146,7 @@ check: lint-rust lint-infra lint-clients lint-licences lint-workflows ## what CI
 fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz all parsers, each for FUZZ_SECONDS (installs a nightly Rust)
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 	cargo run --package comeback-fuzz --bin seeds
-	for target in batch_event invocation_record envelope decide recovery; do \
+	for target in batch_event invocation_record envelope decide; do \
 		CARGO_PROFILE_RELEASE_LTO=false cargo +nightly fuzz run --sanitizer none $$target \
 			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10; \
 	done

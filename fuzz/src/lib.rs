@@ -9,10 +9,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use comeback_engine::{
-    Action, BACKOFF_RANGE, BatchEvent, BatchReport, Concurrency, FailedEvent, HOLD, Health, InvocationRecord,
-    Jitter, LONGEST_PAUSE, LONGEST_SPREAD, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MetricMinute, Pause,
-    PauseTarget, Pauses, Policies, Policy, ReasonCode, Record, Recovery, SERIES_MINUTES, Settings, Timestamp,
-    longest_between_reads,
+    Action, BACKOFF_RANGE, BatchEvent, BatchReport, Concurrency, FailedEvent, HOLD, InvocationRecord, Jitter,
+    LONGEST_PAUSE, LONGEST_SPREAD, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policies,
+    Policy, ReasonCode, Record, Settings, Timestamp, longest_between_reads,
 };
 use comeback_envelope::{Envelope, Metadata, Style, open};
 use serde_json::Value;
@@ -86,34 +85,6 @@ pub fn invocation_record(data: &[u8]) {
             let malformed = reason.code == ReasonCode::MalformedEnvelope;
             assert!(malformed || (reason.code == ReasonCode::MalformedRecord && read.is_err()), "{reason}");
         }
-    }
-}
-
-/// The bytes as the minutes of a function: six for each, its number, invocations and errors.
-///
-/// # Panics
-///
-/// If a speed is out of its bounds, or depends on the order of the minutes or on those that no read reaches back to.
-pub fn recovery(data: &[u8]) {
-    let number = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
-    let series = data.chunks_exact(6).map(|bytes| MetricMinute {
-        number: number(bytes).into(),
-        invocations: number(&bytes[2..]).into(),
-        errors: number(&bytes[4..]).into(),
-    });
-    let series: Vec<MetricMinute> = series.collect();
-    let Ok(known) = Recovery::of(series.iter().copied()) else { return };
-    assert_eq!(Recovery::of(series.iter().rev().copied()), Ok(known.clone()), "in another order");
-    let Some(last) = series.iter().map(|minute| minute.number).max() else { return };
-    let fails = series.iter().any(|minute| minute.errors > 0);
-    for minute in (last.saturating_sub(60)..last + 60).step_by(17) {
-        let now = Timestamp::from_secs(60 * minute);
-        let health = known.health(now);
-        assert!((100..=2_000).contains(&health.speed()), "{health:?}");
-        assert!(fails || health == Health::Well, "it is {health:?} without a failure");
-        let seen = series.iter().copied().filter(|it| it.number + SERIES_MINUTES >= minute);
-        let seen = Recovery::of(seen).expect("a part of it does not contradict itself");
-        assert_eq!(seen.health(now), health, "by a read in minute {minute}");
     }
 }
 

@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use comeback_engine::{Action, Jitter, Policies, Policy, Record, Settings, Style, Timestamp};
-use comeback_fuzz::{
-    Question, Seed, batch_event, decide, envelope, invocation_record, message, recovery, seeds,
-};
+use comeback_fuzz::{Question, Seed, batch_event, decide, envelope, invocation_record, message, seeds};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -166,22 +164,6 @@ proptest! {
     #[test]
     fn decide_answers_any_question_within_its_bounds(question in question()) {
         decide(&question.to_bytes());
-    }
-
-    #[test]
-    fn any_minutes_have_a_speed_within_its_bounds(stretches in vec((any::<u8>(), 1..200u16, select(vec![0usize, 1, 2])), 0..20)) {
-        let each = stretches.iter().flat_map(|(load, length, kind)| {
-            std::iter::repeat_n((u16::from(*load), [0, *load, *load / 2][*kind].into()), (*length).into())
-        });
-        let minutes = each.zip(0u16..).flat_map(|((invocations, errors), number): ((u16, u16), u16)| {
-            [number, invocations, errors].map(u16::to_le_bytes).concat()
-        });
-        recovery(&minutes.collect::<Vec<u8>>());
-    }
-
-    #[test]
-    fn any_bytes_are_minutes(data in vec(any::<u8>(), 0..600)) {
-        recovery(&data);
     }
 
     #[test]

@@ -26,7 +26,6 @@ SUITES = {
     "engine": ["engine"],
     "moves": ["runs", "moves::"],
     "pauses": ["runs", "pauses::"],
-    "recovery": ["runs", "recovery::what_fails_without_an_outage"],
     "chaos": ["runs", "chaos::"],
 }
 

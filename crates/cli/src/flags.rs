@@ -38,10 +38,6 @@ pub(crate) struct PolicyFlags {
     /// DIRECTIVES: on or off, whether the target's own RetryAfter and NonRetryable are obeyed [default: on]
     #[arg(long, value_name = "ON|OFF")]
     directives: Option<String>,
-    /// LONGEST_HIDE: the longest time that a message is hidden at once; 1344s to 43170s; the template's is 1h
-    /// [default: 43170s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    longest_hide: Option<String>,
     /// HIDE_UP_TO: messages hidden at once; beyond that, messages are sent again with a delay; 0 to 55000, or always
     /// [default: 50000]
     #[arg(long, value_name = "N")]
@@ -95,11 +91,11 @@ impl PolicyFlags {
     }
 
     /// Every flag, without its dashes.
-    pub(crate) fn names() -> [&'static str; 13] {
+    pub(crate) fn names() -> [&'static str; 12] {
         Self::default().slots().map(|(flag, _)| flag)
     }
 
-    fn slots(&mut self) -> [(&'static str, &mut Option<String>); 13] {
+    fn slots(&mut self) -> [(&'static str, &mut Option<String>); 12] {
         [
             ("max-age", &mut self.max_age),
             ("max-retries", &mut self.max_retries),
@@ -109,7 +105,6 @@ impl PolicyFlags {
             ("jitter", &mut self.jitter),
             ("envelope", &mut self.envelope),
             ("directives", &mut self.directives),
-            ("longest-hide", &mut self.longest_hide),
             ("hide-up-to", &mut self.hide_up_to),
             ("maximum-concurrency", &mut self.maximum_concurrency),
             ("non-retryable-errors", &mut self.non_retryable_errors),
@@ -263,7 +258,7 @@ mod tests {
     fn what_changes_nothing_is_refused() {
         let form = "must be FLAG=VALUE, such as jitter=none,max-backoff=1h";
         let flags = "max-age, max-retries, base-backoff, max-backoff, backoffs, jitter, envelope, directives, \
-            longest-hide, hide-up-to, maximum-concurrency, non-retryable-errors, policies";
+            hide-up-to, maximum-concurrency, non-retryable-errors, policies";
         for (text, expected) in [
             ("", form.to_owned()),
             ("none", form.to_owned()),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::{Policies, Policy, PolicyEntry, RecoveryMode, SettingError, Settings};
+use comeback_engine::{Policies, Policy, PolicyEntry, SettingError, Settings};
 use comeback_timelapse::{Goal, Plan, PlanError, TARGET_ARN};
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ Examples:
   comeback plan                                        3h down, 10 events a second, back within 30m
   comeback plan --outage 1h --rate 200/s --recover-within 5m --plot out/
   comeback plan --recover-within 2h --never-succeed 1% if one event in a hundred fails every time
-  comeback plan --outage 1h --recovery on --capacity 3  for a target that takes three times its traffic
+  comeback plan --outage 1h --capacity 3                for a target that takes three times its traffic
   comeback plan --policies 'payments MAX_AGE=6h MAX_RETRIES=50' --target payments
   comeback plan --outage 3d --max-age 7d --recover-within 6h --json";
 
@@ -45,13 +45,6 @@ pub(crate) struct PlanArguments {
     /// Share of the events that fail every time, outage or not, as 1% or 0.01 [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     never_succeed: Option<f64>,
-    /// RECOVERY: off, watch or on, whether waits pass faster once the target works again [default: off]
-    #[arg(long, value_name = "MODE")]
-    recovery: Option<RecoveryMode>,
-    /// With --recovery on, how long after its end a minute of the target's metrics is published; at most 1h
-    /// [default: 90s]
-    #[arg(long, value_name = "TIME", value_parser = durations::read)]
-    metrics_lag: Option<Duration>,
     /// Let the target take at most this multiple of the usual rate, and fail the rest; 0.1 to 1000. After the outage,
     /// the retries have all of it [default: it takes all]
     #[arg(long, value_name = "TIMES", value_parser = read_number)]
@@ -89,8 +82,6 @@ impl PlanArguments {
             events_per_second: self.rate.unwrap_or(default.events_per_second),
             recover_within: self.recover_within.unwrap_or(default.recover_within),
             never_succeed: self.never_succeed.unwrap_or(default.never_succeed),
-            recovery: self.recovery.unwrap_or(default.recovery),
-            metrics_lag: self.metrics_lag.unwrap_or(default.metrics_lag),
             capacity: self.capacity,
         }
     }
@@ -172,8 +163,8 @@ impl Pasted {
         let cheapest = plan.cheapest.as_ref();
         Self {
             settings: cheapest.map(|policy| match entry {
-                Some(_) => words::queue_settings(policy, &plan.goal).collect(),
-                None => words::settings(policy, &plan.goal, other),
+                Some(_) => words::queue_settings(policy).into_iter().collect(),
+                None => words::settings(policy, other),
             }),
             entry: cheapest.zip(entry).map(|(policy, entry)| words::entry(policy, entry)),
         }
@@ -210,24 +201,13 @@ fn text(plan: &Plan, target: Option<(&str, &PolicyEntry)>, pasted: &Pasted, wall
 
 /// The command that makes a plan again.
 fn repeat(goal: &Goal, settings: &Settings) -> String {
-    let Goal {
-        seed,
-        outage,
-        events_per_second,
-        recover_within,
-        never_succeed,
-        recovery,
-        metrics_lag,
-        capacity,
-    } = goal;
+    let Goal { seed, outage, events_per_second, recover_within, never_succeed, capacity } = goal;
     let flags = [
         ("--seed", seed.to_string()),
         ("--outage", durations::flag(*outage)),
         ("--rate", events_per_second.to_string()),
         ("--recover-within", durations::flag(*recover_within)),
         ("--never-succeed", never_succeed.to_string()),
-        ("--recovery", recovery.name().to_owned()),
-        ("--metrics-lag", durations::flag(*metrics_lag)),
         ("--max-age", format!("{}s", settings.max_age)),
         ("--max-retries", settings.max_retries.to_string()),
     ];

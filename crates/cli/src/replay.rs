@@ -194,9 +194,6 @@ fn why(outcome: &Outcome<'_>, record: &Record) -> String {
         (Some(Step::Defer { due, .. }), None) if receives <= 1 => {
             format!("first receive; its backoff ends at {due}")
         }
-        (Some(Step::Defer { due, .. }), None) if outcome.goes_on => {
-            format!("receive {receives}; its backoff ends at {due}")
-        }
         (Some(Step::Defer { due, .. }), None) => {
             format!("receive {receives}, back early; its backoff ends at {due}")
         }

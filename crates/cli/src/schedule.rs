@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use comeback_engine::{Policies, Policy, PolicyEntry, RecoveryMode};
+use comeback_engine::{Policies, Policy, PolicyEntry};
 use comeback_timelapse::{IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
 use serde::Serialize;
 
@@ -27,10 +27,6 @@ Examples:
   comeback schedule --policies 'export MAX_AGE=14d BACKOFFS=20s,5m,2h' --target export
   comeback schedule --jitter decorrelated --json";
 
-const LONGEST_HIDE: &str = "longest-hide";
-/// What the template and the construct set. The looks between its hidings cost something.
-const SHIPPED_LONGEST_HIDE: &str = "1h";
-
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleArguments {
     /// Print JSON: the same arguments give the same bytes
@@ -43,13 +39,9 @@ pub(crate) struct ScheduleArguments {
     #[arg(long, value_name = "N")]
     events: Option<usize>,
     /// Rate of events that fail, as 10/s, 600/m, 20000/h, 1000000/d or a plain number a second: shows
-    /// how many wait, hidden and delayed, what that costs, and the MAXIMUM_CONCURRENCY that it needs;
-    /// with the template's LONGEST_HIDE, 1h, unless --longest-hide says otherwise
+    /// how many wait, hidden and delayed, what that costs, and the MAXIMUM_CONCURRENCY that it needs
     #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     rate: Option<f64>,
-    /// RECOVERY: off, watch or on; with on, --rate shows how often the handler looks whether the target has recovered
-    #[arg(long, value_name = "MODE", requires = "rate")]
-    recovery: Option<RecoveryMode>,
     /// The function whose policy to follow, where --policies gives it one of its own [default: the stack's]
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
@@ -65,8 +57,6 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
     let entry = arguments.target.as_ref().map(|name| flags::entry_of(&policies, name)).transpose()?;
     let policy = entry.map_or(policies.stack(), PolicyEntry::policy);
     let schedule = followed(arguments, policy);
-    let recovers = arguments.recovery == Some(RecoveryMode::On);
-    let schedule = if recovers { schedule.recovering() } else { schedule };
     let in_flight = arguments.rate.map(|rate| schedule.in_flight(rate, IN_FLIGHT_LIMIT));
     if arguments.json {
         let backoff = policy.backoff();
@@ -99,14 +89,7 @@ fn checked(arguments: &ScheduleArguments) -> Result<Policies, Failure> {
         |events: usize| ScenarioError { setting: "events", value: events.to_string(), range: "1 to 100000" };
     let events = arguments.events.filter(|events| !(1..=MAX_EVENTS).contains(events));
     let events = events.map_or(Ok(()), |events| Err(vec![refused(events)]));
-    let given = arguments.policy.given();
-    let is_given = given.iter().any(|(flag, _)| *flag == LONGEST_HIDE);
-    let flags = if arguments.rate.is_some() && !is_given {
-        arguments.policy.with([(LONGEST_HIDE, SHIPPED_LONGEST_HIDE)])
-    } else {
-        arguments.policy.clone()
-    };
-    Ok(Failure::unless_both(flags.policies(TARGET_ARN), events)?.0)
+    Ok(Failure::unless_both(arguments.policy.policies(TARGET_ARN), events)?.0)
 }
 
 fn followed(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {

@@ -10,8 +10,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use comeback_engine::{Policies, RecoveryMode};
-use comeback_timelapse::{Minute, RunError, Scenario, Summary, Watcher};
+use comeback_engine::Policies;
+use comeback_timelapse::{Minute, Scenario, Summary, Watcher};
 use serde::Serialize;
 
 use crate::clock::timed;
@@ -20,7 +20,7 @@ use crate::flags::{PolicyFlags, recorded_arn, warn_of_unmatched};
 use crate::output::{create, fill, print_json};
 use crate::text::terminal::Progress;
 
-use figures::{cost_table, fault_table, headline, outcome_table, recovery_without, retries_over_time};
+use figures::{cost_table, fault_table, headline, outcome_table, retries_over_time};
 use page::{Lives, Runs, page};
 use seeds::run_seeds;
 use warnings::warnings;
@@ -53,8 +53,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     if arguments.json {
         print_json(&Printed { summary: &summary, repeat: &repeat })?;
     } else {
-        let without = without_recovery(&scenario, &policies).transpose().map_err(broken)?;
-        print(&scenario, &summary, without.as_ref(), &repeat, wall_time)?;
+        print(&scenario, &summary, &repeat, wall_time)?;
     }
     let Some((file, path)) = page_file else { return Ok(()) };
     let first = (arguments.policy.clone(), policies, summary);
@@ -93,26 +92,11 @@ struct Printed<'a> {
     repeat: &'a str,
 }
 
-/// The same run without `RECOVERY`, if that would differ.
-fn without_recovery(scenario: &Scenario, policies: &Policies) -> Option<Result<Summary, RunError>> {
-    let off = Scenario { recovery: RecoveryMode::Off, ..scenario.clone() };
-    let rerun = || comeback_timelapse::run(&off, policies, &mut virtual_time(&off, "without RECOVERY"));
-    (scenario.recovery == RecoveryMode::On).then(rerun)
-}
-
-fn print(
-    scenario: &Scenario,
-    summary: &Summary,
-    without: Option<&Summary>,
-    repeat: &str,
-    wall_time: Duration,
-) -> Result<(), Failure> {
+fn print(scenario: &Scenario, summary: &Summary, repeat: &str, wall_time: Duration) -> Result<(), Failure> {
     // Strips colours unless standard output is a terminal that shows them; obeys NO_COLOR.
     let mut out = anstream::stdout().lock();
     writeln!(out, "{}\nrepeat with: {repeat}\n", headline(scenario))?;
-    writeln!(out, "{}", outcome_table(summary, wall_time))?;
-    without.iter().try_for_each(|without| writeln!(out, "{}", recovery_without(without)))?;
-    writeln!(out)?;
+    writeln!(out, "{}\n", outcome_table(summary, wall_time))?;
     summary.faults.iter().try_for_each(|faults| writeln!(out, "{}\n", fault_table(faults)))?;
     writeln!(out, "{}\n", cost_table(summary))?;
     writeln!(out, "{}", retries_over_time(summary))?;

@@ -12,7 +12,7 @@ use futures_util::future::FutureExt;
 
 use crate::dead_letter::DeadLetter;
 use crate::record::MOVED_ATTRIBUTE;
-use crate::{Envelope, FunctionArn, MetricMinute, Record, Style, Timestamp};
+use crate::{Envelope, Record, Style, Timestamp};
 
 ladder! {
     /// The waits between the API calls that carry one entry to SQS, in every [`Account`].
@@ -35,8 +35,6 @@ pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2)
 pub const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a read of the pauses may take: the batch waits for it.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a read of a function's minutes may take: the batch waits for it.
-pub const MINUTES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Invokes under way at once. A batch of ten due messages costs ten concurrent invokes.
 pub(crate) const CONCURRENT_INVOKES: usize = 10;
 // The deadline does not cut a wait between calls short, so all of them must end within one call's time.
@@ -87,14 +85,6 @@ pub trait Account {
     /// Reads the parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Answers with its text, or `None` if the
     /// parameter does not exist. Asked only if the handler has `PAUSES`.
     fn read_pauses(&self) -> impl Future<Output = Result<Option<String>, CallFailure>>;
-
-    /// Reads the minutes of a function from `since` on, within [`MINUTES_TIMEOUT`]: how many invocations began in each, and
-    /// how many of them failed. A minute that is not complete may be left out. Asked only if the handler has `RECOVERY`.
-    fn read_minutes(
-        &self,
-        function: &FunctionArn,
-        since: Timestamp,
-    ) -> impl Future<Output = Result<Vec<MetricMinute>, CallFailure>>;
 }
 
 /// How long to hide a message.
@@ -241,19 +231,6 @@ impl<A: Account> Guarded<'_, A> {
     /// `None` if it is too late to read.
     pub(crate) async fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
         match self.started_in_time(async { self.account.read_pauses().await }).await {
-            Ok(answer) => Some(answer),
-            Err(NoAnswer::NotStarted) => None,
-            Err(NoAnswer::Panicked) => Some(Err(panicked())),
-        }
-    }
-
-    /// `None` if it is too late to read.
-    pub(crate) async fn read_minutes(
-        &self,
-        function: &FunctionArn,
-        since: Timestamp,
-    ) -> Option<Result<Vec<MetricMinute>, CallFailure>> {
-        match self.started_in_time(async { self.account.read_minutes(function, since).await }).await {
             Ok(answer) => Some(answer),
             Err(NoAnswer::NotStarted) => None,
             Err(NoAnswer::Panicked) => Some(Err(panicked())),

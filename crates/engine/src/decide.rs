@@ -42,28 +42,21 @@
 //! 6. The last retry is made *m* = min(60 s, `MAX_AGE`/10) before *t0* + `MAX_AGE`, or before the end of rule 4's 13
 //!    days and 12 hours if that is sooner. A delay from *start* that would end later is cut to end there. If the cut
 //!    leaves a delay under *m*, the event is dead-lettered instead (`max_age`).
-//! 7. The retry is due at *start* + delay. Three things may change that, in this order:
-//!    - A recovery. Once the function works again, a drawn backoff passes on a [faster clock](crate::Recovery), if *n*
-//!      is at most half of `MAX_RETRIES`. The retry is never due later than in real time.
+//! 7. The retry is due at *start* + delay. Two things may change that, in this order:
 //!    - A pause of the function that is over, if it ended after that moment. The retry moves to a random moment within the
 //!      pause's spread, counted from its end, but no later than rule 6's last retry. The generator is seeded by the
 //!      message, *n* and the end of the pause. Later pauses may move the retry again.
-//!    - An order, a [`RetryNow`](crate::RetryNow), if the message was sent before its `at`. It makes the retry due at
-//!      a random moment between `at` and `at` + `within`, but not before *start*. The generator is seeded by the message,
-//!      *n* and `at`. Pauses move that moment like any other. An order changes nothing if the result would not be sooner.
-//!      It leaves alone a retry that a pause has moved, a wait that a `RetryAfter` asked for, and the retry with *n* =
-//!      `MAX_RETRIES`.
+//!    - A retry request, a [`RetryNow`](crate::RetryNow), if the message was sent before its `at`. It makes the retry due
+//!      at a random moment between `at` and `at` + `within`, but not before *start*. The generator is seeded by the
+//!      message, *n* and `at`. Pauses move that moment like any other. A request changes nothing if the result would not be
+//!      sooner. It leaves alone a retry that a pause has moved, a wait that a `RetryAfter` asked for, and the retry with
+//!      *n* = `MAX_RETRIES`.
 //! 8. The message is deferred until the retry is due: on a first receive always, and on a later one if 0.5 s or more
 //!    are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
 //!    pause if that is sooner.
 //! 10. A deferral is rounded up to whole seconds, at least 1. On a first receive, it ends at most 43,170 s after the
-//!     receive; on a later one, at most 41,940 s after now. Before the message's 500th receive, it is at most `LONGEST_HIDE`
-//!     long. A longer wait is split: its first piece ends at a random moment within `LONGEST_HIDE` of *start* (seeded by the
-//!     message, *n*, the delay and `MAX_AGE`), each further piece `LONGEST_HIDE` later. Splitting does not change the due
-//!     time. While the function is down or recovering, the handler checks a wait that recovery would shorten every 1 to 5
-//!     minutes; after 4 hours, whenever the wait has grown by a 48th. If the message could reach 1,000 receives should every
-//!     further hiding fail, it checks at most every 1,230 s.
+//!     receive; on a later one, at most 41,940 s after now. A longer wait takes several deferrals.
 //! 11. An event is dead-lettered (`payload_too_large`) instead of re-invoked if the record of its next failure could be
 //!     over 1,048,576 bytes: this record's size, with its payload newly enveloped, plus 64 KiB.
 //!
@@ -76,26 +69,14 @@ use comeback_envelope::{Envelope, Metadata};
 use crate::dead_letter::SQS_MESSAGE_BYTES;
 use crate::due::{Case, Due, DueBy, Early};
 use crate::failed_event::FailedEvent;
-use crate::known_minutes::KnownMinutes;
-use crate::looks::{Looks, seconds_between_lines};
-use crate::recovery::{Health, LOOKS, look_after};
 use crate::time::ceil_secs;
 use crate::timing::{
     HOLD, LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT, RETENTION_MARGIN, VISIBILITY_MARGIN,
-    longest_between_reads,
 };
 use crate::{Directive, Pauses, Policies, Reason, ReasonCode, Record, Timestamp};
 
-/// Longest deferral on any receive after the first.
-const LONGEST_LATER_HIDE: Duration =
-    LONGEST_VISIBILITY.saturating_sub(QUEUE_VISIBILITY_TIMEOUT).saturating_sub(VISIBILITY_MARGIN);
-/// From this receive on, waits are no longer split. By then at least 7 days have passed, because few pieces are shorter than
-/// the least `LONGEST_HIDE` (see `looks.rs`). The rest of the 14 days has room for at most 500 holds of a paused function.
-const UNCUT_FROM_RECEIVE: u32 = 500;
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Tolerance when a wait is compared with the number of its looks: clocks differ.
-const CLOCK_SLACK: Duration = Duration::from_secs(10);
 /// How much larger than this record the next one may be, apart from the payload. The next one's `responsePayload` holds the
 /// error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have none, for
 /// example if the event was throttled.
@@ -118,8 +99,6 @@ pub enum Action<'a> {
         due_by: DueBy,
         /// What moved the due time forward.
         early: Option<Early>,
-        /// Whether an earlier look found the same, so that this one is not logged.
-        goes_on: bool,
     },
     /// Keep the message although its retry is due, because its function is paused. This does not count as a retry.
     Hold {
@@ -138,8 +117,6 @@ pub enum Action<'a> {
         due: Timestamp,
         /// What moved the due time forward.
         early: Option<Early>,
-        /// With `RECOVERY=watch`: when it would have been due with `on`, if sooner.
-        sooner: Option<Timestamp>,
         /// The payload for the target.
         envelope: Envelope<'a>,
     },
@@ -172,27 +149,8 @@ impl Action<'_> {
     }
 }
 
-/// What a handler knows besides the message. Converts from pauses alone.
-#[derive(Clone, Copy, Debug)]
-pub struct Known<'k> {
-    pub(crate) pauses: &'k Pauses,
-    pub(crate) minutes: Option<&'k KnownMinutes>,
-}
-
-impl<'k> From<&'k Pauses> for Known<'k> {
-    fn from(pauses: &'k Pauses) -> Self {
-        Self { pauses, minutes: None }
-    }
-}
-
 /// Decides the next step for a message at `now`, under the policy of its function.
-pub fn decide<'a, 'k>(
-    record: &'a Record,
-    policies: &Policies,
-    known: impl Into<Known<'k>>,
-    now: Timestamp,
-) -> Action<'a> {
-    let Known { pauses, minutes } = known.into();
+pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now: Timestamp) -> Action<'a> {
     let mut event = match FailedEvent::read(record) {
         Ok(event) => event,
         Err(reason) => return Action::DeadLetter { event: None, reason },
@@ -201,26 +159,19 @@ pub fn decide<'a, 'k>(
     if !policy.directives() {
         event.directive = None;
     }
-    let recovery = minutes.and_then(|minutes| minutes.of(&event.function_arn));
-    let case = Case { event: &event, record, policy, pauses, recovery, now };
+    let case = Case { event: &event, record, policy, pauses, now };
     let Due { at: due, by: due_by, early } = match case.due_unless_ruled_out() {
         Ok(due) => due,
         Err(reason) => return Action::DeadLetter { event: Some(event), reason },
     };
     if let Some(visibility_timeout) = case.left_to_serve(due) {
-        let goes_on = case.goes_on(due);
-        return Action::Defer { event, due, visibility_timeout, due_by, early, goes_on };
+        return Action::Defer { event, due, visibility_timeout, due_by, early };
     }
     if let Some(visibility_timeout) = case.hold() {
         return Action::Hold { event, due, visibility_timeout };
     }
     match case.envelope() {
-        Ok(envelope) => {
-            let watched = minutes.and_then(|minutes| minutes.watched(&event.function_arn));
-            let with_it = watched.and_then(|it| Case { recovery: Some(it), ..case }.due());
-            let sooner = with_it.map(|with_it| with_it.at).filter(|at| *at < due);
-            Action::Reinvoke { event, due, early, sooner, envelope }
-        }
+        Ok(envelope) => Action::Reinvoke { event, due, early, envelope },
         Err(reason) => Action::DeadLetter { event: Some(event), reason },
     }
 }
@@ -288,74 +239,19 @@ impl<'r> Case<'_, 'r> {
         if !first && left < CLOCK_TOLERANCE {
             return None;
         }
-        let (left, longest) = (ceil_secs(left), self.longest_hide().as_secs());
-        let is_cut = left > longest && self.is_in_pieces();
-        let hidden = if is_cut { Looks::of(self).next(self) } else { left };
-        Some(Duration::from_secs(hidden.min(longest).max(1)))
-    }
-
-    /// Whether `LONGEST_HIDE` cuts a long wait into pieces.
-    fn is_in_pieces(&self) -> bool {
-        self.policy.longest_hide <= LONGEST_LATER_HIDE && self.record.receive_count < UNCUT_FROM_RECEIVE
+        Some(Duration::from_secs(ceil_secs(left).min(self.longest_hide().as_secs()).max(1)))
     }
 
     /// Rule 10.
     fn longest_hide(&self) -> Duration {
-        let Self { record, policy, now, .. } = self;
-        // The time of the current receive is known only for the first one.
-        let since_receive = match record.is_first_receive() {
-            true => now.since(record.first_receive),
-            false => QUEUE_VISIBILITY_TIMEOUT,
-        };
-        let longest = LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN);
-        let longest = if record.receive_count < UNCUT_FROM_RECEIVE {
-            longest.min(policy.longest_hide)
-        } else {
-            longest
-        };
-        if self.is_looked_at() { longest.min(self.longest_look()) } else { longest }
-    }
-
-    fn longest_look(&self) -> Duration {
-        look_after(self.waited(), self.record.receive_count, self.now.since(self.record.sent))
-    }
-
-    /// Whether the wait ends sooner if the function recovers.
-    fn is_looked_at(&self) -> bool {
-        let health = self.recovery().map(|recovery| recovery.health(self.now));
-        matches!(health, Some(Health::Down { .. } | Health::Recovering { .. }))
-    }
-
-    fn waited(&self) -> Duration {
-        if self.record.is_first_receive() {
-            Duration::ZERO
-        } else {
+        // The time of the current receive is known only for the first one. A throttled poller may have held any later one
+        // for the queue's own timeout.
+        let since_receive = if self.record.is_first_receive() {
             self.now.since(self.record.first_receive)
-        }
-    }
-
-    /// Whether this look only continues a wait that an earlier look has logged.
-    fn goes_on(&self, due: Timestamp) -> bool {
-        if self.is_looked_at() {
-            return self.goes_on_looking();
-        }
-        self.is_in_pieces() && Looks::of(self).find_nothing_new(self, due)
-    }
-
-    /// The same for looks that check for a recovery. The message must have waited at least the shortest look for each
-    /// receive; if it came back sooner, it was throttled or its handler crashed. The due time in real time must be the same.
-    fn goes_on_looking(&self) -> bool {
-        let (waited, receives) = (self.waited(), self.record.receive_count.saturating_sub(1));
-        let lines = |waited: Duration| waited.as_secs() / seconds_between_lines(self.longest_hide());
-        let longest_piece = self.longest_hide() + QUEUE_VISIBILITY_TIMEOUT;
-        let line_is_due = lines(waited) > lines(waited.saturating_sub(longest_piece));
-        let came_by_itself = receives > 0 && waited + CLOCK_SLACK >= LOOKS.0.saturating_mul(receives);
-        // Pauses that the previous look may not have known count as new.
-        let unknown =
-            self.longest_look() + CLOCK_SLACK + longest_between_reads(self.policy.maximum_concurrency());
-        let due_in_real_time = |now| Case { now, recovery: None, ..*self }.due().map(|due| due.at);
-        let before = due_in_real_time(self.now.before(unknown));
-        came_by_itself && !line_is_due && before == due_in_real_time(self.now)
+        } else {
+            QUEUE_VISIBILITY_TIMEOUT
+        };
+        LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN)
     }
 
     /// Rule 9: how long to hold the event, in whole seconds; `None` if its function is not paused.

@@ -6,7 +6,6 @@ use comeback_backoff::Jitter;
 use rand::RngExt;
 
 use crate::failed_event::FailedEvent;
-use crate::recovery::Recovery;
 use crate::seed::generator;
 use crate::timing::{HOLD, RETENTION_MARGIN, longest_between_reads};
 use crate::{Directive, Pauses, Policy, Record, Timestamp};
@@ -25,8 +24,6 @@ pub(crate) struct Case<'c, 'r> {
     pub(crate) record: &'c Record,
     pub(crate) policy: &'c Policy,
     pub(crate) pauses: &'c Pauses,
-    /// The course of its function, if that is known.
-    pub(crate) recovery: Option<&'c Recovery>,
     pub(crate) now: Timestamp,
 }
 
@@ -35,7 +32,7 @@ pub(crate) struct Due {
     pub(crate) at: Timestamp,
     /// What gave it.
     pub(crate) by: DueBy,
-    /// What moved it forward.
+    /// The retry request that moved it forward.
     pub(crate) early: Option<Early>,
 }
 
@@ -64,30 +61,15 @@ impl DueBy {
     }
 }
 
-/// What has moved a retry forward.
+/// A retry request that moved a retry forward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Early {
-    /// What did.
-    pub because: EarlyBecause,
     /// When the retry would be due without it.
     pub otherwise_due: Timestamp,
-}
-
-/// Why a retry comes early.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EarlyBecause {
-    /// An operator's order.
-    Ordered {
-        /// The moment of the order.
-        at: Timestamp,
-        /// Who gave it.
-        by: Option<String>,
-    },
-    /// The function has recovered, so the clock of the wait ran faster.
-    Recovered {
-        /// How much faster than in real time the whole wait has passed, in hundredths.
-        speed: u64,
-    },
+    /// The moment of the request.
+    pub asked_at: Timestamp,
+    /// Who made it.
+    pub asked_by: Option<String>,
 }
 
 impl Case<'_, '_> {
@@ -96,42 +78,18 @@ impl Case<'_, '_> {
     pub(crate) fn due(&self) -> Option<Due> {
         let start = self.start();
         let delay = self.cut(self.delay(start), start, self.last_moment())?;
-        let in_real_time = self.due_by(start, start.saturating_add(delay));
-        Some(self.recovered(start, delay, in_real_time.at).unwrap_or(in_real_time))
-    }
-
-    /// Its due time on the faster clock, if that is sooner. Compared after pauses and orders, which may move the two moments
-    /// by different amounts.
-    fn recovered(&self, start: Timestamp, delay: Duration, otherwise_due: Timestamp) -> Option<Due> {
-        let served = self.recovery()?.served(start, delay, self.now);
-        let due = self.due_by(start, served);
-        let speed = 100 * delay.as_millis() / served.since(start).as_millis().max(1);
-        let because = EarlyBecause::Recovered { speed: speed as u64 };
-        let early = Some(Early { because, otherwise_due });
-        (due.at < otherwise_due).then_some(Due { early, ..due })
-    }
-
-    /// When it is due, with pauses and orders to retry, if its backoff ends at `served`.
-    fn due_by(&self, start: Timestamp, served: Timestamp) -> Due {
+        let served = start.saturating_add(delay);
         let due = self.due_after_pauses(served);
-        let ordered = if due == served { self.early(start, due) } else { None };
-        if let Some((at, early)) = ordered {
-            return Due { at, by: DueBy::RetryNow, early: Some(early) };
+        let requested = if due == served { self.early(start, due) } else { None };
+        if let Some((at, early)) = requested {
+            return Some(Due { at, by: DueBy::RetryNow, early: Some(early) });
         }
         let by = match self.event.directive {
             _ if due != served => DueBy::Pause,
             Some(Directive::RetryAfter(_)) => DueBy::RetryAfter,
             _ => DueBy::Policy,
         };
-        Due { at: due, by, early: None }
-    }
-
-    /// The function's course, if this wait may pass faster: only a drawn backoff, and only within the first half of
-    /// `MAX_RETRIES`.
-    pub(crate) fn recovery(&self) -> Option<&Recovery> {
-        let asked_to_wait = matches!(self.event.directive, Some(Directive::RetryAfter(_)));
-        let has_retries = self.event.retry <= self.policy.max_retries / 2;
-        self.recovery.filter(|_| has_retries && !asked_to_wait)
+        Some(Due { at: due, by, early: None })
     }
 
     /// When the backoff started.
@@ -139,7 +97,7 @@ impl Case<'_, '_> {
         if self.record.is_first_receive() { self.now } else { self.record.first_receive }
     }
 
-    /// The end of rule 7: the earliest due time that an operator's order gives, if it is before `otherwise_due`; never
+    /// The end of rule 7: the earliest due time that an operator's request gives, if it is before `otherwise_due`; never
     /// before `start`.
     fn early(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<(Timestamp, Early)> {
         let Self { event, record, policy, pauses, now, .. } = *self;
@@ -157,8 +115,7 @@ impl Case<'_, '_> {
             let share: f64 = generator(&seed, retry.at.as_secs()).random();
             let drawn = retry.at.saturating_add(retry.within.mul_f64(share));
             let at = self.due_after_pauses(drawn.max(start));
-            let because = EarlyBecause::Ordered { at: retry.at, by: retry.by.clone() };
-            (at, Early { because, otherwise_due })
+            (at, Early { otherwise_due, asked_at: retry.at, asked_by: retry.by.clone() })
         });
         moments.filter(|(at, _)| *at < otherwise_due).min_by_key(|(at, _)| *at)
     }

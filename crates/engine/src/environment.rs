@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join_all, join3};
+use futures_util::future::join;
 use futures_util::stream::{self, StreamExt};
 
 use crate::account::{
@@ -14,15 +14,13 @@ use crate::account::{
 };
 use crate::batch_event::BatchEvent;
 use crate::dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
-use crate::decide::{Action, Known, decide, expiring};
+use crate::decide::{Action, decide, expiring};
 use crate::due::Case;
 use crate::failed_event::FailedEvent;
-use crate::known_minutes::{KnownMinutes, Read, RecoveryMode};
 use crate::known_pauses::KnownPauses;
 use crate::pauses::NO_PAUSES;
 use crate::record::Moved;
-use crate::recovery::looks_within;
-use crate::report::{BatchReport, MinutesRead, Moves, Outcome, PausesRead, Retry, Step};
+use crate::report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
 use crate::waits::{Wait, guard, isolated};
 use crate::{Envelope, Pauses, Policies, QueueArn, Record, Room, Timestamp};
 
@@ -33,7 +31,7 @@ pub const UNANSWERED: &str = "it may have been accepted, and is made again in on
 const LOST_COPY: &str = "the copies may be on their way, and the messages themselves come back in one to two hours at \
     the earliest: look for an outage of SQS or of the network";
 
-/// One running handler: its policies, its room for hidden messages, and the pauses and metrics it knows of.
+/// One running handler: its policies, its room for hidden messages, and the pauses it knows of.
 ///
 /// It serves one queue. When a batch comes from another one, its room is unknown again.
 #[derive(Clone, Debug)]
@@ -42,7 +40,6 @@ pub struct Environment {
     queue_arn: Option<String>,
     room: Room,
     pauses: KnownPauses,
-    minutes: KnownMinutes,
 }
 
 impl Environment {
@@ -50,25 +47,13 @@ impl Environment {
     pub fn new(policies: impl Into<Arc<Policies>>) -> Self {
         let policies = policies.into();
         let room = Room::of(policies.stack());
-        Self {
-            policies,
-            queue_arn: None,
-            room,
-            pauses: KnownPauses::none(),
-            minutes: KnownMinutes::default(),
-        }
+        Self { policies, queue_arn: None, room, pauses: KnownPauses::none() }
     }
 
     /// The same, but it reads the pauses from a parameter.
     #[must_use]
     pub fn reading_pauses(self) -> Self {
         Self { pauses: KnownPauses::of(self.policies.stack()), ..self }
-    }
-
-    /// The same, but it reads functions' metrics to notice when one recovers.
-    #[must_use]
-    pub fn recovering(self, mode: RecoveryMode) -> Self {
-        Self { minutes: KnownMinutes::new(mode), ..self }
     }
 
     /// The same, but it hides every message, as all handlers did before there were moves.
@@ -117,13 +102,8 @@ impl Environment {
         self.enter_queue(batch.queue_arn.as_deref());
         let account = Guarded { account, past_deadline };
         let read = read_pauses(&mut self.pauses, &batch.records, now, &account);
-        let queue = self.queue_arn.as_deref().and_then(|arn| arn.parse().ok());
-        let due = self.minutes.due(&batch.records, &self.policies, queue.as_ref(), now);
-        let minutes = read_minutes(&mut self.minutes, due, &batch.records, now, &account);
         let first_look;
-        (report.pauses, report.minutes, first_look) =
-            join3(read, minutes, first_look_of(&mut self.room, now, &account)).await;
-        report.recovers = self.minutes.acts();
+        (report.pauses, first_look) = join(read, first_look_of(&mut self.room, now, &account)).await;
         let mut messages: Vec<Message<'a>> =
             latest_copies(&batch.records).into_iter().map(|record| self.decide(record, now)).collect();
         let first_hiding = self.hide_within_room(&mut messages, now, &account).await;
@@ -163,15 +143,12 @@ impl Environment {
             message.keep_unattached(now);
         } else {
             let known = self.pauses();
-            match isolated(|| decide(record, &self.policies, self.known(), now)) {
+            match isolated(|| decide(record, &self.policies, known.unwrap_or(&NO_PAUSES), now)) {
                 Ok(action) if known.is_none() && depends_on_pauses(&action, record, now) => {
                     message.outcome.retry = action.event().map(Retry::of);
-                    message.keep(Wait::after_failure(record, 0, now));
+                    message.keep(Wait::after_failure(record, now));
                 }
-                Ok(action) => {
-                    message.may_be_looked_at = self.minutes.acts();
-                    message.take_on(action, now);
-                }
+                Ok(action) => message.take_on(action, now),
                 Err(problem) => message.keep_undecided(problem, now),
             }
         }
@@ -212,7 +189,7 @@ impl Environment {
             match message.next {
                 Next::Wait(_) => {
                     message.hidden(timeout, answer);
-                    self.room.take(u64::from(!message.has_room()));
+                    self.room.take(1);
                 }
                 // It will leave the queue, or be hidden again and take room then.
                 _ => {
@@ -258,8 +235,8 @@ impl Environment {
         now: Timestamp,
     ) -> Case<'c, 'r> {
         let Self { policies, .. } = self;
-        let Known { pauses, .. } = self.known();
-        Case { event, record, policy: policies.of(&event.function_arn), pauses, recovery: None, now }
+        let pauses = self.pauses().unwrap_or(&NO_PAUSES);
+        Case { event, record, policy: policies.of(&event.function_arn), pauses, now }
     }
 
     async fn invoke<'a, A: Account>(
@@ -336,10 +313,6 @@ impl Environment {
         self.hide(messages, now, account).await;
         moves
     }
-
-    fn known(&self) -> Known<'_> {
-        Known { pauses: self.pauses().unwrap_or(&NO_PAUSES), minutes: Some(&self.minutes) }
-    }
 }
 
 /// A message on its way through a batch.
@@ -351,8 +324,6 @@ struct Message<'a> {
     outcome: Outcome<'a>,
     next: Next<'a>,
     guard: Guard,
-    /// Some of its receives may have been mere checks for a recovery.
-    may_be_looked_at: bool,
 }
 
 /// Whether the handler has hidden a message for one to two hours.
@@ -383,18 +354,16 @@ impl<'a> Message<'a> {
             outcome: Outcome::of(record),
             next: Next::Nothing,
             guard: Guard::NotTried,
-            may_be_looked_at: false,
         }
     }
 
     fn take_on(&mut self, action: Action<'a>, now: Timestamp) {
         self.outcome.retry = action.event().map(Retry::of);
         match action {
-            Action::Defer { event, due, visibility_timeout, due_by, early, goes_on } => {
+            Action::Defer { event, due, visibility_timeout, due_by, early } => {
                 self.event = Some(event);
                 self.outcome.due_by = Some(due_by);
                 self.outcome.early = early;
-                self.outcome.goes_on = goes_on;
                 self.outcome.step = Some(Step::Defer { due, visibility_timeout });
                 self.next = Next::Wait(Wait { visibility_timeout, left: due.since(now), not_before: None });
             }
@@ -403,10 +372,9 @@ impl<'a> Message<'a> {
                 self.outcome.step = Some(Step::Hold { due, visibility_timeout });
                 self.next = Next::Wait(Wait::from(now, visibility_timeout));
             }
-            Action::Reinvoke { event, due, early, sooner, envelope } => {
+            Action::Reinvoke { event, due, early, envelope } => {
                 self.event = Some(event);
                 self.outcome.early = early;
-                self.outcome.sooner = sooner;
                 self.outcome.step = Some(Step::Reinvoke { due });
                 self.next = Next::Invoke(envelope);
             }
@@ -433,7 +401,7 @@ impl<'a> Message<'a> {
                 self.outcome.retry = self.event.as_ref().map(Retry::of);
                 self.give_up(reason, now);
             }
-            None => self.keep(Wait::after_failure(self.record, 0, now)),
+            None => self.keep(Wait::after_failure(self.record, now)),
         }
     }
 
@@ -468,14 +436,7 @@ impl<'a> Message<'a> {
     /// Its call failed, so it waits for a while.
     fn failed(&mut self, problem: CallFailure, now: Timestamp) {
         self.outcome.problem = Some(problem);
-        self.next = Next::Wait(Wait::after_failure(self.record, self.looks(), now));
-    }
-
-    /// Upper bound of the receives that were looks, as if the function had been down throughout.
-    fn looks(&self) -> u32 {
-        let waited = self.outcome.due().filter(|_| self.may_be_looked_at);
-        let waited = waited.map(|due| due.since(self.record.first_receive));
-        waited.map_or(0, |waited| looks_within(waited, Duration::MAX) as u32)
+        self.next = Next::Wait(Wait::after_failure(self.record, now));
     }
 
     /// Without a guard, the message stays instead of being moved.
@@ -494,12 +455,6 @@ impl<'a> Message<'a> {
             (Some(_), Err(_)) => {}
         }
         self.next = Next::Nothing;
-    }
-
-    /// Whether an earlier piece of its wait has taken its room already. Otherwise, frequent looks for a recovery would use
-    /// up the room.
-    const fn has_room(&self) -> bool {
-        self.may_be_looked_at && self.outcome.goes_on && !self.outcome.is_copy
     }
 
     /// The copy that takes its place, if it is to be moved.
@@ -570,7 +525,7 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
 /// copy, or if its guard failed.
 fn choose_moves(messages: &mut [Message<'_>], room: u64) {
     let waiting = messages.iter_mut().filter_map(|message| match message.next {
-        Next::Wait(wait) if !message.has_room() => Some((message, wait)),
+        Next::Wait(wait) => Some((message, wait)),
         _ => None,
     });
     let mut waiting: Vec<_> = waiting.collect();
@@ -617,19 +572,6 @@ async fn read_pauses<A: Account>(
     let first = records.first().filter(|_| pauses.is_due(now))?;
     let answer = account.read_pauses().await?;
     Some(pauses.read(answer, now, &first.message_id))
-}
-
-async fn read_minutes<A: Account>(
-    minutes: &mut KnownMinutes,
-    due: Vec<Read>,
-    records: &[Record],
-    now: Timestamp,
-    account: &Guarded<'_, A>,
-) -> Vec<MinutesRead> {
-    let Some(first) = records.first() else { return Vec::new() };
-    let answers = join_all(due.iter().map(|read| account.read_minutes(&read.function, read.since))).await;
-    let answered = due.into_iter().zip(answers).filter_map(|(read, answer)| Some((read, answer?)));
-    answered.flat_map(|(read, answer)| minutes.read(read, answer, now, &first.message_id)).collect()
 }
 
 /// An environment that has never looked has no room.

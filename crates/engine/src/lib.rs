@@ -11,10 +11,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `environment` | [`Environment`]: a message's way through a batch: decided, performed, outcome |
-//! | `decide`, `due`, `looks` | [`decide()`]: the rules, numbered; when a retry is due; and when a long wait is checked |
+//! | `decide`, `due` | [`decide()`]: the rules, numbered; and when a retry is due |
 //! | `waits`, `room` | waits after failures and hops of moves; room to hide |
-//! | `known_pauses`, `known_minutes` | what an environment knows of pauses and of functions, and when it reads that |
-//! | `recovery` | [`Recovery`]: how fast waits pass once a function works again |
+//! | `known_pauses` | what an environment knows of pauses, and when it reads them |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `report` | [`BatchReport`]: the outcome of each message |
 //! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Moved`], [`TraceHeader`] |
@@ -37,16 +36,13 @@ mod environment;
 mod failed_event;
 mod invocation_record;
 mod json;
-mod known_minutes;
 mod known_pauses;
 mod letter;
-mod looks;
 mod pauses;
 mod policies;
 mod policies_text;
 mod policy;
 mod record;
-mod recovery;
 mod report;
 mod retry_now;
 mod room;
@@ -60,8 +56,8 @@ pub use comeback_envelope::{Envelope, Style};
 
 pub use account::{
     Account, CALL_TIMEOUT, CallFailure, GivenUp, HANDLER_TIMEOUT, INVOKE_RESERVE, INVOKE_TIMEOUT,
-    InvokeFailure, LOOK_TIMEOUT, Look, MINUTES_TIMEOUT, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE,
-    SqsBatchCalls, VisibilityChange,
+    InvokeFailure, LOOK_TIMEOUT, Look, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE, SqsBatchCalls,
+    VisibilityChange,
 };
 pub use arn::{
     BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, PauseTarget, QueueArn,
@@ -69,13 +65,12 @@ pub use arn::{
 };
 pub use batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
 pub use dead_letter::{Attribute, DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
-pub use decide::{Action, Known, decide};
+pub use decide::{Action, decide};
 pub use directive::{Directive, error_names, simple_name};
-pub use due::{DueBy, Early, EarlyBecause};
+pub use due::{DueBy, Early};
 pub use environment::{Environment, UNANSWERED};
 pub use failed_event::FailedEvent;
 pub use invocation_record::{InvocationError, InvocationRecord};
-pub use known_minutes::RecoveryMode;
 pub use known_pauses::LONG_PAUSE;
 pub use letter::{Letter, LetterKind};
 pub use pauses::{
@@ -85,13 +80,11 @@ pub use pauses::{
 pub use policies::{Policies, PolicyEntry, policy_pattern};
 pub use policies_text::{policies_named, policy_about, with_policy, without_policies};
 pub use policy::{
-    BACKOFF_RANGE, BadEntry, FUNCTION_SETTINGS, HIDE_UP_TO_RANGE, HideUpTo, LONGEST_HIDE_RANGE,
-    MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE, MOST_BACKOFFS, Policy, SettingError,
-    Settings,
+    BACKOFF_RANGE, BadEntry, FUNCTION_SETTINGS, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE,
+    MAXIMUM_CONCURRENCY_RANGE, MOST_BACKOFFS, Policy, SettingError, Settings,
 };
 pub use record::{GarbledAttribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
-pub use recovery::{Contradiction, Health, MetricMinute, Recovery, SERIES_MINUTES, looks_within};
-pub use report::{BatchReport, MinutesRead, Moves, Outcome, PausesRead, Retry, Step};
+pub use report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
 pub use retry_now::{LONGEST_ORDER, LONGEST_WITHIN, RetryNow};
 pub use room::Room;
 pub use time::{Timestamp, duration, seconds};

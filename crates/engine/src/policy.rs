@@ -13,7 +13,7 @@ use wildmatch::WildMatch;
 use crate::arn::{BadPattern, FunctionPattern, HandlerFunction};
 use crate::directive::error_names;
 use crate::time::seconds;
-use crate::timing::{HOLD, LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
+use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 
 /// The variables that an entry of `POLICIES` may set. The others are about the queue as a whole.
 pub const FUNCTION_SETTINGS: [&str; 9] = [
@@ -40,8 +40,6 @@ pub const MOST_BACKOFFS: usize = 64;
 /// `HIDE_UP_TO`, where it is a number: twice the most, and a batch for each of 1,000 pollers, are SQS's 120,000 messages
 /// in flight.
 pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;
-/// `LONGEST_HIDE` in seconds: from 14 days / 900, because SQS allows 1,000 receives, to the longest wait that SQS takes.
-pub const LONGEST_HIDE_RANGE: RangeInclusive<u64> = HOLD.as_secs()..=*BACKOFF_RANGE.end();
 /// `MAXIMUM_CONCURRENCY`: Lambda's own range of an event source mapping's `MaximumConcurrency`.
 pub const MAXIMUM_CONCURRENCY_RANGE: RangeInclusive<u64> = 2..=1_000;
 
@@ -54,7 +52,6 @@ pub struct Policy {
     backoffs: Vec<u64>,
     pub(crate) envelope: Style,
     directives: bool,
-    pub(crate) longest_hide: Duration,
     hide_up_to: HideUpTo,
     maximum_concurrency: u64,
     non_retryable_errors: Vec<WildMatch>,
@@ -99,7 +96,6 @@ impl Policy {
             backoffs: settings.backoffs,
             envelope: settings.envelope,
             directives: settings.directives,
-            longest_hide: Duration::from_secs(settings.longest_hide),
             hide_up_to: settings.hide_up_to,
             maximum_concurrency: settings.maximum_concurrency,
             non_retryable_errors: settings.non_retryable_errors.iter().map(|g| WildMatch::new(g)).collect(),
@@ -132,11 +128,6 @@ impl Policy {
     /// `DIRECTIVES`: whether a function's own `RetryAfter` and `NonRetryable` are obeyed.
     pub const fn directives(&self) -> bool {
         self.directives
-    }
-
-    /// `LONGEST_HIDE`: how long a message is hidden at once. A longer wait takes several hidings.
-    pub const fn longest_hide(&self) -> Duration {
-        self.longest_hide
     }
 
     /// `HIDE_UP_TO`: how many messages may be hidden at once before waits are performed by moves.
@@ -235,8 +226,6 @@ pub struct Settings {
     pub envelope: Style,
     /// `DIRECTIVES`: whether a function's own `RetryAfter` and `NonRetryable` are obeyed.
     pub directives: bool,
-    /// `LONGEST_HIDE`, in seconds.
-    pub longest_hide: u64,
     /// `HIDE_UP_TO`.
     pub hide_up_to: HideUpTo,
     /// `MAXIMUM_CONCURRENCY`: the event source mapping's, and so the most pollers.
@@ -262,7 +251,6 @@ impl Default for Settings {
             jitter: Jitter::Full,
             envelope: Style::Wrap,
             directives: true,
-            longest_hide: 43_170,
             hide_up_to: HideUpTo::UpTo(50_000),
             maximum_concurrency: 10,
             non_retryable_errors: Vec::new(),
@@ -282,7 +270,7 @@ impl Settings {
     }
 
     fn refused_numbers(&self) -> Vec<SettingError> {
-        let Self { max_age, max_retries, longest_hide, hide_up_to, maximum_concurrency: pollers, .. } = *self;
+        let Self { max_age, max_retries, hide_up_to, maximum_concurrency: pollers, .. } = *self;
         let hidden = if let HideUpTo::UpTo(messages) = hide_up_to { messages } else { 0 };
         let refused = |checks: Vec<(bool, SettingError)>| {
             checks.into_iter().filter(|(valid, _)| !valid).map(|(_, error)| error)
@@ -293,7 +281,6 @@ impl Settings {
         ]);
         let ceilings = self.refused_ceilings();
         let queue = refused(vec![
-            (LONGEST_HIDE_RANGE.contains(&longest_hide), SettingError::LongestHide(longest_hide)),
             (HIDE_UP_TO_RANGE.contains(&hidden), SettingError::HideUpTo(hidden)),
             (MAXIMUM_CONCURRENCY_RANGE.contains(&pollers), SettingError::MaximumConcurrency(pollers)),
         ]);
@@ -360,9 +347,6 @@ pub enum SettingError {
     /// `BASE_BACKOFF` or `MAX_BACKOFF` is set with `BACKOFFS`.
     #[error("{0} is set beside BACKOFFS, which replaces it; set only one of the two")]
     BesideBackoffs(&'static str),
-    /// Outside [`LONGEST_HIDE_RANGE`].
-    #[error("LONGEST_HIDE is {0} s; it must be 1344 s to 43170 s (12 hours less 30 s)")]
-    LongestHide(u64),
     /// Outside [`HIDE_UP_TO_RANGE`].
     #[error("HIDE_UP_TO is {0}; it must be 0 to 55000, or always")]
     HideUpTo(u64),
@@ -462,7 +446,6 @@ impl Policy {
             jitter: reader.read("JITTER", default.jitter, parsed),
             envelope: reader.read("ENVELOPE", default.envelope, parsed),
             directives: reader.read("DIRECTIVES", default.directives, on_or_off),
-            longest_hide: reader.read("LONGEST_HIDE", default.longest_hide, seconds),
             hide_up_to: reader.read("HIDE_UP_TO", default.hide_up_to, parsed),
             maximum_concurrency: reader.read(
                 "MAXIMUM_CONCURRENCY",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};
 use crate::failed_event::FailedEvent;
-use crate::{Directive, DueBy, Early, FunctionArn, Health, Pause, Reason, Record, Timestamp, TraceHeader};
+use crate::{Directive, DueBy, Early, Pause, Reason, Record, Timestamp, TraceHeader};
 
 /// The outcome of a batch, one [`Outcome`] for each message.
 #[derive(Clone, Debug)]
@@ -25,30 +25,6 @@ pub struct BatchReport<'a> {
     pub look_failure: Option<CallFailure>,
     /// The result of reading the pauses, if they were read.
     pub pauses: Option<PausesRead>,
-    /// The results of reading functions' minutes that say something new.
-    pub minutes: Vec<MinutesRead>,
-    /// Whether the handler acts on the minutes (`RECOVERY=on`).
-    pub recovers: bool,
-}
-
-/// A result of reading a function's minutes.
-#[derive(Clone, Debug, PartialEq)]
-pub enum MinutesRead {
-    /// Its health differs from what this environment reported last.
-    Changed {
-        /// The function, without a qualifier.
-        function: FunctionArn,
-        /// What it is now.
-        health: Health,
-    },
-    /// The first of several reads in a row that have failed, or whose minutes are late or contradictory. What was known
-    /// before still counts until it is too old.
-    Failed {
-        /// The function, without a qualifier.
-        function: FunctionArn,
-        /// Why.
-        problem: CallFailure,
-    },
 }
 
 /// The result of reading the pauses.
@@ -90,8 +66,6 @@ impl<'a> BatchReport<'a> {
             unguarded: None,
             look_failure: None,
             pauses: None,
-            minutes: Vec::new(),
-            recovers: false,
         }
     }
 
@@ -127,12 +101,8 @@ pub struct Outcome<'a> {
     pub not_before: Option<Timestamp>,
     /// What gave the due time of a deferred message.
     pub due_by: Option<DueBy>,
-    /// What moved the retry forward, if it is due before its time.
+    /// The retry request that moved the retry forward, if one did.
     pub early: Option<Early>,
-    /// When a re-invocation would have been due with `RECOVERY=on`, if that is sooner and it is only watched.
-    pub sooner: Option<Timestamp>,
-    /// Whether an earlier look has found the same.
-    pub goes_on: bool,
     /// Whether the message is such a copy itself.
     pub is_copy: bool,
     /// Whether nobody received it before: the event has just failed.
@@ -246,8 +216,6 @@ impl<'a> Outcome<'a> {
             not_before: None,
             due_by: None,
             early: None,
-            sooner: None,
-            goes_on: false,
             is_copy: record.moved.is_some(),
             is_first_receive: record.is_first_receive(),
             trace: TraceHeader::of(record).map(TraceHeader::root),
@@ -265,10 +233,9 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// Whether only its wait goes on: a copy that was moved once more, or a message that was hidden once more.
-    pub const fn only_waits_on(&self) -> bool {
-        let goes_on = if self.moved.is_some() { self.is_copy } else { self.goes_on };
-        goes_on && self.problem.is_none()
+    /// Whether it is a copy that was only moved once more. Its first move has named the due time.
+    pub const fn only_moves_on(&self) -> bool {
+        self.moved.is_some() && self.is_copy && self.problem.is_none()
     }
 
     /// When the retry is due.

@@ -12,10 +12,11 @@ use crate::time::LATEST;
 use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
 use crate::{PauseTarget, Policy, Timestamp};
 
-/// The longest `within` of a [`RetryNow`]. It leaves time for the handler to look at every message within 12 hours.
+/// The longest `within` of a [`RetryNow`].
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
-/// A [`RetryNow`] ends this long after its moment at the latest.
-pub const LONGEST_ORDER: Duration = Duration::from_secs(12 * 3_600);
+/// A [`RetryNow`] ends this long after its moment at the latest: the longest `within`, and the longest time until the handler
+/// has checked every message.
+pub const LONGEST_ORDER: Duration = Duration::from_secs(25 * 3_600);
 
 /// An operator's order to retry the events of functions that failed before a moment: the entry `retries` of the pauses'
 /// document.
@@ -34,18 +35,18 @@ pub struct RetryNow {
     /// The reason they gave.
     pub why: Option<String>,
     /// Its [end](Self::end), in whole seconds: then it leaves the parameter. `None` in entries of older versions, which
-    /// stay for 12 hours.
+    /// stay for [`LONGEST_ORDER`].
     pub until: Option<Timestamp>,
 }
 
 impl RetryNow {
-    /// When a handler with these settings has looked at everything that the order could reach, even if it hid a message
-    /// just before it read of the order, its next receive was throttled, and the target then refused the call. Events that
+    /// When a handler with this policy has checked everything that the request could reach, even if it hid a message
+    /// just before it read the request, its next receive was throttled, and the target then refused the call. Events that
     /// fail later are not reached anyway.
     pub fn end(&self, policy: &Policy) -> Timestamp {
         let read = self.within + longest_between_reads(policy.maximum_concurrency());
-        let looked_at = policy.longest_hide.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT;
-        let called = looked_at + LONGEST_AFTER_FAILURE;
+        let checked = policy.backoff.cap().max(HOLD) + QUEUE_VISIBILITY_TIMEOUT;
+        let called = checked + LONGEST_AFTER_FAILURE;
         self.at.saturating_add((read + called).min(LONGEST_ORDER))
     }
 

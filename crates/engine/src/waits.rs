@@ -47,10 +47,9 @@ impl Wait {
         (!left.is_zero()).then_some(Self { visibility_timeout: left, left, not_before: Some(not_before) })
     }
 
-    /// The wait after a failed call, or of a message that cannot be decided yet. `looks` of its receives only asked whether
-    /// its function has recovered.
-    pub(crate) fn after_failure(record: &Record, looks: u32, now: Timestamp) -> Self {
-        Self::from(now, after_failure(record, looks))
+    /// The wait after a failed call, or of a message that cannot be decided yet.
+    pub(crate) fn after_failure(record: &Record, now: Timestamp) -> Self {
+        Self::from(now, after_failure(record))
     }
 
     /// The wait of a message whose re-invocation may have been accepted. It begins when the invoke was given up, which
@@ -72,11 +71,9 @@ impl Wait {
 }
 
 /// Full jitter under min(3,600 s, 2^receive count).
-fn after_failure(record: &Record, looks: u32) -> Duration {
+fn after_failure(record: &Record) -> Duration {
     let backoff = in_seconds(1, LONGEST_AFTER_FAILURE.as_secs(), Jitter::Full);
-    let failed = record.receive_count.saturating_sub(looks).max(record.receive_count.min(1));
-    let count = u64::from(failed);
-    backoff.delay(count + 1, &mut generator_of(record))
+    backoff.delay(u64::from(record.receive_count) + 1, &mut generator_of(record))
 }
 
 /// One to two hours, cut by rule 6 so that a last try is left. With too little time for one, the message is given up

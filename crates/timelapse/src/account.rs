@@ -7,8 +7,8 @@ use std::time::Duration;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Cause, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
-    Account, CallFailure, FunctionArn, GivenUp, InvokeFailure, Look, MINUTES_TIMEOUT, MetricMinute, Move,
-    MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls, Timestamp, VisibilityChange,
+    Account, CallFailure, GivenUp, InvokeFailure, Look, Move, MoveFailure, PAUSES_TIMEOUT, Record,
+    SqsBatchCalls, VisibilityChange,
 };
 use futures_util::future::Either;
 
@@ -36,12 +36,6 @@ pub(crate) trait Service {
     fn look(&mut self) -> Result<Look, CallFailure>;
 
     fn read_pauses(&mut self) -> Result<Option<String>, CallFailure>;
-
-    fn read_minutes(
-        &mut self,
-        function: &FunctionArn,
-        since: Timestamp,
-    ) -> Result<Vec<MetricMinute>, CallFailure>;
 }
 
 /// The account as the handler sees it. A call is answered at once, or never if the handler has died.
@@ -136,18 +130,6 @@ impl<S: Service> Account for SimulatedAccount<S> {
         if answer.is_err() {
             // As long as the slowest answer takes.
             self.wait(PAUSES_TIMEOUT);
-        }
-        answer
-    }
-
-    async fn read_minutes(
-        &self,
-        function: &FunctionArn,
-        since: Timestamp,
-    ) -> Result<Vec<MetricMinute>, CallFailure> {
-        let answer = self.call(|service| service.read_minutes(function, since)).await;
-        if answer.is_err() {
-            self.wait(MINUTES_TIMEOUT);
         }
         answer
     }

@@ -4,6 +4,5 @@
 pub(crate) mod agenda;
 pub(crate) mod contract;
 pub(crate) mod mapping;
-pub(crate) mod metrics;
 pub(crate) mod queue;
 pub(crate) mod target;

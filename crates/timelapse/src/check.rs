@@ -26,7 +26,7 @@ texts! {
     MaxRetries = "a chain has at most MAX_RETRIES retries",
     MaxAge = "no re-invocation after MAX_AGE",
     LongestWait = "no backoff exceeds its ceiling, no requested wait exceeds the request by over a tenth, no single hiding exceeds 12 hours",
-    DueTime = "no re-invocation before its due time, or, with RECOVERY, before a twentieth of its wait has passed",
+    DueTime = "no re-invocation before its due time",
     AttemptsByOne = "attempt numbers of a chain rise by one",
     PayloadVerbatim = "a payload is byte-identical from first failure to end",
     AllowList = "a function off the list is never invoked",

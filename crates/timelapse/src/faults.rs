@@ -54,11 +54,6 @@ impl Dice {
         strikes.then_some(&mut die.rng)
     }
 
-    /// The first moment at which a fault may strike.
-    pub(crate) fn beginning_of(&self, fault: Fault) -> Timestamp {
-        self.dice[fault as usize].as_ref().map_or(Timestamp::from_secs(0), |die| die.from)
-    }
-
     /// A fault has struck once, and these are the events it struck.
     pub(crate) fn note(&mut self, fault: Fault, events: impl IntoIterator<Item = EventNumber>) {
         self.dice[fault as usize].as_mut().expect("BUG: a fault struck that is off").struck += 1;

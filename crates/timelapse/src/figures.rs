@@ -26,7 +26,6 @@ pub(crate) struct Tallies {
     pub(crate) moves: u64,
     /// Moves made while messages in flight were under half of `HIDE_UP_TO`.
     pub(crate) moves_with_room: u64,
-    pub(crate) looks: u64,
     pub(crate) minutes: Vec<Minute>,
     /// Of each target, the retries in each minute.
     retries_by_target: Vec<Vec<u32>>,
@@ -141,9 +140,6 @@ pub struct Summary {
     /// What went wrong besides the target; `None`, and not in the JSON, if no fault could strike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultCounts>,
-    /// Times that a hidden message was received before its retry was due, and hidden once more. Not part of the JSON.
-    #[serde(skip)]
-    pub looks: u64,
     /// The run minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
@@ -199,7 +195,6 @@ impl Summary {
             peak_delayed: peak(|minute| minute.delayed),
             moves: tallies.moves,
             moves_with_room: tallies.moves_with_room,
-            looks: tallies.looks,
             api_calls: calls,
             handler_gb_seconds: rounded(handler),
             target_gb_seconds: rounded(target),

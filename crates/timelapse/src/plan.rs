@@ -16,7 +16,7 @@ use crate::watch::Violation;
 use goal::grid;
 
 pub use candidate::Candidate;
-pub use goal::Goal;
+pub use goal::{Goal, REHEARSED};
 
 /// The policies of a grid beside a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]

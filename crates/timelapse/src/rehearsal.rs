@@ -1,8 +1,8 @@
 //! One batch on an AWS that accepts everything, and every call that the handler makes.
 
 use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, Environment, FunctionArn, GivenUp, Look, MetricMinute, Move,
-    Policies, Record, Timestamp, VisibilityChange,
+    BatchEvent, BatchReport, CallFailure, Environment, GivenUp, Look, Move, Policies, Record, Timestamp,
+    VisibilityChange,
 };
 use futures_util::FutureExt;
 use serde::Serialize;
@@ -139,9 +139,5 @@ impl Service for Recorder {
 
     fn read_pauses(&mut self) -> Result<Option<String>, CallFailure> {
         Ok(None)
-    }
-
-    fn read_minutes(&mut self, _: &FunctionArn, _: Timestamp) -> Result<Vec<MetricMinute>, CallFailure> {
-        Ok(Vec::new())
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{HANDLER_TIMEOUT, PauseTarget, Policies, RecoveryMode, Timestamp};
+use comeback_engine::{HANDLER_TIMEOUT, PauseTarget, Policies, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -66,10 +66,6 @@ pub struct Scenario {
     pub in_flight_limit: usize,
     /// What goes wrong besides the target.
     pub faults: Faults,
-    /// What the handler does when a function recovers.
-    pub recovery: RecoveryMode,
-    /// How long after its end CloudWatch publishes a minute of the target; at most an hour.
-    pub metrics_lag: Duration,
     /// Pauses that operators make. Without any, and without orders, the handler reads no parameter.
     pub pauses: Vec<OperatorPause>,
     /// Orders that operators give to retry now.
@@ -98,8 +94,6 @@ impl Default for Scenario {
             poll_delay: Duration::from_millis(20),
             in_flight_limit: IN_FLIGHT_LIMIT,
             faults: Faults::default(),
-            recovery: RecoveryMode::Off,
-            metrics_lag: Duration::from_secs(90),
             pauses: Vec::new(),
             retries: Vec::new(),
         }
@@ -139,15 +133,6 @@ impl Scenario {
         moments
     }
 
-    /// What the handler does in a run with chaos when a function recovers: each mode in turn, for two seeds.
-    pub const fn recovery_of_chaos(seed: u64) -> RecoveryMode {
-        match seed / 2 % 3 {
-            0 => RecoveryMode::On,
-            1 => RecoveryMode::Watch,
-            _ => RecoveryMode::Off,
-        }
-    }
-
     /// Checks every setting. An error has every one that was refused.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let mut refused = Vec::new();
@@ -175,7 +160,6 @@ impl Scenario {
                 "at most 15 minutes, Lambda's own limit",
                 Duration::from_secs(900),
             ),
-            ("metrics-lag", self.metrics_lag, "at most 1 hour", Duration::from_secs(3_600)),
             ("handler-run-time", handler_time, "at most 60 s, the handler's timeout", HANDLER_TIMEOUT),
             ("poll-delay", self.poll_delay, "at most 20 s, a long poll", LONG_POLL),
         ] {

@@ -3,11 +3,9 @@
 pub(crate) mod in_flight;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use comeback_engine::{
     Action, HideUpTo, Jitter, Pauses, Policies, Policy, ReasonCode, Record, Style, Timestamp, decide,
-    looks_within,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -45,12 +43,6 @@ pub struct Schedule {
     /// Mean of an event's moves if none of its waits is hidden.
     #[serde(skip)]
     moves_of_an_event: f64,
-    /// Mean of an event's looks before its retries are due, if all of its waits are hidden.
-    #[serde(skip)]
-    looks_of_an_event: f64,
-    /// The same with `RECOVERY=on`, while its target is down.
-    #[serde(skip)]
-    looks_while_down: f64,
     /// The policy's.
     #[serde(skip)]
     hide_up_to: HideUpTo,
@@ -107,8 +99,8 @@ impl Schedule {
     ///
     /// let policy = Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }).unwrap();
     /// let schedule = Schedule::of(&policy, 1, 500, &|| {});
-    /// assert!((18.5..20.0).contains(&schedule.retries_made.mean));
-    /// assert_eq!(schedule.retries[6].ceiling_seconds, Some(64));
+    /// assert!((54.0..58.0).contains(&schedule.retries_made.mean));
+    /// assert_eq!(schedule.retries[6].ceiling_seconds, Some(640));
     /// ```
     pub fn of(policy: &Policy, seed: u64, events: usize, progress: &(impl Fn() + Sync)) -> Self {
         let policies = Policies::from(policy.clone());
@@ -128,10 +120,7 @@ impl Schedule {
             chains.iter().map(|chain| chain.retries.last().map_or(0, |made| made.at)).collect();
         waits.sort_unstable();
         let made = chains.iter().flat_map(|chain| &chain.retries);
-        let moves: u64 = made.clone().map(|made| moves_of(made.wait)).sum();
-        let looks: u64 = made.clone().map(|made| u64::from(made.looks)).sum();
-        let waited = made.map(|made| Duration::from_secs(made.wait.into()));
-        let while_down: usize = waited.map(|wait| looks_within(wait, policy.longest_hide())).sum();
+        let moves: u64 = made.map(|made| moves_of(made.wait)).sum();
         Self {
             seed,
             events,
@@ -140,16 +129,8 @@ impl Schedule {
             retries: retries.collect(),
             waits,
             moves_of_an_event: moves as f64 / events.max(1) as f64,
-            looks_of_an_event: looks as f64 / events.max(1) as f64,
-            looks_while_down: while_down as f64 / events.max(1) as f64,
             hide_up_to: policy.hide_up_to(),
         }
-    }
-
-    /// The same with `RECOVERY=on`, which looks more often at what waits while the target is down.
-    #[must_use]
-    pub fn recovering(self) -> Self {
-        Self { looks_of_an_event: self.looks_while_down, ..self }
     }
 
     /// How many events to follow by default: 10,000, or fewer if an event has many retries.
@@ -207,8 +188,6 @@ struct Made {
     wait: u32,
     /// Since the first failure.
     at: u32,
-    /// Looks at its message before it was due.
-    looks: u32,
 }
 
 impl Chain {
@@ -231,9 +210,7 @@ impl Chain {
                 Ok(enveloped) => payload = enveloped,
                 Err(given_up) => return Self { retries, given_up },
             }
-            // It was received to be hidden first, and to be retried last.
-            let looks = record.receive_count - 2;
-            retries.push(Made { wait: seconds(failed_at, now), at: seconds(START, now), looks });
+            retries.push(Made { wait: seconds(failed_at, now), at: seconds(START, now) });
         }
     }
 }
@@ -292,7 +269,7 @@ mod tests {
     }
 
     fn without_jitter() -> Settings {
-        Settings { jitter: Jitter::None, ..Settings::default() }
+        Settings { base_backoff: 1, max_backoff: 43_170, jitter: Jitter::None, ..Settings::default() }
     }
 
     #[test]

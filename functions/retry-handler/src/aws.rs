@@ -4,17 +4,11 @@ mod failure;
 mod settings;
 mod transport;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
-use aws_sdk_cloudwatch::operation::get_metric_data::GetMetricDataOutput;
-use aws_sdk_cloudwatch::primitives::DateTime;
-use aws_sdk_cloudwatch::types::{
-    Dimension, Metric, MetricDataQuery, MetricDataResult, MetricStat, StatusCode,
-};
 use aws_sdk_lambda::operation::RequestId;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
@@ -23,9 +17,9 @@ use aws_sdk_ssm::operation::get_parameter::GetParameterError;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Retries, classify};
 use comeback_engine::{
-    Account, CALL_TIMEOUT, CallFailure, DeadLetter, FunctionArn, GivenUp, INVOKE_TIMEOUT, InvokeFailure,
-    LOOK_TIMEOUT, Look, MINUTES_TIMEOUT, MOVED_ATTRIBUTE, MetricMinute, Move, MoveFailure, PAUSES_TIMEOUT,
-    Record, RecoveryMode, SqsBatchCalls, Timestamp, TraceHeader, VisibilityChange,
+    Account, CALL_TIMEOUT, CallFailure, DeadLetter, GivenUp, INVOKE_TIMEOUT, InvokeFailure, LOOK_TIMEOUT,
+    Look, MOVED_ATTRIBUTE, Move, MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls, TraceHeader,
+    VisibilityChange,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -41,29 +35,23 @@ const TRACE_HEADER: &str = "x-amzn-trace-id";
 /// The clients, built once.
 #[derive(Debug)]
 pub(crate) struct Aws {
-    /// `None` if no minutes are read.
-    cloudwatch: Option<aws_sdk_cloudwatch::Client>,
     sqs: aws_sdk_sqs::Client,
     lambda: aws_sdk_lambda::Client,
     pauses: Option<PausesParameter>,
 }
 
 impl Aws {
-    /// `pauses` names the parameter that holds the pauses, if there is one. With `RECOVERY` off, no minutes are read.
+    /// `pauses` names the parameter that holds the pauses, if there is one.
     ///
     /// # Errors
     ///
     /// A file of trusted certificates holds none.
-    pub(crate) fn connect(
-        settings: &SdkSettings,
-        pauses: Option<&str>,
-        recovery: RecoveryMode,
-    ) -> Result<Self, String> {
+    pub(crate) fn connect(settings: &SdkSettings, pauses: Option<&str>) -> Result<Self, String> {
         let http_client = transport::http_client(transport::trusted(&settings.trusted)?);
-        Ok(Self::new(&settings.sdk_config(http_client), pauses, recovery))
+        Ok(Self::new(&settings.sdk_config(http_client), pauses))
     }
 
-    fn new(shared: &SdkConfig, pauses: Option<&str>, recovery: RecoveryMode) -> Self {
+    fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
         // One layer retries: deliveries retry their calls to SQS, and the queue retries an invoke, whose late answer may
         // have been a yes. The SDK's own retries are off.
         let once = RetryConfig::disabled;
@@ -71,12 +59,6 @@ impl Aws {
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
             .timeout_config(within(CALL_TIMEOUT).operation_attempt_timeout(ATTEMPT_TIMEOUT).build())
             .retry_config(once());
-        let cloudwatch = (recovery != RecoveryMode::Off).then(|| {
-            let cloudwatch = aws_sdk_cloudwatch::config::Builder::from(shared)
-                .timeout_config(within(MINUTES_TIMEOUT).build())
-                .retry_config(once());
-            aws_sdk_cloudwatch::Client::from_conf(cloudwatch.build())
-        });
         let lambda = aws_sdk_lambda::config::Builder::from(shared)
             .timeout_config(within(INVOKE_TIMEOUT).build())
             .retry_config(once());
@@ -88,7 +70,6 @@ impl Aws {
             PausesParameter { ssm: aws_sdk_ssm::Client::from_conf(ssm.build()), name: name.into() }
         };
         Self {
-            cloudwatch,
             sqs: aws_sdk_sqs::Client::from_conf(sqs.build()),
             lambda: aws_sdk_lambda::Client::from_conf(lambda.build()),
             pauses: pauses.map(reading),
@@ -214,25 +195,6 @@ impl Account for AwsAccount<'_> {
         }
     }
 
-    async fn read_minutes(
-        &self,
-        function: &FunctionArn,
-        since: Timestamp,
-    ) -> Result<Vec<MetricMinute>, CallFailure> {
-        let seconds = |time: Timestamp| DateTime::from_secs(time.as_secs().cast_signed());
-        let Some(cloudwatch) = &self.aws.cloudwatch else { return Ok(Vec::new()) };
-        let call = cloudwatch.get_metric_data();
-        let call = call.start_time(seconds(since)).end_time(seconds(now()));
-        let call = call.set_metric_data_queries(Some(
-            [INVOCATIONS, ERRORS].map(|(id, metric)| by_the_minute(id, metric, &function.name)).into(),
-        ));
-        match timeout(MINUTES_TIMEOUT, call.send()).await {
-            Ok(Ok(answer)) => minutes(&answer),
-            Ok(Err(error)) => Err(failure::of_minutes(&classify(&error))),
-            Err(_) => Err(failure::passing("the function's metrics were not read within a second")),
-        }
-    }
-
     async fn look(&self) -> Result<Look, CallFailure> {
         let name = QueueAttributeName::ApproximateNumberOfMessagesNotVisible;
         let call = self.aws.sqs.get_queue_attributes().queue_url(&self.retry_queue_url);
@@ -252,42 +214,6 @@ impl Account for AwsAccount<'_> {
 struct PausesParameter {
     ssm: aws_sdk_ssm::Client,
     name: String,
-}
-
-/// Metrics of `AWS/Lambda`, and how a request calls them.
-const INVOCATIONS: (&str, &str) = ("invocations", "Invocations");
-const ERRORS: (&str, &str) = ("errors", "Errors");
-const MINUTE_SECS: i32 = 60;
-
-/// `FunctionName` alone counts the invocations of all versions and aliases.
-fn by_the_minute(id: &str, metric: &str, function: &str) -> MetricDataQuery {
-    let dimension = Dimension::builder().name("FunctionName").value(function).build();
-    let metric = Metric::builder().namespace("AWS/Lambda").metric_name(metric).dimensions(dimension).build();
-    let stat = MetricStat::builder().metric(metric).period(MINUTE_SECS).stat("Sum").build();
-    MetricDataQuery::builder().id(id).metric_stat(stat).build()
-}
-
-/// Lambda publishes both metrics of a minute. One without both is not complete.
-fn minutes(answer: &GetMetricDataOutput) -> Result<Vec<MetricMinute>, CallFailure> {
-    let results = answer.metric_data_results();
-    let is_whole = |result: &MetricDataResult| result.status_code() == Some(&StatusCode::Complete);
-    if answer.next_token().is_some() || !results.iter().all(is_whole) {
-        return Err(failure::passing("CloudWatch answered with only a part of the function's metrics"));
-    }
-    let errors = counts(results, ERRORS.0);
-    let known = counts(results, INVOCATIONS.0).into_iter().filter_map(|(number, invocations)| {
-        Some(MetricMinute { number, invocations, errors: *errors.get(&number)? })
-    });
-    Ok(known.collect())
-}
-
-/// The counts of a metric by the number of the minute.
-fn counts(results: &[MetricDataResult], id: &str) -> HashMap<u64, u32> {
-    let results = results.iter().filter(|result| result.id() == Some(id));
-    let points = results.flat_map(|result| result.timestamps().iter().zip(result.values()));
-    let number = |time: &DateTime| u64::try_from(time.secs() / i64::from(MINUTE_SECS)).ok();
-    // Saturates, and takes what is not a number for 0.
-    points.filter_map(|(time, &count)| Some((number(time)?, count as u32))).collect()
 }
 
 fn message(DeadLetter { body, attributes }: &DeadLetter) -> Message {

@@ -1,6 +1,6 @@
 //! The handler's configuration. Only this file reads the environment.
 
-use comeback_engine::{Policies, QueueArn, RecoveryMode};
+use comeback_engine::{Policies, QueueArn};
 
 use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
@@ -14,8 +14,6 @@ pub(crate) struct Config {
     pub(crate) retry_queue_url: Option<String>,
     /// The SSM parameter that holds the pauses. Without one nothing is ever paused.
     pub(crate) pauses: Option<String>,
-    /// What happens when a function recovers.
-    pub(crate) recovery: RecoveryMode,
     pub(crate) metrics: Option<Metrics>,
     /// The settings that the AWS SDK reads itself in other programs.
     pub(crate) aws: SdkSettings,
@@ -61,7 +59,6 @@ impl Config {
                 "PAUSES is {name:?}; it must be the name of an SSM parameter: letters, digits and _ . - /, 1011 at most"
             ));
         }
-        let recovery = recovery(&lookup).map_err(|error| errors.push(error));
         let metrics = metrics(&lookup).map_err(|error| errors.push(error));
         let aws = SdkSettings::read(&lookup).map_err(|error| errors.push(error));
         let policies = Policies::from_variables(&lookup)
@@ -76,12 +73,10 @@ impl Config {
             ),
             _ => {}
         }
-        match (policies, dead_letter_queue, recovery, metrics, aws) {
-            (Ok(policies), Some((dead_letter_queue_url, _)), Ok(recovery), Ok(metrics), Ok(aws))
-                if errors.is_empty() =>
-            {
+        match (policies, dead_letter_queue, metrics, aws) {
+            (Ok(policies), Some((dead_letter_queue_url, _)), Ok(metrics), Ok(aws)) if errors.is_empty() => {
                 let retry_queue_url = retry_queue.map(|(url, _)| url);
-                Ok(Self { policies, dead_letter_queue_url, retry_queue_url, pauses, recovery, metrics, aws })
+                Ok(Self { policies, dead_letter_queue_url, retry_queue_url, pauses, metrics, aws })
             }
             _ => Err(errors),
         }
@@ -136,11 +131,6 @@ fn check_queue(name: &str, url: &str) -> Result<Queue, String> {
         }
         Some(queue) => Ok(queue),
     }
-}
-
-fn recovery(lookup: impl Fn(&str) -> Option<String>) -> Result<RecoveryMode, String> {
-    let Some(mode) = lookup("RECOVERY") else { return Ok(RecoveryMode::default()) };
-    mode.parse().map_err(|problem| format!("RECOVERY is {mode:?}; it {problem}"))
 }
 
 fn metrics(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Metrics>, String> {
@@ -249,15 +239,6 @@ mod tests {
             let words = "it must be the name of an SSM parameter: letters, digits and _ . - /, 1011 at most";
             assert_eq!(with(name), Err(vec![format!("PAUSES is {name:?}; {words}")]));
         }
-    }
-
-    #[test]
-    fn recovery_is_off_unless_it_is_asked_for() {
-        let with = |mode| with(&[("RECOVERY", mode)]).map(|config| config.recovery);
-        assert_eq!(self::with(&[]).unwrap().recovery, RecoveryMode::Off);
-        let modes = ["off", "watch", "on"].map(|mode| with(mode).unwrap());
-        assert_eq!(modes, [RecoveryMode::Off, RecoveryMode::Watch, RecoveryMode::On]);
-        assert_eq!(with("yes"), Err(vec![r#"RECOVERY is "yes"; it must be off, watch or on"#.into()]));
     }
 
     #[test]

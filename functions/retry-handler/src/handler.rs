@@ -30,7 +30,7 @@ pub(crate) struct Handler {
 
 impl Handler {
     pub(crate) fn new(config: Config, aws: Aws) -> Self {
-        let mut environment = Environment::new(config.policies.clone()).recovering(config.recovery);
+        let mut environment = Environment::new(config.policies.clone());
         if config.pauses.is_some() {
             environment = environment.reading_pauses();
         }

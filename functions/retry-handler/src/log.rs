@@ -4,8 +4,7 @@ use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
 use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, Directive, DueBy, EarlyBecause, Health, MinutesRead, Moves,
-    Outcome, Pause, PausesRead, Step,
+    BatchEvent, BatchReport, CallFailure, Directive, DueBy, Moves, Outcome, Pause, PausesRead, Step,
 };
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
@@ -60,10 +59,9 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// A line for each message that was handled, except for those whose wait only goes on. Copies that were moved once more
-/// share a line.
+/// A line for each message that was handled. Copies that were only moved once more share a line.
 pub(crate) fn report(report: &BatchReport<'_>) {
-    report.outcomes.iter().filter(|it| !it.only_waits_on()).for_each(outcome);
+    report.outcomes.iter().filter(|it| !it.only_moves_on()).for_each(outcome);
     moves(&report.moves);
     if let Some(failure) = &report.unguarded {
         failed(
@@ -84,46 +82,6 @@ pub(crate) fn report(report: &BatchReport<'_>) {
         }
         Some(PausesRead::Unknown(failure)) => unknown_pauses(failure),
         None => {}
-    }
-    report.minutes.iter().for_each(|read| minutes(read, report.recovers));
-}
-
-/// A line when a function goes down, recovers or is well again, or when it is not known; `acts` unless the handler only
-/// watches.
-fn minutes(read: &MinutesRead, acts: bool) {
-    match read {
-        MinutesRead::Changed { function, health } => {
-            let (health, since, message) = match *health {
-                Health::Well => ("well", None, "its events wait as its policy says"),
-                Health::Unknown { since } => (
-                    "unknown",
-                    Some(since),
-                    "its metrics have no data since then; its events wait as its policy says",
-                ),
-                Health::Down { since } if acts => {
-                    ("down", Some(since), "whether it recovers is checked every 1 to 20 minutes")
-                }
-                Health::Down { since } => ("down", Some(since), "its events wait as its policy says"),
-                Health::Recovering { since, .. } if acts => {
-                    ("recovering", Some(since), "the waits of its events pass faster")
-                }
-                Health::Recovering { since, .. } => {
-                    ("recovering", Some(since), "with RECOVERY=on, the waits of its events would pass faster")
-                }
-            };
-            let target = function.to_string();
-            let (since, watched) = (since.map(tracing::field::display), (!acts).then_some(true));
-            tracing::info!(target = cut(&target), health, since, only_watched = watched, "{message}");
-        }
-        MinutesRead::Failed { function, problem } => {
-            let target = function.to_string();
-            tracing::warn!(
-                target = cut(&target),
-                problem = cut(&problem.cause),
-                remedy = problem.remedy.as_deref(),
-                "its metrics cannot be used; unless they can within 15 minutes, its events wait as its policy says"
-            );
-        }
     }
 }
 
@@ -220,11 +178,6 @@ fn outcome(outcome: &Outcome<'_>) {
         Some(Directive::NonRetryable) | None => (None, None),
     };
     let early = outcome.early.as_ref();
-    let (asked_at, asked_by, speed) = match early.map(|early| &early.because) {
-        Some(EarlyBecause::Ordered { at, by }) => (Some(at), by.as_deref(), None),
-        Some(EarlyBecause::Recovered { speed }) => (None, None, Some(*speed as f64 / 100.0)),
-        None => (None, None, None),
-    };
     let is_warning = problem.is_none() && (reason.is_some() || unreadable.is_some());
     event!(
         if is_warning { Level::WARN } else { level(problem) },
@@ -237,10 +190,8 @@ fn outcome(outcome: &Outcome<'_>) {
         due = outcome.due().map(tracing::field::display),
         due_by = outcome.due_by.map(DueBy::name),
         not_before = outcome.not_before.map(tracing::field::display),
-        asked_at = asked_at.map(tracing::field::display),
-        asked_by = asked_by.map(cut),
-        speed,
-        would_have_been_due = outcome.sooner.map(tracing::field::display),
+        asked_at = early.map(|early| tracing::field::display(early.asked_at)),
+        asked_by = early.and_then(|early| early.asked_by.as_deref()).map(cut),
         otherwise_due = early.map(|early| tracing::field::display(early.otherwise_due)),
         request_id = retry.and_then(|retry| retry.request_id.as_deref()).map(cut),
         invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
@@ -349,8 +300,6 @@ pub(crate) mod tests {
             not_before: None,
             due_by: None,
             early: None,
-            sooner: None,
-            goes_on: false,
             is_copy: false,
             trace: None,
             is_first_receive: false,
@@ -532,56 +481,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_wait_that_goes_on_has_no_line_unless_its_hiding_failed() {
-        let goes_on = || Outcome { goes_on: true, ..deferred() };
-        assert_eq!(lines(vec![goes_on()], Moves::default(), None), [] as [Value; 0]);
-        let problem = Some(CallFailure { cause: "throttled".into(), remedy: None });
-        let failed = &lines(vec![Outcome { problem, ..goes_on() }], Moves::default(), None)[0];
-        assert_eq!(failed["problem"], "throttled");
-    }
-
-    #[test]
-    fn a_function_that_recovers_has_a_line_and_so_has_the_first_failed_read() {
-        let said = |read, recovers| {
-            let event = BatchEvent::default();
-            lines_of(&BatchReport { minutes: vec![read], recovers, ..BatchReport::new(&event) })
-        };
-        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-        let since = Timestamp::from_secs(1_700_000_000);
-        let changed = |health| MinutesRead::Changed { function: arn.parse().unwrap(), health };
-        let recovering = Health::Recovering { since, speed: 100 };
-        assert_eq!(
-            said(changed(recovering), true),
-            [
-                json!({"level": "INFO", "target": arn, "health": "recovering", "since": "2023-11-14T22:13:20.000Z",
-                    "message": "the waits of its events pass faster"})
-            ]
-        );
-        let unknown = &said(changed(Health::Unknown { since }), true)[0];
-        assert_eq!(
-            (&unknown["health"], &unknown["since"]),
-            (&json!("unknown"), &json!("2023-11-14T22:13:20.000Z"))
-        );
-        let watched = &said(changed(Health::Down { since }), false)[0];
-        assert_eq!((&watched["health"], &watched["only_watched"]), (&json!("down"), &json!(true)));
-        assert_eq!(watched["message"], "its events wait as its policy says");
-        let sooner = line(&Outcome { sooner: Some(since), ..deferred() });
-        assert_eq!(sooner["would_have_been_due"], "2023-11-14T22:13:20.000Z");
-        let problem = CallFailure { cause: "denied".into(), remedy: Some("allow it".into()) };
-        let failed = &said(MinutesRead::Failed { function: arn.parse().unwrap(), problem }, true)[0];
-        assert_eq!((&failed["level"], &failed["remedy"]), (&json!("WARN"), &json!("allow it")));
-    }
-
-    #[test]
-    fn a_retry_that_comes_early_names_the_order_or_the_speed() {
+    fn a_retry_that_comes_early_names_its_request() {
         let asked_at = Timestamp::from_secs(1_700_000_000);
         let otherwise_due = Timestamp::from_secs(1_700_025_200);
-        let because = EarlyBecause::Ordered { at: asked_at, by: Some("ops".into()) };
-        let early = Some(Early { because, otherwise_due });
+        let early = Some(Early { otherwise_due, asked_at, asked_by: Some("ops".into()) });
         let step = Some(Step::Reinvoke { due: Timestamp::from_secs(1_700_000_060) });
         let line = line(&Outcome { step, early, ..deferred() });
-        let recovered = Some(Early { because: EarlyBecause::Recovered { speed: 423 }, otherwise_due });
-        assert_eq!(self::line(&Outcome { early: recovered, ..deferred() })["speed"], 4.23);
         let fields = ["asked_at", "asked_by", "otherwise_due"].map(|field| line[field].clone());
         assert_eq!(fields, ["2023-11-14T22:13:20.000Z", "ops", "2023-11-15T05:13:20.000Z"].map(Value::from));
     }

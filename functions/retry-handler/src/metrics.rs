@@ -74,7 +74,7 @@ impl Counted {
                 if outcome.early.is_some() {
                     self.count("Early");
                 }
-                // Up to LONGEST_HIDE passes until the handler finds an order to retry: such a retry is not late.
+                // The handler finds a request to retry when it next checks the message: such a retry is not late.
                 let due = outcome.early.as_ref().map_or(*due, |early| early.otherwise_due);
                 self.measure("Lateness", due, now);
             }
@@ -147,7 +147,7 @@ fn line(group: &Group, handler: &str, now: Timestamp, metrics: Vec<(&str, &str, 
 mod tests {
     use std::time::Duration;
 
-    use comeback_engine::{BatchEvent, CallFailure, Early, EarlyBecause, Reason, ReasonCode, Retry};
+    use comeback_engine::{BatchEvent, CallFailure, Early, Reason, ReasonCode, Retry};
     use proptest::prelude::*;
 
     use super::*;
@@ -194,8 +194,6 @@ mod tests {
             not_before: None,
             due_by: None,
             early: None,
-            sooner: None,
-            goes_on: false,
             is_copy: false,
             trace: None,
             is_first_receive: false,
@@ -231,8 +229,7 @@ mod tests {
         let held = of(ORDERS, Step::Hold { due: NOW, visibility_timeout: Duration::from_secs(1_344) });
         let moved = Outcome { moved: Some(Duration::from_secs(900)), is_copy: true, ..deferred() };
         let first = Outcome { is_first_receive: true, ..deferred() };
-        let because = EarlyBecause::Recovered { speed: 400 };
-        let early = Some(Early { because, otherwise_due: NOW });
+        let early = Some(Early { otherwise_due: NOW, asked_at: NOW, asked_by: None });
         let outcomes = vec![
             first.clone(),
             first,

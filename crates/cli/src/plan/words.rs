@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, PolicyEntry, RecoveryMode, Settings};
-use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan};
+use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, PolicyEntry, Settings};
+use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan, REHEARSED};
 use comfy_table::{Cell, Color, Table};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -16,28 +16,24 @@ use crate::text::terminal::{align_right, table};
 const CHEAPEST: &str = "▸ ";
 /// ... and the defaults.
 const DEFAULTS: &str = "○ ";
-/// What the price leaves out with `RECOVERY`: it depends on the number of environments, not on that of events.
-const READS: &str = "\nThe price leaves out the reads of metrics: 0.029 USD a day at most, for each environment of the handler.";
 
 /// The goal, and what was made of it.
 pub(super) fn headline(plan: &Plan) -> String {
-    let Goal { outage, events_per_second, recover_within, never_succeed, recovery, capacity, seed, .. } =
-        &plan.goal;
+    let Goal { outage, events_per_second, recover_within, never_succeed, capacity, seed } = &plan.goal;
     let never = if *never_succeed > 0.0 {
         format!("; {} % of the events never succeed", rounded(never_succeed * 100.0))
     } else {
         String::new()
     };
-    let recovery = if *recovery == RecoveryMode::On { "; RECOVERY on" } else { "" };
     let capacity = capacity.map(|times| format!("; the target takes {times} × that")).unwrap_or_default();
     format!(
-        "An outage of {}; events come at {}{capacity}; 99 % recovered within {}{never}{recovery}; seed {seed}\n\
+        "An outage of {}; events come at {}{capacity}; 99 % recovered within {}{never}; seed {seed}\n\
          {} policies were rehearsed, each with {} events of the outage",
         durations::text(*outage),
         rate_text(*events_per_second),
         durations::text(*recover_within),
         HumanCount(plan.grid.len() as u64),
-        HumanCount(plan.goal.rehearsed() as u64),
+        HumanCount(REHEARSED as u64),
     )
 }
 
@@ -81,15 +77,14 @@ pub(super) fn legend(plan: &Plan) -> String {
     let cheapest = plan.cheapest.as_ref().map(cheapest).unwrap_or_default();
     let defaults = &plan.defaults;
     let given_up: usize = defaults.given_up.values().sum();
-    let percent = rounded(given_up as f64 / plan.goal.rehearsed() as f64 * 100.0);
+    let percent = rounded(given_up as f64 / REHEARSED as f64 * 100.0);
     let loss = (given_up > 0).then(|| format!(", which give {percent} % of the events up"));
     let loss = loss.unwrap_or_default();
-    let reads = if plan.goal.recovery == RecoveryMode::Off { "" } else { READS };
     format!(
         "{cheapest}{DEFAULTS}the defaults{loss}\n\
          p50, p99: time from the end of the outage until 50 % and 99 % of its events are delivered.\n\
          Peak: the retries of the busiest minute after the outage, as a multiple of the usual {}.\n\
-         USD: for a million events, at list price. About {} events wait when the outage ends.{reads}",
+         USD: for a million events, at list price. About {} events wait when the outage ends.",
         rate_text(plan.goal.events_per_second),
         rounded(defaults.waiting),
     )
@@ -123,7 +118,7 @@ pub(super) struct Setting {
 }
 
 /// What the plan has chosen, and what else must not have its default then.
-pub(super) fn settings(policy: &Candidate, goal: &Goal, other: &Settings) -> Vec<Setting> {
+pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<Setting> {
     let default = Settings::default();
     let seconds = |parameter, property, seconds: u64| Setting {
         parameter,
@@ -145,21 +140,14 @@ pub(super) fn settings(policy: &Candidate, goal: &Goal, other: &Settings) -> Vec
     let age = (other.max_age != default.max_age).then(|| seconds("MaxAge", "maxAge", other.max_age));
     let retries = other.max_retries;
     let retries = (retries != default.max_retries).then(|| number("MaxRetries", "maxRetries", retries));
-    backoff.into_iter().chain(age).chain(retries).chain(queue_settings(policy, goal)).collect()
+    backoff.into_iter().chain(age).chain(retries).chain(queue_settings(policy)).collect()
 }
 
 /// What must not have its default, and is never a single function's.
-pub(super) fn queue_settings(policy: &Candidate, goal: &Goal) -> impl Iterator<Item = Setting> {
+pub(super) fn queue_settings(policy: &Candidate) -> Option<Setting> {
     let pollers = policy.maximum_concurrency;
     let is_needed = pollers > Settings::default().maximum_concurrency;
-    let pollers = is_needed.then(|| number("MaximumConcurrency", "maxConcurrency", pollers));
-    let recovery = (goal.recovery == RecoveryMode::On).then(|| Setting {
-        parameter: "Recovery",
-        value: "on".to_owned(),
-        property: "recovery",
-        property_value: "Recovery.ON".to_owned(),
-    });
-    pollers.into_iter().chain(recovery)
+    is_needed.then(|| number("MaximumConcurrency", "maxConcurrency", pollers))
 }
 
 fn number(parameter: &'static str, property: &'static str, number: u64) -> Setting {
@@ -191,14 +179,14 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
         LimitedBy::MaxAge => format!(
             "MAX_AGE: {named} recovers soon enough, but gives {} up, because MAX_AGE ({}) ends before the outage of {} does. \
              Raise it well above that",
-            share(policy, goal, "max_age"),
+            share(policy, "max_age"),
             time(settings.max_age),
             durations::text(goal.outage),
         ),
         LimitedBy::MaxRetries => format!(
             "MAX_RETRIES: {named} recovers soon enough, but gives {} up, because their retries (MAX_RETRIES {}) are used up \
              before {}. Raise MAX_RETRIES",
-            share(policy, goal, "max_retries"),
+            share(policy, "max_retries"),
             settings.max_retries,
             if goal.capacity.is_some() { "the target takes them" } else { "the outage ends" },
         ),
@@ -224,9 +212,9 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
 }
 
 /// `2.1 % of the events`
-fn share(policy: &Candidate, goal: &Goal, reason: &str) -> String {
+fn share(policy: &Candidate, reason: &str) -> String {
     let given_up = policy.given_up.get(reason).copied().unwrap_or_default();
-    format!("{:.1} % of the events", given_up as f64 / goal.rehearsed() as f64 * 100.0)
+    format!("{:.1} % of the events", given_up as f64 / REHEARSED as f64 * 100.0)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use comeback_engine::RecoveryMode;
 use comeback_timelapse::{Fault, Faults, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes};
 
 use crate::flags::{self, PolicyChanges, PolicyFlags};
@@ -20,7 +19,6 @@ Examples:
   comeback simulate --target orders:0.7 --target export:0.3,outage=6h \\
                     --policies 'export MAX_AGE=14d'    two functions, one with a policy of its own
   comeback simulate --retry-after 15m                  the same when the target says so itself
-  comeback simulate --recovery on                      waits that pass faster once the target works again
   comeback simulate --events 100000 --failure-rate 0.1 --max-retries 5 --json
   comeback simulate --chaos                            what happens when everything else fails too
   comeback simulate --chaos --seeds 500 --events 100   the same 500 times, on all cores
@@ -41,15 +39,9 @@ pub(crate) struct SimulateArguments {
 }
 
 impl SimulateArguments {
-    /// The scenario under another seed, with its faults. Unless the arguments say otherwise, chaos has every `RECOVERY`.
+    /// The scenario under another seed, with its faults.
     pub(super) fn with_faults(&self, scenario: &Scenario, seed: u64) -> Scenario {
-        let scenario = self.faults.scenario(scenario, seed);
-        match (self.faults.chaos, self.simulation.recovery) {
-            (Some(Chaos::Mixed), None) => {
-                Scenario { recovery: Scenario::recovery_of_chaos(seed), ..scenario }
-            }
-            _ => scenario,
-        }
+        self.faults.scenario(scenario, seed)
     }
 
     /// The command that makes the run of one seed again, and its page, from a checkout.
@@ -95,13 +87,6 @@ pub(super) struct SimulationFlags {
     /// Let the target take at most this multiple of its usual traffic per minute, and fail the rest
     #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
-    /// RECOVERY: off, watch or on, whether waits pass faster once the target works again
-    /// [default: off; with --chaos, each in turn]
-    #[arg(long, value_name = "MODE")]
-    recovery: Option<RecoveryMode>,
-    /// How long after its end a minute of the target's metrics is published [default: 90s]
-    #[arg(long, value_name = "TIME", value_parser = durations::read)]
-    metrics_lag: Option<Duration>,
     /// RetryAfter that the target asks for whenever it fails; 1s to 14d
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_after: Option<Duration>,
@@ -159,8 +144,6 @@ impl SimulationFlags {
             flapping: self.flapping,
             hang: self.hang,
             capacity: self.capacity,
-            recovery: self.recovery.unwrap_or(default.recovery),
-            metrics_lag: self.metrics_lag.unwrap_or(default.metrics_lag),
             retry_after: self.retry_after.or(default.retry_after),
             payload_size: self.payload_size.unwrap_or(default.payload_size),
             run_time: self.run_time.unwrap_or(default.run_time),
@@ -187,8 +170,6 @@ impl SimulationFlags {
             ("--flapping", time(self.flapping)),
             ("--hang", time(self.hang)),
             ("--capacity", self.capacity.map(|times| times.to_string())),
-            ("--recovery", self.recovery.map(|mode| mode.name().to_owned())),
-            ("--metrics-lag", time(self.metrics_lag)),
             ("--retry-after", time(self.retry_after)),
             ("--payload-size", count(self.payload_size)),
             ("--run-time", time(self.run_time)),
@@ -345,8 +326,8 @@ mod tests {
             ),
             ("--chaos=storm", " --chaos=storm"),
             (
-                "--poison 0.3 --flapping 10m --hang 30s --capacity 2 --recovery on --metrics-lag 2m",
-                " --poison 0.3 --flapping 10m --hang 30s --capacity 2 --recovery on --metrics-lag 2m",
+                "--poison 0.3 --flapping 10m --hang 30s --capacity 2",
+                " --poison 0.3 --flapping 10m --hang 30s --capacity 2",
             ),
             (
                 "--target orders:0.7 --target export,outage=90m --policies 'orders MAX_AGE=2h' --backoffs 20s,5m",

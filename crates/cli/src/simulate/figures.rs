@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::time::Duration;
 
-use comeback_engine::RecoveryMode;
 use comeback_timelapse::{ApiCall, FaultCounts, Percentiles, Scenario, Summary, prices};
 use comfy_table::{Cell, Color, Table, presets};
 use indicatif::HumanCount;
@@ -44,13 +43,8 @@ fn assumptions(scenario: &Scenario) -> String {
     } else {
         String::new()
     };
-    let recovery = match scenario.recovery {
-        RecoveryMode::Off => "",
-        RecoveryMode::Watch => "; RECOVERY watch",
-        RecoveryMode::On => "; RECOVERY on",
-    };
     format!(
-        "{} within {}{target}{failures}{recovery}",
+        "{} within {}{target}{failures}",
         counted(scenario.events as u64, "event arrives", "events arrive"),
         durations::text(scenario.arrival_spread),
     )
@@ -162,8 +156,8 @@ pub(super) fn costs(summary: &Summary) -> Vec<[String; 3]> {
     };
     for operation in ApiCall::ALL {
         let calls = summary.api_calls.of(operation);
-        // Most runs have no parameter and no metrics to read.
-        if matches!(operation, ApiCall::ReadPauses | ApiCall::ReadMinutes) && calls == 0 {
+        // Most runs have no parameter to read.
+        if operation == ApiCall::ReadPauses && calls == 0 {
             continue;
         }
         row(
@@ -213,13 +207,6 @@ pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
     let rate = counted(rate as u64, "retry", "retries");
     table.add_row(["wall time", &format!("{} ({rate} a second)", durations::text(wall_time))]);
     table
-}
-
-/// The recovery of a run without `RECOVERY`, beside that of a run with it.
-pub(super) fn recovery_without(without: &Summary) -> String {
-    let time = |ms| durations::text(Duration::from_millis(ms));
-    let recovery = percentiles(without.recovery_delay_ms, time);
-    format!("without RECOVERY: {recovery}, {} retries", HumanCount(without.retries))
 }
 
 /// Faults, with their strikes.
@@ -310,8 +297,6 @@ mod tests {
             headline(&scenario),
             "1,000 events arrive within 3h; their target is down for the first 3h; 10 % of the invocations fail after that; seed 1"
         );
-        let recovering = headline(&Scenario { recovery: RecoveryMode::On, ..Scenario::default() });
-        assert!(recovering.ends_with("the first 3h; RECOVERY on; seed 1"), "{recovering}");
         let one = Scenario { events: 1, ..Scenario::default() };
         let alone = "1 event arrives within 3h; its target is down for the first 3h";
         assert_eq!(headline(&one), format!("{alone}; seed 1"));

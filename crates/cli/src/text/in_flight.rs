@@ -1,7 +1,7 @@
 //! Room for waiting events, in words.
 
 use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
-use comeback_timelapse::{InFlight, Looks, Moves, Scenario};
+use comeback_timelapse::{InFlight, Moves, Scenario};
 use indicatif::HumanCount;
 
 use crate::text::durations::{self, short};
@@ -30,15 +30,7 @@ pub(crate) fn figures_in_words(in_flight: &InFlight) -> String {
     let full = in_flight.full_after_seconds.map_or(String::new(), |seconds| {
         format!("\nThe limit is reached {} after the target goes down.", short(seconds))
     });
-    let Looks { per_second, usd_per_hour } = in_flight.looks;
-    if per_second <= 0.0 {
-        return figures + &full;
-    }
-    format!(
-        "{figures}\nThe handler looks at {} of the hidden before they are due (LONGEST_HIDE, RECOVERY), which costs {} USD an hour.{full}",
-        rate_text(per_second),
-        rounded(usd_per_hour),
-    )
+    figures + &full
 }
 
 fn compared_with_limit(in_flight: &InFlight, highest: f64) -> String {

@@ -435,10 +435,10 @@ fn an_order_to_retry_has_its_own_share_of_the_parameter() {
         let error = document.retry(order(300, &"x".repeat(1_000))).unwrap_err();
         assert!(matches!(error, EditError::ManyRetries { first_end, .. } if first_end == end), "{error}");
     };
-    refused(&one, Some(at(1 + 12 * 3_600)));
+    refused(&one, Some(at(1 + 25 * 3_600)));
     // Nobody has to wait for an order that is not given yet.
     refused(&none, None);
-    let policy = Policy::new(Settings { longest_hide: 3_600, ..Settings::default() }).unwrap();
+    let policy = Policy::new(Settings::default()).unwrap();
     let ended = none.retry(order(300, "fixed").with_end(&policy)).unwrap();
     let end = ended.retries().next().unwrap().until;
     assert_eq!(end, Some(at(300 + 3_600 + 38 + 1_230 + 3_600)));

@@ -191,7 +191,7 @@ proptest! {
                         prop_assert!((1..=900).contains(&copy.delay));
                     }
                 }
-                Call::Look | Call::ReadPauses | Call::ReadMinutes(_) => {}
+                Call::Look | Call::ReadPauses => {}
                 Call::Invoke(function_arn, payload) => {
                     prop_assert_eq!(function_arn, TARGET);
                     prop_assert!(guarded.contains(&id_in(payload)), "invoked without a guard: {payload}");

@@ -7,9 +7,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use comeback_engine::{
-    Account, BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, FunctionArn, GivenUp, HideUpTo,
-    InvokeFailure, Look, MetricMinute, Move, MoveFailure, Policies, Policy, Record, Timestamp, TraceHeader,
-    VisibilityChange,
+    Account, BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, HideUpTo, InvokeFailure,
+    Look, Move, MoveFailure, Policies, Policy, Record, Timestamp, TraceHeader, VisibilityChange,
 };
 
 /// What a batch call does.
@@ -51,7 +50,6 @@ pub(crate) enum Call {
     SendAgain(Vec<Copy>),
     Look,
     ReadPauses,
-    ReadMinutes(String),
 }
 
 /// A message that was sent again.
@@ -75,8 +73,6 @@ pub(crate) struct World<'w> {
     pub(crate) look: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
     /// What the parameter holds, or the read fails.
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
-    /// What is known of any function, or the read fails.
-    pub(crate) read_minutes: Box<dyn Fn() -> Result<Vec<MetricMinute>, CallFailure> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
     /// Payloads that a target accepted.
     pub(crate) invoked: RefCell<Vec<String>>,
@@ -120,7 +116,6 @@ impl Default for World<'_> {
             send_again: Box::new(|| Batch::Works),
             look: Box::new(|| Some((0, Timestamp::from_secs(0)))),
             read_pauses: Box::new(|| Ok(None)),
-            read_minutes: Box::new(|| Ok(Vec::new())),
             calls: RefCell::default(),
             invoked: RefCell::default(),
             traces: RefCell::default(),
@@ -246,16 +241,6 @@ impl Account for World<'_> {
         self.start(Call::ReadPauses);
         self.answer_comes(1).await;
         (self.read_pauses)()
-    }
-
-    async fn read_minutes(
-        &self,
-        function: &FunctionArn,
-        _: Timestamp,
-    ) -> Result<Vec<MetricMinute>, CallFailure> {
-        self.start(Call::ReadMinutes(function.name.clone()));
-        self.answer_comes(1).await;
-        (self.read_minutes)()
     }
 
     async fn look(&self) -> Result<Look, CallFailure> {

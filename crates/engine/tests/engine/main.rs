@@ -1,6 +1,6 @@
-//! The engine's rules, tested through its public surface. `decide`, `directives` and `pauses` hold the rules to their
-//! limits, `pieces` and `retry_now` too; `batch`, `moves`, `held` and `batch_invariants` the environment, with an account that fails as planned
-//! (`fakes`); `model` checks one event's protocol in every order of steps and faults; `reading`, `letters`, `policy` and
+//! The engine's rules, tested through its public surface. `decide`, `directives`, `pauses` and
+//! `retry_now` hold the rules to their limits; `batch`, `moves`, `held` and `batch_invariants` the environment, with an
+//! account that fails as planned (`fakes`); `model` checks one event's protocol in every order of steps and faults; `reading`, `letters`, `policy` and
 //! `policies` what goes in and comes out. `support` builds messages and policies.
 
 mod batch;
@@ -13,10 +13,8 @@ mod letters;
 mod model;
 mod moves;
 mod pauses;
-mod pieces;
 mod policies;
 mod policy;
 mod reading;
-mod recovery;
 mod retry_now;
 mod support;

@@ -68,7 +68,7 @@ fn the_order_is_hide_reinvoke_dead_letter_hide_move_look() {
             Call::Send(_) => "dead-letter",
             Call::SendAgain(_) => "move",
             Call::Look => "look",
-            Call::ReadPauses | Call::ReadMinutes(_) => "read",
+            Call::ReadPauses => "read",
         })
         .collect();
     assert_eq!(names, ["hide", "invoke", "invoke", "invoke", "dead-letter", "hide", "move", "look"]);

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use comeback_engine::{
-    BatchEvent, Environment, FUNCTION_SETTINGS, MetricMinute, Policies, Policy, Record, RecoveryMode,
-    SettingError, Timestamp,
+    BatchEvent, Environment, FUNCTION_SETTINGS, Policies, Policy, Record, SettingError, Timestamp,
 };
 use proptest::collection::btree_map;
 use proptest::prelude::*;
@@ -49,14 +48,14 @@ fn the_first_entry_that_matches_counts_alone() {
         ("orders:$LATEST", 2),
         ("orders-eu:live", 3),
         ("export-eu:$LATEST", 4),
-        ("export-eu", 185),
-        ("export-eu:live", 185),
-        ("my-orders", 185),
+        ("export-eu", 1_000),
+        ("export-eu:live", 1_000),
+        ("my-orders", 1_000),
     ] {
         assert_eq!(of(&policies, function), retries, "{function}");
     }
     assert_eq!(policies.of(TARGET).max_age(), policies.stack().max_age(), "not that of the third entry");
-    assert_eq!(policies.of("orders").max_retries(), 185, "not an ARN");
+    assert_eq!(policies.of("orders").max_retries(), 1_000, "not an ARN");
 }
 
 #[test]
@@ -68,7 +67,7 @@ fn a_bare_name_is_that_of_a_function_beside_the_queue() {
     let queue_arn = Some("arn:aws:sqs:eu-west-1:123456789012:retries".into());
     let batch = BatchEvent { queue_arn, ..BatchEvent::default() };
     run(environment.handle(&batch, NOW, &|| false, &World::default()));
-    assert_eq!(elsewhere.each_ref().map(|arn| environment.policies().of(arn).max_retries()), [185, 185]);
+    assert_eq!(elsewhere.each_ref().map(|arn| environment.policies().of(arn).max_retries()), [1_000, 1_000]);
     assert_eq!(of(environment.policies(), "orders:live"), 2);
 }
 
@@ -154,14 +153,6 @@ fn an_event_is_called_and_guarded_under_its_functions_policy() {
     }
 }
 
-/// A stack's variables.
-fn some_stack() -> impl Strategy<Value = Variables> {
-    (some_settings(), select(&["1344", "3600", "43170"][..])).prop_map(|(mut stack, longest_hide)| {
-        stack.insert("LONGEST_HIDE", longest_hide.into());
-        stack
-    })
-}
-
 /// A pause that goes on, one that has ended, or an order to retry, at this moment.
 fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
     let texts: [fn(Timestamp) -> String; 4] = [
@@ -224,22 +215,17 @@ fn merged(stack: &Variables, entry: &Variables) -> Variables {
     merged
 }
 
-/// Everything that an environment does with a message, in an account that does or does not answer. All of its functions
-/// have been down for the last hour.
+/// Everything that an environment does with a message, in an account that does or does not answer.
 fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> String, later: u64) -> String {
     let mut all = Vec::new();
     let now = after(record.first_receive, later);
-    let newest = now.as_millis() / 60_000;
-    let minute = |number| MetricMinute { number, invocations: 100, errors: 100 };
     for invoke in [Invoke::Works, Invoke::AnswerLost] {
         let world = World {
             invoke: Box::new(move || invoke),
             read_pauses: Box::new(move || Ok(Some(format!(r#"{{"v":1,{}}}"#, pauses(now))))),
-            read_minutes: Box::new(move || Ok((newest - 60..newest).map(minute).collect())),
             ..World::default()
         };
-        let environment = Environment::new(policies.clone()).reading_pauses();
-        let mut environment = environment.recovering(RecoveryMode::On);
+        let mut environment = Environment::new(policies.clone()).reading_pauses();
         let mut report = world.handle_in(&mut environment, std::slice::from_ref(record), now, 9);
         // It says which entry counts, and a stack's own policy is none.
         report.outcomes.iter_mut().filter_map(|it| it.retry.as_mut()).for_each(|retry| retry.policy = None);
@@ -251,7 +237,7 @@ fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> Stri
 proptest! {
     #[test]
     fn without_policies_of_functions_nothing_changes(
-        stack in some_stack(),
+        stack in some_settings(),
         record in some_record(),
         pauses in some_pauses(),
         later in 0..200_000_000u64,
@@ -275,7 +261,7 @@ proptest! {
     /// Its functions are decided on as in a stack that has the entry's settings, all others as in one without it.
     #[test]
     fn an_entry_is_a_stacks_policy_for_its_functions(
-        stack in some_stack(),
+        stack in some_settings(),
         entry in some_settings(),
         record in some_record(),
         pauses in some_pauses(),

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{
-    Action, Early, EarlyBecause, Jitter, Pauses, Policies, Policy, Record, Timestamp, decide,
-};
+use comeback_engine::{Action, DueBy, Early, Jitter, Pauses, Policies, Policy, Record, Timestamp, decide};
 use proptest::prelude::*;
 
 use crate::support::{ORDERS, T0, after, body, enveloped, policy, received_again, replaced};
@@ -15,12 +13,9 @@ fn at(seconds: u64) -> Timestamp {
     after(T0, 1_000 * seconds)
 }
 
-/// Every backoff takes 12 hours less 30 seconds, and is hidden hour by hour.
+/// Every backoff takes 12 hours less 30 seconds.
 fn waits() -> Policy {
-    policy(|settings| {
-        settings.base_backoff = settings.max_backoff;
-        settings.longest_hide = HOUR;
-    })
+    policy(|settings| settings.base_backoff = settings.max_backoff)
 }
 
 /// Received again; it failed at [`T0`].
@@ -94,8 +89,7 @@ fn a_retry_that_comes_early_names_its_order() {
         other => panic!("{other:?}"),
     };
     let otherwise_due = at(1).saturating_add(Duration::from_secs(43_170));
-    let expected =
-        Early { because: EarlyBecause::Ordered { at: at(HOUR), by: Some("ops".into()) }, otherwise_due };
+    let expected = Early { otherwise_due, asked_at: at(HOUR), asked_by: Some("ops".into()) };
     for now in [HOUR, HOUR + 300] {
         assert_eq!(early(act(&record, &policy, &pauses, at(now))), Some(expected.clone()), "{now}");
     }
@@ -136,19 +130,19 @@ fn an_order_may_be_about_some_errors() {
 }
 
 #[test]
-fn an_order_ends_when_every_message_was_looked_at() {
-    let reached = |longest_hide: u64, now| {
-        let policy = policy(|settings| {
-            settings.base_backoff = settings.max_backoff;
-            settings.longest_hide = longest_hide;
-        });
-        is_reached(&record(), &policy, &[order(HOUR, "")], HOUR + now)
-    };
-    // It may have hidden a message just before it read of the order, 37.5 s after it; then a throttled receive and a refused
-    // call may come between.
-    for (longest_hide, end) in [(HOUR, 1_567 + 2 * HOUR), (1_344, 2_911 + HOUR)] {
-        assert!(reached(longest_hide, end) && !reached(longest_hide, end + 1), "{longest_hide}");
+fn a_request_ends_when_every_message_was_checked() {
+    // The handler may have hidden a message just before it read the request, 37.5 s after it; then a throttled receive and a
+    // refused call may come between. A held message is checked every 1,344 s.
+    for (cap, checked) in [(43_170, 43_170), (HOUR, HOUR), (60, 1_344)] {
+        let policy = policy(|settings| settings.max_backoff = cap);
+        let pauses = with(&[order(HOUR, "")], "");
+        let end = pauses.retries().next().expect("it is one").end(&policy);
+        let millis = 1_000 * (300 + checked + 1_230 + 3_600) + 37_500;
+        assert_eq!(end, after(at(HOUR), millis), "{cap}");
     }
+    let last = HOUR + 300 + 43_170 + 1_230 + 3_600 + 37;
+    let reached = |now| is_reached(&record(), &waits(), &[order(HOUR, "")], now);
+    assert!(reached(last) && !reached(last + 1));
 }
 
 #[test]
@@ -166,6 +160,32 @@ fn an_order_reaches_what_was_moved_since_by_the_time_of_its_failure() {
     let of = |record: &Record| due(record, &policy, &with(&orders, ""), at(HOUR + 90));
     assert_eq!(of(&moved(0)), of(&record()), "at the moment of the message that it was first");
     assert!(of(&moved(HOUR + 10)) > 43_000.0, "it failed after the fix");
+}
+
+#[test]
+fn a_deferral_says_what_gave_its_due_time() {
+    let policy = policy(|settings| {
+        settings.base_backoff = settings.max_backoff;
+        settings.max_age = 14 * 24 * HOUR;
+    });
+    let by = |record: &Record, pauses: &Pauses| match act(record, &policy, pauses, at(51_000)) {
+        Action::Defer { due_by, .. } => due_by,
+        other => panic!("{other:?}"),
+    };
+    let (none, requests) = (Pauses::default(), with(&[order(50_900, "")], ""));
+    let over = |until: u64| {
+        let (from, until) = (T0.as_secs(), T0.as_secs() + until);
+        with(&[], &format!(r#"{{"target":"*","from":{from},"until":{until},"spread":90000}}"#))
+    };
+    let late = Record { first_receive: at(10_000), ..record() };
+    let asked = replaced(&replaced(&record().body, "Timeout", "RetryAfter"), "too slow", "72000");
+    let asked = Record { body: asked, ..record() };
+    assert_eq!((by(&late, &none), by(&asked, &none)), (DueBy::Policy, DueBy::RetryAfter));
+    assert_eq!((by(&record(), &over(50_000)), by(&late, &over(50_000))), (DueBy::Pause, DueBy::Policy));
+    assert_eq!(by(&asked, &over(51_000)), DueBy::RetryAfter, "it ended before the moment that was asked for");
+    let soon = with(&[order(50_999, "")], "");
+    assert_eq!((by(&late, &soon), by(&asked, &soon)), (DueBy::RetryNow, DueBy::RetryAfter));
+    assert!(matches!(act(&late, &policy, &requests, at(51_300)), Action::Reinvoke { .. }));
 }
 
 #[test]
@@ -225,7 +245,7 @@ proptest! {
         now in 0..90_000u64,
     ) {
         let policy = policy(|settings| {
-            (settings.jitter, settings.longest_hide, settings.max_age) = (jitter, HOUR, 14 * 24 * HOUR);
+            (settings.jitter, settings.max_age) = (jitter, 14 * 24 * HOUR);
         });
         let t0 = T0.as_secs();
         let (first_order, last) = (orders.iter().map(|(at, _)| *at).min(), orders.len());

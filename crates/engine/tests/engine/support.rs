@@ -57,11 +57,18 @@ pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
     text.replace(from, to)
 }
 
-/// Defaults, but no jitter: every delay is its ceiling; and every message is hidden, whatever the queue has
-/// in flight.
+/// Without jitter every delay is its ceiling: from a second to as long as SQS can hide a message. Every message is hidden,
+/// whatever the queue has in flight.
 pub(crate) fn settings() -> Settings {
-    let (target_functions, hide_up_to) = (vec![ORDERS.into()], HideUpTo::Always);
-    Settings { target_functions, hide_up_to, jitter: Jitter::None, ..Settings::default() }
+    Settings {
+        max_retries: 185,
+        base_backoff: 1,
+        max_backoff: 43_170,
+        jitter: Jitter::None,
+        target_functions: vec![ORDERS.into()],
+        hide_up_to: HideUpTo::Always,
+        ..Settings::default()
+    }
 }
 
 pub(crate) fn policy(change: impl FnOnce(&mut Settings)) -> Policy {

@@ -3,13 +3,11 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use comeback_engine::{MetricMinute, Timestamp};
+use comeback_engine::Timestamp;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
 use slab::Slab;
 use uuid::{Builder, Uuid};
-
-use super::metrics::Metrics;
 
 /// The function whose events are retried, unless a scenario names others; a policy must allow it.
 pub const TARGET_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -32,7 +30,6 @@ const FLAKY: TargetError =
 #[derive(Debug)]
 struct Invocation<T> {
     carried: T,
-    began: Timestamp,
     request_id: Id,
     payload: String,
     error: Option<TargetError>,
@@ -70,7 +67,6 @@ struct Function {
     capacity: Option<f64>,
     /// The minute of the last invocation that it took, and how many it has taken in it.
     taken: (u64, u32),
-    metrics: Metrics,
     records: FailureRecords,
 }
 
@@ -99,7 +95,6 @@ impl<T> Target<T> {
             outage_end,
             capacity,
             taken: (0, 0),
-            metrics: Metrics::default(),
             records: FailureRecords::of(&arn),
         };
         Self {
@@ -134,9 +129,7 @@ impl<T> Target<T> {
             (error.error_type, error.retry_after) = ("RetryAfter", self.ways.retry_after);
         }
         let request_id = Id::draw(&mut self.ids);
-        let began = now;
-        let key =
-            self.invocations.insert(Invocation { carried, began, request_id, payload, error, function });
+        let key = self.invocations.insert(Invocation { carried, request_id, payload, error, function });
         (key, hang.unwrap_or(self.ways.run_time))
     }
 
@@ -145,26 +138,13 @@ impl<T> Target<T> {
         now < self.functions[function].outage_end && !self.ways.flapping.is_some_and(is_up)
     }
 
-    /// What CloudWatch has published of a function.
-    pub(crate) fn minutes(
-        &self,
-        function: usize,
-        since: Timestamp,
-        now: Timestamp,
-        lag: Duration,
-    ) -> Vec<MetricMinute> {
-        self.functions[function].metrics.published(since, now, lag)
-    }
-
     pub(crate) fn request_id(&self, key: usize) -> String {
         self.invocations[key].request_id.to_string()
     }
 
     /// An invocation ends. If it fails, gives the error and the record that Lambda writes of it.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) -> (T, Option<(TargetError, String)>) {
-        let Invocation { carried, began, request_id, payload, error, function } =
-            self.invocations.remove(key);
-        self.functions[function].metrics.note(began, error.is_some());
+        let Invocation { carried, request_id, payload, error, function } = self.invocations.remove(key);
         let failure = error.map(|error| {
             let spare = self.spare.pop().unwrap_or_default();
             (error, self.functions[function].records.write(now, request_id, &payload, error, spare))
@@ -340,7 +320,6 @@ mod tests {
                 outage_end: Timestamp::from_secs(0),
                 capacity: Some(capacity),
                 taken: (0, 0),
-                metrics: Metrics::default(),
                 records: FailureRecords::of(ORDERS),
             };
             let minutes = (0..600).map(|invocation| Timestamp::from_secs(invocation / 10 * 60));

@@ -20,8 +20,6 @@ const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
 /// The same on a later receive, which a throttled poller may have held for all of the queue's timeout.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
-/// From this receive on, LONGEST_HIDE no longer counts.
-const UNCUT_FROM_RECEIVE: u32 = 500;
 /// A message older than this is given up, before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// How long a message is hidden after an unanswered re-invocation.
@@ -32,8 +30,6 @@ const INVOKE_TIME: Duration = Duration::from_secs(20);
 const LARGEST_MESSAGE: usize = 1_048_576;
 /// How much larger than this one the record of the next failure may be, apart from the envelope.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
-/// How much faster a wait may pass once its function has recovered.
-const FASTEST: u32 = 20;
 /// No envelope takes as many bytes.
 const ENVELOPE: usize = 256;
 
@@ -41,8 +37,6 @@ const ENVELOPE: usize = 256;
 pub(super) struct Bounds {
     policy: Policy,
     pub(super) between_reads: Duration,
-    /// The clocks of waits may run faster.
-    recovers: bool,
 }
 
 /// A call about a message that did not work, as far as its handler knows. The worst is the greatest.
@@ -88,9 +82,9 @@ pub(super) struct Case<'a> {
 }
 
 impl Bounds {
-    pub(super) fn of(policy: &Policy, recovers: bool) -> Self {
+    pub(super) fn of(policy: &Policy) -> Self {
         let between_reads = between_reads(policy.maximum_concurrency());
-        Self { policy: policy.clone(), between_reads, recovers }
+        Self { policy: policy.clone(), between_reads }
     }
 
     /// Checks a re-invocation with this envelope.
@@ -130,7 +124,7 @@ impl Bounds {
         }
         let earliest = self.earliest(look, retry, end.min(given_up(look)));
         let may_be_early = self.asked(look).is_none() && retry < self.policy.max_retries();
-        let ordered = known.ordered(look.first_sent, now, self.policy.longest_hide(), self.between_reads);
+        let ordered = known.ordered(look.first_sent, now, self.policy.backoff().cap(), self.between_reads);
         let earliest = ordered.filter(|_| may_be_early).map_or(earliest, |ordered| earliest.min(ordered));
         if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
             return broken(Invariant::DueTime, format!("re-invoked at {now}; due at {earliest} or later"));
@@ -153,8 +147,6 @@ impl Bounds {
         let latest = latest.min(self.latest_before(start, self.end(case).min(given_up(look))));
         let latest = known.latest_due(start, latest, now);
         let most = if look.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
-        let in_pieces = look.receive_count < UNCUT_FROM_RECEIVE;
-        let most = if in_pieces { most.min(self.policy.longest_hide()) } else { most };
         if now.saturating_add(hidden_for) > latest || hidden_for > most {
             let detail = format!(
                 "hidden at {now} for {} s; its wait from {start} ends at {latest} at the latest",
@@ -278,12 +270,7 @@ impl Bounds {
         }
         // A later look may cut the wait: it counts from the first receive, and on a first receive from now.
         let last = end.before(self.last_retry());
-        let in_real_time = look.first_receive.saturating_add(shortest).max(look.not_before.min(last));
-        if self.recovers && self.asked(look).is_none() && retry <= self.policy.max_retries() / 2 {
-            let served = in_real_time.since(look.first_receive) / FASTEST;
-            return look.first_receive.saturating_add(served);
-        }
-        in_real_time
+        look.first_receive.saturating_add(shortest).max(look.not_before.min(last))
     }
 
     /// When its target asked to be retried, if that counts.

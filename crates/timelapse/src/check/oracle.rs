@@ -3,7 +3,7 @@
 use std::iter::once;
 use std::time::Duration;
 
-use comeback_engine::{DeadLetter, Policies, ReasonCode, Record, RecoveryMode, Timestamp};
+use comeback_engine::{DeadLetter, Policies, ReasonCode, Record, Timestamp};
 use comeback_envelope::{Metadata, open};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -40,8 +40,6 @@ pub(crate) struct Oracle {
     in_flight_bound: InFlightBound,
     pauses: Vec<OperatorPause>,
     retries: Vec<OperatorRetry>,
-    /// The clocks of waits may run faster.
-    recovers: bool,
     payload_size: usize,
     payload: String,
     hands: Option<Hands>,
@@ -94,9 +92,7 @@ struct InHand {
 impl Oracle {
     pub(crate) fn new(scenario: &Scenario, policies: &Policies, changes: &[PolicyChange]) -> Self {
         let targets: Vec<String> = scenario.targets.iter().map(SimulatedTarget::arn).collect();
-        let recovers = scenario.recovery == RecoveryMode::On;
-        let bounds =
-            |policies| targets.iter().map(|arn| Bounds::of(policy_of(policies, arn), recovers)).collect();
+        let bounds = |policies| targets.iter().map(|arn| Bounds::of(policy_of(policies, arn))).collect();
         let all = once(policies).chain(changes.iter().map(|change| &change.policies));
         let bounds = all.map(bounds).collect();
         Self {
@@ -108,7 +104,6 @@ impl Oracle {
             in_flight_bound: InFlightBound::of(policies.stack(), scenario),
             pauses: scenario.pauses.clone(),
             retries: scenario.retries.clone(),
-            recovers,
             payload_size: scenario.payload_size,
             payload: String::new(),
             hands: None,
@@ -627,8 +622,6 @@ impl Oracle {
             book.hops.excused += 1;
         }
         book.hops.know_pauses(boundaries);
-        // What is left of its wait may pass faster.
-        book.hops.excused += u32::from(self.recovers);
         match book.hops.after(clock, delay) {
             Ok(hops) => book.hops = hops,
             Err(detail) => self.broke(Invariant::FewestHops, event, detail),

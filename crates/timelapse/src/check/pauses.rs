@@ -17,8 +17,8 @@ const REFUSED: Duration = Duration::from_secs(3_600);
 /// each environment that there may be, and a quarter more.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
-/// An order to retry ends after it.
-const LONGEST_ORDER: Duration = Duration::from_secs(12 * 3_600);
+/// A request to retry ends after this.
+const LONGEST_ORDER: Duration = Duration::from_secs(25 * 3_600);
 /// Visibility timeouts are whole seconds, rounded up.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
@@ -148,15 +148,15 @@ impl Known {
     }
 
     /// The first moment at which an order may bring back at `now` what was sent at `sent`; `None` if none reaches it.
-    /// Messages are hidden for at most `longest_hide` at once, and their handlers read of it within `between_reads`.
+    /// Messages are hidden for at most `longest_wait`, and their handlers read of it within `between_reads`.
     pub(crate) fn ordered(
         &self,
         sent: Timestamp,
         now: Timestamp,
-        longest_hide: Duration,
+        longest_wait: Duration,
         between_reads: Duration,
     ) -> Option<Timestamp> {
-        let called = longest_hide.max(HOLD) + UNHIDDEN + REFUSED + between_reads;
+        let called = longest_wait.max(HOLD) + UNHIDDEN + REFUSED + between_reads;
         let lasts = |order: &Order| (order.within + called).min(LONGEST_ORDER);
         let reaches = |order: &&Order| sent < order.at && now <= order.at.saturating_add(lasts(order));
         self.orders.iter().filter(reaches).map(|order| order.at).min()

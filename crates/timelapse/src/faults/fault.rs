@@ -125,15 +125,6 @@ faults! {
     PausesGarbled = "pauses_garbled", 0.05, Kept;
     /// Of the reads of the pauses: the answer is ten minutes old.
     PausesStale = "pauses_stale", 0.05, Kept;
-    /// Of the reads of functions' minutes: denied.
-    MetricsDenied = "metrics_denied", 0.05, Kept;
-    /// Of the reads of functions' minutes: nothing is newer than the first moment at which this fault may strike.
-    MetricsFrozen = "metrics_frozen", 0.05, Kept;
-    /// Of the reads of functions' minutes: what failed is said to have succeeded, and the other way round, from the first
-    /// moment on at which this fault may strike.
-    MetricsLying = "metrics_lying", 0.05, Kept;
-    /// Of the reads of functions' minutes: ten minutes late.
-    MetricsLate = "metrics_late", 0.05, Kept;
     /// Of the messages sent: its retention ends within 12 hours. Such events count as `expired`. Not part of
     /// [`Faults::chaos`](crate::Faults::chaos), because no handler could prevent it.
     RetentionEnded = "retention_ended", 0.0, Exceeded;

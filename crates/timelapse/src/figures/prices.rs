@@ -15,10 +15,6 @@ const SQS_CHUNK: usize = 64 * 1_024;
 const LAMBDA_REQUESTS: f64 = 0.20;
 /// A GB-second of Lambda on arm64.
 const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
-/// A million metrics that `GetMetricData` is asked for.
-const METRICS: f64 = 10.0;
-/// Invocations and errors.
-const METRICS_OF_A_READ: f64 = 2.0;
 /// A GB that CloudWatch Logs takes in.
 const LOGS_GB: f64 = 0.50;
 
@@ -57,8 +53,6 @@ texts! {
     Look = "sqs:GetQueueAttributes",
     /// The handler reads the pauses.
     ReadPauses = "ssm:GetParameter",
-    /// The handler reads the minutes of a function.
-    ReadMinutes = "cloudwatch:GetMetricData",
     /// The mapping invokes the retry handler.
     InvokeHandler = "lambda:Invoke (retry handler)",
     /// The handler invokes the target.
@@ -101,13 +95,11 @@ fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// An object from a call's name to its count. Without pauses, it has no reads of them, and without `RECOVERY` none of minutes.
+/// An object from a call's name to its count. Without pauses, it has no reads of them.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        let is_shown = |call: &ApiCall| {
-            !matches!(call, ApiCall::ReadPauses | ApiCall::ReadMinutes) || self.of(*call) > 0
-        };
+        let is_shown = |call: &ApiCall| *call != ApiCall::ReadPauses || self.of(*call) > 0;
         for call in ApiCall::ALL.into_iter().filter(is_shown) {
             map.serialize_entry(call.name(), &self.of(call))?;
         }
@@ -121,7 +113,6 @@ pub fn requests(call: ApiCall, requests: u64) -> f64 {
         ApiCall::InvokeHandler | ApiCall::InvokeTarget => LAMBDA_REQUESTS,
         // Standard parameters at the standard throughput are free: aws.amazon.com/systems-manager/pricing.
         ApiCall::ReadPauses => 0.0,
-        ApiCall::ReadMinutes => METRICS_OF_A_READ * METRICS,
         _ => SQS_REQUESTS,
     };
     requests as f64 / 1e6 * a_million
@@ -180,15 +171,6 @@ pub(crate) fn usd_a_move() -> f64 {
     usd(&calls, gb_seconds, log_bytes(BATCHES, BATCHES)) / (BATCHES * batch_size as u64) as f64
 }
 
-/// Price of hiding a message once more in a full batch of small messages, which writes no line of its own.
-pub(crate) fn usd_a_look() -> f64 {
-    let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
-    let calls = [ApiCall::ChangeMessageVisibilityBatch, ApiCall::ReceiveMessage, ApiCall::InvokeHandler];
-    let gb_seconds = gb_seconds(BATCHES, handler_run_time, HANDLER_MEMORY_GB);
-    let calls = calls.map(|call| (call, BATCHES));
-    usd(&calls, gb_seconds, log_bytes(0, BATCHES)) / (BATCHES * batch_size as u64) as f64
-}
-
 pub(super) fn usd(calls: &[(ApiCall, u64)], gb_seconds: f64, log_bytes: u64) -> f64 {
     let requests: f64 = calls.iter().map(|&(call, made)| requests(call, made)).sum();
     requests + compute(gb_seconds) + logs(log_bytes)
@@ -211,13 +193,6 @@ mod tests {
         assert!((compute(gb_seconds) - 0.333_335).abs() < 1e-9);
         // Two decisions a retry, a tenth of two batches, and the retry's own invocation.
         assert!((logs(log_bytes(2_000_000, 200_000 + 1_000_000)) - 0.593_2).abs() < 1e-9);
-    }
-
-    /// A tenth of two SQS requests, 0.08 USD a million; of an invocation, 0.02; and of 0.1 s of 0.25 GB, 0.033,333,5; the rest
-    /// is Lambda's own lines.
-    #[test]
-    fn a_million_looks_cost_a_sixth_of_a_dollar() {
-        assert!((0.13..0.17).contains(&(usd_a_look() * 1e6)), "{}", usd_a_look());
     }
 
     /// A tenth of four SQS requests, 0.16 USD a million; of an invocation, 0.02; of 0.1 s of 0.25 GB,

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use comeback_engine::{Jitter, RecoveryMode, Settings};
+use comeback_engine::{Jitter, Settings};
 use serde::{Serialize, Serializer};
 
 use crate::scenario::{Scenario, ScenarioError};
@@ -11,7 +11,8 @@ use crate::scenario::{Scenario, ScenarioError};
 /// From a second, the least that SQS counts, to its longest retention.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-const EVENTS: usize = 1_000;
+/// Events rehearsed under each policy. They stand for all, because events only meet in the queue.
+pub const REHEARSED: usize = 1_000;
 
 /// The outage to recover from, and how soon.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,12 +29,6 @@ pub struct Goal {
     pub recover_within: Duration,
     /// Share of the events that fail every time, whether or not there is an outage; from 0 to less than 1.
     pub never_succeed: f64,
-    /// What the handler does when the target recovers.
-    #[serde(serialize_with = "name")]
-    pub recovery: RecoveryMode,
-    /// How long after its end CloudWatch publishes a minute of the target; at most an hour.
-    #[serde(rename = "metrics_lag_seconds", serialize_with = "seconds")]
-    pub metrics_lag: Duration,
     /// If set, the target takes this many times the usual rate in a minute, and fails the rest; 0.1 to 1000. After the
     /// outage, the retries of the events that can succeed have all of it.
     pub capacity: Option<f64>,
@@ -48,8 +43,6 @@ impl Default for Goal {
             events_per_second: 10.0,
             recover_within: Duration::from_secs(30 * 60),
             never_succeed: 0.0,
-            recovery: RecoveryMode::Off,
-            metrics_lag: Scenario::default().metrics_lag,
             capacity: None,
         }
     }
@@ -63,13 +56,11 @@ impl Goal {
         let capacity = self.capacity.map(|times| (times * shorter / (1.0 - self.never_succeed)).min(1_000.0));
         Scenario {
             seed: self.seed,
-            events: self.rehearsed(),
+            events: REHEARSED,
             arrival_spread: self.outage,
             outage: self.outage,
             duration: self.outage + Duration::from_secs(settings.max_age + 3_600),
-            in_flight_limit: self.rehearsed(),
-            recovery: self.recovery,
-            metrics_lag: self.metrics_lag,
+            in_flight_limit: REHEARSED,
             capacity,
             ..Scenario::default()
         }
@@ -92,16 +83,6 @@ impl Goal {
         self.least_recovery() > self.recover_within
     }
 
-    /// Events rehearsed under each policy: 1,000, which stand for all, because events only meet in the queue. With
-    /// `RECOVERY=on` they also meet in the target's minutes, and with few attempts it is never taken for down. So no more
-    /// are rehearsed than there are.
-    pub fn rehearsed(&self) -> usize {
-        match self.recovery {
-            RecoveryMode::On => (self.events_to_recover().ceil() as usize).clamp(1, EVENTS),
-            RecoveryMode::Off | RecoveryMode::Watch => EVENTS,
-        }
-    }
-
     /// Checks it. An error has all that was refused, not only the first.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let Self { outage, events_per_second: rate, recover_within, never_succeed: never, .. } = self;
@@ -115,10 +96,8 @@ impl Goal {
         let refused = checks.into_iter().filter(|(.., valid, _)| !valid);
         let mut refused: Vec<_> =
             refused.map(|(setting, range, _, value)| ScenarioError { setting, value, range }).collect();
-        let Self { metrics_lag, capacity, .. } = *self;
-        refused.extend(
-            Scenario { metrics_lag, capacity, ..Scenario::default() }.check().err().into_iter().flatten(),
-        );
+        let scenario = Scenario { capacity: self.capacity, ..Scenario::default() };
+        refused.extend(scenario.check().err().into_iter().flatten());
         if refused.is_empty() { Ok(()) } else { Err(refused) }
     }
 }
@@ -127,19 +106,15 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
     serializer.serialize_f64(duration.as_secs_f64())
 }
 
-fn name<S: Serializer>(mode: &RecoveryMode, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(mode.name())
-}
-
 /// `BASE_BACKOFF` in seconds. A longer one would delay events that fail by themselves, outside of an outage.
 const BASES: [u64; 3] = [1, 10, 60];
-/// `MAX_BACKOFF` in seconds; the last is the default and the longest possible.
+/// `MAX_BACKOFF` in seconds; the last is the longest possible.
 const CAPS: [u64; 18] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
 /// The jitters that spread retries. The events of a plan arrive evenly, which would hide the flaw of `none`.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
-/// The policies to compare for a goal, by cap, then jitter, then base.
+/// The policies to compare for a goal: the defaults, and a grid by cap, then jitter, then base.
 pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
     // A cap under half of the goal would only cost more.
     let shortest = (goal.recover_within / 2).as_secs();
@@ -152,6 +127,11 @@ pub(super) fn grid(goal: &Goal, settings: &Settings) -> Vec<Settings> {
             }
         }
     }
+    let Settings { base_backoff, max_backoff, jitter, .. } = Settings::default();
+    let defaults = Settings { base_backoff, max_backoff, jitter, ..settings.clone() };
+    if !grid.contains(&defaults) {
+        grid.insert(0, defaults);
+    }
     grid
 }
 
@@ -163,10 +143,13 @@ mod tests {
 
     #[test]
     fn it_reaches_from_half_of_the_goal_to_the_longest_cap() {
-        for (goal, shortest) in [(1, 1), (59, 15), (60, 30), (1_800, 900), (86_400 * 14, 43_170)] {
+        for (goal, shortest) in
+            [(1, 1), (59, 15), (60, 30), (1_800, 900), (8_000, 3_600), (86_400 * 14, 43_170)]
+        {
             let goal = Goal { recover_within: Duration::from_secs(goal), ..Goal::default() };
             let grid = super::grid(&goal, &Settings::default());
-            let caps: Vec<u64> = grid.iter().map(|settings| settings.max_backoff).collect();
+            let others = grid.iter().filter(|settings| **settings != Settings::default());
+            let caps: Vec<u64> = others.map(|settings| settings.max_backoff).collect();
             assert_eq!((caps.first(), caps.last()), (Some(&shortest), Some(&43_170)), "{goal:?}");
             assert!(grid.contains(&Settings::default()), "it has the defaults");
             assert!(grid.into_iter().all(|settings| Policy::new(settings).is_ok()));

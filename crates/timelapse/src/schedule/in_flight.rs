@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Schedule;
 use crate::aws::queue::LONGEST_DELAY;
-use crate::figures::prices::{usd_a_look, usd_a_move};
+use crate::figures::prices::usd_a_move;
 use crate::scenario::Scenario;
 
 /// Events that wait at a rate of events that keep failing: arrival rate × the time that an event waits.
@@ -29,8 +29,6 @@ pub struct InFlight {
     pub highest_events_per_second: Option<f64>,
     /// Moves of the events that are not hidden.
     pub moves: Moves,
-    /// Looks at the events that are hidden, before they are due.
-    pub looks: Looks,
     /// Batches under way at once, if they are full and take as long as [`Scenario`]'s default: the least
     /// `MAXIMUM_CONCURRENCY`, 2 or more. Lambda allows 1,000.
     pub pollers: u64,
@@ -65,8 +63,6 @@ impl Schedule {
         let has_a_limit = hidden_at_most >= limit as f64;
         let in_flight = waiting.min(hidden_at_most);
         let moves = Moves::of(events_per_second * self.moves_of_an_event, waiting, in_flight);
-        let hidden_share = if waiting > 0.0 { in_flight / waiting } else { 0.0 };
-        let looks = Looks::of(events_per_second * self.looks_of_an_event * hidden_share);
         let retries_per_second = events_per_second * self.retries_made.mean;
         InFlight {
             events_per_second,
@@ -80,8 +76,7 @@ impl Schedule {
                 .filter(|_| has_a_limit),
             highest_events_per_second: (has_a_limit && mean > 0.0).then(|| limit as f64 / mean),
             moves,
-            looks,
-            pollers: pollers(retries_per_second, moves.per_second + looks.per_second),
+            pollers: pollers(retries_per_second, moves.per_second),
         }
     }
 
@@ -129,22 +124,7 @@ impl Moves {
     }
 }
 
-/// Looks at hidden events before they are due: a wait longer than `LONGEST_HIDE` is several hidings.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Looks {
-    /// Messages that are received and hidden again a second.
-    pub per_second: f64,
-    /// Their list price, in US dollars, in full batches of small messages.
-    pub usd_per_hour: f64,
-}
-
-impl Looks {
-    fn of(per_second: f64) -> Self {
-        Self { per_second, usd_per_hour: per_second * 3_600.0 * usd_a_look() }
-    }
-}
-
-/// Batches under way at once. A message is received when it arrives, when it is due, and once for each move and look.
+/// Batches under way at once. A message is received when it arrives, when it is due, and once for each move.
 pub(crate) fn pollers(retries_per_second: f64, moves_per_second: f64) -> u64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let received = 2.0 * retries_per_second + moves_per_second;

@@ -135,7 +135,7 @@ impl Environments {
         reads: Reads,
     ) -> Self {
         let new = |(from, policies): (Timestamp, &Policies)| {
-            let handler = Environment::new(Arc::new(policies.clone())).recovering(scenario.recovery);
+            let handler = Environment::new(Arc::new(policies.clone()));
             (from, if scenario.reads_pauses() { handler.reading_pauses() } else { handler })
         };
         let changes = changes.iter().map(|change| (START.saturating_add(change.at), &change.policies));

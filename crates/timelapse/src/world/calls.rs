@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{
-    BatchReport, CallFailure, FunctionArn, GivenUp, HideUpTo, InvokeFailure, Look, MetricMinute, Move,
-    Record, Step, Timestamp, VisibilityChange,
+    BatchReport, CallFailure, GivenUp, HideUpTo, InvokeFailure, Look, Move, Record, Step, VisibilityChange,
 };
 use rand::RngExt;
 
@@ -21,7 +20,7 @@ use crate::figures::prices::ApiCall;
 use crate::operators::parameter_text;
 use crate::scenario::Scenario;
 
-/// Age of a stale answer about the pauses, and the lag of late metrics.
+/// Age of a stale answer about the pauses.
 const STALE: Duration = Duration::from_secs(600);
 
 impl Service for World {
@@ -158,30 +157,6 @@ impl Service for World {
         self.oracle.read_pauses((!is_garbled).then_some(moment), now);
         Ok(text)
     }
-
-    fn read_minutes(
-        &mut self,
-        function: &FunctionArn,
-        since: Timestamp,
-    ) -> Result<Vec<MetricMinute>, CallFailure> {
-        self.tallies.calls.add(ApiCall::ReadMinutes, 1);
-        if self.dice.strikes(Fault::MetricsDenied, self.now, []) {
-            return Err(failure("AccessDenied: not allowed"));
-        }
-        let is_late = self.dice.strikes(Fault::MetricsLate, self.now, []);
-        let lag = if is_late { STALE } else { self.scenario.metrics_lag };
-        let is_frozen = self.dice.strikes(Fault::MetricsFrozen, self.now, []);
-        let now = if is_frozen { self.dice.beginning_of(Fault::MetricsFrozen) } else { self.now };
-        let arn = function.to_string();
-        let position = self.scenario.targets.iter().position(|target| target.arn() == arn);
-        let mut minutes = position.map_or_else(Vec::new, |it| self.target.minutes(it, since, now, lag));
-        if self.dice.strikes(Fault::MetricsLying, self.now, []) {
-            let first = self.dice.beginning_of(Fault::MetricsLying).as_secs() / 60;
-            let wrong = minutes.iter_mut().filter(|minute| minute.number >= first);
-            wrong.for_each(|minute| minute.errors = minute.invocations - minute.errors);
-        }
-        Ok(minutes)
-    }
 }
 
 impl World {
@@ -262,22 +237,17 @@ impl World {
         true
     }
 
-    /// The handler's report on a batch. Messages that are moved once more share one line of its log; those that are hidden
-    /// once more have none.
+    /// The handler's report on a batch. Messages that are moved once more share one line of its log.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
-        let (mut quiet, mut silent) = (0, 0);
+        let mut quiet = 0;
         for outcome in &report.outcomes {
-            let Some(delay) = outcome.moved else {
-                silent += u64::from(outcome.only_waits_on());
-                continue;
-            };
-            quiet += u64::from(outcome.only_waits_on());
+            let Some(delay) = outcome.moved else { continue };
+            quiet += u64::from(outcome.only_moves_on());
             if let Some(Step::Defer { due, .. }) = outcome.step {
                 self.oracle.hop_reported(outcome.message_id, delay, due);
             }
         }
-        self.tallies.looks += silent;
-        self.tallies.decisions = self.tallies.decisions + u64::from(quiet > 0) - quiet - silent;
+        self.tallies.decisions = self.tallies.decisions + u64::from(quiet > 0) - quiet;
     }
 
     fn positions<'r>(&self, records: impl Iterator<Item = &'r Record>) -> (Vec<usize>, Vec<EventNumber>) {

@@ -4,24 +4,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use comeback_engine::{
-    CallFailure, EarlyBecause, HideUpTo, Jitter, Outcome, Policies, Policy, RecoveryMode, Settings, Step,
-    Style,
-};
+use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Step, Style};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, Invariant, OperatorPause, OperatorRetry, RunError, Scenario,
     Strikes, Summary, Trace, Watcher, run,
 };
 use rayon::prelude::*;
 
-use super::{HOUR, policies, summary, watched};
+use super::{HOUR, long_waits, policies, summary, watched};
 
 fn chaos(seed: u64, scenario: Scenario) -> Scenario {
     let faults = Faults::chaos(seed, scenario.duration);
-    let recovery = Scenario::recovery_of_chaos(seed);
     let pauses = OperatorPause::chaos(seed, scenario.duration);
     let retries = OperatorRetry::chaos(seed, scenario.duration);
-    Scenario { seed, faults, pauses, retries, recovery, ..scenario }
+    Scenario { seed, faults, pauses, retries, ..scenario }
 }
 
 fn with(fault: Fault, strikes: Strikes) -> Scenario {
@@ -63,9 +59,9 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
         let scenario = chaos(seed, Scenario { events: 2_000, ..Scenario::default() });
         // Without a pause its faults have nothing to strike.
         let pauses = vec![OperatorPause::of_all(HOUR, HOUR, HOUR)];
-        let scenario = Scenario { pauses, recovery: RecoveryMode::On, ..scenario };
+        let scenario = Scenario { pauses, ..scenario };
         let mut deferrals = Deliveries::of("defer");
-        let settings = Settings { hide_up_to: HideUpTo::UpTo(400), ..Settings::default() };
+        let settings = Settings { hide_up_to: HideUpTo::UpTo(400), ..long_waits() };
         let summary = watched(&scenario, settings, &mut deferrals);
         assert!(deferrals.failed > 0, "seed {seed}: all {} deferrals worked in the end", deferrals.made);
         let struck = struck(&summary);
@@ -92,12 +88,11 @@ fn varied(seed: u64) -> (Scenario, Settings) {
         max_age: pick(&[86_400, 3_600, 10_800], 8),
         max_retries: pick(&[185, 6], 24),
         base_backoff: pick(&[1, 20, 300], 48),
-        max_backoff: pick(&[43_170, 900], 144),
+        max_backoff: pick(&[43_170, 900, 3_600], 144),
         hide_up_to: [HideUpTo::UpTo(0), HideUpTo::UpTo(20), HideUpTo::Always][(seed / 11) as usize % 3],
         maximum_concurrency: pick(&[10, 2], 7),
-        longest_hide: pick(&[3_600, 43_170, 1_344], 5),
         directives: !(seed / 13).is_multiple_of(4),
-        ..Settings::default()
+        ..long_waits()
     };
     let scenario = Scenario {
         events: 12,
@@ -119,31 +114,6 @@ fn thousands_of_seeds_break_no_invariant() {
     });
 }
 
-/// Counts the retries that a recovery has moved forward.
-struct Recovered(usize);
-
-impl Watcher for Recovered {
-    fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-        let because = outcome.early.as_ref().map(|early| &early.because);
-        let is_retry = matches!(outcome.step, Some(Step::Reinvoke { .. }));
-        self.0 += usize::from(is_retry && matches!(because, Some(EarlyBecause::Recovered { .. })));
-    }
-}
-
-/// Few events make no 500 attempts.
-#[test]
-fn recoveries_in_chaos_break_no_invariant() {
-    let recovered = (0..48u64).into_par_iter().map(|seed| {
-        let (scenario, settings) = varied(seed);
-        let scenario = Scenario { events: 300, recovery: RecoveryMode::On, ..scenario };
-        let mut recovered = Recovered(0);
-        watched(&scenario, settings, &mut recovered);
-        usize::from(recovered.0 > 0)
-    });
-    let recovered: usize = recovered.sum();
-    assert!(recovered >= 8, "in {recovered} of 48 seeds");
-}
-
 #[test]
 fn hundreds_of_storms_break_no_invariant() {
     (0..300u64).into_par_iter().for_each(|seed| {
@@ -154,11 +124,11 @@ fn hundreds_of_storms_break_no_invariant() {
 
 #[test]
 fn events_that_multiply_without_end_end_the_run() {
-    let often = Settings { max_retries: 10_000, max_backoff: 1, ..Settings::default() };
+    let often = Settings { max_retries: 10_000, max_backoff: 1, ..long_waits() };
     let at_once = Scenario { arrival_spread: Duration::ZERO, ..Scenario::default() };
     for (events, fault, rate, settings, copies) in [
-        (1, Fault::DeleteLost, 0.5, Settings::default(), "event 0 more than 10000 copies"),
-        (300, Fault::DeleteLost, 0.5, Settings::default(), "all events more than 15000 copies"),
+        (1, Fault::DeleteLost, 0.5, long_waits(), "event 0 more than 10000 copies"),
+        (300, Fault::DeleteLost, 0.5, long_waits(), "all events more than 15000 copies"),
         // Few at once, because ten pollers keep up with them.
         (1, Fault::DuplicateDelivery, 1.0, often, "event 0 more than 100000 copies"),
     ] {
@@ -177,7 +147,7 @@ fn events_that_multiply_without_end_end_the_run() {
 fn an_old_handler_may_start_a_chain_anew() {
     let day = 24 * HOUR;
     let scenario = Scenario { events: 50, outage: 13 * day, duration: 15 * day, ..Scenario::default() };
-    let settings = Settings { base_backoff: 6 * 3_600, max_age: 14 * 86_400, ..Settings::default() };
+    let settings = Settings { base_backoff: 6 * 3_600, max_age: 14 * 86_400, ..long_waits() };
     summary(&chaos(1, scenario), settings);
 }
 
@@ -193,7 +163,7 @@ fn two_copies_of_an_event_are_told_apart() {
         jitter: Jitter::Decorrelated,
         hide_up_to: HideUpTo::Always,
         maximum_concurrency: 3,
-        ..Settings::default()
+        ..long_waits()
     };
     // It went wrong at +05:38:41. The events multiply, so all 24 hours would take minutes.
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
@@ -204,7 +174,7 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);
     let faults = Faults::default().with(fault, Strikes { rate: 1.0, window });
-    let settings = Settings { hide_up_to, ..Settings::default() };
+    let settings = Settings { hide_up_to, ..long_waits() };
     let without = summary(&scenario, settings.clone());
     let with = summary(&Scenario { faults, ..scenario }, settings);
     assert_eq!((with.delivered, without.delivered), (10, 10), "{fault} for {minutes} minutes");
@@ -214,7 +184,7 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
 /// Whatever is lost, a call is repeated after an hour at the earliest: a longer fault does not multiply an event further.
 #[test]
 fn lost_answers_and_deaths_multiply_an_event_by_few() {
-    let (hidden, moved) = (Settings::default().hide_up_to, HideUpTo::UpTo(0));
+    let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));
     for (fault, hide_up_to, most) in [
         (Fault::InvokeAnswerLost, hidden, 12.0),
         (Fault::HandlerDiedAfter, hidden, 12.0),
@@ -236,7 +206,7 @@ fn a_handler_that_is_down_for_days_loses_nothing() {
         let duration = 15 * 24 * HOUR;
         let scenario =
             Scenario { events: 100, arrival_spread: spread * HOUR, duration, faults, ..Scenario::default() };
-        let summary = summary(&scenario, Settings { max_age: 14 * 86_400, ..Settings::default() });
+        let summary = summary(&scenario, Settings { max_age: 14 * 86_400, ..long_waits() });
         assert_eq!((summary.delivered, summary.dead_lettered.len()), (100, 0), "{hours} hours");
     }
 }
@@ -263,12 +233,10 @@ fn each_fault_alone_strikes_and_harms_no_event() {
         // A pause for what fails at reading pauses.
         let mut pauses = vec![OperatorPause::of_all(HOUR, HOUR, HOUR)];
         pauses.retain(|_| fault.name().starts_with("pauses_"));
-        let reads_minutes = fault.name().starts_with("metrics_");
-        let recovery = if reads_minutes { RecoveryMode::On } else { RecoveryMode::Off };
-        let scenario = Scenario { poll_delay: Duration::from_secs(20), recovery, pauses, ..scenario };
+        let scenario = Scenario { poll_delay: Duration::from_secs(20), pauses, ..scenario };
         // A dead-letter for what fails at sending dead-letters.
         let hide_up_to = HideUpTo::UpTo(40);
-        let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..Settings::default() });
+        let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..long_waits() });
         assert_eq!(struck(&summary).into_keys().collect::<Vec<_>>(), [fault.name()]);
         assert!(struck(&summary)[fault.name()] > 0, "{fault}");
         assert_eq!(summary.waiting, 0, "{fault}: {:?}", summary.dead_lettered);
@@ -278,7 +246,7 @@ fn each_fault_alone_strikes_and_harms_no_event() {
 #[test]
 fn lost_answers_are_duplicates_and_they_are_counted() {
     let scenario = with(Fault::InvokeAnswerLost, Strikes::always(0.05));
-    let summary = summary(&scenario, Settings::default());
+    let summary = summary(&scenario, long_waits());
     let faults = summary.faults.expect("faults were on");
     assert!(faults.duplicate_retries > 0);
     assert!(faults.duplicate_retries <= faults.struck["invoke_answer_lost"]);
@@ -307,7 +275,7 @@ fn deliveries_call_again_after_a_fault_and_each_call_is_counted() {
         let is_sent = step == "dead_letter";
         let (base_backoff, jitter) = if is_sent { (1, Jitter::Full) } else { (43_170, Jitter::None) };
         let scenario = Scenario { duration: if is_sent { scenario.duration } else { 11 * HOUR }, ..scenario };
-        let settings = Settings { max_retries: 3, base_backoff, jitter, ..Settings::default() };
+        let settings = Settings { max_retries: 3, base_backoff, jitter, ..long_waits() };
         let summary = watched(&scenario, settings, &mut deliveries);
         let Deliveries { made, failed, .. } = deliveries;
         let (calls, strikes) = (summary.api_calls.of(operation), struck(&summary)[fault.name()]);
@@ -325,7 +293,7 @@ fn deliveries_call_again_after_a_fault_and_each_call_is_counted() {
 
 #[test]
 fn events_whose_retention_ends_are_counted_as_expired() {
-    let summary = summary(&with(Fault::RetentionEnded, Strikes::always(0.05)), Settings::default());
+    let summary = summary(&with(Fault::RetentionEnded, Strikes::always(0.05)), long_waits());
     let expired = summary.dead_lettered["expired"];
     assert!(expired > 0 && summary.dead_lettered.len() == 1);
     assert!(struck(&summary)["retention_ended"] >= expired as u64);
@@ -338,7 +306,7 @@ fn events_whose_retention_ends_are_counted_as_expired() {
 fn a_violation_has_the_seed_the_events_history_and_the_trace() {
     let target_functions = vec!["arn:aws:lambda:eu-west-1:123456789012:function:*".into()];
     let policies: Policies =
-        Policy::new(Settings { target_functions, ..Settings::default() }).expect("a valid policy").into();
+        Policy::new(Settings { target_functions, ..long_waits() }).expect("a valid policy").into();
     let scenario = Scenario { seed: 5, ..with(Fault::UnlistedFunction, Strikes::always(0.01)) };
     let error = run(&scenario, &policies, &mut ()).unwrap_err();
     let RunError::Violated(violation) = &error else { panic!("{error}") };

@@ -5,13 +5,13 @@ use std::time::Duration;
 use comeback_engine::{Jitter, Settings};
 use comeback_timelapse::{ApiCall, Percentiles, Scenario, Summary};
 
-use super::{busy, given_up, hours, summary};
+use super::{busy, given_up, hours, long_waits, summary};
 
 #[test]
 fn every_minute_says_how_deep_the_queue_was() {
     let spread = hours(1);
     let scenario = Scenario { events: 200, arrival_spread: spread, ..Scenario::default() };
-    let free = summary(&scenario, Settings::default());
+    let free = summary(&scenario, long_waits());
     let depths = |summary: &Summary| -> Vec<u32> { summary.minutes.iter().map(|m| m.in_flight).collect() };
     assert_eq!(depths(&free).iter().copied().max(), Some(free.peak_in_flight as u32));
     // Everything that has arrived is hidden until the outage ends.
@@ -20,9 +20,9 @@ fn every_minute_says_how_deep_the_queue_was() {
     assert_eq!(depths(&free).last(), Some(&0));
     // One event without jitter: nothing happens from its retry at 8,191 s to that at 16,383 s.
     let one = Scenario { events: 1, arrival_spread: Duration::ZERO, ..Scenario::default() };
-    let quiet = summary(&one, Settings { jitter: Jitter::None, ..Settings::default() });
+    let quiet = summary(&one, Settings { jitter: Jitter::None, ..long_waits() });
     assert!(depths(&quiet)[140..270].iter().all(|&depth| depth == 1), "{:?}", depths(&quiet));
-    let limited = summary(&Scenario { in_flight_limit: 20, ..scenario }, Settings::default());
+    let limited = summary(&Scenario { in_flight_limit: 20, ..scenario }, long_waits());
     let waiting = limited.minutes[60];
     assert_eq!(waiting.in_flight, 20);
     assert!((180..=185).contains(&waiting.visible), "the others are not received: {waiting:?}");
@@ -30,7 +30,7 @@ fn every_minute_says_how_deep_the_queue_was() {
 
 #[test]
 fn delays_are_those_of_the_events_that_the_outage_hit() {
-    let summary = summary(&Scenario { duration: hours(4), ..busy() }, Settings::default());
+    let summary = summary(&Scenario { duration: hours(4), ..busy() }, long_waits());
     let delays = &summary.recovery_delays_ms;
     assert!((15..25).contains(&summary.events_hit), "half arrive during the outage: {}", summary.events_hit);
     assert!(delays.len() < summary.events_hit && delays.is_sorted(), "some are still waiting: {delays:?}");
@@ -39,7 +39,7 @@ fn delays_are_those_of_the_events_that_the_outage_hit() {
 
 #[test]
 fn calls_are_those_that_the_events_need() {
-    let summary = summary(&busy(), Settings { max_retries: 5, ..Settings::default() });
+    let summary = summary(&busy(), Settings { max_retries: 5, ..long_waits() });
     let calls = |operation| summary.api_calls.of(operation);
     let given_up = given_up(&summary) as u64;
     assert!(given_up > 0 && summary.delivered > 0);

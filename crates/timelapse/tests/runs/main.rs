@@ -7,13 +7,12 @@ mod pauses;
 mod plan;
 mod policies;
 mod queue;
-mod recovery;
 mod retries;
 mod schedule;
 
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Jitter, Outcome, Policies, Policy, RecoveryMode, Settings, Step, Style};
+use comeback_engine::{HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Step, Style};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, OperatorPause, OperatorRetry, Percentiles, RunError, Scenario,
     Strikes, Summary, TARGET_ARN, Watcher, run,
@@ -25,6 +24,11 @@ const HOUR: Duration = hours(1);
 
 const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3_600)
+}
+
+/// Waits of a second to as long as SQS can hide a message.
+fn long_waits() -> Settings {
+    Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
 
 fn policies(settings: Settings) -> Policies {
@@ -56,9 +60,47 @@ fn busy() -> Scenario {
     }
 }
 
+/// By default every event is back within an hour of the outage's end, however long that was.
+#[test]
+fn after_any_outage_every_event_is_back_within_the_hour() {
+    for outage in [HOUR / 4, hours(3), hours(20)] {
+        let scenario = Scenario {
+            events: 200,
+            outage,
+            arrival_spread: outage,
+            duration: hours(48),
+            ..Scenario::default()
+        };
+        let summary = summary(&scenario, Settings { max_age: 2 * 86_400, ..Settings::default() });
+        assert_eq!((summary.delivered, given_up(&summary)), (200, 0), "{outage:?}");
+        let recovery = summary.recovery_delay_ms.unwrap();
+        assert!(recovery.max < 3_602_000, "{outage:?}: {recovery:?}");
+    }
+}
+
+/// MAX_RETRIES leaves enough for the longest MAX_AGE.
+#[test]
+fn an_outage_of_five_days_loses_nothing_and_what_always_fails_ends_as_too_old() {
+    let fortnight = Settings { max_age: 14 * 86_400, ..Settings::default() };
+    let scenario = Scenario {
+        events: 100,
+        outage: hours(5 * 24),
+        arrival_spread: hours(5 * 24),
+        duration: hours(15 * 24),
+        ..Scenario::default()
+    };
+    let recovered = summary(&scenario, fortnight.clone());
+    assert_eq!((recovered.delivered, given_up(&recovered)), (100, 0));
+    let failing = Scenario { events: 20, arrival_spread: HOUR, poison: 1.0, ..scenario };
+    let failed = summary(&failing, fortnight);
+    assert_eq!((failed.delivered, failed.dead_lettered), (0, [("max_age", 20)].into()));
+    let attempts = failed.attempts.unwrap();
+    assert!((600..760).contains(&attempts.p50), "{attempts:?}: 14 days of half hours are 672");
+}
+
 #[test]
 fn an_outage_of_three_hours_loses_nothing() {
-    let summary = summary(&Scenario { events: 200, ..Scenario::default() }, Settings::default());
+    let summary = summary(&Scenario { events: 200, ..Scenario::default() }, long_waits());
     assert_eq!((summary.delivered, given_up(&summary), summary.waiting), (200, 0, 0));
     assert_eq!(summary.peak_in_flight, 200, "at the outage's end every event is hidden");
     let attempts = summary.attempts.unwrap();
@@ -70,7 +112,7 @@ fn an_outage_of_three_hours_loses_nothing() {
 #[test]
 fn nothing_fails_without_an_outage() {
     let scenario = Scenario { outage: Duration::ZERO, ..Scenario::default() };
-    let summary = summary(&scenario, Settings::default());
+    let summary = summary(&scenario, long_waits());
     assert_eq!((summary.delivered, summary.retries), (1_000, 0));
     assert_eq!(summary.attempts, Some(Percentiles { p50: 0, p99: 0, max: 0 }));
     assert_eq!(summary.recovery_delay_ms, None);
@@ -81,17 +123,14 @@ fn nothing_fails_without_an_outage() {
 #[test]
 fn every_limit_gives_its_reason() {
     let only = |settings| summary(&busy(), settings).dead_lettered.into_keys().collect::<Vec<_>>();
-    assert_eq!(only(Settings { max_retries: 3, ..Settings::default() }), ["max_retries"]);
-    assert_eq!(only(Settings { max_age: 600, ..Settings::default() }), ["max_age"]);
+    assert_eq!(only(Settings { max_retries: 3, ..long_waits() }), ["max_retries"]);
+    assert_eq!(only(Settings { max_age: 600, ..long_waits() }), ["max_age"]);
     let globs = vec!["*Down".into()];
-    assert_eq!(
-        only(Settings { non_retryable_errors: globs, ..Settings::default() }),
-        ["non_retryable_error"]
-    );
+    assert_eq!(only(Settings { non_retryable_errors: globs, ..long_waits() }), ["non_retryable_error"]);
     // Around the size from which on a failure's record could not come back.
     for payload_size in [981_000, 983_000, 1_046_528] {
         let large = Scenario { payload_size, events: 2, ..Scenario::default() };
-        let reasons = summary(&large, Settings::default()).dead_lettered.into_keys().collect::<Vec<_>>();
+        let reasons = summary(&large, long_waits()).dead_lettered.into_keys().collect::<Vec<_>>();
         let too_large = if payload_size > 982_000 { vec!["payload_too_large"] } else { vec![] };
         assert_eq!(reasons, too_large, "{payload_size}");
     }
@@ -101,10 +140,10 @@ fn every_limit_gives_its_reason() {
 fn a_target_that_says_when_is_left_alone_until_then() {
     let outage = Scenario { events: 200, arrival_spread: hours(1), ..Scenario::default() };
     let asking = Scenario { retry_after: Some(hours(3)), ..outage.clone() };
-    let asked = summary(&asking, Settings::default());
+    let asked = summary(&asking, long_waits());
     assert_eq!((asked.delivered, given_up(&asked), asked.retries), (200, 0, 200), "one retry each");
-    let drawn = summary(&outage, Settings::default());
-    let off = summary(&asking, Settings { directives: false, ..Settings::default() });
+    let drawn = summary(&outage, long_waits());
+    let off = summary(&asking, Settings { directives: false, ..long_waits() });
     assert_eq!((off.retries, drawn.delivered), (drawn.retries, 200), "as if it had said nothing");
     let (asked, drawn) = (asked.recovery_delay_ms.unwrap(), drawn.recovery_delay_ms.unwrap());
     // The last of them fail an hour after the start, and come back three hours and 18 minutes later.
@@ -114,7 +153,7 @@ fn a_target_that_says_when_is_left_alone_until_then() {
 #[test]
 fn no_jitter_makes_retries_as_regular_as_the_formula() {
     let scenario = Scenario { events: 1, arrival_spread: Duration::ZERO, ..Scenario::default() };
-    let summary = summary(&scenario, Settings { jitter: Jitter::None, ..Settings::default() });
+    let summary = summary(&scenario, Settings { jitter: Jitter::None, ..long_waits() });
     // 1 + 2 + … + 8192 s is the first sum over 3 h (2¹⁴ - 1 s), so the 14th retry is the last.
     assert_eq!((summary.delivered, summary.retries), (1, 14));
     let overhead = summary.recovery_delay_ms.unwrap().max - (16_383 - 10_800) * 1_000;
@@ -133,7 +172,7 @@ fn refused_scenarios_say_all_that_is_wrong() {
         faults: Faults::default().with(Fault::ClockSkew, Strikes::always(2.0)),
         ..Scenario::default()
     };
-    let error = run(&scenario, &policies(Settings::default()), &mut ()).unwrap_err();
+    let error = run(&scenario, &policies(long_waits()), &mut ()).unwrap_err();
     let RunError::Refused(errors) = error else { panic!("{error}") };
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -204,7 +243,6 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
                 handler_run_time: Duration::from_millis(handler_run_time),
                 poll_delay: Duration::from_millis(poll_delay),
                 in_flight_limit,
-                recovery: [RecoveryMode::Off, RecoveryMode::On][(seed % 2) as usize],
                 pauses: OperatorPause::chaos(seed, Duration::from_secs(duration)),
                 retries: OperatorRetry::chaos(seed, Duration::from_secs(duration)),
                 ..Scenario::default()
@@ -229,8 +267,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
             max_backoff: max,
             jitter,
             envelope,
-            longest_hide: if max_age % 2 == 0 { 1_344 } else { 43_170 },
-            ..Settings::default()
+            ..long_waits()
         }
     })
 }

@@ -7,10 +7,10 @@ use comeback_engine::{HideUpTo, Outcome, Settings, Step};
 use comeback_timelapse::{ApiCall, EventNumber, Fault, Faults, Scenario, Strikes, Watcher};
 use rayon::prelude::*;
 
-use super::{HOUR, summary, watched};
+use super::{HOUR, long_waits, summary, watched};
 
 fn hiding(hide_up_to: HideUpTo) -> Settings {
-    Settings { hide_up_to, ..Settings::default() }
+    Settings { hide_up_to, ..long_waits() }
 }
 
 /// Every retry: of which event, its number, and when it was due, in ms.
@@ -82,7 +82,7 @@ fn without_room_nothing_is_in_flight_but_what_the_handler_has() {
 
 #[test]
 fn with_room_nothing_is_moved_and_a_look_costs_little() {
-    let summary = summary(&Scenario::default(), Settings::default());
+    let summary = summary(&Scenario::default(), long_waits());
     assert_eq!((summary.moves, summary.peak_delayed), (0, 0));
     let looks = summary.api_calls.of(ApiCall::Look);
     assert!((1..100).contains(&looks), "{looks} looks in a day");

@@ -9,7 +9,7 @@ use comeback_timelapse::{
 };
 use rayon::prelude::*;
 
-use super::{HOUR, MINUTE, hours, summary, watched};
+use super::{HOUR, MINUTE, hours, long_waits, summary, watched};
 
 const DAY: Duration = hours(24);
 
@@ -57,7 +57,7 @@ fn what_was_held_comes_back_spread_after_the_pause() {
         let scenario = Scenario { seed, events: 3_000, ..paused(3 * HOUR, spread) };
         let (from, until) = (30 * MINUTE + Duration::from_secs(40), 30 * MINUTE + 3 * HOUR);
         let mut seen = ComesBack::from(from, until);
-        let summary = watched(&scenario, Settings::default(), &mut seen);
+        let summary = watched(&scenario, long_waits(), &mut seen);
         assert_eq!((summary.delivered, summary.dead_lettered.len()), (3_000, 0), "seed {seed}");
         assert_eq!(seen.invoked_in_pause, 0, "seed {seed}");
         let after: Vec<f64> = seen.first.values().map(|at| (*at - until).as_secs_f64()).collect();
@@ -80,7 +80,7 @@ fn what_was_held_comes_back_spread_after_the_pause() {
 
 #[test]
 fn a_pause_of_13_days_loses_nothing() {
-    let of = |max_age, hide_up_to| Settings { max_age, hide_up_to, ..Settings::default() };
+    let of = |max_age, hide_up_to| Settings { max_age, hide_up_to, ..long_waits() };
     let hidden = HideUpTo::Always;
     [of(86_400, hidden), of(60, hidden), of(14 * 86_400, hidden), of(3_600, HideUpTo::UpTo(0))]
         .into_par_iter()
@@ -106,7 +106,7 @@ fn a_pause_of_13_days_loses_nothing() {
 fn a_pause_that_nobody_ends_gives_events_up_before_sqs_deletes_them() {
     let pauses = vec![OperatorPause { length: None, ..OperatorPause::of_all(HOUR, HOUR, HOUR) }];
     let scenario = Scenario { events: 40, duration: 15 * DAY, pauses, ..paused(HOUR, HOUR) };
-    let summary = summary(&Scenario { outage: 2 * HOUR, ..scenario }, Settings::default());
+    let summary = summary(&Scenario { outage: 2 * HOUR, ..scenario }, long_waits());
     let given_up = summary.dead_lettered.get("max_age").copied().unwrap_or_default();
     assert_eq!((summary.delivered, given_up, summary.waiting), (0, 40, 0), "{:?}", summary.dead_lettered);
 }
@@ -118,7 +118,7 @@ fn a_short_max_age_outlasts_a_pause() {
         let mut scenario = Scenario { events: 400, ..paused(6 * HOUR, 30 * MINUTE) };
         scenario.pauses[0] =
             OperatorPause { at: Duration::ZERO, is_planned: planned, ..scenario.pauses[0].clone() };
-        let summary = summary(&scenario, Settings { max_age, ..Settings::default() });
+        let summary = summary(&scenario, Settings { max_age, ..long_waits() });
         assert_eq!((summary.delivered, summary.dead_lettered.len()), (400, 0), "{max_age}");
     }
 }
@@ -127,9 +127,9 @@ fn a_short_max_age_outlasts_a_pause() {
 fn only_its_own_functions_are_paused() {
     let other = "arn:aws:lambda:eu-west-1:123456789012:function:payments".parse().expect("a target");
     let mut scenario = Scenario { events: 50, ..paused(6 * HOUR, HOUR) };
-    let here = summary(&Scenario { pauses: Vec::new(), ..scenario.clone() }, Settings::default());
+    let here = summary(&Scenario { pauses: Vec::new(), ..scenario.clone() }, long_waits());
     scenario.pauses[0].target = other;
-    let elsewhere = summary(&scenario, Settings::default());
+    let elsewhere = summary(&scenario, long_waits());
     assert_eq!((elsewhere.retries, elsewhere.minutes.clone()), (here.retries, here.minutes.clone()));
     assert!(elsewhere.api_calls.of(ApiCall::ReadPauses) > 0);
     assert_eq!(here.api_calls.of(ApiCall::ReadPauses), 0, "without a pause there is no parameter");
@@ -154,7 +154,7 @@ fn reads_that_always_fail_keep_every_event_until_they_work() {
         let faults = Faults::default().with(fault, strikes);
         let scenario = Scenario { events: 60, faults, pauses, ..paused(MINUTE, MINUTE) };
         let mut steps = Steps::default();
-        let settings = Settings { max_age: 3_600, ..Settings::default() };
+        let settings = Settings { max_age: 3_600, ..long_waits() };
         let summary = watched(&scenario, settings, &mut steps);
         let minutes = &summary.minutes;
         assert_eq!(minutes[..6 * 60].iter().map(|minute| minute.retries).sum::<u32>(), 0, "{fault}");

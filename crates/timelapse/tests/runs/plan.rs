@@ -66,7 +66,6 @@ fn everything_refused_is_said_at_once() {
         events_per_second: 0.0,
         recover_within: Duration::from_secs(14 * 86_400 + 1),
         never_succeed: 1.0,
-        metrics_lag: Duration::from_secs(3_601),
         capacity: Some(0.0),
         ..Goal::default()
     };
@@ -76,7 +75,6 @@ fn everything_refused_is_said_at_once() {
         rate is 0; it must be more than 0\n\
         recover-within is 1209601s; it must be 1 s to 14 days\n\
         never-succeed is 1; it must be at least 0 and less than 1\n\
-        metrics-lag is 3601s; it must be at most 1 hour\n\
         capacity is 0; it must be 0.1 to 1000";
     assert_eq!(error.to_string(), expected);
     assert!(matches!(error, PlanError::Refused { .. }));

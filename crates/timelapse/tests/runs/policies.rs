@@ -78,7 +78,7 @@ impl Watcher for Retries {
 #[test]
 fn a_shorter_age_that_is_not_over_leaves_a_last_retry() {
     let policies = |max_age| {
-        let backoff = [("BACKOFFS", "11h"), ("JITTER", "none"), ("LONGEST_HIDE", "1344")];
+        let backoff = [("BACKOFFS", "11h"), ("JITTER", "none")];
         read(&[&[("MAX_AGE", max_age)], &backoff[..]].concat())
     };
     let scenario = Scenario { events: 20, arrival_spread: Duration::ZERO, ..two_functions() };
@@ -108,12 +108,13 @@ fn policies_that_change_while_events_wait_break_no_invariant() {
     (0..500u64).into_par_iter().for_each(|seed| {
         let entry = |salt: u64| ENTRIES[(seed / salt) as usize % ENTRIES.len()];
         let hide_up_to = ["0", "20", "always"][(seed / 3) as usize % 3];
-        let longest_hide = ["3600", "43170", "1344"][(seed / 2) as usize % 3];
         // Without jitter a policy gives one due time, so that no retry may come before it.
         let jitter = ["none", "full"][(seed / 11) as usize % 2];
         let policies = |entry| {
-            let queue = [("HIDE_UP_TO", hide_up_to), ("LONGEST_HIDE", longest_hide)];
-            read(&[&[("POLICIES", entry), ("JITTER", jitter)], &queue[..]].concat())
+            let long = [("BASE_BACKOFF", "1"), ("MAX_BACKOFF", "43170")];
+            read(
+                &[&[("POLICIES", entry), ("JITTER", jitter), ("HIDE_UP_TO", hide_up_to)], &long[..]].concat(),
+            )
         };
         let duration = 8 * HOUR;
         let scenario = Scenario {
@@ -127,7 +128,6 @@ fn policies_that_change_while_events_wait_break_no_invariant() {
             faults: if seed % 4 == 0 { Faults::storm(seed, duration) } else { Faults::chaos(seed, duration) },
             pauses: OperatorPause::chaos(seed, duration),
             retries: OperatorRetry::chaos(seed, duration),
-            recovery: Scenario::recovery_of_chaos(seed),
             ..two_functions()
         };
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);

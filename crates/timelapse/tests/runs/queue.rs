@@ -5,7 +5,7 @@ use std::time::Duration;
 use comeback_engine::{Jitter, Outcome, Settings};
 use comeback_timelapse::{ApiCall, EventNumber, Fault, Faults, Scenario, Strikes, Summary, Watcher};
 
-use super::{busy, hours, summary, watched};
+use super::{busy, hours, long_waits, summary, watched};
 
 #[test]
 fn sqs_accepts_every_call_of_the_handler() {
@@ -16,7 +16,7 @@ fn sqs_accepts_every_call_of_the_handler() {
             assert!(outcome.step.is_some());
         }
     }
-    watched(&busy(), Settings::default(), &mut NoProblem);
+    watched(&busy(), long_waits(), &mut NoProblem);
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn the_longest_deferral_is_one_sqs_accepts() {
         }
     }
     let settings =
-        Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..Settings::default() };
+        Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..long_waits() };
     let slow = Duration::from_secs(20);
     let scenario = Scenario {
         events: 5,
@@ -49,7 +49,7 @@ const LATE: Duration = Duration::from_secs(58);
 #[test]
 fn a_handler_past_its_deadline_does_nothing_and_loses_nothing() {
     let late = Scenario { handler_run_time: LATE, events: 5, ..Scenario::default() };
-    let summary = summary(&late, Settings::default());
+    let summary = summary(&late, long_waits());
     assert_eq!((summary.waiting, summary.retries), (5, 0));
     assert_eq!(summary.api_calls.of(ApiCall::ChangeMessageVisibilityBatch), 0);
     assert!(summary.api_calls.of(ApiCall::InvokeHandler) > 5, "messages come back after the queue's timeout");
@@ -60,7 +60,7 @@ fn a_handler_past_its_deadline_does_nothing_and_loses_nothing() {
 fn sqs_moves_no_message_before_its_retention_ends() {
     let late =
         Scenario { handler_run_time: LATE, events: 3, duration: hours(15 * 24), ..Scenario::default() };
-    let summary = summary(&late, Settings::default());
+    let summary = summary(&late, long_waits());
     assert_eq!(summary.dead_lettered, [("expired", 3)].into());
 }
 
@@ -68,7 +68,7 @@ fn sqs_moves_no_message_before_its_retention_ends() {
 #[test]
 fn a_refusal_of_the_queue_is_final() {
     let faults = Faults::default().with(Fault::StaleReceiptHandle, Strikes::always(1.0));
-    let summary = summary(&Scenario { faults, duration: hours(2), ..busy() }, Settings::default());
+    let summary = summary(&Scenario { faults, duration: hours(2), ..busy() }, long_waits());
     let calls = |call| summary.api_calls.of(call);
     assert!(calls(ApiCall::ChangeMessageVisibilityBatch) <= calls(ApiCall::InvokeHandler));
 }
@@ -77,7 +77,7 @@ fn a_refusal_of_the_queue_is_final() {
 fn a_stalled_queue_gives_events_up_before_sqs_deletes_them() {
     // One message in flight at a time, each for 12 hours.
     let settings =
-        Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..Settings::default() };
+        Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..long_waits() };
     let summary = summary(&Scenario { in_flight_limit: 1, ..two_weeks() }, settings);
     assert_eq!(summary.peak_in_flight, 1);
     // The wait of one is cut, so that it has a last retry before its message is given up.
@@ -93,8 +93,8 @@ fn too_few_pollers_show_as_visible_messages_not_as_messages_in_flight() {
     let scenario = Scenario { events: 500, ..Scenario::default() };
     let slow = Duration::from_secs(28);
     let slow = Scenario { handler_run_time: slow, ..scenario.clone() };
-    let free = summary(&scenario, Settings::default());
-    let few = summary(&slow, Settings { maximum_concurrency: 2, ..Settings::default() });
+    let free = summary(&scenario, long_waits());
+    let few = summary(&slow, Settings { maximum_concurrency: 2, ..long_waits() });
     assert!(few.peak_in_flight < free.peak_in_flight, "{} in flight", few.peak_in_flight);
     assert!(few.peak_visible > 10 * free.peak_visible, "{} and {}", few.peak_visible, free.peak_visible);
 }
@@ -108,7 +108,7 @@ fn fewer_batches_at_once_and_smaller_ones_cost_time_and_calls() {
         ..Scenario::default()
     };
     let settings =
-        |maximum_concurrency| Settings { jitter: Jitter::None, maximum_concurrency, ..Settings::default() };
+        |maximum_concurrency| Settings { jitter: Jitter::None, maximum_concurrency, ..long_waits() };
     let wide = summary(&burst, settings(50));
     let narrow = summary(&burst, settings(2));
     let single = summary(&Scenario { batch_size: 1, ..burst }, settings(50));

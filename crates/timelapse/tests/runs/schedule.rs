@@ -6,6 +6,8 @@ use comeback_engine::{HideUpTo, Jitter, Policy, Settings};
 use comeback_timelapse::{IN_FLIGHT_LIMIT, Scenario, Schedule, ScheduledRetry, TARGET_ARN, run};
 use proptest::prelude::*;
 
+use super::long_waits;
+
 fn policy(settings: Settings) -> Policy {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
     Policy::new(settings).expect("a valid policy")
@@ -18,15 +20,23 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
 /// 18.2 backoffs fit into MAX_AGE, as a few lines of Python that know the formula find as well, and
 /// the next is cut to one last retry, which only 2 minutes before the end are too few for.
 #[test]
-fn the_default_policy_makes_about_18_retries_and_a_last_one() {
-    let schedule = schedule(Settings::default(), 1, 2_000);
+fn backoffs_of_up_to_12_hours_make_about_18_retries_and_a_last_one() {
+    let schedule = schedule(long_waits(), 1, 2_000);
     assert!((19.1..19.25).contains(&schedule.retries_made.mean), "{:?}", schedule.retries_made);
+    assert_eq!(schedule.given_up.into_iter().collect::<Vec<_>>(), [("max_age", 2_000)]);
+}
+
+/// An hour's cap is reached after 43 minutes on average. From then on, retries are half an hour apart on average.
+#[test]
+fn the_default_policy_makes_about_56_retries() {
+    let schedule = schedule(Settings::default(), 1, 2_000);
+    assert!((55.0..57.5).contains(&schedule.retries_made.mean), "{:?}", schedule.retries_made);
     assert_eq!(schedule.given_up.into_iter().collect::<Vec<_>>(), [("max_age", 2_000)]);
 }
 
 #[test]
 fn without_jitter_there_is_nothing_to_spread() {
-    let schedule = schedule(Settings { jitter: Jitter::None, ..Settings::default() }, 1, 20);
+    let schedule = schedule(Settings { jitter: Jitter::None, ..long_waits() }, 1, 20);
     for retry in &schedule.retries {
         assert_eq!(retry.events, 20);
         assert_eq!(retry.wait_seconds.p5, retry.wait_seconds.p95);
@@ -41,21 +51,17 @@ fn without_jitter_there_is_nothing_to_spread() {
 #[test]
 fn long_chains_are_followed_for_fewer_events() {
     let of = |settings: Settings| Schedule::default_events(&policy(settings), 1);
-    assert_eq!(of(Settings::default()), 10_000);
-    assert_eq!(of(Settings { max_retries: 0, ..Settings::default() }), 10_000);
-    let constant = Settings { base_backoff: 1, max_backoff: 1, ..Settings::default() };
+    assert_eq!(of(long_waits()), 10_000);
+    assert_eq!(of(Settings { max_retries: 0, ..long_waits() }), 10_000);
+    let constant = Settings { base_backoff: 1, max_backoff: 1, ..long_waits() };
     assert_eq!(of(Settings { max_retries: 1_000, ..constant.clone() }), 1_000);
     assert_eq!(of(Settings { max_retries: 10_000, ..constant }), 100);
 }
 
 #[test]
 fn each_wait_is_cut_into_moves() {
-    let settings = Settings {
-        jitter: Jitter::None,
-        max_retries: 12,
-        hide_up_to: HideUpTo::UpTo(0),
-        ..Settings::default()
-    };
+    let settings =
+        Settings { jitter: Jitter::None, max_retries: 12, hide_up_to: HideUpTo::UpTo(0), ..long_waits() };
     let in_flight = schedule(settings, 1, 3).in_flight(2.0, IN_FLIGHT_LIMIT);
     // 1, 2, 4 … 512 s are one move each, 1,024 s are two, 2,048 s are three.
     assert_eq!((in_flight.moves.per_second, in_flight.moves.delayed), (2.0 * 15.0, 2.0 * 4_095.0));
@@ -84,7 +90,7 @@ fn a_simulation_makes_hardly_fewer_moves() {
             max_age: 3 * 3_600,
             hide_up_to: HideUpTo::UpTo(hide_up_to),
             maximum_concurrency: 2,
-            ..Settings::default()
+            ..long_waits()
         };
         let events = 1_000;
         let simulated = simulated_moves_per_second(&settings, events);
@@ -106,7 +112,7 @@ prop_compose! {
         jitter in proptest::sample::select(Jitter::ALL.to_vec()),
     ) -> Settings {
         let max_backoff = base_backoff + above_base;
-        Settings { max_age, max_retries, base_backoff, max_backoff, jitter, ..Settings::default() }
+        Settings { max_age, max_retries, base_backoff, max_backoff, jitter, ..long_waits() }
     }
 }
 

@@ -61,12 +61,6 @@ const READ_PAUSES: Remedies = Remedies {
     too_large: None,
 };
 
-const READ_MINUTES: Remedies = Remedies {
-    permission: "allow cloudwatch:GetMetricData to the retry handler's role, or set RECOVERY to off",
-    missing: None,
-    too_large: None,
-};
-
 const INVOKE: Remedies = Remedies {
     permission: "allow lambda:InvokeFunction on the target's ARN and on ARN:* to the retry handler's role",
     missing: None,
@@ -140,11 +134,6 @@ pub(super) fn of_look(mut error: ServiceError) -> CallFailure {
 /// A failed read of the pauses. Such a request holds nothing of an event.
 pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
-}
-
-/// A failed read of a function's minutes. Such a request holds nothing of an event.
-pub(super) fn of_minutes(error: &ServiceError) -> CallFailure {
-    CallFailure { cause: error.to_string(), remedy: READ_MINUTES.of(error) }
 }
 
 /// A failure without a remedy.

@@ -66,7 +66,6 @@ pub(crate) fn answering_by(
             operation,
             trace: header("x-amzn-trace-id"),
             durable_execution: header("x-amz-durable-execution-name"),
-            // CloudWatch's are CBOR.
             body: String::from_utf8_lossy(request.body().bytes().unwrap_or_default()).into_owned(),
         });
         http::Response::builder()
@@ -77,14 +76,7 @@ pub(crate) fn answering_by(
             .body(body.to_string())
             .unwrap()
     });
-    (
-        Aws::new(
-            &signed().into_builder().http_client(http_client).build(),
-            Some(PAUSES),
-            RecoveryMode::Watch,
-        ),
-        requests,
-    )
+    (Aws::new(&signed().into_builder().http_client(http_client).build(), Some(PAUSES)), requests)
 }
 
 /// The same, but no `Invoke` is ever answered.
@@ -95,11 +87,7 @@ pub(crate) fn never_invoking() -> (Aws, Requests) {
 
 /// Nothing is ever answered.
 fn never() -> Aws {
-    Aws::new(
-        &signed().into_builder().http_client(NeverClient::new()).build(),
-        Some(PAUSES),
-        RecoveryMode::Watch,
-    )
+    Aws::new(&signed().into_builder().http_client(NeverClient::new()).build(), Some(PAUSES))
 }
 
 /// A configuration with credentials, still without what carries its requests.
@@ -407,42 +395,4 @@ async fn without_a_parameter_nothing_is_asked() {
     let aws = Aws { pauses: None, ..aws };
     assert_eq!(account(&aws).read_pauses().await, Ok(None));
     assert!(requests.lock().unwrap().is_empty());
-}
-
-#[test]
-fn a_minute_counts_once_both_of_its_metrics_are_published() {
-    let result = |id: &str, points: &[(i64, f64)]| {
-        let times = points.iter().map(|(minute, _)| DateTime::from_secs(60 * minute)).collect();
-        let values = points.iter().map(|(_, count)| *count).collect();
-        let result = MetricDataResult::builder().id(id).status_code(StatusCode::Complete);
-        result.set_timestamps(Some(times)).set_values(Some(values)).build()
-    };
-    let results = vec![
-        result("errors", &[(7, 3.0), (5, f64::NAN), (-1, 1.0)]),
-        result("invocations", &[(7, 12.0), (6, 9.0), (5, 1e300), (-1, 1.0)]),
-    ];
-    let answer = GetMetricDataOutput::builder().set_metric_data_results(Some(results.clone()));
-    let mut known = minutes(&answer.clone().build()).unwrap();
-    known.sort_by_key(|minute| minute.number);
-    let minute = |number, invocations, errors| MetricMinute { number, invocations, errors };
-    assert_eq!(known, [minute(5, u32::MAX, 0), minute(7, 12, 3)]);
-    let mut partly = results[0].clone();
-    partly.status_code = Some(StatusCode::PartialData);
-    for part in [answer.clone().next_token("more"), answer.metric_data_results(partly)] {
-        let failure = minutes(&part.build()).unwrap_err();
-        assert!(failure.cause.contains("only a part"), "{failure:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_read_of_minutes_is_not_repeated_and_ends_within_a_second() {
-    let function: FunctionArn = FUNCTION.parse().unwrap();
-    let read =
-        async |aws: &Aws| account(aws).read_minutes(&function, Timestamp::from_secs(0)).await.unwrap_err();
-    let (aws, requests) = answering(500, "", &json!({}));
-    read(&aws).await;
-    assert_eq!(requests.lock().unwrap().len(), 1);
-    let start = Instant::now();
-    let late = read(&never()).await;
-    assert_eq!((start.elapsed(), late.remedy), (MINUTES_TIMEOUT, None), "{}", late.cause);
 }

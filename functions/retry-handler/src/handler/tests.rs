@@ -1,4 +1,4 @@
-use comeback_engine::{Policies, RecoveryMode};
+use comeback_engine::Policies;
 use serde_json::{Value, json};
 
 use super::*;
@@ -28,7 +28,6 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
         dead_letter_queue_url: "https://sqs.eu-west-1.amazonaws.com/123456789012/dead".into(),
         retry_queue_url: retry_queue_url.map(Into::into),
         pauses: None,
-        recovery: RecoveryMode::Off,
         metrics: None,
         aws: SdkSettings::default(),
     };

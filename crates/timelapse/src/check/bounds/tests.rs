@@ -15,13 +15,18 @@ fn at(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
 
+/// Waits of a second to as long as SQS can hide a message.
+fn long_waits() -> Settings {
+    Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
+}
+
 fn bounds(settings: Settings) -> Bounds {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-    Bounds::of(&Policy::new(settings).expect("a valid policy"), false)
+    Bounds::of(&Policy::new(settings).expect("a valid policy"))
 }
 
 fn hourly() -> Bounds {
-    bounds(Settings { max_age: 3_600, max_retries: 5, ..Settings::default() })
+    bounds(Settings { max_age: 3_600, max_retries: 5, ..long_waits() })
 }
 
 const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3, anew: None };
@@ -68,7 +73,7 @@ fn attempts_rise_by_one() {
 #[test]
 fn retries_end_with_max_retries() {
     let check = |max_retries| {
-        let bounds = bounds(Settings { max_retries, ..Settings::default() });
+        let bounds = bounds(Settings { max_retries, ..long_waits() });
         bounds.reinvocation(&case(&look(2), at(20.0)), &RIGHT)
     };
     assert_eq!(check(4), Ok(()));
@@ -107,13 +112,13 @@ fn no_retry_before_the_shortest_wait() {
     for (jitter, earliest) in
         [(Jitter::Full, 1.0), (Jitter::Equal, 4.0), (Jitter::None, 8.0), (Jitter::Decorrelated, 1.0)]
     {
-        let bounds = bounds(Settings { jitter, ..Settings::default() });
+        let bounds = bounds(Settings { jitter, ..long_waits() });
         let check = |now| bounds.reinvocation(&case(&look(2), at(now)), &RIGHT);
         assert_eq!(check(10.0 + earliest - 0.499), Ok(()), "{jitter}");
         assert_eq!(invariant(check(10.0 + earliest - 0.5)), Invariant::DueTime, "{jitter}");
     }
     // An hour's wait that does not fit before MAX_AGE is cut to end a minute before it.
-    let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..Settings::default() };
+    let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..long_waits() };
     let check = |now| bounds(slow.clone()).reinvocation(&case(&look(2), at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
     assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
@@ -159,7 +164,7 @@ fn no_wait_over_its_ceiling() {
     assert_eq!(invariant(check(look(2), 18.0, 8)), Invariant::LongestWait, "counted from now");
     let behind = check(look(2), 5.0, 13);
     assert!(behind.is_ok(), "a clock that is behind SQS's counts more to the same moment");
-    let decorrelated = bounds(Settings { jitter: Jitter::Decorrelated, ..Settings::default() });
+    let decorrelated = bounds(Settings { jitter: Jitter::Decorrelated, ..long_waits() });
     let check = |secs| decorrelated.deferral(&case(&look(1), at(10.0)), Duration::from_secs(secs));
     assert!(check(81).is_ok());
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
@@ -199,7 +204,7 @@ fn a_wait_that_was_asked_for_ends_at_its_moment_or_a_tenth_later() {
     assert_eq!(invariant(reinvoked(608.5)), Invariant::DueTime);
     let without_its_time = asked_for(Duration::from_secs(600), None).window(at(9.5));
     assert_eq!(without_its_time, Some(Window { earliest: at(609.5), latest: at(669.5) }));
-    let off = bounds(Settings { directives: false, ..Settings::default() });
+    let off = bounds(Settings { directives: false, ..long_waits() });
     let drawn = off.deferral(&case(&asked(look(2)), at(10.0)), Duration::from_secs(600));
     assert_eq!(invariant(drawn), Invariant::LongestWait);
 }
@@ -209,14 +214,14 @@ fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
     let check = |bounds: &Bounds, now, secs| {
         bounds.deferral(&case(&asked(look(2)), at(now)), Duration::from_secs(secs))
     };
-    let short = bounds(Settings { max_age: 500, ..Settings::default() });
+    let short = bounds(Settings { max_age: 500, ..long_waits() });
     assert!(check(&short, 10.0, 441).is_ok(), "50 s before the end, rounded up");
     assert_eq!(invariant(check(&short, 10.0, 442)), Invariant::LongestWait);
     let check = |now| short.reinvocation(&case(&asked(look(2)), at(now)), &RIGHT);
     assert_eq!(check(450.0), Ok(()));
     assert_eq!(invariant(check(449.5)), Invariant::DueTime);
     // SQS would delete the message.
-    let fortnight = bounds(Settings { max_age: 1_209_600, ..Settings::default() });
+    let fortnight = bounds(Settings { max_age: 1_209_600, ..long_waits() });
     let for_ever = asked_for(Duration::MAX, None).window(at(9.0));
     let check = |now| {
         let look = Look { asked: for_ever, ..look(2) };
@@ -229,7 +234,7 @@ fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
 
 #[test]
 fn no_wait_over_twelve_hours() {
-    let longest = bounds(Settings { base_backoff: 43_170, max_age: 1_209_600, ..Settings::default() });
+    let longest = bounds(Settings { base_backoff: 43_170, max_age: 1_209_600, ..long_waits() });
     for (receive_count, most) in [(1, 43_170), (2, 41_940)] {
         let check = |secs| longest.deferral(&case(&look(receive_count), at(10.0)), Duration::from_secs(secs));
         assert!(check(most).is_ok());
@@ -239,7 +244,7 @@ fn no_wait_over_twelve_hours() {
 
 #[test]
 fn an_unanswered_invoke_is_hidden_for_one_to_two_hours_or_until_the_last_retry() {
-    let day = bounds(Settings::default());
+    let day = bounds(long_waits());
     let check =
         |now, secs| day.hiding(&case(&look(2), at(now)), After::Unanswered, Duration::from_secs(secs));
     assert_eq!((check(20.0, 3_600), check(20.0, 7_200)), (Ok(()), Ok(())));
@@ -335,7 +340,7 @@ fn a_message_is_kept_for_a_hold_or_as_after_a_failure_while_nothing_is_known() {
 }
 
 fn in_flight_bound(hide_up_to: HideUpTo, scenario: &Scenario) -> InFlightBound {
-    let settings = Settings { hide_up_to, maximum_concurrency: 5, ..Settings::default() };
+    let settings = Settings { hide_up_to, maximum_concurrency: 5, ..long_waits() };
     InFlightBound::of(&Policy::new(settings).expect("a valid policy"), scenario)
 }
 

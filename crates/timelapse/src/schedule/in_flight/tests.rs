@@ -13,20 +13,7 @@ fn schedule(waits: &[u32], hide_up_to: HideUpTo) -> Schedule {
     let moves: u64 = waits.iter().copied().map(moves_of).sum();
     let moves_of_an_event = moves as f64 / waits.len() as f64;
     let (events, waits) = (waits.len(), waits.to_vec());
-    let looks: u64 = waits.iter().map(|wait| u64::from(wait.div_ceil(1_344) - 1)).sum();
-    let looks_of_an_event = looks as f64 / events as f64;
-    Schedule {
-        seed: 1,
-        events,
-        retries_made,
-        given_up,
-        retries,
-        waits,
-        moves_of_an_event,
-        looks_of_an_event,
-        looks_while_down: 0.0,
-        hide_up_to,
-    }
+    Schedule { seed: 1, events, retries_made, given_up, retries, waits, moves_of_an_event, hide_up_to }
 }
 
 fn always(waits: &[u32], rate: f64) -> InFlight {
@@ -121,12 +108,4 @@ proptest! {
         prop_assert!(moves.usd_per_hour <= none_hidden.moves.usd_per_hour);
         prop_assert!((2..=none_hidden.pollers).contains(&in_flight.pollers));
     }
-}
-
-#[test]
-fn what_is_hidden_is_looked_at_between_the_pieces_of_its_wait() {
-    // 10 a second that wait for 2,700 s are looked at twice each; a third of them are hidden.
-    let looks = schedule(&[2_700], HideUpTo::UpTo(9_000)).in_flight(10.0, 100_000).looks;
-    assert!((looks.per_second - 20.0 / 3.0).abs() < 1e-9 && looks.usd_per_hour > 0.0, "{looks:?}");
-    assert_eq!(always(&[1_344], 10.0).looks.per_second, 0.0);
 }

@@ -78,7 +78,7 @@ fn taking_no_connections() -> (SocketAddr, impl Sized) {
 async fn without_credentials_nothing_was_sent() {
     let missing = provide_credentials_fn(|| async { Err(CredentialsError::not_loaded("none here")) });
     let shared = signed().into_builder().credentials_provider(SharedCredentialsProvider::new(missing));
-    let answer = invoke(&Aws::new(&shared.http_client(connecting()).build(), None, RecoveryMode::Off)).await;
+    let answer = invoke(&Aws::new(&shared.http_client(connecting()).build(), None)).await;
     let Err(InvokeFailure::Later(failure)) = answer else { panic!("{answer:?}") };
     assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
@@ -120,11 +120,7 @@ fn of_the_sdk() -> SharedHttpClient {
 }
 
 fn calling(endpoint: &str, http_client: SharedHttpClient) -> Aws {
-    Aws::new(
-        &signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(),
-        None,
-        RecoveryMode::Off,
-    )
+    Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None)
 }
 
 /// How an `Invoke` at that endpoint ends, as a client reports it.
@@ -361,7 +357,7 @@ async fn one_service_may_have_an_endpoint_of_its_own() {
         let http_client = http_client(trusted(&environment.trusted).unwrap());
         let sdk = environment.sdk_config(http_client).into_builder().region(Region::new("eu-west-1"));
         let credentials = SharedCredentialsProvider::new(Credentials::new("id", "key", None, None, "test"));
-        let aws = Aws::new(&sdk.credentials_provider(credentials).build(), None, RecoveryMode::Off);
+        let aws = Aws::new(&sdk.credentials_provider(credentials).build(), None);
         assert_eq!(invoke(&aws).await, Ok(None), "{name}");
     }
 }
@@ -423,10 +419,7 @@ async fn credentials_come_from_the_containers_endpoint_with_its_token() {
 #[ignore = "the test before it runs it, with the variables of a container"]
 async fn an_invoke_in_a_container() {
     let environment = SdkSettings::read(|name| std::env::var(name).ok()).unwrap();
-    assert_eq!(
-        invoke(&Aws::new(&environment.sdk_config(connecting()), None, RecoveryMode::Off)).await,
-        Ok(None)
-    );
+    assert_eq!(invoke(&Aws::new(&environment.sdk_config(connecting()), None)).await, Ok(None));
 }
 
 #[test]

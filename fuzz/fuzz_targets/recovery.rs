@@ -1,8 +1,0 @@
-//! See `comeback_fuzz::recovery`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and its `main`.
-#![cfg_attr(fuzzing, no_main)]
-
-#[cfg(fuzzing)]
-libfuzzer_sys::fuzz_target!(|data: &[u8]| comeback_fuzz::recovery(data));
-
-#[cfg(not(fuzzing))]
-fn main() {}
