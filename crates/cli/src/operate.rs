@@ -6,6 +6,7 @@ mod dead;
 mod deployment;
 mod doctor;
 mod function;
+mod handler_setting;
 mod log;
 mod metrics;
 mod pause;
@@ -31,8 +32,8 @@ pub(crate) enum OperateCommand {
     Attach(attach::AttachArguments),
     /// Leave the failures of a function to Lambda again; events that still wait are invoked once more
     ///
-    /// Removes the destination at once. The allow-list entry, the permissions, the recursion setting and a policy of
-    /// its own stay until the function's events have left the retry queue; then run the command again to remove them.
+    /// Removes the destination at once. The allow-list entry, the permissions and the recursion setting stay
+    /// until the function's events have left the retry queue; then run the command again to remove them.
     /// Until then it exits with 3.
     #[command(after_help = attach::DETACH_EXAMPLES)]
     Detach(attach::DetachArguments),

@@ -276,29 +276,6 @@ impl PolicyPattern {
         }
     }
 
-    /// Whether it matches whatever another pattern does. While the retry queue is unknown, a bare name may be anywhere.
-    pub(crate) fn covers(&self, other: &Self) -> bool {
-        let (name, qualifier, home) = self.parts();
-        let (other_name, other_qualifier, other_home) = other.parts();
-        // A `*` of the other name is matched only by one of this.
-        name.matches(&other_name.to_string())
-            && qualifier.is_none_or(|only| other_qualifier == Some(only))
-            && home.is_none_or(|home| other_home == Some(home))
-    }
-
-    /// Its name, its qualifier, and its account and region.
-    fn parts(&self) -> (&WildMatch, Option<&str>, Option<[&str; 2]>) {
-        match self {
-            Self::Arn(FunctionPattern { arn, name }) => {
-                (name, arn.qualifier.as_deref(), Some([&arn.account, &arn.region]))
-            }
-            Self::Name { name, qualifier, home } => {
-                let home = home.as_ref().map(|(account, region)| [&**account, &**region]);
-                (name, qualifier.as_deref(), home)
-            }
-        }
-    }
-
     /// A bare name is that of a function in the retry queue's account and region, which are the handler's own.
     pub(crate) fn set_home(&mut self, queue: &QueueArn) {
         if let Self::Name { home, .. } = self {

@@ -20,7 +20,7 @@
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
 //! | `dead_letter`, `letter` | the dead-letter on the wire with its [`Reason`], and read back: [`Letter`] |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
-//! | `policies_text`, `arn` | `POLICIES` as text, edited entry by entry; ARNs and their patterns |
+//! | `arn` | ARNs and their patterns |
 //! | `pauses`, `retry_now` | [`Pauses`]: the document, read, written and edited; [`RetryNow`], an entry of it |
 //! | `timing` | the times that several rules reckon with, such as [`HOLD`] |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
@@ -40,7 +40,6 @@ mod known_pauses;
 mod letter;
 mod pauses;
 mod policies;
-mod policies_text;
 mod policy;
 mod record;
 mod report;
@@ -77,8 +76,7 @@ pub use pauses::{
     Concurrency, EditError, GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, PauseChange,
     Pauses,
 };
-pub use policies::{Policies, PolicyEntry, policy_pattern};
-pub use policies_text::{policies_named, policy_about, with_policy, without_policies};
+pub use policies::{Policies, PolicyEntry};
 pub use policy::{
     BACKOFF_RANGE, BadEntry, FUNCTION_SETTINGS, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE,
     MAXIMUM_CONCURRENCY_RANGE, MOST_BACKOFFS, Policy, SettingError, Settings,

@@ -46,7 +46,7 @@ pub struct PolicyEntry {
 impl PolicyEntry {
     /// The functions that it is about, as it names them.
     pub fn pattern(&self) -> &str {
-        policy_pattern(&self.text)
+        pattern_of(&self.text)
     }
 
     /// The variables that it sets, with their values.
@@ -62,11 +62,6 @@ impl PolicyEntry {
     /// Whether it is about a function, by its ARN.
     pub fn is_about(&self, function_arn: &str) -> bool {
         self.pattern.matches(function_arn)
-    }
-
-    /// Whether it is about every function that another entry is about. After it, the other one never counts.
-    pub fn covers(&self, other: &Self) -> bool {
-        self.pattern.covers(&other.pattern)
     }
 }
 
@@ -151,18 +146,18 @@ impl From<Policy> for Policies {
 }
 
 /// The entries of `POLICIES`, without empty ones and white space around them.
-pub(crate) fn entries_of(text: &str) -> impl Iterator<Item = &str> {
+fn entries_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
 /// The functions that an entry of `POLICIES` is about, as it names them.
-pub fn policy_pattern(entry: &str) -> &str {
+fn pattern_of(entry: &str) -> &str {
     entry.split_whitespace().next().unwrap_or_default()
 }
 
 impl PolicyEntry {
     fn read(text: &str, inherited: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<BadEntry>> {
-        let pattern = policy_pattern(text).parse::<PolicyPattern>();
+        let pattern = pattern_of(text).parse::<PolicyPattern>();
         let mut problems: Vec<BadEntry> =
             pattern.as_ref().err().copied().map(BadEntry::Pattern).into_iter().collect();
         let mut settings: Vec<(&str, &str)> = Vec::new();

@@ -218,17 +218,11 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
         let operator = if command.starts_with("attach") { &attacher } else { &detacher };
         patiently(operator, &format!("{command} {function} {STACK} --json --yes")).await.json(code)
     };
-    let entries = || {
-        let entries = value_of(ministack, "FunctionPolicies");
-        let own = entries.split("; ").filter(|entry| entry.starts_with(FUNCTION));
-        own.map(ToOwned::to_owned).collect::<Vec<_>>()
-    };
     let live = format!("{FUNCTION}:live");
-    drop(comeback("attach --max-age 3h", &live, 0).await);
+    drop(comeback("attach", &live, 0).await);
     assert_eq!(settings(ministack, FUNCTION, None), Value::Null, "only the alias is attached");
     assert_eq!(settings(ministack, FUNCTION, Some("live"))["MaximumRetryAttempts"], 0);
-    drop(comeback("attach --max-age 2h", FUNCTION, 0).await);
-    assert_eq!(entries(), [format!("{live} MAX_AGE=3h"), format!("{FUNCTION} MAX_AGE=2h")]);
+    drop(comeback("attach", FUNCTION, 0).await);
     let kept = tags(ministack, FUNCTION);
     assert_eq!(
         (&kept["comeback:live:retries"], &kept["comeback:retries"]),
@@ -240,7 +234,6 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
         detached["notes"],
         json!([format!("{live} stays attached: the handler goes on retrying the function")])
     );
-    assert_eq!(entries(), [format!("{live} MAX_AGE=3h")]);
     assert_eq!(settings(ministack, FUNCTION, None), Value::Null);
     assert_eq!(settings(ministack, FUNCTION, Some("live"))["MaximumRetryAttempts"], 0);
     assert!(parameter(ministack).contains(&MiniStack::function_arn(FUNCTION)));
@@ -259,7 +252,6 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     drop(comeback("detach --now", &live, 0).await);
     assert!(!parameter(ministack).contains(&MiniStack::function_arn(FUNCTION)));
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
-    assert_eq!(entries(), [""; 0]);
 }
 
 /// Killed after its first, its second and its third change, and each time repeated.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::attach::{aws, detached_long_ago, is_retried, policies, recursion, settings, tags};
 use crate::world::World;
 
-/// The form of cargo-lambda: the allow-list is a variable of the handler, and each function has a policy of its own.
+/// The form of cargo-lambda: the allow-list is a variable of the handler.
 pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     const HANDLER: &str = "comeback-retry-handler";
     let ministack = world.by_hand().await;
@@ -25,12 +25,11 @@ pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     );
 
     example_target(ministack, "payments").await;
-    let attached = comeback("attach payments --max-retries 5").json(0);
+    let attached = comeback("attach payments").json(0);
     assert_eq!((&attached["function"], &attached["done"]), (&json!("payments"), &json!(true)));
     let (invoices, payments) = (MiniStack::function_arn("invoices"), MiniStack::function_arn("payments"));
     let mut both = before.clone();
     both["TARGET_FUNCTIONS"] = json!(format!("{invoices},{payments}"));
-    both["POLICIES"] = json!("payments MAX_RETRIES=5");
     assert_eq!(variables(), both, "every other variable is as it was");
     assert!(policies(ministack, HANDLER).contains(&json!("invoke-payments")));
     is_retried(ministack, "payments").await;

@@ -9,7 +9,6 @@ mod dead;
 mod doctor;
 mod local;
 mod pause;
-mod policies;
 mod retry;
 mod status;
 mod trace;
@@ -44,7 +43,6 @@ fn main() -> ExitCode {
     let trials = trials![
         walk::the_page_leads_from_attaching_a_function_to_detaching_it,
         doctor::the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack,
-        policies::two_functions_have_a_policy_each,
         retry::what_waits_is_retried_after_a_fix,
         local::the_local_stack_is_healthy_and_serves_until_it_is_stopped,
         pause::a_paused_function_is_held_and_then_retried,

@@ -7,12 +7,11 @@ use std::process::Command;
 use comeback_tests::{pages, root};
 
 /// The test that runs the `sh` blocks of a section, where they hold more than `comeback` and `make` commands.
-const CLAIMS: [(&str, &str, &str); 24] = [
+const CLAIMS: [(&str, &str, &str); 23] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
     ("docs/alarms.md", "An alarm for each function", "tests/tests/operate/alarms.rs"),
     ("docs/attach.md", "With the command", "tests/tests/operate/attach.rs"),
-    ("docs/attach.md", "A policy of its own", "tests/tests/operate/policies.rs"),
     ("docs/attach.md", "Attach", "tests/tests/stack/attach.rs"),
     ("docs/attach.md", "Detach", "tests/tests/stack/attach.rs"),
     ("docs/deploy-cargo-lambda.md", "The stack by hand", "tests/src/stack.rs"),

@@ -1,5 +1,4 @@
-//! Two functions of one stack have a policy each, and one changes while an event waits. `tests/tests/operate/policies.rs` has
-//! the same by `comeback attach`.
+//! Two functions of one stack have a policy each, and one changes while an event waits.
 
 use comeback_tests::{MiniStack, Stack, dead_letter, eventually, example_target, log_lines};
 use serde_json::{Value, json};

@@ -7,16 +7,13 @@
 mod attachment;
 mod change;
 mod grant;
-pub(crate) mod handler_setting;
 pub(crate) mod kept;
 mod leaving;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod neighbours;
-mod own_policy;
 mod plan;
-mod stricter;
 
 use std::io::Write as _;
 
@@ -30,7 +27,6 @@ use crate::failure;
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::change::{AttachPlan, Difference, delays};
 use crate::operate::attach::leaving::Leaving;
-use crate::operate::attach::own_policy::OwnPolicy;
 use crate::operate::function::{FunctionName, Target};
 use crate::operate::pauses::OpenPause;
 use crate::operate::session::{Common, Session, coloured, confirm};
@@ -40,7 +36,6 @@ pub(crate) const ATTACH_EXAMPLES: &str = "\
 Examples:
   comeback attach orders --dry-run
   comeback attach orders:live --yes
-  comeback attach orders --max-age 2h --max-backoff 15m --yes
   comeback attach orders --stack billing --move --yes
   comeback attach orders --handler my-retry-handler --json --yes";
 
@@ -56,16 +51,13 @@ pub(crate) struct AttachArguments {
     #[arg(long = "move")]
     pub(crate) may_move: bool,
     #[command(flatten)]
-    pub(crate) policy: OwnPolicy,
-    #[command(flatten)]
     pub(crate) common: Common,
 }
 
 pub(crate) async fn attach(arguments: &AttachArguments, session: Session) -> Result<(), failure::Failure> {
-    let AttachArguments { function, dry_run, may_move, policy, .. } = arguments;
-    let settings = policy.settings();
+    let AttachArguments { function, dry_run, may_move, .. } = arguments;
     let order = Order { verb: "attach", function, dry_run: *dry_run };
-    order.carry_out(&session, async |attachment| attachment.attach(*may_move, settings.as_deref())).await?;
+    order.carry_out(&session, async |attachment| attachment.attach(*may_move)).await?;
     Ok(())
 }
 

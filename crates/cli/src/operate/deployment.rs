@@ -93,11 +93,8 @@ impl DeploymentName {
         stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
     }
 
-    /// The deployment that retries what is sent to a queue, if one does, and its `POLICIES`.
-    pub(crate) async fn of_retry_queue(
-        account: &Account,
-        queue_arn: &str,
-    ) -> Result<Option<(Self, String)>, Failure> {
+    /// The deployment that retries what is sent to a queue, if one does.
+    pub(crate) async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
         if queue_arn.parse::<QueueArn>().is_err() {
             return Ok(None);
         }
@@ -111,8 +108,7 @@ impl DeploymentName {
             let GetFunctionOutput { configuration, tags, .. } = found;
             if let Some(handler) = configuration.filter(is_handler) {
                 let stack = tags.and_then(|mut tags| tags.remove(STACK_TAG));
-                let name = Self::new(stack, handler.function_name().unwrap_or_default());
-                return Ok(Some((name, variables(&handler).remove("POLICIES").unwrap_or_default())));
+                return Ok(Some(Self::new(stack, handler.function_name().unwrap_or_default())));
             }
         }
         Ok(None)
@@ -178,16 +174,10 @@ impl Deployment {
     }
 
     pub(crate) fn policies(&self) -> Result<Policies, Vec<SettingError>> {
-        self.policies_with(self.policies_text())
-    }
-
-    /// The policies that the handler would have with these of single functions.
-    pub(crate) fn policies_with(&self, text: &str) -> Result<Policies, Vec<SettingError>> {
         // Lambda sets these two: the handler is never a target of its own.
         let policies = Policies::from_variables(|name| match name {
             "AWS_LAMBDA_FUNCTION_NAME" => Some(self.handler_arn.name.clone()),
             "AWS_REGION" => Some(self.handler_arn.region.clone()),
-            "POLICIES" => Some(text.to_owned()),
             _ => self.variables.get(name).cloned(),
         })?;
         Ok(policies.in_queue(&self.retry_queue.parsed_arn))
@@ -603,8 +593,7 @@ mod tests {
         let queue = Queue::sample("retries").arn;
         let mapping = |name| json!({"EventSourceArn": queue, "FunctionArn": format!("{PLACE}:{name}")});
         let mappings = json!({"EventSourceMappings": [mapping("gone"), mapping("handler")]});
-        let variables =
-            json!({"DEAD_LETTER_QUEUE_URL": "", "TARGET_FUNCTIONS": "", "POLICIES": "* JITTER=none"});
+        let variables = json!({"DEAD_LETTER_QUEUE_URL": "", "TARGET_FUNCTIONS": ""});
         let handler = json!({
             "Configuration": {"FunctionName": "handler", "Environment": {"Variables": variables}},
         });
@@ -614,8 +603,7 @@ mod tests {
             _ => (200, handler.clone()),
         });
         let found = DeploymentName::of_retry_queue(&account.await, &queue).await;
-        let expected = (DeploymentName::Handler("handler".into()), "* JITTER=none".to_owned());
-        assert_eq!(found, Ok(Some(expected)));
+        assert_eq!(found, Ok(Some(DeploymentName::Handler("handler".into()))));
     }
 
     #[test]

@@ -162,7 +162,7 @@ async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Depl
     let named = settings.into_iter().filter(|(qualifier, _)| is_named(qualifier));
     let queues: BTreeSet<String> = named.filter_map(|(_, settings)| settings.on_failure).collect();
     for queue in queues.iter().filter(|queue| **queue != deployment.retry_queue.arn) {
-        if let Ok(Some((other, _))) = DeploymentName::of_retry_queue(account, queue).await {
+        if let Ok(Some(other)) = DeploymentName::of_retry_queue(account, queue).await {
             let latest = if function.is_latest { ":$LATEST" } else { "" };
             let pause = command_line(["pause", &format!("{function}{latest}")]);
             let pause = deployment.command_of(&other, pause);

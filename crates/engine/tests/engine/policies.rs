@@ -72,33 +72,6 @@ fn a_bare_name_is_that_of_a_function_beside_the_queue() {
 }
 
 #[test]
-fn an_entry_covers_others_wherever_it_matches_whatever_they_do() {
-    const ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-    let queue = "arn:aws:sqs:eu-west-1:123456789012:retries".parse().unwrap();
-    for (one, other, covers) in [
-        ("orders", "orders", true),
-        ("orders", "orders:live", true),
-        ("orders:live", "orders", false),
-        ("orders:live", "orders:dev", false),
-        ("o*", "orders-*", true),
-        ("orders-*", "o*", false),
-        ("*s", "o*s", true),
-        ("*", ARN, true),
-        (ARN, "orders", true),
-        ("orders", "arn:aws:lambda:eu-west-2:123456789012:function:orders", false),
-    ] {
-        let text = format!("{one} MAX_RETRIES=1; {other} MAX_RETRIES=2");
-        let policies = with(&text).unwrap().in_queue(&queue);
-        let [one, other] = policies.entries() else { panic!("two entries") };
-        assert_eq!(one.covers(other), covers, "{text}");
-        assert_eq!(
-            (other.settings().collect::<Vec<_>>(), one.settings().count()),
-            (vec![("MAX_RETRIES", "2")], 1)
-        );
-    }
-}
-
-#[test]
 fn base_and_cap_of_an_entry_replace_the_stacks_list_and_the_other_way_round() {
     let ceilings = |stack: &[(&'static str, &str)], entry: &str| {
         let mut variables: Variables = stack.iter().map(|(name, value)| (*name, (*value).into())).collect();

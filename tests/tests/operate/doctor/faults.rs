@@ -256,12 +256,11 @@ pub(super) const FAULTS: &[Fault] = &[
         "no error of python3.12 can match com.acme.Refused",
         FixAnd("variable TARGET_FUNCTIONS \"$TARGETS\""),
     ),
-    warning("CB113", "variable POLICIES 'checked-ordres MAX_AGE=2h'", "is meant by checked-ordres", Fix),
     warning(
-        "CB114",
-        "variable POLICIES '* MAX_AGE=2h; checked-* JITTER=none; * JITTER=full'",
-        "all functions of checked-* after *, * after *",
-        FixAnd("variable POLICIES ''"),
+        "CB113",
+        "variable POLICIES 'checked-ordres MAX_AGE=2h'",
+        "is meant by checked-ordres",
+        By("variable POLICIES ''"),
     ),
     Fault {
         arguments: "--probe",

@@ -9,11 +9,9 @@ use comeback_engine::FunctionArn;
 use crate::account::{Account, CustomerKey, Failure, Or as _, Verdict, may};
 use crate::operate::alarms::Losses;
 use crate::operate::attach::grant::Grant;
-use crate::operate::attach::handler_setting::{
-    self, HandlerSetting, POLICIES, SettingPlace, TARGET_FUNCTIONS,
-};
 use crate::operate::deployment::{Deployment, DeploymentName, attributes};
 use crate::operate::function::{FunctionName, InvokeSettings, Target};
+use crate::operate::handler_setting::{self, SettingPlace, TARGET_FUNCTIONS};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
@@ -23,8 +21,6 @@ pub(crate) struct Attachment {
     pub(crate) deployment: Deployment,
     /// The other deployments that retry the function, by the qualifier whose failures go there.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
-    /// `POLICIES` of the one that retries the named qualifier; empty if none does.
-    pub(crate) policies_elsewhere: String,
     /// The customer's key that encrypts the retry queue, if there is one. `detach` does without it.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
     /// Whether the function's role may send to the retry queue, and use its key.
@@ -40,8 +36,6 @@ pub(crate) struct Attachment {
     pub(crate) owner: Option<String>,
     pub(crate) losses: Losses,
     pub(crate) place: Place,
-    /// `FunctionPolicies` or `POLICIES`, where it is edited; `None` if only a template can set it.
-    pub(crate) policies: Option<String>,
 }
 
 /// Where the allow-list is edited. A stack's parameter `TargetFunctions` also lets the handler invoke what it names. If
@@ -68,8 +62,7 @@ impl Attachment {
         }
         let (queue, role, arn) = (&deployment.retry_queue, &deployment.role_arn, target.invoked_arn());
         let [key] = attributes(account, &queue.url, [QueueAttributeName::KmsMasterKeyId]).await?;
-        let (elsewhere, policies_elsewhere) = elsewhere(account, &deployment, &target).await?;
-        let (place, policies) = Place::read(account, &deployment).await?;
+        let elsewhere = elsewhere(account, &deployment, &target).await?;
         let mut attachment = Self {
             is_gone: false,
             key: CustomerKey::read(account, key.as_ref()).await,
@@ -80,10 +73,8 @@ impl Attachment {
             invoke_policy: false,
             owner: owner(account, &deployment, &elsewhere, &target).await?,
             elsewhere,
-            policies_elsewhere,
             losses: Losses::read(account, &deployment, &target.name).await?,
-            place,
-            policies,
+            place: Place::read(account, &deployment).await?,
             deployment,
             target,
         };
@@ -112,11 +103,9 @@ impl Attachment {
         deployment: Deployment,
         function: &FunctionName,
     ) -> Result<Self, Failure> {
-        let (place, policies) = Place::read(account, &deployment).await?;
         let mut attachment = Self {
             is_gone: true,
             elsewhere: BTreeMap::new(),
-            policies_elsewhere: String::new(),
             key: Ok(None),
             may_send: Verdict::NotAllowed,
             denied: Vec::new(),
@@ -125,8 +114,7 @@ impl Attachment {
             invoke_policy: false,
             owner: None,
             losses: Losses::read(account, &deployment, &function.name).await?,
-            place,
-            policies,
+            place: Place::read(account, &deployment).await?,
             target: gone(&deployment.arn_of(function)),
             deployment,
         };
@@ -173,27 +161,20 @@ impl Attachment {
 }
 
 impl Place {
-    /// The place, and the policies of single functions there. A nested stack's parameters are its parent's to set. A stack
-    /// that was deleted owns nothing.
-    async fn read(account: &Account, deployment: &Deployment) -> Result<(Self, Option<String>), Failure> {
+    /// A nested stack's parameters are its parent's to set. A stack that was deleted owns nothing.
+    async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
         let stack = match &deployment.stack {
             Some(name) => {
                 handler_setting::find_stack(account, name).await?.map(|stack| (name.clone(), stack))
             }
             None => None,
         };
-        let Some((name, stack)) = stack else {
-            return Ok((Self::Environment, Some(deployment.policies_text().to_owned())));
-        };
-        let parameter = |setting: HandlerSetting| {
-            let value = handler_setting::parameter_value(&stack, setting.parameter);
-            value.filter(|_| stack.parent_id().is_none()).map(ToOwned::to_owned)
-        };
-        let place = match parameter(TARGET_FUNCTIONS) {
-            Some(value) => Self::Parameter { stack: name, value },
+        let Some((name, stack)) = stack else { return Ok(Self::Environment) };
+        let value = handler_setting::parameter_value(&stack, TARGET_FUNCTIONS.parameter);
+        Ok(match value.filter(|_| stack.parent_id().is_none()) {
+            Some(value) => Self::Parameter { stack: name, value: value.to_owned() },
             None => Self::Template { stack: name },
-        };
-        Ok((place, parameter(POLICIES)))
+        })
     }
 
     /// The place for an edit, unless only a template can make it.
@@ -224,24 +205,21 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
     }
 }
 
-/// The other deployments, and `POLICIES` of the one that retries the named qualifier.
+/// The other deployments, by the qualifier whose failures go there.
 async fn elsewhere(
     account: &Account,
     deployment: &Deployment,
     target: &Target,
-) -> Result<(BTreeMap<Option<String>, DeploymentName>, String), Failure> {
-    let (mut found, mut policies_of_named) = (BTreeMap::new(), String::new());
+) -> Result<BTreeMap<Option<String>, DeploymentName>, Failure> {
+    let mut found = BTreeMap::new();
     for (qualifier, InvokeSettings { on_failure, .. }) in &target.invoke_settings {
         let other = on_failure.as_deref().filter(|arn| *arn != deployment.retry_queue.arn);
         let Some(queue) = other else { continue };
-        if let Some((other, policies)) = DeploymentName::of_retry_queue(account, queue).await? {
+        if let Some(other) = DeploymentName::of_retry_queue(account, queue).await? {
             found.insert(qualifier.clone(), other);
-            if *qualifier == target.qualifier {
-                policies_of_named = policies;
-            }
         }
     }
-    Ok((found, policies_of_named))
+    Ok(found)
 }
 
 /// The stack that owns the settings of the named qualifier: the function's own, or that of this or another handler, where

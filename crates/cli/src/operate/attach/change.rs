@@ -6,18 +6,15 @@ use std::time::Duration;
 use aws_sdk_lambda::error::ProvideErrorMetadata;
 use aws_sdk_lambda::types::{DestinationConfig, OnFailure, OnSuccess, RecursiveLoop};
 use comeback_backoff::{Backoff, Delays, Jitter, retry};
-use comeback_engine::{with_policy, without_policies};
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::clock::now;
 use crate::operate::alarms;
 use crate::operate::attach::grant::Grant;
-use crate::operate::attach::handler_setting::{
-    self, HandlerSetting, POLICIES, SettingPlace, TARGET_FUNCTIONS, list_with, list_without,
-};
 use crate::operate::attach::kept;
 use crate::operate::function::{InvokeSettings, Target};
+use crate::operate::handler_setting::{self, SettingPlace, TARGET_FUNCTIONS, list_with, list_without};
 use crate::operate::session::Interrupt;
 
 /// One change to a function, or to what lets it be retried. Making it twice does no more than making it once.
@@ -32,8 +29,6 @@ pub(crate) enum Change {
     Withdraw(Grant),
     /// Puts the function on the allow-list, or takes it off.
     List(SettingPlace, bool),
-    /// Gives the function a policy of its own, or takes it away.
-    Policy(PolicyEdit),
     Recursion(bool),
     /// Makes an alarm on the function's events that Lambda loses on their way to the retry queue. It may exist, but notify
     /// nobody.
@@ -46,22 +41,6 @@ pub(crate) enum Change {
     Unwatch(String),
     /// Replaces the settings of asynchronous invocations, or removes them if all are default.
     Settings(InvokeSettings),
-}
-
-/// The change of a function's entries in `POLICIES`. Those of others stay as they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PolicyEdit {
-    pub(crate) place: SettingPlace,
-    pub(crate) from: Vec<String>,
-    pub(crate) to: Option<String>,
-}
-
-impl PolicyEdit {
-    /// The text after the change.
-    pub(crate) fn of(&self, text: &str, invoked_arn: &str) -> String {
-        let rest = without_policies(text, &self.from);
-        self.to.iter().fold(rest, |rest, entry| with_policy(&rest, invoked_arn, entry))
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -101,11 +80,11 @@ impl Change {
             Self::List(place, is_listed) => {
                 let arn = Some(&*target.arn);
                 let (from, to) = if *is_listed { (None, arn) } else { (arn, None) };
-                of_handler(place, TARGET_FUNCTIONS, from, to)
-            }
-            Self::Policy(PolicyEdit { place, from, to, .. }) => {
-                let from = (!from.is_empty()).then(|| from.join("; "));
-                of_handler(place, POLICIES, from.as_deref(), to.as_deref())
+                let (resource, setting) = match place {
+                    SettingPlace::Stack(stack) => (format!("stack {stack}"), TARGET_FUNCTIONS.parameter),
+                    SettingPlace::Function(name) => (format!("function {name}"), TARGET_FUNCTIONS.variable),
+                };
+                difference(resource, setting, from, to)
             }
             Self::Recursion(allowed) => {
                 let (from, to) = (kept::recursion(!allowed), kept::recursion(*allowed));
@@ -121,19 +100,6 @@ impl Change {
         };
         vec![one]
     }
-}
-
-fn of_handler(
-    place: &SettingPlace,
-    setting: HandlerSetting,
-    from: Option<&str>,
-    to: Option<&str>,
-) -> Difference {
-    let (resource, setting) = match place {
-        SettingPlace::Stack(stack) => (format!("stack {stack}"), setting.parameter),
-        SettingPlace::Function(name) => (format!("function {name}"), setting.variable),
-    };
-    difference(resource, setting, from, to)
 }
 
 fn settings(target: &Target, to: &InvokeSettings) -> Vec<Difference> {
@@ -210,11 +176,7 @@ impl Change {
                 let edit = |list: &str| {
                     if *is_listed { list_with(list, arn) } else { list_without(list, arn) }
                 };
-                handler_setting::edit(account, place, TARGET_FUNCTIONS, &edit, interrupt).await
-            }
-            Self::Policy(edit) => {
-                let of = |text: &str| edit.of(text, &target.invoked_arn());
-                handler_setting::edit(account, &edit.place, POLICIES, &of, interrupt).await
+                handler_setting::edit(account, place, &edit, interrupt).await
             }
             Self::Recursion(allowed) => {
                 let setting = RecursiveLoop::from(kept::recursion(*allowed));

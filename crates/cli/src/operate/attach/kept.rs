@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use comeback_engine::Timestamp;
-use siphasher::sip::SipHasher13;
 
 use crate::operate::function::{InvokeSettings, Target};
 
@@ -64,53 +63,6 @@ pub(crate) fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timesta
     tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
 }
 
-/// Key of the tag that keeps which entries of `POLICIES` `attach` wrote for a qualifier.
-pub(crate) fn policies_key(qualifier: Option<&str>) -> String {
-    qualifier.map_or_else(|| "comeback:policy".into(), |qualifier| format!("comeback:{qualifier}:policy"))
-}
-
-pub(crate) fn is_policies_key(key: &str) -> bool {
-    key.starts_with("comeback:") && key.ends_with(":policy")
-}
-
-/// The most entries that the tag keeps: with more, it would not fit.
-const POLICIES: usize = 8;
-
-/// The value of that tag once `attach` has written this entry into the deployment of this retry queue.
-pub(crate) fn policies_with(before: Option<&String>, queue_arn: &str, entry: &str) -> String {
-    let new = digest(queue_arn, entry);
-    let before = before.map_or("", String::as_str).split(' ').filter(|it| !it.is_empty() && *it != new);
-    std::iter::once(&*new).chain(before).take(POLICIES).collect::<Vec<_>>().join(" ")
-}
-
-/// The same once none of that deployment's is left; `None` if the tag keeps nothing then.
-pub(crate) fn policies_without(before: &str, queue_arn: &str) -> Option<String> {
-    let of_deployment = format!("{}:", short_digest(queue_arn));
-    let others = before.split(' ').filter(|it| !it.starts_with(&of_deployment)).collect::<Vec<_>>().join(" ");
-    (!others.is_empty()).then_some(others)
-}
-
-/// Whether `attach` wrote this entry of the deployment's `POLICIES`, according to the tags.
-pub(crate) fn wrote(
-    tags: &BTreeMap<String, String>,
-    qualifier: Option<&str>,
-    queue_arn: &str,
-    entry: &str,
-) -> bool {
-    let digests = tags.get(&policies_key(qualifier));
-    digests.is_some_and(|digests| digests.split(' ').any(|it| it == digest(queue_arn, entry)))
-}
-
-/// A tag has no room for an entry.
-fn digest(queue_arn: &str, entry: &str) -> String {
-    let words = entry.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("{}:{:016x}", short_digest(queue_arn), SipHasher13::new().hash(words.as_bytes()))
-}
-
-fn short_digest(queue_arn: &str) -> String {
-    format!("{:08x}", SipHasher13::new().hash(queue_arn.as_bytes()) as u32)
-}
-
 /// Whether Lambda accepts a tag: the length of its key and value, and their characters.
 pub(crate) fn fits((key, value): &(String, String)) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || " _.:/=+-@".contains(c);
@@ -132,23 +84,6 @@ mod tests {
         assert_eq!(keys(None), ["comeback:retries", "comeback:event-age", "comeback:on-failure"]);
         // An alias may be called like a setting.
         assert!(keys(Some("retries")).iter().all(|key| !keys(None).contains(key)));
-    }
-
-    #[test]
-    fn a_tag_keeps_the_last_entries_of_each_deployment() {
-        let (a, b) = ("arn:aws:sqs:eu-west-1:123456789012:a", "arn:aws:sqs:eu-west-1:123456789012:b");
-        let mut value = policies_with(None, a, "orders MAX_AGE=1h");
-        for hours in 2..20 {
-            value = policies_with(Some(&value), b, &format!("orders MAX_AGE={hours}h"));
-        }
-        assert!(fits(&(policies_key(Some("live")), value.clone())), "{value}");
-        assert_eq!((value.split(' ').count(), policies_without(&value, a)), (POLICIES, Some(value.clone())));
-        let both = policies_with(Some(&value), a, "orders  MAX_AGE=2h");
-        let tags = BTreeMap::from([(policies_key(None), both.clone())]);
-        let wrote = |queue, entry| wrote(&tags, None, queue, entry);
-        assert!(wrote(a, "orders MAX_AGE=2h") && wrote(b, "orders MAX_AGE=19h"));
-        assert!(!wrote(b, "orders MAX_AGE=2h") && !wrote(a, "orders MAX_AGE=19h"), "each has its own");
-        assert_eq!(policies_without(&policies_without(&both, a).unwrap(), b), None);
     }
 
     #[test]

@@ -45,11 +45,9 @@ impl Leaving {
         if attachment.send_policy {
             leaving.sharing = sharing(account, attachment).await?;
         }
-        // If others stay attached, only a policy can go.
-        let may_go = match attachment.other_qualifiers().next() {
-            Some(_) => attachment.own_entry().is_some(),
-            None => leaving.under_way_until(attachment).is_none(),
-        };
+        // If others stay attached, nothing else goes.
+        let is_last = attachment.other_qualifiers().next().is_none();
+        let may_go = is_last && leaving.under_way_until(attachment).is_none();
         if !at_once && may_go {
             leaving.waiting = read_waiting(account, attachment, now).await?;
         }
@@ -92,7 +90,7 @@ async fn read_waiting(
     let since = now.before(RETENTION);
     let search = Search { group: &deployment.log_group, term: arn, since, until: None, stream: None };
     let mut log = Waiting::default();
-    let of_target = |line: &HandlerLine| is_about(attachment, &line.target);
+    let of_target = |line: &HandlerLine| qualifier_after(&line.target, arn).is_some();
     let see = |event: LogEvent| {
         if let Some(line) = HandlerLine::read_any(&event.message).filter(of_target) {
             log.see(&line);
@@ -101,13 +99,6 @@ async fn read_waiting(
     let progress = Progress::endless("reading the handler's log: {pos} lines");
     let is_there = search.each(account, &|lines| progress.set(lines as u64), see).await?;
     Ok(wait(queue, is_there.then_some(&log), now))
-}
-
-/// Whether events of this function matter: all of them if no other qualifier stays attached, and otherwise those that follow
-/// the entry that goes.
-fn is_about(attachment: &Attachment, function_arn: &str) -> bool {
-    let Some(qualifier) = qualifier_after(function_arn, &attachment.target.arn) else { return false };
-    attachment.other_qualifiers().next().is_none() || attachment.follows_own_entry(qualifier)
 }
 
 /// Why the log cannot show every event that waits: the handler has not received it yet, or the log level hides its line.
@@ -203,7 +194,7 @@ async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::attach::model::{attachment, set_own_policies};
+    use crate::operate::attach::model::attachment;
     use crate::operate::deployment::Mapping;
     use crate::operate::function::Target;
 
@@ -214,23 +205,6 @@ mod tests {
 
     const HIDDEN: Depth = Depth { visible: 0, in_flight: 3, delayed: 0 };
     const EMPTY: Depth = Depth { in_flight: 0, ..HIDDEN };
-
-    #[test]
-    fn beside_another_qualifier_only_the_events_that_follow_the_policy_count() {
-        let mut attachment = attachment();
-        set_own_policies(&mut attachment, "orders:v2 MAX_AGE=1h; orders:old MAX_AGE=2h; orders MAX_AGE=14d");
-        let arn = attachment.target.arn.clone();
-        let counted = |attachment: &Attachment| {
-            ["", ":$LATEST", ":live", ":v2", "-eu"].map(|rest| is_about(attachment, &format!("{arn}{rest}")))
-        };
-        assert_eq!(counted(&attachment), [true, true, true, true, false]);
-        let on_failure = Some(attachment.deployment.retry_queue.arn.clone());
-        let settings = InvokeSettings { on_failure, ..InvokeSettings::default() };
-        attachment.target.invoke_settings = [(None, settings.clone()), (Some("v2".into()), settings)].into();
-        assert_eq!(counted(&attachment), [true, true, true, false, false], "live was detached, and may wait");
-        attachment.target.qualifier = Some("v2".into());
-        assert_eq!(counted(&attachment), [false, false, false, true, false]);
-    }
 
     fn running() -> Deployment {
         Deployment { mapping: Some(Mapping::sample()), ..Deployment::sample() }

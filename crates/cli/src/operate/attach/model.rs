@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aws_sdk_kms::types::KeyState;
-use comeback_engine::{Timestamp, policy_pattern};
+use comeback_engine::Timestamp;
 use proptest::prelude::*;
 
 use crate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms::Losses;
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
-use crate::operate::attach::handler_setting::{
-    ENVIRONMENT_BYTES, POLICIES, SettingPlace, TARGET_FUNCTIONS, list_with, list_without,
-};
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::deployment::{Deployment, Queue};
 use crate::operate::function::{InvokeSettings, Target};
+use crate::operate::handler_setting::{
+    ENVIRONMENT_BYTES, SettingPlace, TARGET_FUNCTIONS, list_with, list_without,
+};
 
 const ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const OTHER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:invoices";
@@ -52,7 +52,6 @@ pub(crate) fn attachment() -> Attachment {
         is_gone: false,
         deployment,
         elsewhere: BTreeMap::new(),
-        policies_elsewhere: String::new(),
         key: Ok(None),
         may_send: Verdict::NotAllowed,
         denied: Vec::new(),
@@ -62,28 +61,11 @@ pub(crate) fn attachment() -> Attachment {
         owner: None,
         losses: Losses { alarm: ALARM.into(), ours: false, is_silent: false, others: false, topics: None },
         place: Place::Parameter { stack: "comeback".into(), value: String::new() },
-        policies: Some(String::new()),
     }
 }
 
 pub(crate) fn set_list(deployment: &mut Deployment, list: String) {
     deployment.variables.insert(TARGET_FUNCTIONS.variable.into(), list);
-}
-
-pub(crate) fn set_policies(attachment: &mut Attachment, text: String) {
-    attachment.deployment.variables.insert(POLICIES.variable.into(), text.clone());
-    attachment.policies = Some(text);
-}
-
-/// The same, and `attach` wrote those of `orders`.
-pub(crate) fn set_own_policies(attachment: &mut Attachment, text: &str) {
-    set_policies(attachment, text.to_owned());
-    for entry in text.split("; ").filter(|entry| entry.starts_with("orders")) {
-        let key = kept::policies_key(policy_pattern(entry).strip_prefix("orders:"));
-        let queue = &attachment.deployment.retry_queue.arn;
-        let digests = kept::policies_with(attachment.target.tags.get(&key), queue, entry);
-        attachment.target.tags.insert(key, digests);
-    }
 }
 
 /// Everything has left the queue, and `now` is long after anything else.
@@ -121,10 +103,6 @@ fn make(attachment: &mut Attachment, change: &Change) {
                 attachment.may_invoke = allowed(deployment.allows(ARN));
             }
         }
-        Change::Policy(edit) => {
-            let text = edit.of(attachment.policies.as_deref().unwrap_or_default(), &target.invoked_arn());
-            set_policies(attachment, text);
-        }
         Change::Watch { topics, .. } => {
             (attachment.losses.ours, attachment.losses.is_silent) = (true, topics.is_empty());
         }
@@ -153,7 +131,7 @@ fn is_empty(plan: &AttachPlan) -> bool {
 
 #[test]
 fn a_plain_function_takes_five_changes_in_the_safe_order() {
-    let plan = attachment().attach(false, None).unwrap();
+    let plan = attachment().attach(false).unwrap();
     let lines: Vec<String> = plan
         .differences()
         .map(|it| {
@@ -187,7 +165,7 @@ fn what_lambda_loses_is_watched_as_the_deployments_alarms_are_unless_it_is_alrea
     };
     let topic = || Some(BTreeSet::from([TOPIC.to_owned()]));
     let watch = |attachment: Attachment| {
-        let plan = attachment.attach(false, None).unwrap();
+        let plan = attachment.attach(false).unwrap();
         plan.differences().find(|it| it.setting.starts_with("alarm ")).map(|it| it.to)
     };
     assert_eq!(watch(losses(topic(), false)), Some(Some(format!("notifies {TOPIC}"))));
@@ -202,7 +180,7 @@ fn an_alarm_of_ours_that_notifies_nobody_gets_the_topics_of_the_deployments_alar
         let mut it = attachment();
         let topics = topics.iter().map(ToString::to_string).collect();
         it.losses = Losses { ours: true, is_silent, topics: Some(topics), ..it.losses };
-        let plan = it.attach(false, None).unwrap();
+        let plan = it.attach(false).unwrap();
         plan.differences().find(|it| it.setting.starts_with("alarm ")).map(|it| (it.from, it.to))
     };
     let set = (Some("notifies nobody".to_owned()), Some(format!("notifies {TOPIC}")));
@@ -215,7 +193,7 @@ fn an_alarm_of_ours_that_notifies_nobody_gets_the_topics_of_the_deployments_alar
 fn a_customers_key_is_allowed_too() {
     let mut attachment = attachment();
     attachment.key = Ok(Some(CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Enabled) }));
-    let plan = attachment.attach(false, None).unwrap();
+    let plan = attachment.attach(false).unwrap();
     let allowed = plan.changes.iter().find_map(|change| match change {
         Change::Allow(grant) => Some(grant.statements.clone()),
         _ => None,
@@ -227,15 +205,15 @@ fn a_customers_key_is_allowed_too() {
     assert_eq!(allowed, Some(expected));
     let note = "role orders-role can use the key arn:key only if the key's own policy allows that";
     assert!(plan.notes.len() == 2 && plan.notes[0].starts_with(note), "{:?}", plan.notes);
-    assert_eq!(all(&attachment, &plan).attach(false, None).unwrap().notes, [""; 0]);
+    assert_eq!(all(&attachment, &plan).attach(false).unwrap().notes, [""; 0]);
 }
 
 #[test]
 fn a_key_that_cannot_be_described_does_not_block_detach() {
     let denied = Failure::CouldNot("kms:DescribeKey of k: denied".into());
-    let before = all(&attachment(), &attachment().attach(false, None).unwrap());
+    let before = all(&attachment(), &attachment().attach(false).unwrap());
     let unread = Attachment { key: Err(denied.clone()), ..before };
-    assert_eq!(unread.attach(false, None), Err(denied));
+    assert_eq!(unread.attach(false), Err(denied));
     let detached = all(&unread, &unread.detach(&left()).unwrap());
     let later = Leaving { now: left().now.saturating_add(Duration::from_secs(600)), ..left() };
     let plan = detached.detach(&later).unwrap();
@@ -294,16 +272,16 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
         ),
     ];
     for (attachment, said) in cases {
-        let Err(Failure::Undone(text)) = attachment.attach(false, None) else { panic!("{said}") };
+        let Err(Failure::Undone(text)) = attachment.attach(false) else { panic!("{said}") };
         assert!(text.contains(said), "{text}");
     }
 }
 
 #[test]
 fn a_handler_whose_allow_list_was_changed_by_hand_gets_what_its_stack_says() {
-    let mut it = all(&attachment(), &attachment().attach(false, None).unwrap());
+    let mut it = all(&attachment(), &attachment().attach(false).unwrap());
     set_list(&mut it.deployment, String::new());
-    let plan = it.attach(false, None).unwrap();
+    let plan = it.attach(false).unwrap();
     let handler = SettingPlace::Function("retry-handler".into());
     assert_eq!(plan.changes, [Change::List(handler, true)]);
     assert!(all(&it, &plan).deployment.allows(ARN));
@@ -311,17 +289,17 @@ fn a_handler_whose_allow_list_was_changed_by_hand_gets_what_its_stack_says() {
 
 #[test]
 fn a_function_that_cannot_be_retried_is_detached_but_never_attached() {
-    let mut attached = all(&attachment(), &attachment().attach(false, None).unwrap());
+    let mut attached = all(&attachment(), &attachment().attach(false).unwrap());
     attached.target.unfit = Some("is durable");
-    assert_eq!(attached.attach(false, None), Err(Failure::Refused("orders is durable".into())));
+    assert_eq!(attached.attach(false), Err(Failure::Refused("orders is durable".into())));
     assert!(!all(&attached, &attached.detach(&left()).unwrap()).is_attached());
 }
 
 #[test]
 fn an_owned_function_is_left_alone_unless_nothing_is_to_be_changed() {
-    let attached = all(&attachment(), &attachment().attach(false, None).unwrap());
+    let attached = all(&attachment(), &attachment().attach(false).unwrap());
     let owned = Attachment { owner: Some("shop".into()), ..attached };
-    assert_eq!(owned.attach(false, None).unwrap().changes, []);
+    assert_eq!(owned.attach(false).unwrap().changes, []);
     assert!(matches!(owned.detach(&left()), Err(Failure::Undone(_))));
 }
 
@@ -331,7 +309,7 @@ fn what_fits_no_tag_is_printed() {
     let settings = InvokeSettings { on_failure: Some(on_failure.clone()), ..InvokeSettings::default() };
     let mut before = attachment();
     before.target.invoke_settings.insert(None, settings);
-    let plan = before.attach(false, None).unwrap();
+    let plan = before.attach(false).unwrap();
     let kept: Vec<_> = plan.differences().filter(|it| it.setting.contains("tag")).collect();
     assert_eq!(kept.len(), 3);
     let note = format!("comeback:on-failure = {on_failure} does not fit in a tag");
@@ -339,23 +317,23 @@ fn what_fits_no_tag_is_printed() {
 
     before.target.tags = (0..48).map(|n| (format!("tag-{n}"), String::new())).collect();
     before.target.tags.insert(crate::operate::function::STACK_TAG.into(), "shop".into());
-    let plan = before.attach(false, None).unwrap();
+    let plan = before.attach(false).unwrap();
     assert!(!matches!(plan.changes[0], Change::Keep { .. }), "{:?}", plan.changes[0]);
     assert_eq!(plan.notes.len(), 6, "four settings, the stack, and the room left");
 }
 
 #[test]
 fn settings_of_before_are_not_overwritten_by_ours() {
-    let attached = all(&attachment(), &attachment().attach(false, None).unwrap());
+    let attached = all(&attachment(), &attachment().attach(false).unwrap());
     let mut changed = attached.clone();
     changed.target.invoke_settings.get_mut(&None).unwrap().retries = Some(1);
-    let again = all(&changed, &changed.attach(false, None).unwrap());
+    let again = all(&changed, &changed.attach(false).unwrap());
     assert_eq!(again, attached);
 }
 
 #[test]
 fn events_that_wait_keep_the_allow_list_unless_they_may_be_given_up() {
-    let mut detached = all(&attachment(), &attachment().attach(false, None).unwrap());
+    let mut detached = all(&attachment(), &attachment().attach(false).unwrap());
     detached = all(&detached, &detached.detach(&left()).unwrap());
     let later = Leaving { now: left().now.saturating_add(Duration::from_secs(600)), ..left() };
     let waiting = Leaving { waiting: Some("3 of its events wait".into()), ..later };
@@ -378,7 +356,7 @@ fn the_price_of_now_is_said_before_and_after() {
         let mut before = attachment();
         set_list(&mut before.deployment, others.clone());
         before.place = Place::Parameter { stack: "comeback".into(), value: others };
-        let attached = all(&before, &before.attach(false, None).unwrap());
+        let attached = all(&before, &before.attach(false).unwrap());
         let refused = attached.detach(&left()).unwrap();
         assert!(refused.left.is_some());
         assert_eq!(refused.price_of_now.as_deref(), Some(price));
@@ -396,7 +374,7 @@ impl Leaving {
 
 #[test]
 fn a_role_that_others_share_keeps_its_permission() {
-    let mut detached = all(&attachment(), &attachment().attach(false, None).unwrap());
+    let mut detached = all(&attachment(), &attachment().attach(false).unwrap());
     let leaving = Leaving { at_once: true, sharing: vec!["invoices".into()], ..left() };
     let plan = detached.detach(&leaving).unwrap();
     assert!(plan.notes.iter().any(|note| {
@@ -419,7 +397,7 @@ fn what_was_never_attached_is_not_detached() {
 
 #[test]
 fn what_was_attached_by_hand_gets_lambdas_defaults() {
-    let mut by_hand = all(&attachment(), &attachment().attach(false, None).unwrap());
+    let mut by_hand = all(&attachment(), &attachment().attach(false).unwrap());
     by_hand.target.tags.clear();
     let plan = by_hand.detach(&left()).unwrap();
     assert_eq!(plan.notes.len(), 1);
@@ -430,7 +408,7 @@ fn what_was_attached_by_hand_gets_lambdas_defaults() {
 
 #[test]
 fn what_is_under_way_may_still_send_even_if_what_waits_is_given_up() {
-    let attached = all(&attachment(), &attachment().attach(false, None).unwrap());
+    let attached = all(&attachment(), &attachment().attach(false).unwrap());
     let at_once = Leaving { at_once: true, ..left() };
     let plan = attached.detach(&at_once).unwrap();
     let until = left().now.saturating_add(Duration::from_secs(3 + 120));
@@ -447,7 +425,7 @@ fn what_is_under_way_may_still_send_even_if_what_waits_is_given_up() {
 
 #[test]
 fn a_plan_agrees_with_a_later_one_that_does_the_same() {
-    let attached = all(&attachment(), &attachment().attach(false, None).unwrap());
+    let attached = all(&attachment(), &attachment().attach(false).unwrap());
     let first = attached.detach(&left()).unwrap();
     let later = Leaving { now: left().now.saturating_add(Duration::from_secs(60)), ..left() };
     assert!(first.agrees_with(&attached.detach(&later).unwrap()));
@@ -481,12 +459,10 @@ prop_compose! {
         (watched, watched_by_others, silent) in any::<(bool, bool, bool)>(),
         topics in proptest::option::of(prop_oneof![Just(BTreeSet::new()), Just(BTreeSet::from([TOPIC.to_owned()]))]),
         list in prop_oneof![Just(""), Just(OTHER), Just("arn:aws:lambda:eu-west-1:123456789012:function:or*")],
-        policies in prop_oneof![Just(""), Just("invoices MAX_AGE=3h; or* MAX_AGE=2h; orders-eu JITTER=none")],
     ) -> Attachment {
         let mut it = attachment();
         it.target = Target { qualifier, invoke_settings: settings, recursion_allowed, ..it.target };
         it.target.invoke_settings.retain(|_, settings| *settings != InvokeSettings::default());
-        set_policies(&mut it, policies.to_owned());
         it.losses = Losses {
             ours: watched, is_silent: watched && silent, others: watched_by_others, topics, ..it.losses
         };
@@ -524,20 +500,19 @@ fn never_attached(mut it: Attachment) -> Attachment {
 proptest! {
     #[test]
     fn attaching_is_done_once_wherever_it_was_killed(before in any_attachment(), killed in 0_usize..9) {
-        let settings = Some("MAX_AGE=1h");
-        let plan = before.attach(false, settings).unwrap();
+        let plan = before.attach(false).unwrap();
         let after = all(&before, &plan);
-        prop_assert_eq!(after.attach(false, settings).unwrap().changes, []);
+        prop_assert_eq!(after.attach(false).unwrap().changes, []);
         prop_assert!(after.is_attached() && after.may_send.is_allowed());
         prop_assert!(after.deployment.allows(ARN) && after.may_invoke.is_allowed());
         let halfway = perform(&before, &plan, killed);
-        prop_assert_eq!(all(&halfway, &halfway.attach(false, settings).unwrap()), after);
+        prop_assert_eq!(all(&halfway, &halfway.attach(false).unwrap()), after);
     }
 
     #[test]
     fn a_failure_reaches_the_queue_only_once_it_can_be_retried(before in any_attachment(), killed in 0_usize..8) {
         prop_assume!(!before.is_attached());
-        let halfway = perform(&before, &before.attach(false, None).unwrap(), killed);
+        let halfway = perform(&before, &before.attach(false).unwrap(), killed);
         if halfway.is_attached() {
             prop_assert!(halfway.may_send.is_allowed() && halfway.deployment.allows(ARN));
             prop_assert!(halfway.may_invoke.is_allowed() && halfway.target.recursion_allowed);
@@ -547,9 +522,8 @@ proptest! {
     #[test]
     fn detaching_brings_back_what_was_there_wherever_it_was_killed(
         before in any_attachment().prop_map(never_attached), killed in 0_usize..8, killed_again in 0_usize..8,
-        settings in proptest::option::of(Just("MAX_AGE=1h")),
     ) {
-        let attached = all(&before, &before.attach(false, settings).unwrap());
+        let attached = all(&before, &before.attach(false).unwrap());
         let first = attached.detach(&left()).unwrap();
         let halfway = perform(&attached, &first, killed);
         let mut detached = all(&halfway, &halfway.detach(&left()).unwrap());
@@ -568,14 +542,31 @@ proptest! {
 
     #[test]
     fn another_qualifier_keeps_what_it_needs(before in any_attachment(), at_once in any::<bool>()) {
-        let attached = all(&before, &before.attach(false, None).unwrap());
+        let attached = all(&before, &before.attach(false).unwrap());
         let mut other = attached.clone();
         other.target.qualifier = Some("9".into());
-        let both = all(&other, &other.attach(false, None).unwrap());
+        let both = all(&other, &other.attach(false).unwrap());
         let one = all(&both, &both.detach(&Leaving { at_once, ..left() }).unwrap());
         prop_assert!(!one.is_attached() && one.attached().any(|it| it == before.target.qualifier.as_deref()));
         prop_assert!(one.may_send.is_allowed() && one.may_invoke.is_allowed());
         prop_assert!(one.deployment.allows(ARN) && one.target.recursion_allowed);
         prop_assert_eq!(one.losses, attached.losses);
     }
+}
+
+#[test]
+fn the_entry_of_policies_that_counts_is_named() {
+    let notes = |policies: &str| {
+        let mut it = attachment();
+        it.deployment.variables.insert("POLICIES".into(), policies.into());
+        let plan = it.attach(false).unwrap();
+        let again = all(&it, &plan).attach(false).unwrap();
+        assert_eq!((again.changes, again.notes), (vec![], vec![]), "nothing to say a second time");
+        plan.notes[1..].to_vec()
+    };
+    assert_eq!(notes(""), [""; 0]);
+    let entry = "of POLICIES, the entry \"o* MAX_AGE=2h\" counts for orders";
+    assert_eq!(notes("orders:live MAX_AGE=1h; o* MAX_AGE=2h; orders JITTER=none"), [entry]);
+    let none = "no entry of POLICIES matches orders: it has the stack's policy";
+    assert_eq!(notes("invoices MAX_AGE=2h"), [none]);
 }

@@ -9,13 +9,13 @@ use crate::operate::attach::attachment::{Attachment, Place, gone};
 use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
-use crate::operate::attach::model::{all, attachment, left, set_list, set_policies};
+use crate::operate::attach::model::{all, attachment, left, set_list};
 use crate::operate::deployment::{DeploymentName, Queue};
 use crate::operate::function::{InvokeSettings, Target};
 
 /// The plan of `comeback attach` without `--move`.
 fn attached(it: &Attachment) -> Attachment {
-    all(it, &it.attach(false, None).unwrap())
+    all(it, &it.attach(false).unwrap())
 }
 
 /// The function of `target` as stack billing finds it, with nothing of its own.
@@ -37,7 +37,7 @@ fn after_move(it: Attachment, target: Target) -> Attachment {
 #[test]
 fn a_function_of_another_deployment_is_taken_over_only_on_request() {
     let it = billing(attached(&attachment()).target);
-    let Err(Failure::Undone(refused)) = it.attach(false, None) else { panic!("it was attached") };
+    let Err(Failure::Undone(refused)) = it.attach(false) else { panic!("it was attached") };
     let named = "orders is attached to stack comeback, not to stack billing: to move it here";
     assert!(
         refused.starts_with(named) && refused.ends_with("`comeback detach orders --profile ops`"),
@@ -45,7 +45,7 @@ fn a_function_of_another_deployment_is_taken_over_only_on_request() {
     );
     let there = "it is attached to stack comeback: `comeback detach orders --profile ops` detaches it there";
     assert_eq!(it.detach(&left()).unwrap().notes, [there]);
-    assert!(attachment().attach(true, None).unwrap().agrees_with(&attachment().attach(false, None).unwrap()));
+    assert!(attachment().attach(true).unwrap().agrees_with(&attachment().attach(false).unwrap()));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_move_keeps_the_settings_that_were_there_before_the_first_deployment() {
     before.target.invoke_settings.insert(None, own);
     let first = attached(&before);
     let arriving = billing(first.target.clone());
-    let plan = arriving.attach(true, None).unwrap();
+    let plan = arriving.attach(true).unwrap();
     assert!(
         plan.notes[0].ends_with("When none is left there, run: comeback detach orders --profile ops"),
         "{:?}",
@@ -63,7 +63,7 @@ fn a_move_keeps_the_settings_that_were_there_before_the_first_deployment() {
     );
     let second = Attachment { elsewhere: BTreeMap::new(), ..all(&arriving, &plan) };
     assert!(second.is_attached() && second.target.tags.contains_key(kept::MOVED));
-    assert_eq!(second.attach(false, None).unwrap().changes, [], "it is attached like any other");
+    assert_eq!(second.attach(false).unwrap().changes, [], "it is attached like any other");
 
     // The first deployment lets its last events go, and leaves what the second needs.
     let left_behind = after_move(first, second.target.clone());
@@ -80,39 +80,6 @@ fn a_move_keeps_the_settings_that_were_there_before_the_first_deployment() {
     let second = all(&second, &second.detach(&left()).unwrap());
     let second = all(&second, &second.detach(&later).unwrap());
     assert_eq!(second.target, before.target, "as it was before either");
-}
-
-#[test]
-fn a_policy_of_its_own_comes_along() {
-    let moved = |there: &str, here: &str, settings: Option<&str>| {
-        let mut it = billing(attached(&attachment()).target);
-        it.policies_elsewhere = there.into();
-        set_policies(&mut it, here.into());
-        let plan = it.attach(true, settings).unwrap();
-        (all(&it, &plan).policies.unwrap(), plan.notes.join("; "))
-    };
-    let there = "orders:live MAX_AGE=1h; orders MAX_AGE=2h JITTER=none; * MAX_AGE=3h";
-    let (policies, notes) = moved(there, "* MAX_AGE=4h", None);
-    assert_eq!(policies, "orders MAX_AGE=2h JITTER=none; * MAX_AGE=4h");
-    let kept = "stack comeback keeps \"orders MAX_AGE=2h JITTER=none\" for the events still waiting there: detach it there, too";
-    assert!(notes.contains(kept), "{notes}");
-    for (there, here, settings, after, why) in [
-        (there, "", Some("MAX_AGE=5h"), "orders MAX_AGE=5h", "the options of this command replace it"),
-        (
-            there,
-            "orders MAX_AGE=4h",
-            None,
-            "orders MAX_AGE=4h",
-            "stack billing has \"orders MAX_AGE=4h\" for it",
-        ),
-        ("or* MAX_AGE=2h", "", None, "", "other functions may follow it too"),
-    ] {
-        let (policies, notes) = moved(there, here, settings);
-        assert_eq!(policies, after);
-        assert!(notes.contains(&format!("is not carried over: {why}")), "{notes}");
-    }
-    let (policies, notes) = moved("export MAX_AGE=2h", "", None);
-    assert!(policies.is_empty() && !notes.contains("policy"), "{notes}");
 }
 
 #[test]
@@ -150,7 +117,7 @@ fn what_a_deleted_function_left_is_cleared_away() {
         AttachPlan { changes: vec![], notes: vec!["Lambda has no function orders".into()], ..again.clone() };
     assert_eq!((&again, again.left.is_none()), (&expected, true));
     assert!(again.is_about_nothing() && !plan.is_about_nothing(), "a typo is told from it");
-    assert!(matches!(deleted.attach(false, None), Err(Failure::CouldNot(_))));
+    assert!(matches!(deleted.attach(false), Err(Failure::CouldNot(_))));
 }
 
 #[test]
@@ -170,7 +137,7 @@ fn a_deleted_alias_is_detached_and_never_attached() {
     assert!(
         ended.target.tags.is_empty() && !ended.send_policy && !ended.deployment.allows(&ended.target.arn)
     );
-    assert!(matches!(deleted.attach(false, None), Err(Failure::CouldNot(_))));
+    assert!(matches!(deleted.attach(false), Err(Failure::CouldNot(_))));
 }
 
 #[test]

@@ -2,19 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use comeback_engine::{policies_named, policy_about};
-
 use crate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms;
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
-use crate::operate::attach::handler_setting::{
-    self, ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace, list_has, list_with, list_without,
-};
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::deployment::{DeploymentName, Unlisted};
 use crate::operate::function::InvokeSettings;
+use crate::operate::handler_setting::{
+    ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace, TARGET_FUNCTIONS, environment_bytes, list_has,
+    list_with, list_without,
+};
 
 /// Lambda's shortest `MaximumEventAgeInSeconds`: how long it keeps an event that it cannot deliver.
 const EVENT_AGE: i32 = 60;
@@ -27,9 +26,8 @@ impl Attachment {
     }
 
     /// Plans the changes that attach the function. The order is safe: the handler can retry the function before the first
-    /// failure reaches it. A function that another deployment retries is taken from it only if it `may_move`. With
-    /// `settings`, the function gets a policy of its own.
-    pub(crate) fn attach(&self, may_move: bool, settings: Option<&str>) -> Result<AttachPlan, Failure> {
+    /// failure reaches it. A function that another deployment retries is taken from it only if it `may_move`.
+    pub(crate) fn attach(&self, may_move: bool) -> Result<AttachPlan, Failure> {
         self.can_be_retried()?;
         let mut plan = self.no_changes();
         let other = self.elsewhere.get(&self.target.qualifier);
@@ -63,8 +61,6 @@ impl Attachment {
             Verdict::Denied => return Err(denied(&self.target.role_arn, &self.denied.join(", "))),
         }
         self.allow_retrying(&mut plan.changes)?;
-        let moved = other.and_then(|other| self.moved_policy(other, settings.is_some(), &mut plan));
-        self.set_policy(settings.or(moved.as_deref()), &mut plan)?;
         if !self.target.recursion_allowed {
             plan.changes.push(Change::Recursion(true));
         }
@@ -94,7 +90,40 @@ impl Attachment {
             ));
         }
         self.say_room_left(&mut plan);
+        self.say_what_counts(&mut plan);
         Ok(plan)
+    }
+
+    /// Names the entry of `POLICIES` that counts for the function, unless nothing changes.
+    fn say_what_counts(&self, plan: &mut AttachPlan) {
+        let Some(policies) = self.deployment.policies().ok().filter(|_| !plan.changes.is_empty()) else {
+            return;
+        };
+        let name = self.name();
+        plan.notes.extend(match policies.entry_of(&self.target.invoked_arn()) {
+            Some(entry) => Some(format!("of POLICIES, the entry {:?} counts for {name}", entry.to_string())),
+            None if policies.entries().is_empty() => None,
+            None => Some(format!("no entry of POLICIES matches {name}: it has the stack's policy")),
+        });
+    }
+
+    /// Says how much of Lambda's limit the plan leaves, if it uses any of it up.
+    fn say_room_left(&self, plan: &mut AttachPlan) {
+        let is_listed = |change: &Change| matches!(change, Change::List(..));
+        if plan.changes.iter().any(is_listed) {
+            let left = ENVIRONMENT_BYTES.saturating_sub(self.environment_bytes());
+            plan.notes.push(format!(
+                "with this, {left} of the {ENVIRONMENT_BYTES} bytes that Lambda allows for the handler's variables are left"
+            ));
+        }
+    }
+
+    /// The size of the handler's variables once the function is on its allow-list.
+    fn environment_bytes(&self) -> usize {
+        let mut variables = self.deployment.variables.clone();
+        let list = list_with(self.deployment.allow_list(), &self.target.arn);
+        variables.insert(TARGET_FUNCTIONS.variable.into(), list);
+        environment_bytes(&variables)
     }
 
     /// As an operator names it.
@@ -109,41 +138,6 @@ impl Attachment {
             "{name} is attached to {other}, not to {ours}: to move it here, repeat the command with --move, which lets \
              {other} retry what waits there; or first detach it with `{detach}`"
         ))
-    }
-
-    /// The settings of the policy that the function brings from the deployment that retried it, `other`; `None` if it brings
-    /// none. There the entry stays, because events that wait there follow it, until `detach` takes it away.
-    fn moved_policy(
-        &self,
-        other: &DeploymentName,
-        has_settings: bool,
-        plan: &mut AttachPlan,
-    ) -> Option<String> {
-        let entry = policy_about(&self.policies_elsewhere, &self.target.invoked_arn())?;
-        let names = [&self.target.name, &self.target.arn];
-        let is_own = names.into_iter().any(|name| policies_named(entry, name).next().is_some());
-        let settings_of = |entry: &str| entry.split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
-        let settings = settings_of(entry);
-        let why_not = if has_settings {
-            "the options of this command replace it".to_owned()
-        } else if let Some(here) = self.entry() {
-            if settings_of(here) == settings {
-                return None;
-            }
-            format!("{} has {here:?} for it", self.deployment.name())
-        } else if !is_own {
-            "other functions may follow it too; give the function a policy of its own with the options of this command"
-                .to_owned()
-        } else if self.policies.is_none() || self.place.editable(&self.deployment).is_none() {
-            format!("only the template of {} can give it one", self.deployment.name())
-        } else {
-            plan.notes.push(format!(
-                "{other} keeps {entry:?} for the events still waiting there: detach it there, too"
-            ));
-            return Some(settings);
-        };
-        plan.notes.push(format!("its policy of {other}, {entry:?}, is not carried over: {why_not}"));
-        None
     }
 
     fn can_be_retried(&self) -> Result<(), Failure> {
@@ -197,7 +191,7 @@ impl Attachment {
     }
 
     /// How many more tags the function may have after the plan's changes.
-    pub(crate) fn room_for_tags(&self, plan: &AttachPlan) -> usize {
+    fn room_for_tags(&self, plan: &AttachPlan) -> usize {
         let kept = plan.changes.iter().filter_map(|change| match change {
             Change::Keep(tags) => Some(tags.iter().map(|(key, _)| key)),
             _ => None,
@@ -223,7 +217,7 @@ impl Attachment {
                 let list = list_with(value, arn);
                 if list != *value {
                     changes.push(Change::List(SettingPlace::Stack(stack.clone()), true));
-                    self.check_size(list.len(), changes)?;
+                    self.check_size(list.len())?;
                 } else if self.may_invoke.is_allowed() {
                     // Somebody changed the handler by hand. Deploying the stack again would change nothing.
                     self.list_in_handler(changes)?;
@@ -258,12 +252,12 @@ impl Attachment {
 
     fn list_in_handler(&self, changes: &mut Vec<Change>) -> Result<(), Failure> {
         changes.push(Change::List(SettingPlace::Function(self.deployment.handler.clone()), true));
-        self.check_size(0, changes)
+        self.check_size(0)
     }
 
-    fn check_size(&self, parameter_bytes: usize, changes: &[Change]) -> Result<(), Failure> {
+    fn check_size(&self, parameter_bytes: usize) -> Result<(), Failure> {
         let target = &self.target;
-        let environment_bytes = handler_setting::environment_bytes(&self.variables_after(changes));
+        let environment_bytes = self.environment_bytes();
         if parameter_bytes <= PARAMETER_BYTES && environment_bytes <= ENVIRONMENT_BYTES {
             return Ok(());
         }
@@ -321,7 +315,6 @@ impl Attachment {
         if !others.is_empty() {
             let others = others.join(", ");
             plan.notes.push(format!("{others} stays attached: the handler goes on retrying the function"));
-            self.take_qualifiers_policy_away(leaving, &mut plan);
             return Ok(plan);
         }
         let is_traced = self.send_policy && leaving.sharing.is_empty()
@@ -342,12 +335,9 @@ impl Attachment {
         match leaving.wait(self) {
             Some(wait) => {
                 self.keep_time(&mut plan);
-                let stay = if self.own_entry().is_some() {
-                    "the allow-list, the permissions, the recursion setting and its own policy"
-                } else {
-                    "the allow-list, the permissions and the recursion setting"
-                };
-                plan.left = Some(format!("{stay} stay, for events that may still wait: {wait}"));
+                plan.left = Some(format!(
+                    "the allow-list, the permissions and the recursion setting stay, for events that may still wait: {wait}"
+                ));
                 plan.price_of_now = Some(self.what_now_does());
             }
             None => self.finish(leaving, &mut plan),
@@ -445,9 +435,6 @@ impl Attachment {
         if self.losses.ours {
             plan.changes.push(Change::Unwatch(self.losses.alarm.clone()));
         }
-        for key in self.target.tags.keys().filter(|key| kept::is_policies_key(key)) {
-            self.forget_policies(key.clone(), plan);
-        }
         self.forget(self.last_tags().iter().map(|key| (*key).to_owned()), plan);
     }
 
@@ -455,7 +442,6 @@ impl Attachment {
     fn disallow(&self, plan: &mut AttachPlan) {
         let arn = &self.target.arn;
         plan.changes.extend(self.removable().map(|place| Change::List(place, false)));
-        self.take_policy_away(plan);
         if self.invoke_policy {
             plan.changes.push(Change::Withdraw(self.invoking()));
         }
@@ -504,7 +490,7 @@ impl Attachment {
         format!("Lambda has no alias or version {}", self.name())
     }
 
-    pub(crate) fn forget(&self, keys: impl IntoIterator<Item = String>, plan: &mut AttachPlan) {
+    fn forget(&self, keys: impl IntoIterator<Item = String>, plan: &mut AttachPlan) {
         let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
         let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();
         if !tags.is_empty() {

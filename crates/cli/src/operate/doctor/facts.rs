@@ -11,13 +11,13 @@ use comeback_engine::{FunctionArn, Pauses, Timestamp};
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
-use crate::operate::attach::handler_setting::{TARGET_FUNCTIONS, find_stack, list_has};
 use crate::operate::deployment::{Deployment, Mapping};
 use crate::operate::doctor::facts::functions::Function;
 use crate::operate::doctor::facts::log::LoggedErrors;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::HandlerRights;
 use crate::operate::function::{FunctionName, Target};
+use crate::operate::handler_setting::{TARGET_FUNCTIONS, find_stack, list_has};
 use crate::operate::pauses::history::{Version, newest_readable, versions};
 
 #[derive(Clone, Debug)]

@@ -7,10 +7,10 @@ use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use serde_json::json;
 
 use crate::account::CustomerKey;
-use crate::operate::attach::handler_setting::{POLICIES, TARGET_FUNCTIONS};
 use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Queue};
 use crate::operate::doctor::facts::log::BACK;
 use crate::operate::doctor::facts::{Facts, UnreadablePauses};
+use crate::operate::handler_setting::{POLICIES, TARGET_FUNCTIONS};
 use crate::operate::pauses::put_back;
 use crate::text::terminal::command_line;
 

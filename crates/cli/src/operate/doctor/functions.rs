@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use comeback_engine::{Concurrency, FunctionArn, HANDLER_TIMEOUT, Pause, QueueArn};
 
-use crate::operate::attach::handler_setting::{TARGET_FUNCTIONS, list_with};
 use crate::operate::attach::kept;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
@@ -12,6 +11,7 @@ use crate::operate::doctor::facts::functions::{Entrance, Function};
 use crate::operate::doctor::handler::{in_words, looping, resume};
 use crate::operate::doctor::{fix, rights};
 use crate::operate::function::Target;
+use crate::operate::handler_setting::{TARGET_FUNCTIONS, list_with};
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;

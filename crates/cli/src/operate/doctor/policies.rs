@@ -1,11 +1,12 @@
-//! Checks of the policies that functions have of their own.
+//! The check of the policies that functions have of their own.
 
 use comeback_engine::{Policy, PolicyEntry};
 
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
-use crate::operate::doctor::fix;
 use crate::operate::function::FunctionName;
+
+const FIX: &str = "correct the name in POLICIES, where the deployment is defined (docs/settings.md)";
 
 pub(crate) fn match_functions(facts: &Facts) -> Judged {
     facts.matched.clone()?;
@@ -13,11 +14,11 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
     judged(facts, |entries, stack| {
         let entrances = facts.functions.iter().flat_map(|function| &function.entrances);
         let arns: Vec<&str> = entrances.map(|it| &*it.invoked_arn).filter(|arn| stack.allows(arn)).collect();
-        let (useful, vain): (Vec<&PolicyEntry>, Vec<_>) =
-            entries.iter().partition(|it| arns.iter().any(|arn| it.is_about(arn)) || is_allowed(facts, it));
+        let is_useful = |it: &&PolicyEntry| arns.iter().any(|arn| it.is_about(arn)) || is_allowed(facts, it);
+        let vain: Vec<&PolicyEntry> = entries.iter().filter(|it| !is_useful(it)).collect();
         let found = format!("no allowed function is meant by {}", patterns(&vain));
         let means = "a function that is meant may be misspelt, and has the stack's policy";
-        (!vain.is_empty()).then(|| warning(found, means, set(facts, &useful)))
+        (!vain.is_empty()).then(|| warning(found, means, FIX))
     })
 }
 
@@ -28,25 +29,6 @@ fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     facts.stack_names(&arn)
         || facts.deployment.allows(&arn.to_string())
         || (arn.qualifier.is_none() && facts.deployment.retries(&arn))
-}
-
-pub(crate) fn can_count(facts: &Facts) -> Judged {
-    judged(facts, |entries, _| {
-        let (mut order, mut shadowed): (Vec<&PolicyEntry>, Vec<String>) = (Vec::new(), Vec::new());
-        for entry in entries {
-            let Some(first) = order.iter().position(|earlier| earlier.covers(entry)) else {
-                order.push(entry);
-                continue;
-            };
-            shadowed.push(format!("{} after {}", entry.pattern(), order[first].pattern()));
-            if !entry.covers(order[first]) {
-                order.insert(first, entry);
-            }
-        }
-        let found = format!("an earlier entry matches all functions of {}", shadowed.join(", "));
-        let means = "only the first entry that matches a function counts: the later one does nothing";
-        (!shadowed.is_empty()).then(|| warning(found, means, set(facts, &order)))
-    })
 }
 
 /// Judges the entries, if there are any.
@@ -63,11 +45,6 @@ fn judged(facts: &Facts, problem: impl FnOnce(&[PolicyEntry], &Policy) -> Option
 
 fn patterns(entries: &[&PolicyEntry]) -> String {
     entries.iter().map(|entry| entry.pattern()).collect::<Vec<_>>().join(", ")
-}
-
-fn set(facts: &Facts, entries: &[&PolicyEntry]) -> String {
-    let entries: Vec<String> = entries.iter().map(ToString::to_string).collect();
-    fix::setting(facts, "POLICIES", &entries.join("; "))
 }
 
 #[cfg(test)]
@@ -92,8 +69,6 @@ mod tests {
         let vain = with("ordres MAX_AGE=2h; orders JITTER=none; orders:live MAX_AGE=1h");
         let found = "no allowed function is meant by ordres";
         assert_found(match_functions(&vain), Outcome::Warning, found);
-        let fix = match_functions(&vain).unwrap().fix.unwrap();
-        assert!(fix.contains(r#"{POLICIES: `"orders JITTER=none; orders:live MAX_AGE=1h"`}"#), "{fix}");
         let mut unread = vain.clone();
         unread.functions[0].target = Err(Failure::CouldNot("denied".into()));
         assert!(match_functions(&unread).is_err());
@@ -104,19 +79,5 @@ mod tests {
         // Its stack's list still has it: it is the handler's list that is wrong (CB108).
         alone.parameters = Ok([("TargetFunctions".to_owned(), alone.functions[0].arn.clone())].into());
         assert_found(match_functions(&alone), Outcome::Ok, "orders");
-    }
-
-    #[test]
-    fn an_entry_after_one_that_matches_all_of_its_functions_is_named() {
-        assert_found(
-            can_count(&with("orders:live JITTER=none; orders MAX_AGE=2h; * MAX_AGE=1h")),
-            Outcome::Ok,
-            "orders",
-        );
-        let shadowed = with("o* MAX_AGE=2h; orders JITTER=none; x MAX_AGE=1h; x JITTER=full");
-        let found = "an earlier entry matches all functions of orders after o*, x after x";
-        assert_found(can_count(&shadowed), Outcome::Warning, found);
-        let fix = can_count(&shadowed).unwrap().fix.unwrap();
-        assert!(fix.contains(r#"{POLICIES: `"orders JITTER=none; o* MAX_AGE=2h; x MAX_AGE=1h"`}"#), "{fix}");
     }
 }

@@ -97,10 +97,7 @@ impl Entrance {
         let settings = target.invoke_settings.get(&qualifier).cloned().unwrap_or_default();
         let other_queue = settings.on_failure.as_deref().filter(|arn| *arn != deployment.retry_queue.arn);
         let elsewhere = match other_queue {
-            Some(queue) => {
-                let found = DeploymentName::of_retry_queue(account, queue).await.ok().flatten();
-                found.map(|(name, _)| name)
-            }
+            Some(queue) => DeploymentName::of_retry_queue(account, queue).await.ok().flatten(),
             None => None,
         };
         let (send, use_key, invoke) = tokio::join!(

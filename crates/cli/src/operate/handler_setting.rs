@@ -1,4 +1,4 @@
-//! The handler's settings that `attach` edits, in a stack's parameters or in the handler's environment.
+//! Settings of the handler, in a stack's parameters or in the handler's environment. `attach` edits the allow-list there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -66,19 +66,16 @@ const LOOKS: usize = 900;
 /// Checks in a row that may show the stack as it was before: a minute.
 const LOOKS_UNSEEN: usize = 30;
 
-/// Edits a setting, and waits until that is in force. Reads it again first, so that no entry of somebody else is lost.
+/// Edits the allow-list, and waits until that is in force. Reads it again first, so that no entry of somebody else is lost.
 pub(crate) async fn edit(
     account: &Account,
     place: &SettingPlace,
-    setting: HandlerSetting,
     edit: &dyn Fn(&str) -> String,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     match place {
-        SettingPlace::Stack(stack) => {
-            edit_parameter(account, stack, setting.parameter, edit, interrupt).await
-        }
-        SettingPlace::Function(name) => edit_variable(account, name, setting, edit, interrupt).await,
+        SettingPlace::Stack(stack) => edit_parameter(account, stack, edit, interrupt).await,
+        SettingPlace::Function(name) => edit_variable(account, name, edit, interrupt).await,
     }
 }
 
@@ -105,10 +102,10 @@ async fn ended(
 async fn edit_parameter(
     account: &Account,
     name: &str,
-    parameter: &'static str,
     edit: &dyn Fn(&str) -> String,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
+    let HandlerSetting { parameter, .. } = TARGET_FUNCTIONS;
     let stack = describe(account, name).await?;
     let status = status(&stack).as_str();
     if status.ends_with("_IN_PROGRESS") {
@@ -135,7 +132,7 @@ async fn edit_parameter(
     let update = account.cloudformation.update_stack().stack_name(name).use_previous_template(true);
     let update = update.set_parameters(Some(parameters.collect())).set_capabilities(Some(capabilities));
     update.send().await.or_failure("cloudformation:UpdateStack", name)?;
-    updated(account, &stack, name, (parameter, &edited), interrupt).await
+    updated(account, &stack, name, &edited, interrupt).await
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,10 +145,10 @@ enum Update {
 }
 
 impl Update {
-    fn of(before: &Stack, now: &Stack, (parameter, edited): (&str, &str), has_begun: bool) -> Self {
+    fn of(before: &Stack, now: &Stack, edited: &str, has_begun: bool) -> Self {
         match status(now) {
             StackStatus::UpdateComplete => {
-                if parameter_value(now, parameter) == Some(edited) {
+                if parameter_value(now, TARGET_FUNCTIONS.parameter) == Some(edited) {
                     Self::Done
                 } else {
                     Self::NotSeen
@@ -169,7 +166,7 @@ async fn updated(
     account: &Account,
     before: &Stack,
     name: &str,
-    edited: (&str, &str),
+    edited: &str,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let (mut has_begun, mut not_seen) = (false, 0);
@@ -183,7 +180,7 @@ async fn updated(
                 return Err(Failure::Undone(format!(
                     "stack {name} is {status}, and its {} is not what was written: somebody else changes it too, or AWS \
                      needs longer; repeat the command",
-                    edited.0
+                    TARGET_FUNCTIONS.parameter
                 )));
             }
             Update::NotSeen => not_seen += 1,
@@ -245,7 +242,6 @@ pub(crate) fn parameter_value<'a>(stack: &'a Stack, key: &str) -> Option<&'a str
 async fn edit_variable(
     account: &Account,
     name: &str,
-    setting: HandlerSetting,
     edit: &dyn Fn(&str) -> String,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
@@ -257,17 +253,13 @@ async fn edit_variable(
         return Err(Failure::CouldNot(format!("the environment of {name} cannot be read: {why}")));
     }
     let mut variables = environment.and_then(|it| it.variables().cloned()).unwrap_or_default();
-    let value = variables.get(setting.variable).map(String::as_str).unwrap_or_default();
+    let value = variables.get(TARGET_FUNCTIONS.variable).map(String::as_str).unwrap_or_default();
     let edited = edit(value);
     if edited == value {
         return Ok(());
     }
-    // Without the allow-list, the handler would not start.
-    if edited.is_empty() && setting != TARGET_FUNCTIONS {
-        variables.remove(setting.variable);
-    } else {
-        variables.insert(setting.variable.to_owned(), edited);
-    }
+    // It stays when it is empty: without the variable, the handler would not start.
+    variables.insert(TARGET_FUNCTIONS.variable.to_owned(), edited);
     let environment = Environment::builder().set_variables(Some(variables)).build();
     let update = account.lambda.update_function_configuration().function_name(name).environment(environment);
     // Refused if anybody has changed the function since it was read.
@@ -325,7 +317,8 @@ mod tests {
     }
 
     fn stack(status: StackStatus, value: &str, updated: i64) -> Stack {
-        let parameter = Parameter::builder().parameter_key(POLICIES.parameter).parameter_value(value).build();
+        let parameter =
+            Parameter::builder().parameter_key(TARGET_FUNCTIONS.parameter).parameter_value(value).build();
         let stack = Stack::builder().stack_name("comeback").creation_time(DateTime::from_secs(0));
         stack
             .stack_status(status)
@@ -354,7 +347,7 @@ mod tests {
             (&rolled_back, stack(UpdateRollbackComplete, "a", 1), true, Update::Failed),
             (&rolled_back, stack(UpdateRollbackComplete, "a", 2), false, Update::Failed),
         ] {
-            assert_eq!(Update::of(before, &now, (POLICIES.parameter, "a,b"), has_begun), expected, "{now:?}");
+            assert_eq!(Update::of(before, &now, "a,b", has_begun), expected, "{now:?}");
         }
     }
 
