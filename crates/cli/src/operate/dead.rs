@@ -10,7 +10,6 @@ mod filter;
 mod import;
 #[cfg(test)]
 mod kills;
-mod move_task;
 mod plan;
 mod queue;
 mod reading;

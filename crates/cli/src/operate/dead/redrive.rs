@@ -11,7 +11,6 @@ use crate::account::Failure;
 use crate::clock;
 use crate::failure;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::move_task;
 use crate::operate::dead::plan::{DeadLetters, Order, Plan, Verb};
 use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue, Received};
 use crate::operate::dead::survey::listed;
@@ -25,8 +24,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   comeback dead redrive --error 'Timeout*' --dry-run
   comeback dead redrive --target orders --rate 10/s --limit 100
-  comeback dead redrive --target orders --retarget arn:aws:lambda:eu-west-1:123456789012:function:orders-v2
-  comeback dead redrive --all --server";
+  comeback dead redrive --target orders --retarget arn:aws:lambda:eu-west-1:123456789012:function:orders-v2";
 
 #[derive(Debug, Args)]
 pub(crate) struct RedriveArguments {
@@ -47,10 +45,6 @@ pub(crate) struct RedriveArguments {
     /// Show the plan and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Let SQS move the whole queue by itself, up to 500 letters a second. It goes on if this command is killed, and
-    /// Ctrl-C cancels it. It moves what cannot be retried too: the handler dead-letters that again
-    #[arg(long, requires = "all", conflicts_with_all = ["Filter", "limit", "retarget"])]
-    server: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -62,9 +56,6 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
 async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<(), failure::Failure> {
     let policies = policies(&letters.deployment)?;
     let &RedriveArguments { ref filter, rate, limit, dry_run, .. } = arguments;
-    if arguments.server {
-        return move_task::run(rate, dry_run, letters).await;
-    }
     let redrive = Redrive::new(&policies, arguments.retarget.as_deref())?;
     let now = clock::now();
     let work = Work { filter: filter.clone(), now, until: now, pace: Pace(rate), limit };
