@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use comeback_engine::{
-    Action, BACKOFF_RANGE, BatchEvent, BatchReport, Concurrency, FailedEvent, HOLD, InvocationRecord, Jitter,
+    Action, BACKOFF_RANGE, BatchEvent, BatchReport, FailedEvent, HOLD, InvocationRecord, Jitter,
     LONGEST_PAUSE, LONGEST_SPREAD, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policies,
     Policy, ReasonCode, Record, Settings, Timestamp, longest_between_reads,
 };
@@ -228,10 +228,6 @@ impl Question {
     }
 
     /// What the parameter would hold.
-    ///
-    /// # Panics
-    ///
-    /// If the pause makes no sense.
     #[must_use]
     pub fn pauses(&self) -> Pauses {
         let Some((from, until, spread)) = self.pause else { return Pauses::default() };
@@ -243,11 +239,8 @@ impl Question {
             spread: Duration::from_secs(spread),
             by: None,
             why: None,
-            concurrency: Concurrency::Untouched,
         };
-        Pauses::default()
-            .open(pause, from)
-            .expect("BUG: it lasts a second to 14 days, and ends before the year 10000")
+        Pauses::default().with([pause])
     }
 
     fn check(&self) {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn text(pauses: &[Pause]) -> Option<String> {
-        Some(Pauses::of(pauses.to_vec()).write())
+        Some(Pauses::default().with(pauses.to_vec()).write())
     }
 
     /// Seconds from a read at `at(0)` until the next is due, in tenths.

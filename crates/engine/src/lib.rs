@@ -21,7 +21,7 @@
 //! | `dead_letter`, `letter` | the dead-letter on the wire with its [`Reason`], and read back: [`Letter`] |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
 //! | `arn` | ARNs and their patterns |
-//! | `pauses`, `retry_now` | [`Pauses`]: the document, read, written and edited; [`RetryNow`], an entry of it |
+//! | `pauses`, `retry_now` | [`Pauses`]: the document, read, written and fitted; [`RetryNow`], an entry of it |
 //! | `timing` | the times that several rules reckon with, such as [`HOLD`] |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
 
@@ -72,10 +72,7 @@ pub use failed_event::FailedEvent;
 pub use invocation_record::{InvocationError, InvocationRecord};
 pub use known_pauses::LONG_PAUSE;
 pub use letter::{Letter, LetterKind};
-pub use pauses::{
-    Concurrency, EditError, GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, PauseChange,
-    Pauses,
-};
+pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};
 pub use policy::{
     BACKOFF_RANGE, BadEntry, FUNCTION_SETTINGS, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE,

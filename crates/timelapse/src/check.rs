@@ -41,7 +41,7 @@ texts! {
     NoneExpires = "the handler gives up every message it sees before SQS would delete it",
     FewReceives = "no message reaches 1,000 receives while the handler runs",
     PausedNotInvoked = "no function is invoked by a handler that knows it to be paused",
-    PauseEndsNothing = "no event is given up as too old because it was paused",
+    PauseEndsNothing = "no event is given up as too old because of a pause that is recorded",
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    Concurrency, LONGEST_SPREAD, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policy, RetryNow, Timestamp,
+    LONGEST_SPREAD, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policy, RetryNow, Timestamp,
 };
 use rand::RngExt;
 
@@ -69,7 +69,6 @@ impl OperatorPause {
             spread: self.spread,
             by: Some("simulated operator".into()),
             why: None,
-            concurrency: Concurrency::Untouched,
         }
     }
 }
@@ -133,6 +132,17 @@ impl OperatorRetry {
     }
 }
 
+const CHECKED: &str = "BUG: a scenario's pauses are checked";
+
+/// The ended pauses that had to leave the full parameter during a run, and when.
+pub(crate) fn forgotten(
+    pauses: &[OperatorPause],
+    retries: &[OperatorRetry],
+    policy: &Policy,
+) -> Vec<(Timestamp, Pause)> {
+    parameter(pauses, retries, Some(policy), Timestamp::from_secs(u64::MAX)).expect(CHECKED).forgotten
+}
+
 /// The parameter's text at `now`; `None` before the first edit.
 pub(crate) fn parameter_text(
     pauses: &[OperatorPause],
@@ -140,7 +150,7 @@ pub(crate) fn parameter_text(
     policy: &Policy,
     now: Timestamp,
 ) -> Option<String> {
-    let held = parameter(pauses, retries, Some(policy), now).expect("BUG: a scenario's pauses are checked");
+    let held = parameter(pauses, retries, Some(policy), now).expect(CHECKED).held;
     let garbled = retries.iter().filter(|retry| retry.is_garbled && retry.moment() <= now).count();
     if garbled == 0 {
         return held.map(|held| held.write());
@@ -160,14 +170,23 @@ enum Edit<'a> {
     Retry(&'a OperatorRetry),
 }
 
-/// The parameter at `now`, by the commands' own edits; `None` before the first. An error if two pauses overlap. Orders end as
-/// the policy lets them, and as late as any may without one.
+/// What the operators have made of the parameter.
+#[derive(Default)]
+pub(crate) struct Parameter {
+    /// `None` before the first edit.
+    held: Option<Pauses>,
+    /// What had to leave it, and when.
+    forgotten: Vec<(Timestamp, Pause)>,
+}
+
+/// The parameter at `now`. An error if two pauses of one target overlap, or if it holds too much. Orders end as the policy
+/// lets them, and as late as any may without one.
 pub(crate) fn parameter(
     pauses: &[OperatorPause],
     retries: &[OperatorRetry],
     policy: Option<&Policy>,
     now: Timestamp,
-) -> Result<Option<Pauses>, String> {
+) -> Result<Parameter, String> {
     let opened = pauses.iter().map(|pause| (START.saturating_add(pause.at), 1, Edit::Open(pause)));
     let resumed = pauses.iter().filter(|pause| !pause.is_planned);
     let resumed = resumed.filter_map(|pause| Some((pause.end()?, 0, Edit::Resume(pause))));
@@ -175,17 +194,26 @@ pub(crate) fn parameter(
     let ordered = readable.map(|retry| (retry.moment(), 2, Edit::Retry(retry)));
     let mut edits: Vec<_> = opened.chain(resumed).chain(ordered).filter(|(at, ..)| *at <= now).collect();
     edits.sort_by_key(|(at, turn, _)| (*at, *turn));
-    let mut held = None::<Pauses>;
+    let mut parameter = Parameter::default();
     for (at, _, edit) in edits {
-        let before = held.unwrap_or_default();
+        let before = parameter.held.unwrap_or_default();
+        let all = || before.iter().cloned();
         let after = match edit {
-            Edit::Open(pause) => before.open(pause.opened(), at),
-            Edit::Resume(pause) => before.close(&pause.target, pause.spread, at).map(|(after, _)| after),
-            Edit::Retry(retry) => before.retry(retry.given(policy)),
+            Edit::Open(opened) if all().any(|it| it.target == opened.target && !it.is_over(at)) => {
+                return Err("two pauses of one target overlap".into());
+            }
+            Edit::Open(opened) => before.with(all().chain([opened.opened()])),
+            Edit::Resume(resumed) => before.with(all().map(|pause| {
+                let is_it = pause.target == resumed.target && !pause.is_over(at);
+                if is_it { pause.ended(at, resumed.spread) } else { pause }
+            })),
+            Edit::Retry(retry) => before.with_retry(retry.given(policy)),
         };
-        held = Some(after.map_err(|refused| refused.to_string())?.tidied(at));
+        let (fitted, forgotten) = after.fitted(at).map_err(|refused| refused.to_string())?;
+        parameter.held = Some(fitted);
+        parameter.forgotten.extend(forgotten.into_iter().map(|pause| (at, pause)));
     }
-    Ok(held)
+    Ok(parameter)
 }
 
 #[cfg(test)]
@@ -201,7 +229,7 @@ mod tests {
     }
 
     fn held(all: &[OperatorPause], at: Duration) -> Option<String> {
-        parameter(all, &[], None, START.saturating_add(at)).expect("they fit").map(|pauses| pauses.write())
+        parameter(all, &[], None, START.saturating_add(at)).expect("they fit").held.map(|held| held.write())
     }
 
     #[test]
@@ -221,7 +249,7 @@ mod tests {
         let paused = (0..400).filter(|&seed| {
             let all = OperatorPause::chaos(seed, 24 * HOUR);
             assert!(all.iter().all(OperatorPause::is_valid));
-            parameter(&all, &[], None, START.saturating_add(24 * HOUR)).expect("they fit").is_some()
+            parameter(&all, &[], None, START.saturating_add(24 * HOUR)).expect("they fit").held.is_some()
         });
         assert!((160..=240).contains(&paused.count()));
         for seconds in [0, 1, 7] {
@@ -239,7 +267,8 @@ mod tests {
         let text = text(std::slice::from_ref(&first), end);
         assert!(text.contains(&format!(r#""until":{}"#, end.rounded_up_to_secs().as_secs())), "{text}");
         let later = OperatorRetry::new(11 * HOUR, Duration::ZERO);
-        let held = parameter(&[], &[first, later.clone()], Some(&policy), later.moment()).unwrap().unwrap();
+        let held =
+            parameter(&[], &[first, later.clone()], Some(&policy), later.moment()).unwrap().held.unwrap();
         assert_eq!(held.retries().map(|order| order.at).collect::<Vec<_>>(), [later.moment()]);
     }
 

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         attach_elsewhere::settings_that_a_stack_owns_are_left_alone,
         attach_with_others::a_function_is_moved_to_another_stack,
         attach_with_others::detach_ends_where_a_role_is_shared_or_the_function_is_gone,
-        pause::a_hard_pause_sets_the_concurrency_and_resume_restores_it,
+        pause::a_full_history_leaves_room_for_what_is_new,
         pause::two_operators_at_once_lose_neithers_pause,
         pause::what_cannot_be_paused_is_said,
         status::the_status_shows_what_waits_and_what_was_given_up,

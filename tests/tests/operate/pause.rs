@@ -1,4 +1,4 @@
-use comeback_tests::{Operator, eventually, log_lines};
+use comeback_tests::{MiniStack, Operator, Stack, eventually, log_lines};
 use serde_json::{Value, json};
 
 use crate::attach::aws;
@@ -20,13 +20,10 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     };
 
     let paused = pause();
-    assert_eq!((&paused["was_open"], &paused["noticed_within_seconds"]), (&json!(false), &json!(38)));
-    assert_eq!(
-        (&paused["pause"]["why"], &paused["pause"]["is_hard"]),
-        (&json!("deploy 4711"), &json!(false))
-    );
-    assert_eq!(paused["pause"]["by"], "root");
-    assert_eq!(pause()["was_open"], true, "a repeated pause is no other");
+    assert_eq!((&paused["before"], &paused["noticed_within_seconds"]), (&Value::Null, &json!(38)));
+    assert_eq!((&paused["pause"]["why"], &paused["pause"]["by"]), (&json!("deploy 4711"), &json!("root")));
+    let again = pause();
+    assert_eq!(again["before"], again["pause"], "a repeated pause is no other");
 
     ministack.invoke(function, r#"{"fail_times": 1, "error_type": "Held"}"#).await;
     eventually("the event to be held", async || {
@@ -45,8 +42,12 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let listed = operator.comeback("pause --list --stack held --json").json(0)["pauses"].take();
     assert_eq!((listed.as_array().map(Vec::len), &listed[0]["by"]), (Some(1), &json!("root")));
     let changed =
-        operator.comeback(&format!("pause {function} --stack held --change --for 6h --spread 2h --yes"));
-    assert!(changed.ended(0).contains("what was due comes back over 2h"));
+        operator.comeback(&format!("pause {function} --stack held --for 6h --spread 2h --yes")).ended(0);
+    assert!(
+        changed.contains("until resumed, then back over 30m (deploy 4711)\n  will be: paused until 20"),
+        "{changed}"
+    );
+    assert!(changed.contains("then back over 2h (deploy 4711)\n"), "{changed}");
 
     let said = operator.comeback(&format!("resume {function} --stack held --spread 1m --yes")).ended(0);
     assert!(said.contains("resumed; what was due comes back over 1m"), "{said}");
@@ -62,52 +63,68 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     assert!(operator.comeback("pause --list --stack held").ended(0).starts_with("nothing is paused\n"));
 }
 
-pub(crate) async fn a_hard_pause_sets_the_concurrency_and_resume_restores_it(world: &World) {
+/// 200 pauses of one function have ended: another is paused, and seven are retried now, at once.
+pub(crate) async fn a_full_history_leaves_room_for_what_is_new(world: &World) {
+    const SEVEN: usize = 7;
     let _alone = world.writing_pauses.lock().await;
     let (ministack, stack) = (world.ministack().await, world.pausing().await);
     let function = stack.output("ExampleTargetName");
-    let of_command = |command: &str| Operator::of_command(ministack, command, stack, function);
-    let (pauser, resumer) = (of_command("pause"), of_command("resume"));
-    let pause =
-        || pauser.comeback(&format!("pause {function} {STACK} --hard --reason restore --json --yes")).json(0);
-    let resume = || resumer.comeback(&format!("resume {function} {STACK} --json --yes"));
-    let reserve = |reserved: u32| {
-        let to = format!("--function-name {function} --reserved-concurrent-executions {reserved}");
-        drop(aws(ministack, &format!("lambda put-function-concurrency {to}")));
+    let operator = Operator::of(ministack);
+    let parameter = pauses_parameter(ministack, stack);
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+    let ended = |n: u64| {
+        let from = now - 6_000 * (n + 1);
+        format!(
+            r#"{{"target":"{}","from":{from},"until":{},"spread":1800}}"#,
+            MiniStack::function_arn("x"),
+            from + 3_600
+        )
     };
-    let reserved = || {
-        let answer = aws(ministack, &format!("lambda get-function-concurrency --function-name {function}"));
-        answer["ReservedConcurrentExecutions"].clone()
-    };
+    // As many as fit; each further one takes the place of the oldest.
+    let mut left: Vec<String> = (0..200).map(ended).collect();
+    while left.iter().map(|pause| pause.len() + 1).sum::<usize>() > 4_060 {
+        left.pop();
+    }
+    let text = format!(r#"{{"v":1,"pauses":[{}]}}"#, left.join(","));
+    let put = "aws ssm put-parameter --type String --overwrite --name \"$NAME\" --value \"$TEXT\"";
+    let shell = ministack.shell().with("NAME", parameter.clone()).with("TEXT", text);
+    shell.run(put).unwrap_or_else(|error| panic!("{error}"));
+    let full = operator.comeback(&format!("status {STACK}")).ended(0);
+    assert!(full.contains("of the 4096 bytes it may have"), "{full}");
 
-    let paused = pause();
-    assert_eq!((&paused["pause"]["is_hard"], reserved()), (&json!(true), json!(0)));
-    let error = Operator::of(ministack)
-        .comeback(&format!("detach {function} {STACK} --now --json --yes"))
-        .json(3)["error"]
-        .take();
-    let error = error.as_str().expect("text");
-    assert!(
-        error.ends_with(&format!("end the pause first, with `comeback resume {function} {STACK}`")),
-        "{error}"
-    );
-    let by = paused["pause"]["by"].as_str().expect("the caller's name");
-    assert!(by.ends_with(&format!("pause-{function}")), "{by}");
-    assert_eq!((resume().json(0)["ended"].as_array().map(Vec::len), reserved()), (Some(1), Value::Null));
+    // The log does not show it, so a retry request may reach something.
+    let queue = stack.output("RetryQueueUrl");
+    drop(aws(
+        ministack,
+        &format!("sqs send-message --queue-url {queue} --delay-seconds 900 --message-body x"),
+    ));
+    let pause = format!("pause {function} {STACK} --reason 'a bad deploy' --json --yes");
+    let forgotten = operator.comeback(&pause).json(0)["forgotten"].take();
+    assert_eq!(forgotten.as_array().map(Vec::len), Some(2), "{forgotten}");
+    let aliases: Vec<String> = (0..SEVEN).map(|n| format!("{function}:retry-{n}")).collect();
+    for alias in &aliases {
+        let name = alias.rsplit(':').next().expect("a name");
+        let create = "lambda create-alias --function-version '$LATEST'";
+        drop(aws(ministack, &format!("{create} --function-name {function} --name {name}")));
+        let asked = operator.comeback(&format!("retry {alias} {STACK} --why 'deploy 4712' --yes"));
+        assert!(asked.code == 0 && asked.stderr.contains("counts towards MAX_AGE"), "{}", asked.stderr);
+    }
+    let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
+    let counts = ["pauses", "retries"].map(|kind| listed[kind].as_array().map(Vec::len));
+    assert_eq!(counts, [Some(1), Some(SEVEN)], "{listed:#}");
+    drop(aws(ministack, &format!("ssm delete-parameter --name {parameter}")));
+    for alias in &aliases {
+        let name = alias.rsplit(':').next().expect("a name");
+        drop(aws(ministack, &format!("lambda delete-alias --function-name {function} --name {name}")));
+    }
+}
 
-    reserve(5);
-    assert_eq!((&pause()["was_open"], reserved()), (&json!(false), json!(0)));
-    // As if the run had been killed between the two writes.
-    reserve(5);
-    assert_eq!((&pause()["was_open"], reserved()), (&json!(true), json!(0)));
-    assert_eq!((resume().code, reserved()), (0, json!(5)));
-    assert_eq!((resume().json(3)["ended"].as_array().map(Vec::len), reserved()), (Some(0), json!(5)));
-
-    assert_eq!(pause()["was_open"], false);
-    reserve(3);
-    let resumed = resume();
-    assert!(resumed.stderr.contains("has set the reserved concurrency"), "{}", resumed.stderr);
-    assert_eq!((&resumed.json(0)["other_concurrency"], reserved()), (&json!(3), json!(3)));
+fn pauses_parameter(ministack: &MiniStack, stack: &Stack) -> String {
+    let of_handler =
+        format!("lambda get-function-configuration --function-name {}", stack.output("RetryHandlerName"));
+    let settings = aws(ministack, &of_handler);
+    settings["Environment"]["Variables"]["PAUSES"].as_str().expect("the parameter's name").to_owned()
 }
 
 pub(crate) async fn two_operators_at_once_lose_neithers_pause(world: &World) {
@@ -146,9 +163,6 @@ pub(crate) async fn two_operators_at_once_lose_neithers_pause(world: &World) {
         at_once("resume");
         assert_eq!(open(), 0);
     }
-    let hard = operator.comeback(&format!("pause {function} {STACK} --hard --reason why --yes"));
-    assert_eq!(hard.code, 3, "{}", hard.stderr);
-    assert!(hard.stderr.contains(&format!("new events of {function}:first")), "{}", hard.stderr);
     for alias in ["first", "second"] {
         drop(aws(ministack, &format!("lambda delete-alias --function-name {function} --name {alias}")));
     }
@@ -165,22 +179,18 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     };
     let all = Operator::of(ministack);
     refused(&all, "pause --reason why", 2, "<FUNCTION|--all|--list>");
-    refused(&all, "pause orders", 2, "--reason <TEXT>");
+    refused(&all, &format!("pause {function}"), 2, "is not paused, and a new pause needs --reason");
+    refused(&all, &format!("pause {function} --reason {{{{why"), 2, "must not contain {{");
     refused(&all, "pause orders --reason why --until tomorrow", 2, "must be a time such as");
     let of_function = |options: &str| format!("pause {function} --reason why {options}");
     refused(&all, &of_function("--until 2020-01-01T00:00:00Z"), 2, "which is not after its start");
     refused(&all, &of_function("--for 30d"), 2, "SQS keeps no event for longer");
-    refused(&all, &format!("pause {function} --change --for 1h"), 3, "is not paused");
-    refused(&all, &format!("pause {function} --change"), 2, "nothing to change: give --for");
     refused(&all, "resume orders", 3, "orders has no open pause of its own");
-    refused(&all, &of_function("--hard --for 1h"), 2, "a hard pause has no planned end");
     // The stack's pattern allows any name.
     let unknown = "lambda:GetFunctionConfiguration of orders";
     refused(&all, "pause orders --reason why", 1, unknown);
     refused(&all, &format!("pause {function}:gone --reason why"), 1, "lambda:GetFunctionConfiguration of");
-    refused(&all, "pause --all --reason why --hard", 2, "name it instead of --all");
-    refused(&all, "pause orders:live --reason why --hard", 2, "give orders without a qualifier");
-    refused(&all, &format!("pause {function} --reason {}", "y".repeat(4_100)), 2, "the parameter holds 4096");
+    refused(&all, &format!("pause {function} --reason {}", "y".repeat(4_100)), 3, "the parameter holds 4096");
     let elsewhere = "arn:aws:lambda:eu-south-2:999999999999:function:orders";
     refused(&all, &format!("pause {elsewhere} --reason why"), 1, "no entry of TARGET_FUNCTIONS allows");
     refused(&all, &format!("resume {elsewhere}"), 3, "orders has no open pause of its own");
@@ -196,10 +206,7 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     drop(all.comeback(&format!("resume --all {STACK} --yes")).ended(0));
 
     // Where the parameter was garbled by hand, the command that is named brings it back.
-    let of_handler =
-        format!("lambda get-function-configuration --function-name {}", stack.output("RetryHandlerName"));
-    let settings = aws(ministack, &of_handler);
-    let name = settings["Environment"]["Variables"]["PAUSES"].as_str().expect("the parameter's name");
+    let name = pauses_parameter(ministack, stack);
     drop(aws(
         ministack,
         &format!("ssm put-parameter --name {name} --overwrite --type String --value 'by hand'"),

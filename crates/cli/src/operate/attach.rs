@@ -112,14 +112,13 @@ fn not_finished(function: &FunctionName, left: &str, price_of_now: Option<&str>)
     format!("{function}: not finished: {left}; repeat the command later{or}")
 }
 
-/// Fails if the function has an open pause of its own: the events of a hard-paused one would be lost.
+/// Fails if the function has an open pause of its own, which would outlive its attachment.
 fn check_not_paused(open: &[OpenPause], target: &Target, place: &str) -> Result<(), Failure> {
     let own = [target.arn.clone(), target.invoked_arn()];
     let Some(pause) = open.iter().find(|pause| own.contains(&pause.target)) else { return Ok(()) };
     let name = pause.name();
-    let hard = if pause.is_hard { ", and its reserved concurrency is 0" } else { "" };
     Err(Failure::Undone(format!(
-        "{name} has been paused since {}{hard}: end the pause first, with `comeback resume {name}{place}`",
+        "{name} has been paused since {}: end the pause first, with `comeback resume {name}{place}`",
         pause.from
     )))
 }
@@ -282,13 +281,12 @@ mod tests {
         let live = Target { qualifier: Some("live".into()), ..target() };
         let check = |paused: &str, target: &Target| {
             let paused = paused.replace("orders", &target.arn);
-            let open = [OpenPause { is_hard: true, ..OpenPause::sample(&paused) }];
+            let open = [OpenPause::sample(&paused)];
             check_not_paused(&open, target, " --stack shop").map_err(|failure| failure.to_string())
         };
         let refused = |name: &str| {
             Err(format!(
-                "{name} has been paused since 1970-01-01T00:00:00.000Z, and its reserved concurrency is 0: end the pause first, \
-                 with `comeback resume {name} --stack shop`"
+                "{name} has been paused since 1970-01-01T00:00:00.000Z: end the pause first, with `comeback resume {name} --stack shop`"
             ))
         };
         assert_eq!(check("orders", &target()), refused("orders"));

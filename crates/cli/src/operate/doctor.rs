@@ -151,6 +151,7 @@ const CHECKS: &[Check] = &[
     stack("CB041", "alarms", "no alarm is raised", handler::no_alarm_is_raised),
     stack("CB042", "alarms", "each alarm notifies somebody", handler::alarms_notify),
     stack("CB050", "pauses", "no pause was forgotten", handler::no_pause_is_forgotten),
+    stack("CB051", "pauses", "their parameter has room", handler::pauses_have_room),
     stack("CB100", "functions", "functions are attached", functions::are_attached),
     of_function("CB101", "the function exists", functions::exists),
     of_entrance(DESTINATION, "its failures go to the retry queue", functions::leads_here),

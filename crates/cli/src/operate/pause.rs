@@ -1,13 +1,11 @@
 //! `comeback pause` and `comeback resume`: hold the retries of a function, or of every function, and let them go again.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use comeback_engine::{
-    Concurrency, EditError, HOLD, LONG_PAUSE, Pause, PauseChange, PauseTarget, Pauses, Timestamp,
-};
+use comeback_engine::{HOLD, LONG_PAUSE, Pause, PauseTarget, Pauses, Timestamp};
 use comfy_table::{Attribute, Cell, Table};
 use serde_json::json;
 
@@ -16,9 +14,10 @@ use crate::clock::now;
 use crate::failure;
 use crate::operate::deployment::{Deployment, DeploymentName};
 use crate::operate::function::{FunctionName, InvokeSettings};
+use crate::operate::pauses::edits::{self, End, Wanted, check_spread, open_of};
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{
-    self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, concurrency, edit, history, named,
+    self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, edit, forgotten_note, history, named,
     noticed_within,
 };
 use crate::operate::retry::knows_orders;
@@ -29,9 +28,8 @@ use crate::text::terminal::{command_line, shown, unwrapped_table};
 pub(crate) const PAUSE_EXAMPLES: &str = "\
 Examples:
   comeback pause orders --reason 'deploy 4711 broke it'
-  comeback pause orders --hard --reason 'the database is being restored'
   comeback pause --all --for 2h --reason 'maintenance of the network' --yes
-  comeback pause orders --change --for 6h
+  comeback pause orders --for 6h
   comeback pause --list --history";
 
 #[derive(Debug, Args)]
@@ -49,30 +47,24 @@ pub(crate) struct PauseArguments {
     /// Also list who paused, changed and resumed what
     #[arg(long, requires = "list")]
     history: bool,
-    /// Change the end, the spread or the reason of the pause that is open
-    #[arg(long, conflicts_with_all = ["list", "hard"])]
-    change: bool,
-    /// The reason, shown with the pause
-    #[arg(long, value_name = "TEXT", required_unless_present_any = ["list", "change"], value_parser = read_reason)]
+    /// The reason, shown with the pause; a new pause needs one
+    #[arg(long, value_name = "TEXT", value_parser = read_reason)]
     reason: Option<String>,
-    /// When it ends by itself, an RFC 3339 time [default: only by comeback resume]
+    /// When it ends automatically, an RFC 3339 time [default: only with comeback resume]
     #[arg(long, value_name = "TIME", value_parser = crate::flags::moment, conflicts_with = "for_")]
     until: Option<Timestamp>,
-    /// How long it lasts from now; at most 14 days, because SQS keeps an event no longer
+    /// How long it lasts from the answer on; at most 14 days, because SQS keeps an event no longer
     #[arg(long = "for", value_name = "DURATION", value_parser = read_length)]
     for_: Option<Duration>,
     /// Spread the events that became due over this time once the pause ends or is resumed [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     spread: Option<Duration>,
-    /// Stop new events too: the reserved concurrency becomes 0, and Lambda sends them to the retry queue
-    #[arg(long)]
-    hard: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
 fn read_reason(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() { Err("must say why".into()) } else { Ok(text.to_owned()) }
+    if text.trim().is_empty() { Err("must say why".into()) } else { pauses::read_text(text) }
 }
 
 fn read_length(text: &str) -> Result<Duration, String> {
@@ -83,30 +75,42 @@ fn read_length(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Result<(), failure::Failure> {
-    let now = now();
     let deployment = session.interrupt.or(session.deployment()).await?;
     if arguments.list {
-        return list(arguments.history, &session, &deployment, now).await;
+        return list(arguments.history, &session, &deployment, now()).await;
     }
     let parameter = SsmParameter::of(&session, &deployment)?;
-    let name = named(arguments.function.as_ref());
-    let (pause, was_open) = if arguments.change {
-        confirm(&format!("change the pause of {name}?"), &session).await?;
-        (change(arguments, &parameter, &deployment, now).await?, true)
-    } else {
-        let pause = wanted(arguments, &deployment, now)?;
-        confirm(&format!("pause {name}?"), &session).await?;
-        open(pause, arguments, &parameter, &deployment, now).await?
-    };
-    let pause = OpenPause::of(&pause, now);
+    let order = Order::read(arguments, &parameter, &deployment);
+    let order = session.interrupt.or(order).await?;
+    let planned = order.pause(now())?;
     let noticed = noticed_within(&deployment);
-    session.answer(&json!({
-        "pause": pause, "was_open": was_open, "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
-    }));
-    if !session.common.json {
-        write_pause(&pause, was_open, arguments, noticed, &session.common.place_flags())?;
+    let answer = |pause: &Pause, forgotten: &[Pause]| {
+        let now = now();
+        let shown = |pause: &Pause| OpenPause::of(pause, now);
+        session.answer(&json!({
+            "pause": shown(pause), "before": order.open.as_ref().map(shown),
+            "forgotten": forgotten.iter().map(shown).collect::<Vec<_>>(),
+            "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
+        }));
+    };
+    let mut out = anstream::stdout();
+    let is_json = session.common.json;
+    if !is_json {
+        write!(out, "{}", order.text(&planned))?;
     }
-    let Some(function) = arguments.function.as_ref().filter(|_| !arguments.change) else { return Ok(()) };
+    if order.open.as_ref() == Some(&planned) {
+        answer(&planned, &[]);
+        return Ok(());
+    }
+    confirm(&order.question(), &session).await?;
+    // The question may have stood for long.
+    let (pause, forgotten) = order.carry_out(&parameter, now()).await?;
+    answer(&pause, &forgotten);
+    if !is_json {
+        write!(out, "{}", done_text(&pause, arguments, noticed, &session.common.place_flags()))?;
+    }
+    forgotten_note(&forgotten).into_iter().for_each(|note| anstream::eprintln!("note: {}", shown(&note)));
+    let Some(function) = arguments.function.as_ref().filter(|_| order.open.is_none()) else { return Ok(()) };
     // The pause is in force, so Ctrl-C ends only this look.
     let note = tokio::select! {
         note = elsewhere(function, &session.account, &deployment) => note,
@@ -116,38 +120,103 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
     Ok(())
 }
 
-fn write_pause(
-    pause: &OpenPause,
-    was_open: bool,
-    arguments: &PauseArguments,
-    noticed: Option<Duration>,
-    place: &str,
-) -> io::Result<()> {
-    let name = named(arguments.function.as_ref());
-    let mut out = anstream::stdout();
-    let by = shown(pause.by.as_deref().unwrap_or("somebody"));
-    let why = shown(pause.why.as_deref().unwrap_or_default());
-    match (was_open, arguments.change) {
-        (_, true) => writeln!(out, "{name}: changed; paused since {} by {by} ({why})", pause.from)?,
-        (true, _) => writeln!(out, "{name}: paused already, since {} by {by} ({why})", pause.from)?,
-        (false, _) => writeln!(out, "{name}: paused by {by} ({why})")?,
-    }
-    if let Some(noticed) = noticed.map(durations::text) {
-        writeln!(out, "The handler notices within {noticed}; until then it may still retry.")?;
-    }
-    writeln!(out, "What fails meanwhile waits, and uses up neither a retry nor its MAX_AGE.")?;
-    if pause.is_hard {
-        writeln!(out, "New events are not run: Lambda sends them to the retry queue.")?;
-    }
-    match (pause.until, &arguments.function) {
-        (Some(until), _) => {
-            let spread = durations::text(Duration::from_secs(pause.spread_seconds));
-            writeln!(out, "It ends at {until}; what was due comes back over {spread}.")?;
+/// A pause that is asked for, and the one of its target that is open.
+struct Order {
+    name: String,
+    target: PauseTarget,
+    wanted: Wanted,
+    open: Option<Pause>,
+}
+
+impl Order {
+    /// Fails if the pause would be refused.
+    async fn read(
+        arguments: &PauseArguments,
+        parameter: &SsmParameter<'_>,
+        deployment: &Deployment,
+    ) -> Result<Self, Failure> {
+        let PauseArguments { function, until, for_, spread, reason, .. } = arguments;
+        let pauses = parameter.read().await?.0;
+        let now = now();
+        let target = pauses::target(deployment, function.as_ref())?;
+        let open = open_of(&pauses, &target, now).next().cloned();
+        if open.is_none() {
+            pauses::retried_target(deployment, function.as_ref())?;
+            if let Some(function) = function {
+                check_exists(parameter.account, deployment, function).await?;
+            }
         }
-        (None, Some(function)) => writeln!(out, "Let it go again with: comeback resume {function}{place}")?,
-        (None, None) => writeln!(out, "Let them go again with: comeback resume --all{place}")?,
+        let wanted = Wanted {
+            end: until.map(End::At).or(for_.map(End::After)),
+            spread: *spread,
+            why: reason.clone(),
+            by: history::user_name(&parameter.account.place.caller).to_owned(),
+        };
+        let order = Self { name: named(function.as_ref()), target, wanted, open };
+        edits::with(&pauses, &order.pause(now)?, now).fitted(now)?;
+        Ok(order)
     }
-    Ok(())
+
+    /// The pause as it will be.
+    fn pause(&self, now: Timestamp) -> Result<Pause, Failure> {
+        self.wanted.pause(&self.target, self.open.as_ref(), now)
+    }
+
+    fn question(&self) -> String {
+        let verb = if self.open.is_some() { "change the pause of" } else { "pause" };
+        format!("{verb} {}?", self.name)
+    }
+
+    /// What is, and what will be.
+    fn text(&self, planned: &Pause) -> String {
+        let name = &self.name;
+        let Some(open) = &self.open else { return format!("{name}: to be paused {}\n", terms(planned)) };
+        let by = shown(open.by.as_deref().unwrap_or("somebody")).into_owned();
+        let is = format!("{name}: paused since {} by {by}, {}\n", open.from, terms(open));
+        match open == planned {
+            true => is + "Nothing to change.\n",
+            false => format!("{is}  will be: paused {}\n", terms(planned)),
+        }
+    }
+
+    /// Returns the pause as it is then, and the ended ones that had to leave the parameter.
+    async fn carry_out(
+        &self,
+        parameter: &SsmParameter<'_>,
+        now: Timestamp,
+    ) -> Result<(Pause, Vec<Pause>), Failure> {
+        let pause = self.pause(now)?;
+        let make = |pauses: &Pauses| {
+            if open_of(pauses, &self.target, now).next() != self.open.as_ref() {
+                let what = "the plan is out of date, because the pause has changed; run the command again";
+                return Err(Failure::Undone(format!("{}: {what}", self.name)));
+            }
+            Ok(edits::with(pauses, &pause, now))
+        };
+        let forgotten =
+            edit(parameter, now, make, |pauses| pauses.iter().any(|other| *other == pause)).await?;
+        Ok((pause, forgotten))
+    }
+}
+
+/// `until resumed, then back over 30m (deploy 4711)`
+fn terms(pause: &Pause) -> String {
+    let until = pause.until.map_or_else(|| "resumed".to_owned(), |until| until.to_string());
+    let why = pause.why.iter().map(|why| format!(" ({})", shown(why))).collect::<String>();
+    format!("until {until}, then back over {}{why}", durations::text(pause.spread))
+}
+
+fn done_text(pause: &Pause, arguments: &PauseArguments, noticed: Option<Duration>, place: &str) -> String {
+    let mut text = String::from("Paused.\n");
+    if let Some(noticed) = noticed.map(durations::text) {
+        text += &format!("The handler notices within {noticed}; until then it may still retry.\n");
+    }
+    text += "What fails meanwhile waits, and uses up neither a retry nor its MAX_AGE.\n";
+    if pause.until.is_none() {
+        let which = arguments.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
+        text += &format!("Resume with: comeback resume {}{place}\n", command_line([&*which]));
+    }
+    text
 }
 
 /// Where new failures of the function go if another deployment has them, because it was moved there, and how to hold them.
@@ -231,7 +300,7 @@ async fn list(
 
 fn listed(pauses: &[OpenPause]) -> Table {
     let mut table = unwrapped_table();
-    let heads = ["function", "since", "until", "spread", "by", "why", "new events"];
+    let heads = ["function", "since", "until", "spread", "by", "why"];
     table.set_header(heads.map(|head| Cell::new(head).add_attribute(Attribute::Bold)));
     for pause in pauses {
         let row = [
@@ -241,112 +310,10 @@ fn listed(pauses: &[OpenPause]) -> Table {
             &durations::text(Duration::from_secs(pause.spread_seconds)),
             pause.by.as_deref().unwrap_or_default(),
             pause.why.as_deref().unwrap_or_default(),
-            if pause.is_hard { "stopped too" } else { "run" },
         ];
         table.add_row(row.map(shown));
     }
     table
-}
-
-impl PauseArguments {
-    /// The planned end.
-    fn end(&self, now: Timestamp) -> Option<Timestamp> {
-        let end = self.until.or_else(|| self.for_.map(|length| now.saturating_add(length)));
-        end.map(Timestamp::rounded_up_to_secs)
-    }
-}
-
-/// Changes the open pause, and returns it as it is then.
-async fn change(
-    arguments: &PauseArguments,
-    parameter: &SsmParameter<'_>,
-    deployment: &Deployment,
-    now: Timestamp,
-) -> Result<Pause, Failure> {
-    let PauseArguments { function, spread, reason, .. } = arguments;
-    let change = PauseChange { until: arguments.end(now), spread: *spread, why: reason.clone() };
-    if change == PauseChange::default() {
-        return Err(Failure::Refused("nothing to change: give --for, --until, --spread or --reason".into()));
-    }
-    let target = pauses::target(deployment, function.as_ref())?;
-    let (_, pause) = parameter.read().await?.0.change(&target, &change, now)?;
-    let make = |pauses: &Pauses| pauses.change(&target, &change, now).map(|(changed, _)| changed);
-    edit(parameter, now, make, |pauses| pauses.iter().any(|other| *other == pause)).await?;
-    Ok(pause)
-}
-
-/// The pause that is asked for, as far as it can be checked without reading the pauses.
-fn wanted(arguments: &PauseArguments, deployment: &Deployment, now: Timestamp) -> Result<Pause, Failure> {
-    let PauseArguments { function, hard, reason, .. } = arguments;
-    let target = pauses::retried_target(deployment, function.as_ref())?;
-    let refused = match function {
-        None if *hard => {
-            "--hard sets the reserved concurrency of one function: name it instead of --all".into()
-        }
-        Some(FunctionName { name, qualifier: Some(_), .. }) if *hard => format!(
-            "reserved concurrency is the whole function's: give {name} without a qualifier, or leave out --hard"
-        ),
-        _ => String::new(),
-    };
-    if !refused.is_empty() {
-        return Err(Failure::Refused(refused));
-    }
-    Ok(Pause {
-        target,
-        from: Timestamp::from_secs(now.as_secs()),
-        until: arguments.end(now),
-        spread: arguments.spread.unwrap_or(DEFAULT_SPREAD),
-        by: None,
-        why: reason.clone(),
-        concurrency: if *hard { Concurrency::WasUnreserved } else { Concurrency::Untouched },
-    })
-}
-
-/// Opens a pause unless it is open already. Returns it, and whether it was open. The earlier concurrency is
-/// written first and set to 0 afterwards, so that a run killed in between is resumed by repeating it.
-async fn open(
-    wanted: Pause,
-    arguments: &PauseArguments,
-    parameter: &SsmParameter<'_>,
-    deployment: &Deployment,
-    now: Timestamp,
-) -> Result<(Pause, bool), Failure> {
-    let (account, function) = (parameter.account, arguments.function.as_ref());
-    if let Some(function) = function {
-        check_exists(account, deployment, function).await?;
-    }
-    let hard = function.filter(|_| arguments.hard);
-    if let Some(function) = hard {
-        concurrency::check_nothing_is_lost(account, function, &deployment.retry_queue.arn).await?;
-    }
-    let pauses = parameter.read().await?.0;
-    let is_hard = |pause: &Pause| pause.concurrency != Concurrency::Untouched;
-    let same = pauses.iter().find(|pause| {
-        let is_same = (&pause.target, pause.until) == (&wanted.target, wanted.until);
-        let is_same = is_same && arguments.spread.is_none_or(|_| pause.spread == wanted.spread);
-        is_same && pause.is_active(now) && is_hard(pause) == is_hard(&wanted)
-    });
-    let was_open = same.is_some();
-    let pause = match same {
-        Some(open) => open.clone(),
-        None => {
-            let mut pause =
-                Pause { by: Some(history::user_name(&account.place.caller).to_owned()), ..wanted };
-            // Refuse what would be refused before asking Lambda anything.
-            pauses.open(pause.clone(), now)?.tidied(now).check_size()?;
-            if let Some(function) = hard {
-                let reserved = concurrency::reserved(account, function).await?;
-                pause.concurrency = reserved.map_or(Concurrency::WasUnreserved, Concurrency::Was);
-            }
-            let make = |pauses: &Pauses| pauses.open(pause.clone(), now);
-            edit(parameter, now, make, |pauses| pauses.iter().any(|other| *other == pause)).await?;
-            pause
-        }
-    };
-    if let Some(function) = hard {
-        concurrency::set(account, function, 0).await?;
-    }
-    Ok((pause, was_open))
 }
 
 /// Checks that the function and its qualifier exist. An entry such as `shop-*` allows names that no function has.
@@ -391,7 +358,8 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
     let target = pauses::target(&deployment, arguments.function.as_ref())?;
     let pauses = parameter.read().await?.0;
     let spread = arguments.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
-    let (ended, other_concurrency) = close(&target, &pauses, arguments, spread, &parameter, now).await?;
+    check_spread(spread)?;
+    let (ended, forgotten) = close(&target, &pauses, spread, &parameter, now).await?;
     // Other pauses that hold the function.
     let holds = |pause: &&Pause| match &target {
         PauseTarget::Functions(function) if pause.target != target => {
@@ -404,7 +372,7 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
     session.answer(&json!({
         "ended": ended.iter().map(|pause| OpenPause::of(pause, now)).collect::<Vec<_>>(),
         "still_paused_by": still,
-        "other_concurrency": other_concurrency,
+        "forgotten": forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect::<Vec<_>>(),
         "spread_seconds": spread.as_secs(),
         "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
     }));
@@ -418,11 +386,7 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
             writeln!(out, "{offer}")?;
         }
     }
-    if let Some(reserved) = other_concurrency {
-        anstream::eprintln!(
-            "warning: somebody has set the reserved concurrency of {name} to {reserved} since it was paused; it stays"
-        );
-    }
+    forgotten_note(&forgotten).into_iter().for_each(|note| anstream::eprintln!("note: {}", shown(&note)));
     let Some(still) = still.first() else {
         let of_its_own = match &arguments.function {
             Some(function) => format!("{function} has no open pause of its own"),
@@ -454,37 +418,27 @@ fn offer_to_retry(deployment: &Deployment, function: Option<&FunctionName>, plac
 
 /// The longest spread of the target's open pauses.
 fn own_spread(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Duration {
-    let open = pauses.iter().filter(|pause| pause.target == *target && !pause.is_over(now));
-    open.map(|pause| pause.spread).max().unwrap_or(DEFAULT_SPREAD)
+    open_of(pauses, target, now).map(|pause| pause.spread).max().unwrap_or(DEFAULT_SPREAD)
 }
 
-/// Closes the pauses of a target and returns them as they were. Also returns the reserved concurrency if somebody else has
-/// changed it since: it stays. The earlier one is restored first, so that a killed run is resumed by repeating it.
+/// Closes the pauses of a target. Returns them as they were, and the ended ones that had to leave the parameter.
 async fn close(
     target: &PauseTarget,
     pauses: &Pauses,
-    arguments: &ResumeArguments,
     spread: Duration,
     parameter: &SsmParameter<'_>,
     now: Timestamp,
-) -> Result<(Vec<Pause>, Option<u32>), Failure> {
-    let ended = match pauses.close(target, spread, now) {
-        Ok((_, ended)) => ended,
-        Err(EditError::NotPaused(_)) => return Ok((Vec::new(), None)),
-        Err(error) => return Err(error.into()),
-    };
-    let mut other_concurrency = None;
-    for pause in ended.iter().filter(|pause| pause.concurrency != Concurrency::Untouched) {
-        if let Some(function) = &arguments.function {
-            other_concurrency = concurrency::restore(parameter.account, function, pause.concurrency).await?;
-        }
+) -> Result<(Vec<Pause>, Vec<Pause>), Failure> {
+    let ended: Vec<Pause> = open_of(pauses, target, now).cloned().collect();
+    if ended.is_empty() {
+        return Ok((ended, Vec::new()));
     }
     // The end is rounded up to a second.
     let end = now.rounded_up_to_secs();
-    let is_closed = |pause: &Pause| pause.target != *target || pause.is_over(end);
-    let make = |pauses: &Pauses| pauses.close(target, spread, now).map(|(closed, _)| closed);
-    edit(parameter, now, make, |pauses| pauses.iter().all(is_closed)).await?;
-    Ok((ended, other_concurrency))
+    let make = |pauses: &Pauses| Ok(edits::closed(pauses, target, spread, now));
+    let is_in = |pauses: &Pauses| open_of(pauses, target, end).next().is_none();
+    let forgotten = edit(parameter, now, make, is_in).await?;
+    Ok((ended, forgotten))
 }
 
 #[cfg(test)]
@@ -505,11 +459,40 @@ mod tests {
         for (refused, why) in [
             (["--reason", "", "--for", "1s"], "must say why"),
             (["--reason", " ", "--for", "1s"], "must say why"),
+            (["--reason", "{{x}}", "--for", "1s"], "must not contain {{"),
             (["--reason", "why", "--for", "0s"], "must be longer than 0"),
         ] {
             let error = read(&refused).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn the_plan_shows_the_pause_as_it_is_and_as_it_will_be() {
+        let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        let at = Timestamp::from_secs;
+        let wanted = Wanted { end: Some(End::After(Duration::from_secs(60))), ..Wanted::default() };
+        let open = Pause {
+            target: orders.parse().unwrap(),
+            from: at(0),
+            until: None,
+            spread: Duration::from_secs(1_800),
+            by: Some("anna".into()),
+            why: Some("deploy 4711".into()),
+        };
+        let text = |open: Option<Pause>, wanted: Wanted| {
+            let order = Order { name: "orders".into(), target: orders.parse().unwrap(), wanted, open };
+            order.text(&order.pause(at(60)).unwrap())
+        };
+        let is = "orders: paused since 1970-01-01T00:00:00.000Z by anna, until resumed, then back over 30m (deploy 4711)\n";
+        let will_be = "  will be: paused until 1970-01-01T00:02:00.000Z, then back over 30m (deploy 4711)\n";
+        assert_eq!(text(Some(open.clone()), wanted), format!("{is}{will_be}"));
+        assert_eq!(text(Some(open), Wanted::default()), format!("{is}Nothing to change.\n"));
+        let new = Wanted { why: Some("a bad deploy".into()), ..Wanted::default() };
+        assert_eq!(
+            text(None, new),
+            "orders: to be paused until resumed, then back over 30m (a bad deploy)\n"
+        );
     }
 
     #[tokio::test]

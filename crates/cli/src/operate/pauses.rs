@@ -1,15 +1,16 @@
 //! The pauses of a deployment: a text in an SSM parameter, which is edited so that no other operator's edit is lost.
 
-pub(crate) mod concurrency;
+pub(crate) mod edits;
 pub(crate) mod history;
 pub(crate) mod in_force;
 pub(crate) mod orders;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_ssm::types::ParameterType;
 use comeback_engine::{
-    Concurrency, EditError, FunctionPattern, GarbledPauses, Pause, PauseTarget, Pauses, Timestamp,
+    FunctionPattern, GarbledPauses, LONGEST_PAUSES, Pause, PauseTarget, Pauses, Timestamp, TooLarge,
     longest_between_reads, qualifier_after,
 };
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::{FunctionName, short_name};
 use crate::operate::session::{Interrupt, Session};
+use crate::text::numbers::counted;
 
 /// What was due in a pause comes back over this time after its end, unless the operator says otherwise.
 pub(crate) const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
@@ -46,8 +48,11 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
     }
 }
 
-/// Names the way out, too: the version to put back.
+/// Names the way out, too: the version to put back. One of a later version of Comeback is not to be lost.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
+    if let GarbledPauses::Newer(_) = garbled {
+        return Failure::CouldNot(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
+    }
     let fix = match history::last_readable(account, name).await {
         Ok(Some(version)) => {
             let put = put_back(name, Some(version), &account.place.flags);
@@ -58,6 +63,8 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
     };
     Failure::CouldNot(format!("parameter {name}: {garbled}; {fix}"))
 }
+
+pub(crate) const NEWER_COMMAND: &str = "a newer version of Comeback wrote them: use its command";
 
 /// The command that writes a version of the pauses again, or none. `flags` lead to its account and region.
 pub(crate) fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
@@ -74,17 +81,41 @@ fn parsed(name: &str, text: &str) -> Result<Pauses, Failure> {
     Pauses::read(text).map_err(|garbled| Failure::CouldNot(format!("parameter {name}: {garbled}")))
 }
 
-impl From<EditError> for Failure {
-    fn from(error: EditError) -> Self {
-        let text = error.to_string();
-        // Whether a pause is open does not depend on the arguments. The text begins with its target.
-        let target = match &error {
-            EditError::AlreadyPaused(pause) => pause.target.to_string(),
-            EditError::NotPaused(target) => target.to_string(),
-            _ => return Self::Refused(text),
-        };
-        Self::Undone(text.replacen(&target, target_name(&target), 1))
+/// Bytes of the parameter from which on `status` and `doctor` warn.
+const NEARLY_FULL: usize = LONGEST_PAUSES / 4 * 3;
+
+/// How full the parameter is, if it is nearly full.
+pub(crate) fn nearly_full(pauses: &Pauses) -> Option<String> {
+    let bytes = pauses.write().len();
+    (bytes >= NEARLY_FULL)
+        .then(|| format!("the parameter has {bytes} of the {LONGEST_PAUSES} bytes it may have"))
+}
+
+impl From<TooLarge> for Failure {
+    fn from(error: TooLarge) -> Self {
+        Self::Undone(format!("{error}: shorten the reasons, resume functions, or cancel retry requests"))
     }
+}
+
+/// What it means that ended pauses had to leave the full parameter; `None` if none had to.
+pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
+    let last = forgotten.iter().filter_map(|pause| pause.until).max()?;
+    let names: BTreeSet<String> =
+        forgotten.iter().map(|pause| target_name(&pause.target.to_string()).to_owned()).collect();
+    Some(format!(
+        "the parameter was full, so {} of {} left it, the last of which ended at {last}: the time that they paused counts \
+         towards MAX_AGE of their events again",
+        counted(forgotten.len() as u64, "ended pause", "ended pauses"),
+        names.into_iter().collect::<Vec<_>>().join(", "),
+    ))
+}
+
+/// Refuses what SSM takes for a reference to another parameter.
+pub(crate) fn read_text(text: &str) -> Result<String, String> {
+    if text.contains("{{") {
+        return Err("must not contain {{, because SSM does not store that".into());
+    }
+    Ok(text.to_owned())
 }
 
 /// `name`, `name:qualifier` or `every function`, by the target of a pause or an order.
@@ -104,8 +135,6 @@ pub(crate) struct OpenPause {
     pub(crate) spread_seconds: u64,
     pub(crate) by: Option<String>,
     pub(crate) why: Option<String>,
-    /// Its function's reserved concurrency is 0 meanwhile.
-    pub(crate) is_hard: bool,
 }
 
 impl OpenPause {
@@ -131,7 +160,6 @@ impl OpenPause {
             spread_seconds: pause.spread.as_secs(),
             by: pause.by.clone(),
             why: pause.why.clone(),
-            is_hard: pause.concurrency != Concurrency::Untouched,
         }
     }
 
@@ -152,7 +180,6 @@ impl OpenPause {
             spread_seconds: 0,
             by: None,
             why: None,
-            is_hard: false,
         }
     }
 }
@@ -283,7 +310,8 @@ impl Parameter for SsmParameter<'_> {
     }
 }
 
-/// Makes an edit, so that neither it nor another operator's is lost. `is_in` says whether pauses hold it.
+/// Makes an edit, so that neither it nor another operator's is lost. `is_in` says whether pauses hold it. Returns the ended
+/// pauses that had to leave the parameter.
 ///
 /// Every write replaces the whole text and has the next version. So a write whose version is not the one after what was
 /// read has replaced somebody's: the replaced version is read, and written again with our edit. A write that replaced ours
@@ -292,22 +320,21 @@ impl Parameter for SsmParameter<'_> {
 pub(crate) async fn edit(
     parameter: &impl Parameter,
     now: Timestamp,
-    make: impl Fn(&Pauses) -> Result<Pauses, EditError>,
+    make: impl Fn(&Pauses) -> Result<Pauses, Failure>,
     is_in: impl Fn(&Pauses) -> bool,
-) -> Result<(), Failure> {
-    let make = |pauses: &Pauses| {
-        let made = make(pauses)?.tidied(now);
-        made.check_size().map(|()| made)
-    };
+) -> Result<Vec<Pause>, Failure> {
+    let make = |pauses: &Pauses| -> Result<_, Failure> { Ok(make(pauses)?.fitted(now)?) };
     let mut writes = 0;
     // Our edit came too late: what it replaced is being restored.
     let mut refused = None;
+    let mut forgotten = Vec::new();
     loop {
         let (pauses, mut version) = parameter.read().await?;
         if writes > 0 && is_in(&pauses) {
-            return Ok(());
+            return Ok(forgotten);
         }
-        let mut edited = make(&pauses)?;
+        let (mut edited, left) = make(&pauses)?;
+        forgotten.extend(left);
         loop {
             if writes == WRITES {
                 return Err(Failure::CouldNot(format!(
@@ -320,7 +347,7 @@ pub(crate) async fn edit(
             // A parameter that somebody has deleted begins anew, with a lower version.
             if written <= version + 1 {
                 if let Some(refused) = refused.take() {
-                    return Err(Failure::from(refused));
+                    return Err(refused);
                 }
                 parameter.settle().await?;
                 break;
@@ -330,10 +357,13 @@ pub(crate) async fn edit(
             edited = if refused.is_some() || is_in(&replaced) {
                 replaced
             } else {
-                make(&replaced).unwrap_or_else(|error| {
-                    refused = Some(error);
-                    replaced
-                })
+                make(&replaced).map_or_else(
+                    |error| {
+                        refused = Some(error);
+                        replaced.clone()
+                    },
+                    |(edited, _)| edited,
+                )
             };
         }
     }
@@ -357,6 +387,7 @@ mod tests {
 
     use futures_util::future::maybe_done;
     use proptest::prelude::*;
+    use serde_json::json;
     use tokio::task::yield_now;
 
     use super::*;
@@ -387,23 +418,23 @@ mod tests {
     }
 
     impl Of {
-        fn make(&self, pauses: &Pauses) -> Result<Pauses, EditError> {
-            if self.opens {
-                let pause = Pause {
-                    target: self.target.clone(),
-                    from: NOW,
-                    until: None,
-                    spread: Duration::ZERO,
-                    by: None,
-                    why: None,
-                    concurrency: Concurrency::Untouched,
-                };
-                pauses.open(pause, NOW)
-            } else {
-                pauses
-                    .close(&self.target, Duration::ZERO, NOW.saturating_add(Duration::from_secs(60)))
-                    .map(|it| it.0)
+        fn make(&self, pauses: &Pauses) -> Result<Pauses, Failure> {
+            if !self.opens {
+                let later = NOW.saturating_add(Duration::from_secs(60));
+                return Ok(edits::closed(pauses, &self.target, Duration::ZERO, later));
             }
+            if edits::open_of(pauses, &self.target, NOW).next().is_some() {
+                return Err(Failure::Undone("it is paused".into()));
+            }
+            let pause = Pause {
+                target: self.target.clone(),
+                from: NOW,
+                until: None,
+                spread: Duration::ZERO,
+                by: None,
+                why: None,
+            };
+            Ok(edits::with(pauses, &pause, NOW))
         }
 
         fn is_in(&self, pauses: &Pauses) -> bool {
@@ -478,17 +509,51 @@ mod tests {
         assert_eq!(parameter.0.borrow().len(), 1);
     }
 
+    #[tokio::test]
+    async fn what_left_a_full_parameter_is_told() {
+        let ended = (0..200).map(|n| {
+            let (from, until) = (n * 6_000, n * 6_000 + 3_600);
+            format!(r#"{{"target":"*","from":{from},"until":{until},"spread":60}}"#)
+        });
+        let text = format!(r#"{{"v":1,"pauses":[{}]}}"#, ended.collect::<Vec<_>>().join(","));
+        let parameter = Versions::default();
+        parameter.0.borrow_mut().push(Pauses::read(&text).unwrap());
+        let now = Timestamp::from_secs(1_200_000);
+        let of = Of::function("orders", true);
+        let forgotten =
+            edit(&parameter, now, |pauses| of.make(pauses), |pauses| of.is_in(pauses)).await.unwrap();
+        let note = forgotten_note(&forgotten).unwrap();
+        assert!(
+            note.contains(" ended pauses of every function left it, the last of which ended at 1970-01-"),
+            "{note}"
+        );
+        assert!(of.is_in(&parameter.last()) && parameter.last().write().len() <= LONGEST_PAUSES);
+        assert!(nearly_full(&parameter.last()).is_some() && nearly_full(&Pauses::default()).is_none());
+        assert_eq!(forgotten_note(&[]), None);
+    }
+
+    #[test]
+    fn text_that_ssm_would_not_store_is_refused() {
+        assert!(read_text("deploy {{ssm:x}}").is_err() && read_text("deploy {x}").is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_document_of_a_newer_version_is_not_to_be_deleted() {
+        let answer = json!({"Parameter": {"Value": r#"{"v":2,"pauses":[]}"#, "Version": 7}});
+        let account = Account::answering(move |_, _| answer.clone()).await;
+        assert_eq!(
+            read_parameter(&account, "/pauses").await.unwrap_err().to_string(),
+            "parameter /pauses: the pauses are unreadable: v is 2, and this version reads 1 only; a newer version of Comeback \
+             wrote them: use its command"
+        );
+    }
+
     #[test]
     fn a_refused_edit_writes_nothing() {
         let parameter = Versions::default();
         let twice = [Of::function("orders", true), Of::function("orders", true)];
         let ended = run(&parameter, &twice, &[0; 10]);
-        let paused = "orders has been paused since 2023-11-14T22:13:20.000Z: change that pause with pause --change, or end it with resume";
-        assert_eq!(ended, [None, Some(Failure::Undone(paused.into()))]);
-        assert_eq!(
-            Failure::from(EditError::NotPaused(Box::new(PauseTarget::All))).to_string(),
-            "every function is not paused: pauses are listed by pause --list"
-        );
+        assert_eq!(ended, [None, Some(Failure::Undone("it is paused".into()))]);
         assert_eq!(parameter.0.borrow().len(), 1);
     }
 
@@ -498,7 +563,7 @@ mod tests {
             let opened = Of::function("orders", true).make(pauses)?;
             let pause = opened.iter().next().unwrap().clone();
             let from = Timestamp::from_millis(NOW.as_millis() + 500);
-            pauses.open(Pause { from, ..pause }, NOW)
+            Ok(edits::with(pauses, &Pause { from, ..pause }, NOW))
         };
         let refused = edit(&Versions::default(), NOW, half_a_second, |_| false).await.unwrap_err();
         assert!(

@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use comeback_engine::{EditError, LONGEST_WITHIN, PauseTarget, Pauses, Policy, RetryNow, Timestamp};
+use comeback_engine::{LONGEST_WITHIN, PauseTarget, Pauses, Policy, RetryNow, Timestamp};
 use serde::Serialize;
 
 use crate::account::Failure;
@@ -21,7 +21,7 @@ use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{
-    self, Parameter as _, SsmParameter, edit, history, named, noticed_within, target_name,
+    self, Parameter as _, SsmParameter, edit, forgotten_note, history, named, noticed_within, target_name,
 };
 use crate::operate::retry::cancel::cancel;
 use crate::operate::retry::follow::follow;
@@ -62,7 +62,7 @@ pub(crate) struct RetryArguments {
     #[arg(long, conflicts_with_all = ["dry_run", "json"])]
     watch: bool,
     /// The reason, stored with the order
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = pauses::read_text)]
     why: Option<String>,
     /// Cancel the orders for this function, or those given with --all, instead of giving one
     #[arg(long, conflicts_with_all = ["within", "error", "dry_run", "watch", "why"])]
@@ -83,7 +83,7 @@ fn read_glob(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("must be an error type such as Timeout*; leave --error out for every error".into());
     }
-    Ok(text.to_owned())
+    pauses::read_text(text)
 }
 
 /// What the command answers.
@@ -149,7 +149,9 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     // The order counts from here: what has failed while the question stood is reached too.
     let order = arguments.order(target, now(), &session).with_end(&policy);
     let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == order);
-    edit(&parameter, order.at, |pauses| pauses.retry(order.clone()), is_in).await?;
+    let make = |pauses: &Pauses| Ok(pauses.with_retry(order.clone()));
+    let forgotten = edit(&parameter, order.at, make, is_in).await?;
+    forgotten_note(&forgotten).into_iter().for_each(|note| anstream::eprintln!("note: {}", shown(&note)));
     session.answer(&answer(Some(RetryOrder::of(&order))));
     if session.common.json {
         return Ok(());
@@ -189,8 +191,8 @@ impl RetryArguments {
 }
 
 /// Fails if the parameter cannot hold the order beside what it holds.
-fn fits(pauses: &Pauses, order: RetryNow, now: Timestamp) -> Result<(), EditError> {
-    pauses.tidied(now).retry(order)?.check_size()
+fn fits(pauses: &Pauses, order: RetryNow, now: Timestamp) -> Result<(), Failure> {
+    Ok(pauses.with_retry(order).fitted(now).map(drop)?)
 }
 
 /// The handler's settings. That `LONGEST_HIDE` is set is the only sign that the handler knows orders to retry: the templates of
@@ -367,6 +369,8 @@ a note
             (&["--within", "39601s"][..], "must be at most 11h: an order ends after 12 hours"),
             (&["--error", ""], "must be an error type such as Timeout*"),
             (&["--error", " "], "must be an error type such as Timeout*"),
+            (&["--error", "{{T*}}"], "must not contain {{"),
+            (&["--why", "{{x}}"], "must not contain {{"),
             (&["--cancel", "--error", "T*"], "cannot be used with"),
             (&["--cancel", "--within", "5m"], "cannot be used with"),
         ] {

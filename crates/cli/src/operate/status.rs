@@ -19,7 +19,7 @@ use crate::operate::dead::HIDDEN_FOR;
 use crate::operate::deployment::{Depth, Queue, Stopped};
 use crate::operate::metrics::LastHour;
 use crate::operate::pauses::orders::RetryOrder;
-use crate::operate::pauses::{self, OpenPause};
+use crate::operate::pauses::{self, OpenPause, nearly_full};
 use crate::operate::session::{Common, Session, coloured};
 use crate::text::durations::{self, short};
 use crate::text::numbers::{counted, rounded};
@@ -96,6 +96,8 @@ struct Status {
     retries: Option<Vec<RetryOrder>>,
     /// Why they could not be read.
     pauses_problem: Option<String>,
+    /// How full the pauses' parameter is, if it is nearly full.
+    pauses_nearly_full: Option<String>,
     last_hour: LastHour,
     alarms: Vec<Alarm>,
 }
@@ -162,6 +164,7 @@ impl Status {
             pauses: read.as_ref().map(|pauses| OpenPause::all_of(pauses, now)),
             retries: read.as_ref().map(|pauses| RetryOrder::in_force(pauses, now)),
             pauses_problem,
+            pauses_nearly_full: read.as_ref().and_then(nearly_full),
             last_hour: LastHour::read(account, &deployment, now).await?,
             alarms: Alarm::all(account, &deployment).await?,
             stopped: deployment.stopped(),
@@ -347,6 +350,12 @@ fn policies(status: &Status) -> String {
 }
 
 fn pauses(status: &Status) -> String {
+    let full = status.pauses_nearly_full.iter();
+    let full: String = full.map(|full| format!("\n{:14}{}", "", coloured(AnsiColor::Yellow, full))).collect();
+    open_pauses(status) + &full
+}
+
+fn open_pauses(status: &Status) -> String {
     match (&status.pauses_problem, status.pauses.as_deref()) {
         (Some(problem), _) => coloured(AnsiColor::Red, &shown(&format!("unknown: {problem}"))),
         (None, None) => "the handler reads none: its variable PAUSES is not set".into(),
@@ -364,13 +373,12 @@ fn retries(status: &Status) -> String {
 fn pause(pause: &OpenPause) -> String {
     let part = |part: Option<String>| part.unwrap_or_default();
     let text = format!(
-        "{} paused {} ago{}, until {}{}{}",
+        "{} paused {} ago{}, until {}{}",
         pause.name(),
         short(pause.open_seconds as f64),
         part(pause.by.as_ref().map(|by| format!(" by {by}"))),
         pause.until.map_or_else(|| "resumed".to_owned(), |until| until.to_string()),
         part(pause.why.as_ref().map(|why| format!(": {why}"))),
-        if pause.is_hard { " (new events too)" } else { "" },
     );
     let colour = if pause.open_seconds > LONG_PAUSE.as_secs() { AnsiColor::Red } else { AnsiColor::Yellow };
     coloured(colour, &shown(&text))
@@ -412,6 +420,7 @@ mod tests {
             pauses: Some(Vec::new()),
             retries: Some(Vec::new()),
             pauses_problem: None,
+            pauses_nearly_full: None,
             last_hour: LastHour::default(),
             alarms: Vec::new(),
         }
@@ -535,7 +544,6 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
                     open_seconds: 90_000,
                     by: Some("anna".into()),
                     why: Some("deploy 4711".into()),
-                    is_hard: true,
                     ..OpenPause::sample("arn:aws:lambda:eu-west-1:123456789012:function:orders:live")
                 },
                 OpenPause {
@@ -576,7 +584,7 @@ Handler       its mapping is Disabled: nothing is retried
 Version       not known: the handler has no tag comeback:version, or none that you may read; the newest `the retry handler starts` line of its log has it
 Policies      orders: MAX_AGE=2h
               export-*: BACKOFFS=5m,2h
-Pauses        orders:live paused 25h ago by anna, until resumed: deploy 4711 (new events too)
+Pauses        orders:live paused 25h ago by anna, until resumed: deploy 4711
               every function paused 1m ago, until 2023-11-14T22:13:20.000Z
 Retry now     every function (Timeout*), ordered at 2023-11-14T22:13:20.000Z by anna, ends at 2023-11-14T23:23:20.000Z
 Alarms        1 of 2 alarms in state ALARM: letters

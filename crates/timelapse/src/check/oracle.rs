@@ -3,7 +3,7 @@
 use std::iter::once;
 use std::time::Duration;
 
-use comeback_engine::{DeadLetter, Policies, ReasonCode, Record, Timestamp};
+use comeback_engine::{DeadLetter, Pause, Policies, ReasonCode, Record, Timestamp};
 use comeback_envelope::{Metadata, open};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,7 +19,7 @@ use crate::aws::queue::Removal;
 use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
-use crate::operators::{OperatorPause, OperatorRetry};
+use crate::operators::{OperatorPause, OperatorRetry, forgotten};
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::{Mix, SimulatedTarget};
 
@@ -40,6 +40,8 @@ pub(crate) struct Oracle {
     in_flight_bound: InFlightBound,
     pauses: Vec<OperatorPause>,
     retries: Vec<OperatorRetry>,
+    /// The pauses that had to leave the full parameter, and when.
+    forgotten: Vec<(Timestamp, Pause)>,
     payload_size: usize,
     payload: String,
     hands: Option<Hands>,
@@ -104,6 +106,7 @@ impl Oracle {
             in_flight_bound: InFlightBound::of(policies.stack(), scenario),
             pauses: scenario.pauses.clone(),
             retries: scenario.retries.clone(),
+            forgotten: forgotten(&scenario.pauses, &scenario.retries, policies.stack()),
             payload_size: scenario.payload_size,
             payload: String::new(),
             hands: None,
@@ -269,7 +272,7 @@ impl Oracle {
 
     /// The handler tries to read the pauses; `read` is the moment whose pauses it gets.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
-        let known = read.map(|moment| Known::at(&self.pauses, &self.retries, moment));
+        let known = read.map(|moment| Known::at(&self.pauses, &self.retries, &self.forgotten, moment));
         let reads = &mut self.hands_mut().start.reads;
         reads.last_tried = Some(now);
         if let Some(known) = known {

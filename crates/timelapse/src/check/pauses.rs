@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::Timestamp;
+use comeback_engine::{Pause, Timestamp};
 
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
@@ -54,10 +54,27 @@ impl Known {
     /// No pauses: a handler that reads no parameter.
     pub(crate) const NO_PAUSES: Self = Self { spans: Some(Vec::new()), orders: Vec::new() };
 
-    pub(crate) fn at(all: &[OperatorPause], retries: &[OperatorRetry], moment: Timestamp) -> Self {
+    /// What a handler reads of the parameter at `moment`. What has been `forgotten` by then is not there.
+    pub(crate) fn at(
+        all: &[OperatorPause],
+        retries: &[OperatorRetry],
+        forgotten: &[(Timestamp, Pause)],
+        moment: Timestamp,
+    ) -> Self {
+        let is_forgotten = |pause: &OperatorPause| {
+            let gone = forgotten.iter().take_while(|(at, _)| *at <= moment).map(|(_, gone)| gone);
+            // Pauses that adjoin are one.
+            let is_in = |gone: &Pause| {
+                gone.target == pause.target
+                    && gone.from <= START.saturating_add(pause.at)
+                    && pause.end() <= gone.until
+            };
+            pause.end().is_some() && gone.into_iter().any(is_in)
+        };
         let begun = all
             .iter()
-            .filter(|pause| pause.target.covers(TARGET_ARN) && START.saturating_add(pause.at) <= moment);
+            .filter(|pause| pause.target.covers(TARGET_ARN) && START.saturating_add(pause.at) <= moment)
+            .filter(|pause| !is_forgotten(pause));
         let span = |pause: &OperatorPause| Span {
             from: START.saturating_add(pause.at),
             until: pause.end().filter(|until| pause.is_planned || *until <= moment),

@@ -165,6 +165,13 @@ pub(super) const FAULTS: &[Fault] = &[
     ),
     warning("CB050", "paused 172800", "by ops: planted", By("aws ssm delete-parameter --name \"$PAUSES\"")),
     warning(
+        "CB051",
+        "aws ssm put-parameter --name \"$PAUSES\" --type String --overwrite --value \
+         \"{\\\"v\\\":1,\\\"pauses\\\":[],\\\"mail\\\":\\\"$(printf %3100s x)\\\"}\"",
+        "of the 4096 bytes",
+        By("aws ssm delete-parameter --name \"$PAUSES\""),
+    ),
+    warning(
         "CB100",
         "variable TARGET_FUNCTIONS ''",
         "no function is attached",
@@ -230,14 +237,6 @@ pub(super) const FAULTS: &[Fault] = &[
         "aws lambda put-function-concurrency --function-name \"$FUNCTION\" --reserved-concurrent-executions 0",
         "reserved concurrency is 0",
         Fix,
-    ),
-    warning(
-        "CB110",
-        "paused 60\naws lambda put-function-concurrency --function-name \"$FUNCTION\" --reserved-concurrent-executions 0",
-        "is 0: paused, ",
-        By(
-            "aws ssm delete-parameter --name \"$PAUSES\"\naws lambda delete-function-concurrency --function-name \"$FUNCTION\"",
-        ),
     ),
     // A function of its own: a metric cannot be taken back.
     Fault {

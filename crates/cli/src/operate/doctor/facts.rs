@@ -7,7 +7,7 @@ pub(crate) mod rights;
 
 use std::collections::BTreeMap;
 
-use comeback_engine::{FunctionArn, Pauses, Timestamp};
+use comeback_engine::{FunctionArn, GarbledPauses, Pauses, Timestamp};
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
@@ -68,6 +68,8 @@ impl Executions {
 pub(crate) struct UnreadablePauses {
     pub(crate) parameter: String,
     pub(crate) problem: String,
+    /// A later version of Comeback wrote it.
+    pub(crate) is_newer: bool,
     /// The newest readable version; `None` if SSM keeps no readable one.
     pub(crate) last_readable: Option<i64>,
 }
@@ -79,8 +81,13 @@ impl UnreadablePauses {
     }
 
     fn of(parameter: &str, versions: &[Version]) -> Option<Self> {
-        let problem = Pauses::read(&versions.last()?.text).err()?.to_string();
-        Some(Self { parameter: parameter.to_owned(), problem, last_readable: newest_readable(versions) })
+        let problem = Pauses::read(&versions.last()?.text).err()?;
+        Some(Self {
+            parameter: parameter.to_owned(),
+            is_newer: matches!(problem, GarbledPauses::Newer(_)),
+            problem: problem.to_string(),
+            last_readable: newest_readable(versions),
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Q
 use crate::operate::doctor::facts::log::BACK;
 use crate::operate::doctor::facts::{Facts, UnreadablePauses};
 use crate::operate::handler_setting::{POLICIES, TARGET_FUNCTIONS};
-use crate::operate::pauses::put_back;
+use crate::operate::pauses::{NEWER_COMMAND, put_back};
 use crate::text::terminal::command_line;
 
 pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> String {
@@ -173,6 +173,9 @@ pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> String {
 
 /// Writes the last readable pauses again, or none.
 pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> String {
+    if unreadable.is_newer {
+        return NEWER_COMMAND.to_owned();
+    }
     put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags)
 }
 

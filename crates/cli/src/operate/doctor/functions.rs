@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use comeback_engine::{Concurrency, FunctionArn, HANDLER_TIMEOUT, Pause, QueueArn};
+use comeback_engine::{FunctionArn, HANDLER_TIMEOUT, QueueArn};
 
 use crate::operate::attach::kept;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
-use crate::operate::doctor::handler::{in_words, looping, resume};
+use crate::operate::doctor::handler::looping;
 use crate::operate::doctor::{fix, rights};
 use crate::operate::function::Target;
 use crate::operate::handler_setting::{TARGET_FUNCTIONS, list_with};
@@ -165,19 +165,14 @@ impl Entrance {
 }
 
 pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
-    of_target(function, |target| match (target.reserved_concurrency, hard_pause(facts, target)) {
-        (None, _) => ok("none is reserved"),
-        (Some(0), Some(pause)) => warning(
-            format!("its reserved concurrency is 0: paused, {}", in_words(pause)),
-            "it does not run until it is resumed, and its failed events are held meanwhile",
-            facts.deployment.command(resume(&pause.target)),
-        ),
-        (Some(0), None) => broken(
+    of_target(function, |target| match target.reserved_concurrency {
+        None => ok("none is reserved"),
+        Some(0) => broken(
             "its reserved concurrency is 0",
-            "it never runs: each retry comes straight back as a failure, and uses up a retry",
+            "it never runs: each retry comes straight back as a failure, and uses up a retry; pause it, too, if it is to stop",
             fix::concurrency(&facts.deployment, &target.name),
         ),
-        (Some(reserved), _) => ok(format!("{reserved} are reserved")),
+        Some(reserved) => ok(format!("{reserved} are reserved")),
     })
 }
 
@@ -212,15 +207,6 @@ fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Diagnosis> {
     let ours = function.entrances.iter().filter(|entrance| entrance.elsewhere.is_none());
     let judged = ours.flat_map(|entrance| checks.map(|check| check(facts, entrance)));
     judged.filter_map(Result::ok).find(|diagnosis| diagnosis.outcome > Outcome::Ok)
-}
-
-/// The pause that set a function's reserved concurrency to 0. Pauses that cannot be read are CB050's.
-fn hard_pause<'f>(facts: &'f Facts, target: &Target) -> Option<&'f Pause> {
-    let mut pauses = facts.pauses.as_ref().ok()?.as_ref()?.iter();
-    pauses.find(|pause| {
-        let is_hard = pause.concurrency != Concurrency::Untouched;
-        is_hard && pause.is_active(facts.now) && pause.target.covers(&target.arn)
-    })
 }
 
 fn of_target(function: &Function, judge: impl Fn(&Target) -> Diagnosis) -> Judged {
@@ -316,11 +302,9 @@ fn is_name(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::Pauses;
-
     use crate::account::Failure;
     use crate::operate::deployment::DeploymentName;
-    use crate::operate::doctor::sample::{assert_found, healthy, pause};
+    use crate::operate::doctor::sample::{assert_found, healthy};
     use crate::operate::function::InvokeSettings;
     use crate::operate::metrics::Dropped;
 
@@ -423,16 +407,6 @@ mod tests {
             let found = of_changed(concurrency, |target| target.reserved_concurrency = reserved);
             assert_found(found, outcome, "");
         }
-    }
-
-    #[test]
-    fn a_function_that_is_paused_hard_is_not_broken() {
-        let mut facts = healthy();
-        facts.functions[0].target.as_mut().unwrap().as_mut().unwrap().reserved_concurrency = Some(0);
-        facts.pauses = Ok(Some(pause(facts.now.as_secs() - 60)));
-        assert_found(concurrency(&facts, &facts.functions[0]), Outcome::Warning, "is 0: paused, ");
-        facts.pauses = Ok(Some(Pauses::default()));
-        assert_found(concurrency(&facts, &facts.functions[0]), Outcome::Broken, "0");
     }
 
     #[test]

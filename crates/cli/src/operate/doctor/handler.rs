@@ -10,6 +10,7 @@ use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, ski
 use crate::operate::doctor::facts::{Executions, Facts};
 use crate::operate::doctor::fix;
 use crate::operate::function::Target;
+use crate::operate::pauses::nearly_full;
 use crate::text::numbers::counted;
 use crate::text::terminal::command_line;
 
@@ -274,7 +275,23 @@ pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {
 }
 
 /// What is paused, since when, who paused it, and why.
-pub(crate) fn in_words(pause: &Pause) -> String {
+pub(crate) fn pauses_have_room(facts: &Facts) -> Judged {
+    let Some(pauses) = seen(&facts.pauses)? else {
+        return Ok(skipped("the handler reads no pauses: PAUSES is not set"));
+    };
+    let Some(found) = nearly_full(pauses) else { return Ok(ok("the parameter has room")) };
+    Ok(warning(
+        found,
+        "when it is full, ended pauses leave it, oldest first, and the time that they paused counts towards MAX_AGE again; \
+         without ended ones, nothing more can be paused",
+        format!(
+            "resume what needs no pause, and cancel retry requests: `{}` lists them",
+            facts.deployment.command("pause --list")
+        ),
+    ))
+}
+
+fn in_words(pause: &Pause) -> String {
     let target = match &pause.target {
         PauseTarget::All => "every function".to_owned(),
         PauseTarget::Functions(pattern) => pattern.to_string(),
@@ -285,7 +302,7 @@ pub(crate) fn in_words(pause: &Pause) -> String {
 }
 
 /// The command that ends the pause of a target.
-pub(crate) fn resume(target: &PauseTarget) -> String {
+fn resume(target: &PauseTarget) -> String {
     match target {
         PauseTarget::All => "resume --all".to_owned(),
         PauseTarget::Functions(pattern) => format!("resume {pattern}"),
@@ -296,7 +313,7 @@ pub(crate) fn resume(target: &PauseTarget) -> String {
 mod tests {
     use std::time::Duration;
 
-    use comeback_engine::Timestamp;
+    use comeback_engine::{Pauses, Timestamp};
 
     use crate::account::Failure;
     use crate::operate::doctor::diagnosis::Outcome;
@@ -517,7 +534,8 @@ mod tests {
         facts.pauses = Err(Failure::CouldNot("parameter /pauses: garbled".into()));
         let mut fix = |last_readable| {
             let (parameter, problem) = ("/pauses".into(), "the pauses are unreadable: not JSON".into());
-            facts.unreadable_pauses = Some(UnreadablePauses { parameter, problem, last_readable });
+            facts.unreadable_pauses =
+                Some(UnreadablePauses { parameter, problem, is_newer: false, last_readable });
             let found = no_pause_is_forgotten(&facts);
             assert_found(found.clone(), Outcome::Broken, "parameter /pauses: the pauses are unreadable");
             found.unwrap().fix.unwrap()
@@ -529,6 +547,22 @@ mod tests {
             "{restored}"
         );
         assert_eq!(fix(None), put.to_owned() + r#"'{"v":1,"pauses":[]}'"#);
+        facts.unreadable_pauses.as_mut().unwrap().is_newer = true;
+        let newer = no_pause_is_forgotten(&facts).unwrap().fix.unwrap();
+        assert!(newer.ends_with("use its command"), "{newer}");
+    }
+
+    #[test]
+    fn a_parameter_that_is_nearly_full_is_a_warning() {
+        let mut facts = healthy();
+        let mut judge = |reason: usize| {
+            let why = "x".repeat(reason);
+            let pause = format!(r#"{{"target":"*","from":1,"until":null,"spread":0,"why":"{why}"}}"#);
+            facts.pauses = Ok(Some(Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap()));
+            pauses_have_room(&facts)
+        };
+        assert_found(judge(2_900), Outcome::Ok, "has room");
+        assert_found(judge(3_000), Outcome::Warning, "of the 4096 bytes");
     }
 
     #[test]

@@ -163,7 +163,9 @@ fn table(entries: &[Entry]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::{Concurrency, PauseChange, PauseTarget};
+    use comeback_engine::PauseTarget;
+
+    use crate::operate::pauses::edits;
 
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
@@ -207,18 +209,16 @@ mod tests {
             spread: Duration::ZERO,
             by: Some("anna".into()),
             why: Some("deploy 4711".into()),
-            concurrency: Concurrency::Untouched,
         };
-        let paused = Pauses::default().open(pause(&target, None), at(0)).unwrap();
-        let both = paused.open(pause(&PauseTarget::All, Some(at(60))), at(10)).unwrap();
-        let later = PauseChange { until: Some(at(500)), ..PauseChange::default() };
-        let (changed, _) = both.change(&target, &later, at(70)).unwrap();
+        let paused = Pauses::default().with([pause(&target, None)]);
+        let both = edits::with(&paused, &pause(&PauseTarget::All, Some(at(60))), at(10));
+        let changed = edits::with(&both, &pause(&target, Some(at(500))), at(70));
         // By a clock that is ahead of SSM's.
-        let (resumed, _) = changed.close(&target, Duration::ZERO, at(95)).unwrap();
+        let resumed = edits::closed(&changed, &target, Duration::ZERO, at(95));
         let versions = [
             version(1, 0, "anna", paused.write()),
             version(2, 10, "ben", both.write()),
-            version(3, 70, "ben", changed.tidied(at(70)).write()),
+            version(3, 70, "ben", changed.fitted(at(70)).unwrap().0.write()),
             version(4, 90, "carl", resumed.write()),
             version(5, 100, "dora", "by hand".into()),
         ];

@@ -11,7 +11,9 @@ use crate::failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
 use crate::operate::pauses::orders::RetryOrder;
-use crate::operate::pauses::{self, Parameter as _, SsmParameter, edit, named, noticed_within};
+use crate::operate::pauses::{
+    self, Parameter as _, SsmParameter, edit, forgotten_note, named, noticed_within,
+};
 use crate::operate::session::{Session, confirm};
 use crate::text::durations;
 use crate::text::numbers::counted;
@@ -31,11 +33,13 @@ pub(super) async fn cancel(
     let orders = RetryOrder::in_force(&pauses, now);
     let (cancelled, others): (Vec<_>, Vec<_>) =
         orders.into_iter().partition(|order| order.target == target.to_string());
+    let mut forgotten = Vec::new();
     if !cancelled.is_empty() {
         let all: Vec<RetryNow> = pauses.retries().filter(|order| order.target == target).cloned().collect();
         let is_gone = |pauses: &Pauses| pauses.retries().all(|order| !all.contains(order));
-        edit(&parameter, now, |pauses| Ok(pauses.without_retries(&all)), is_gone).await?;
+        forgotten = edit(&parameter, now, |pauses| Ok(pauses.without_retries(&all)), is_gone).await?;
     }
+    forgotten_note(&forgotten).into_iter().for_each(|note| anstream::eprintln!("note: {}", shown(&note)));
     let noticed = noticed_within(deployment);
     session.answer(&json!({
         "cancelled": cancelled, "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
