@@ -146,7 +146,7 @@ check: lint-rust lint-infra lint-clients lint-licences lint-workflows ## what CI
 fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz all parsers, each for FUZZ_SECONDS (installs a nightly Rust)
 	@cargo +nightly --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal
 	cargo run --package comeback-fuzz --bin seeds
-	for target in batch_event invocation_record envelope decide; do \
+	for target in batch_event invocation_record envelope decide retry_after; do \
 		CARGO_PROFILE_RELEASE_LTO=false cargo +nightly fuzz run --sanitizer none $$target \
 			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10; \
 	done

@@ -5,7 +5,7 @@
 /** Throw it to set when the event is retried, instead of the ordinary backoff. */
 class RetryAfter extends Error {
   constructor(when, text) {
-    super(text === undefined ? moment(when) : `${moment(when)}; ${text}`);
+    super(text === undefined ? moment(when) : `${moment(when)}; ${words(text)}`);
     this.name = 'RetryAfter'; // spelled out, because bundlers rename classes
   }
 }
@@ -49,21 +49,32 @@ function opened() {
   };
 }
 
-/** The time in the form that the retry handler reads: whole seconds, or RFC 3339. */
+/**
+ * The time in a form that the retry handler reads: whole seconds, or RFC 3339. Anything else as it is: the handler ignores it
+ * and says so. An error that is being built must not fail.
+ */
 function moment(when) {
   // Not `instanceof`: a date may come from another context, as in Jest.
   if (Object.prototype.toString.call(when) === '[object Date]') {
-    const year = when.getUTCFullYear();
-    if (year >= 0 && year <= 9999) return when.toISOString();
-    throw new RangeError(`RetryAfter needs a date in the years 0 to 9999, not ${when}`);
+    const text = words(when);
+    try {
+      const year = when.getUTCFullYear();
+      return year >= 0 && year <= 9999 ? when.toISOString() : text;
+    } catch {
+      return text; // It only claims to be a date.
+    }
   }
-  if (typeof when !== 'number')
-    throw new TypeError(`RetryAfter takes seconds or a Date, not a ${typeof when}`);
-  const seconds = Math.ceil(when);
-  if (!(seconds > 0 && Number.isSafeInteger(seconds))) {
-    throw new RangeError(`RetryAfter needs a positive wait, not ${when}`);
+  // A large number would be written with an exponent.
+  if (typeof when === 'number' && Number.isSafeInteger(Math.ceil(when))) return `${Math.ceil(when) + 0}`;
+  return words(when);
+}
+
+function words(thing) {
+  try {
+    return String(thing);
+  } catch {
+    return `an unprintable ${typeof thing}`;
   }
-  return String(seconds);
 }
 
 function has(value, name) {

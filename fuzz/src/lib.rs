@@ -6,10 +6,11 @@
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use comeback_backoff::{UnreadableWait, requested_wait};
 use comeback_engine::{
-    Action, BACKOFF_RANGE, BatchEvent, BatchReport, FailedEvent, HOLD, InvocationRecord, Jitter,
+    Action, BACKOFF_RANGE, BatchEvent, BatchReport, Directive, FailedEvent, HOLD, InvocationRecord, Jitter,
     LONGEST_PAUSE, LONGEST_SPREAD, MAX_AGE_RANGE, MAX_RETRIES_RANGE, Pause, PauseTarget, Pauses, Policies,
     Policy, ReasonCode, Record, Settings, Timestamp, longest_between_reads,
 };
@@ -85,6 +86,52 @@ pub fn invocation_record(data: &[u8]) {
             let malformed = reason.code == ReasonCode::MalformedEnvelope;
             assert!(malformed || (reason.code == ReasonCode::MalformedRecord && read.is_err()), "{reason}");
         }
+    }
+}
+
+/// The bytes as the message of a `RetryAfter`: a moment in seconds in the first eight, then the text.
+///
+/// # Panics
+///
+/// If what stands around a wait changes it, a duration depends on the moment or a moment does not, or the engine reads it
+/// differently.
+pub fn retry_after(data: &[u8]) {
+    let Some((seconds, text)) = data.split_first_chunk() else { return };
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    let failed_at = Timestamp::from_secs(u64::from_le_bytes(*seconds) % 253_402_300_800);
+    let read = |text: &str, second: u64| {
+        requested_wait(text, UNIX_EPOCH + Duration::from_secs(failed_at.as_secs() + second))
+    };
+    let wait = read(text, 0);
+    let wanted = text.split(';').next().unwrap_or_default();
+    assert_eq!(read(&format!("\t{wanted} ; because; {text}"), 0), wait);
+    match (wait, read(text, 1)) {
+        (Ok(wait), Ok(later)) => {
+            let second = Duration::from_secs(1);
+            assert!(
+                later == wait || later == wait.saturating_sub(second),
+                "{wait:?}, and a second later {later:?}"
+            );
+        }
+        (Err(UnreadableWait::DistantNumber), Ok(later)) => assert_eq!(later.as_secs() / 86_400, 14),
+        (wait, later) => assert_eq!(wait, later),
+    }
+    let record = serde_json::json!({
+        "requestContext": {"functionArn": "arn:aws:lambda:eu-west-1:123456789012:function:orders"},
+        "requestPayload": null,
+        "responsePayload": {"errorType": "RetryAfter$1", "errorMessage": text},
+    });
+    let record = Record { sent: failed_at, first_receive: failed_at, ..message(record.to_string()) };
+    match FailedEvent::read(&record).expect("a record").directive {
+        Some(Directive::RetryAfter(moment)) => {
+            let rounded = moment.since(failed_at).saturating_sub(wait.expect("backoff reads it"));
+            assert!(rounded < Duration::from_millis(1) && moment > failed_at, "{rounded:?} late");
+        }
+        Some(Directive::Unreadable { text, .. }) => {
+            assert!(wait.is_err() || wait == Ok(Duration::ZERO), "the engine ignores {wait:?}");
+            assert!(text.chars().count() <= 64 && !text.contains(char::is_control), "{text:?}");
+        }
+        other => panic!("{other:?} of a RetryAfter"),
     }
 }
 
@@ -307,7 +354,7 @@ impl Question {
 /// A sample event as the input of one entry point.
 #[derive(Debug)]
 pub struct Seed {
-    /// `batch_event`, `invocation_record`, `envelope` or `decide`.
+    /// `batch_event`, `invocation_record`, `envelope`, `decide` or `retry_after`.
     pub target: &'static str,
     /// The file it is from, and which of its messages.
     pub name: String,
@@ -315,22 +362,37 @@ pub struct Seed {
     pub data: Vec<u8>,
 }
 
-/// Every sample of `events/`: batches, bodies, payloads, and questions about them twelve hours later.
+/// Every sample of `events/`: batches, bodies, payloads, and questions about them twelve hours later; and every text of a
+/// wait in `tests/golden`.
 ///
 /// # Panics
 ///
 /// If a sample cannot be read.
 #[must_use]
 pub fn seeds() -> Vec<Seed> {
-    let events =
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: fuzz/ has a parent").join("events");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: fuzz/ has a parent");
+    let events = root.join("events");
     let mut files: Vec<_> = fs::read_dir(&events)
         .unwrap_or_else(|error| panic!("{}: {error}", events.display()))
         .map(|entry| entry.expect("a directory can be read to its end").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
         .collect();
     files.sort();
-    files.iter().flat_map(|file| seeds_of(file)).collect()
+    let waits = root.join("tests/golden/directives/retry-after.json");
+    files.iter().flat_map(|file| seeds_of(file)).chain(waits_of(&waits)).collect()
+}
+
+/// One in each line. Those with a lone surrogate are no text.
+fn waits_of(file: &Path) -> Vec<Seed> {
+    let lines = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let cases = lines.lines().filter_map(|line| serde_json::from_str(line.trim_end_matches(',')).ok());
+    let seed = |(place, case): (usize, Value)| {
+        let failed_at = case["failed_at"].as_str().and_then(Timestamp::from_rfc3339).expect("a time");
+        let text = case["text"].as_str().expect("a text");
+        let data = [&failed_at.as_secs().to_le_bytes(), text.as_bytes()].concat();
+        Seed { target: "retry_after", name: format!("wait-{place}"), data }
+    };
+    cases.filter(Value::is_object).enumerate().map(seed).collect()
 }
 
 fn seeds_of(file: &Path) -> Vec<Seed> {

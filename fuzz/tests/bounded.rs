@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use comeback_engine::{Action, Jitter, Policies, Policy, Record, Settings, Style, Timestamp};
-use comeback_fuzz::{Question, Seed, batch_event, decide, envelope, invocation_record, message, seeds};
+use comeback_fuzz::{
+    Question, Seed, batch_event, decide, envelope, invocation_record, message, retry_after, seeds,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -115,10 +117,11 @@ fn every_sample_holds() {
             "invocation_record" => invocation_record(data),
             "envelope" => envelope(data),
             "decide" => decide(data),
+            "retry_after" => retry_after(data),
             other => panic!("no such target: {other}"),
         }
     }
-    assert!(seeds.len() > 80, "only {} samples", seeds.len());
+    assert!(seeds.len() > 280, "only {} samples", seeds.len());
 }
 
 /// Or nothing would be said of some answers.
@@ -164,6 +167,11 @@ proptest! {
     #[test]
     fn decide_answers_any_question_within_its_bounds(question in question()) {
         decide(&question.to_bytes());
+    }
+
+    #[test]
+    fn any_text_is_one_wait_wherever_it_is_read(data in any_data("retry_after")) {
+        retry_after(&data);
     }
 
     #[test]

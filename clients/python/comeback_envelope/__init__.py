@@ -6,6 +6,8 @@ import functools
 import math
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
 __all__ = ["Event", "NonRetryable", "Opened", "RetryAfter", "open_event", "opened"]
@@ -34,12 +36,15 @@ class Opened(TypedDict):
 class RetryAfter(Exception):
     """Raise it to set when the event is retried, instead of the ordinary backoff.
 
-    `when` is a wait counted from the failure (seconds or a `timedelta`), or a `datetime` with a time zone. `text` is an
-    explanation for people. The handler recognises the name of the class, so a subclass must keep it.
+    `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (one without a time zone is local
+    time), or a text such as an HTTP `Retry-After` header. `text` is an explanation for people. The handler recognises the
+    name of the class, so a subclass must keep it.
+
+    It never raises: the handler ignores what is not a wait, says so in its log, and retries with the ordinary backoff.
     """
 
-    def __init__(self, when: float | timedelta | datetime, text: str | None = None) -> None:
-        super().__init__(_moment(when) if text is None else f"{_moment(when)}; {text}")
+    def __init__(self, when: float | Decimal | Fraction | timedelta | datetime | str, text: str | None = None) -> None:
+        super().__init__(_moment(when) if text is None else f"{_moment(when)}; {_words(text)}")
         self._given = (when, text)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -90,21 +95,27 @@ def opened(handler: Callable[..., _Result]) -> Callable[..., _Result]:
     return open_first
 
 
-def _moment(when: float | timedelta | datetime) -> str:
-    """The time in the form that the retry handler reads: whole seconds, or RFC 3339."""
-    if isinstance(when, datetime):
-        if when.utcoffset() is None:
-            raise ValueError(f"RetryAfter needs a time zone: {when!r} has none")
-        try:
+def _moment(when: object) -> str:
+    """The time in a form that the retry handler reads: whole seconds, or RFC 3339. Anything else as it is."""
+    try:
+        if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
-        except OverflowError:
-            raise ValueError(f"RetryAfter needs a date in the years 1 to 9999, not {when!r}") from None
-    seconds = when.total_seconds() if isinstance(when, timedelta) else when
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise TypeError(f"RetryAfter takes seconds, a timedelta or a datetime, not {when!r}")
-    if not 0 < seconds < 2**64:
-        raise ValueError(f"RetryAfter needs a positive wait of less than 2^64 s, not {when!r}")
-    return str(math.ceil(seconds))
+        if isinstance(when, timedelta):
+            # With its unit, because the handler does not take a bare number for a wait of over 14 days.
+            return f"{-(-when // timedelta(seconds=1))}s"
+        if not isinstance(when, (str, bytes, bool)):
+            return str(math.ceil(when))  # type: ignore[call-overload]
+    except Exception:
+        pass  # Not a number, or a date past all years.
+    return _words(when)
+
+
+def _words(thing: object) -> str:
+    """Its text. An error that is being built must not fail."""
+    try:
+        return thing.decode() if isinstance(thing, bytes) else str(thing)
+    except Exception:
+        return f"an unprintable {type(thing).__name__}"
 
 
 def _check(holds: bool, problem: str) -> None:

@@ -13,6 +13,7 @@
 //! | `jitter` | [`Jitter`]: how a wait is drawn under its ceiling |
 //! | `retry` | [`retry()`], [`retry_mut`], [`retry_blocking`], and [`Retry`] with their options |
 //! | `hint` | [`Hint`]: a wait that a server asks for |
+//! | `requested` | `requested_wait`: the texts in which it is asked for |
 //! | `transient` | [`is_transient_status`], `is_transient_io`: errors worth a retry |
 //! | `ladder` | [`ladder!`]: waits whose growth the compiler checks |
 #![cfg_attr(not(test), no_std)]
@@ -27,6 +28,8 @@ mod growth;
 mod hint;
 mod jitter;
 mod ladder;
+#[cfg(feature = "retry-after")]
+mod requested;
 mod retry;
 mod transient;
 
@@ -36,6 +39,8 @@ pub use hint::Hint;
 pub use jitter::Jitter;
 #[doc(hidden)]
 pub use ladder::private as __ladder;
+#[cfg(feature = "retry-after")]
+pub use requested::{UnreadableWait, requested_wait};
 pub use retry::{Retried, Retry, RetryError, retry, retry_blocking, retry_mut};
 #[cfg(feature = "std")]
 pub use transient::is_transient_io;

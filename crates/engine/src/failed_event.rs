@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::dead_letter::{Body, DeadLetter, ErrorBody, RedrivenLetter};
 use crate::invocation_record::{InvocationError, InvocationRecord};
-use crate::json::{non_empty_string, text};
+use crate::json::{lossy_text, non_empty_string};
 use crate::{Directive, Reason, ReasonCode, Record, Timestamp};
 
 /// Lambda delivers a record within minutes. One sent to the queue this long after it was written was moved back by an
@@ -106,7 +106,7 @@ impl<'a> FailedEvent<'a> {
         // A record is sent after it is written: one from the future must not move what counts from it.
         let failed_at = failure.timestamp.unwrap_or(record.first_sent()).min(record.first_sent());
         let error = failure.error;
-        let error_type = error.and_then(|error| error.error_type).and_then(text);
+        let error_type = error.and_then(|error| error.error_type).and_then(lossy_text);
         let error_type = error_type.filter(|error_type| !error_type.is_empty());
         let directive = error_type.as_deref().and_then(|error_type| {
             Directive::of(error_type, error.and_then(|error| error.message), failed_at)

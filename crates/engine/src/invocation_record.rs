@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Timestamp;
-use crate::json::{Object, non_empty_string, object, present, text};
+use crate::json::{Object, lossy_text, non_empty_string, object, present};
 
 /// Lambda's record of a failed asynchronous invocation, as it writes it to the failure destination.
 ///
@@ -137,7 +137,7 @@ impl<'a> InvocationRecord<'a> {
         Ok(Self {
             function_arn: context.function_arn,
             request_id: context.request_id.and_then(non_empty_string),
-            timestamp: wire.timestamp.and_then(text).and_then(|time| Timestamp::from_rfc3339(&time)),
+            timestamp: wire.timestamp.and_then(lossy_text).and_then(|time| Timestamp::from_rfc3339(&time)),
             request_payload: wire.request_payload,
             not_found,
             error,

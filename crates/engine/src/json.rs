@@ -47,20 +47,68 @@ fn without_quotes(error: serde_json::Error) -> String {
     }
 }
 
-/// The text of a string; `None` for any other value, and for a string that is not Unicode.
+/// The text of a string that has to stay as it is, such as an id; `None` for any other value, and for a string that is not
+/// Unicode.
 pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// The same, copied only where it has an escape.
-pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    serde_json::from_str(raw.get()).ok().map(|Text(text)| text)
+/// The text of a string that people read, or that is compared with other texts: a lone surrogate becomes U+FFFD. `None` for
+/// any other value. Copied only where it has an escape.
+///
+/// ```
+/// # let raw: Box<serde_json::value::RawValue> = serde_json::from_str(r#""held by \ud83d""#).unwrap();
+/// assert_eq!(comeback_engine::lossy_text(&raw).as_deref(), Some("held by \u{fffd}"));
+/// ```
+pub fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str(raw.get()).ok().map(|LossyText(text)| text)
+}
+
+/// A string in which a lone surrogate becomes U+FFFD; for keys of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LossyText<'a>(pub Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = LossyText<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<LossyText<'de>, E> {
+                Ok(LossyText(without_surrogates(bytes)))
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<LossyText<'de>, E> {
+                Ok(LossyText(without_surrogates(bytes).into_owned().into()))
+            }
+        }
+        // serde_json writes a lone surrogate into bytes as UTF-8 would if it could. Arrays have no such visitor here.
+        deserializer.deserialize_bytes(Text)
+    }
+}
+
+/// The three bytes of each lone surrogate as one U+FFFD.
+fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = str::from_utf8(bytes) {
+        return text.into();
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        // The bytes of a surrogate come as invalid ones each; the first is 0xED.
+        if chunk.invalid().first() == Some(&0xed) {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text.into()
 }
 
 pub(crate) fn non_empty_string(raw: &RawValue) -> Option<String> {
-    string(raw).filter(|text| !text.is_empty())
+    lossy_text(raw).filter(|text| !text.is_empty()).map(Cow::into_owned)
 }
 
 /// `Option<&RawValue>` reads `null` as absent; here it is a value.

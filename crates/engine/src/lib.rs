@@ -70,6 +70,7 @@ pub use due::{DueBy, Early};
 pub use environment::{Environment, UNANSWERED};
 pub use failed_event::FailedEvent;
 pub use invocation_record::{InvocationError, InvocationRecord};
+pub use json::{LossyText, lossy_text};
 pub use known_pauses::LONG_PAUSE;
 pub use letter::{Letter, LetterKind};
 pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};

@@ -273,7 +273,7 @@ impl Retry {
             key: event.origin_request_id.clone(),
             request_id: event.request_id.clone(),
             error_type: event.error_type().map(Into::into),
-            directive: event.directive,
+            directive: event.directive.clone(),
             first_failure: event.first_failure,
             policy: None,
         }

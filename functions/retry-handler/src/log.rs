@@ -171,10 +171,10 @@ fn outcome(outcome: &Outcome<'_>) {
     let retry = outcome.retry.as_ref();
     let reason = outcome.reason();
     let problem = outcome.problem.as_ref();
-    let directive = retry.and_then(|retry| retry.directive);
+    let directive = retry.and_then(|retry| retry.directive.as_ref());
     let (retry_after, unreadable) = match directive {
         Some(Directive::RetryAfter(moment)) => (Some(tracing::field::display(moment)), None),
-        Some(Directive::Unreadable(why)) => (None, Some(why)),
+        Some(Directive::Unreadable { text, why }) => (None, Some(format!("{text:?}: {why}"))),
         Some(Directive::NonRetryable) | None => (None, None),
     };
     let early = outcome.early.as_ref();
@@ -360,8 +360,8 @@ pub(crate) mod tests {
         };
         let moment = Directive::RetryAfter(Timestamp::from_secs(1_700_000_000));
         assert_eq!(said(moment), [json!("INFO"), json!("2023-11-14T22:13:20.000Z"), Value::Null]);
-        let unreadable = Directive::Unreadable("its message is not text");
-        assert_eq!(said(unreadable), [json!("WARN"), Value::Null, json!("its message is not text")]);
+        let unreadable = Directive::Unreadable { text: "soon".into(), why: "it is not a date" };
+        assert_eq!(said(unreadable), [json!("WARN"), Value::Null, json!("\"soon\": it is not a date")]);
         assert_eq!(said(Directive::NonRetryable), [json!("INFO"), Value::Null, Value::Null]);
     }
 

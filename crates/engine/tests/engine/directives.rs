@@ -32,7 +32,7 @@ fn due(record: &Record, policy: &Policy, now: Timestamp) -> Timestamp {
 }
 
 fn said(record: &Record, policy: &Policy) -> Option<Directive> {
-    decide(record, policy, FIRST_RECEIVE).event().expect("it was understood").directive
+    decide(record, policy, FIRST_RECEIVE).event().expect("it was understood").directive.clone()
 }
 
 #[test]
@@ -86,7 +86,9 @@ fn a_wait_may_be_over_max_backoff_and_twelve_hours() {
 #[test]
 fn a_moment_past_max_age_is_one_last_retry_before_it() {
     let last = after(T0, (DAY - 60) * 1_000);
-    for message in ["24h", "2d", "18446744073709551615", "9999-12-31T23:59:59Z"] {
+    for message in
+        ["24h", "2d", "400d", "P52W", "1789578055", "9999-12-31T23:59:59Z", "Fri, 31 Dec 9999 23:59:59 GMT"]
+    {
         assert_eq!(due(&retry_after(message), &days(1), FIRST_RECEIVE), last, "{message}");
     }
     let again = again(retry_after("2d"));
@@ -129,18 +131,52 @@ fn a_moment_that_has_passed_is_no_wait() {
 #[test]
 fn what_names_no_later_moment_leaves_the_backoff_as_it_is() {
     let megabyte = "9".repeat(1_000_000);
-    for message in ["", "soon", "-900", "0", "1970-01-01T00:00:00Z", "1e400", &megabyte] {
+    for message in ["", "soon", "-900", "0", "1970-01-01T00:00:00Z", "1e400", "4102444800", "15M", &megabyte]
+    {
         let record = retry_after(message);
         assert_eq!(decided(&record, &days(1), FIRST_RECEIVE), Seen::Defer(8), "{message:.40}");
-        assert!(matches!(said(&record, &days(1)), Some(Directive::Unreadable(_))), "{message:.40}");
+        assert!(matches!(said(&record, &days(1)), Some(Directive::Unreadable { .. })), "{message:.40}");
     }
-    for (message, json) in [("a number", "900"), ("null", "null"), ("no Unicode", r#""\ud800""#)] {
+    for json in ["900", "null", "{}"] {
         let body = replaced(&retry_after("15m").body, r#""15m""#, json);
-        assert_eq!(
-            said(&record(body), &days(1)),
-            Some(Directive::Unreadable("its message is not text")),
-            "{message}"
-        );
+        let ignored = Directive::Unreadable { text: json.into(), why: "its message is not text" };
+        assert_eq!(said(&record(body), &days(1)), Some(ignored));
+    }
+    let without = replaced(&retry_after("15m").body, r#","errorMessage":"15m""#, "");
+    let ignored = Directive::Unreadable { text: String::new(), why: "the error has no message" };
+    assert_eq!(said(&record(without), &days(1)), Some(ignored));
+}
+
+/// `backoff` reads the same cases. Each line holds the message as JSON, so that a lone surrogate is one.
+#[test]
+fn every_shared_case_is_read_as_it_says() {
+    #[derive(serde::Deserialize)]
+    struct Case {
+        text: Box<serde_json::value::RawValue>,
+        failed_at: String,
+        wait: Option<f64>,
+        ignored: Option<String>,
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/retry-after.json");
+    let cases: Vec<Case> =
+        serde_json::from_str(&std::fs::read_to_string(path).expect("the cases")).expect("JSON");
+    for Case { text, failed_at, wait, ignored } in cases {
+        let time = Timestamp::from_rfc3339(&failed_at).expect("a time");
+        let body = replaced(&retry_after("15m").body, r#""15m""#, text.get());
+        let body = replaced(&body, "2026-09-14T15:46:54.145Z", &failed_at);
+        let record = Record { sent: time, first_receive: time, ..record(body) };
+        match (decide(&record, &days(14), time).event().expect("it was understood").directive.clone(), wait) {
+            (Some(Directive::RetryAfter(moment)), Some(wait)) => {
+                let late = moment.since(time).as_millis() as f64 - wait * 1_000.0;
+                // Up to the next millisecond; a float has few digits left for a date in the year 9999.
+                assert!((-0.1..1.0).contains(&late), "{text}: {late} ms late");
+            }
+            (Some(Directive::Unreadable { why, .. }), wait) => {
+                let expected = wait.map_or(ignored, |_| Some("its moment is not after the failure".into()));
+                assert_eq!(Some(why.into()), expected, "{text}");
+            }
+            other => panic!("{text}: {other:?}"),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::{Letter, LetterKind, ReasonCode, Timestamp, error_names};
+use comeback_engine::{Letter, LetterKind, LossyText, ReasonCode, Timestamp, error_names, lossy_text};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wildmatch::WildMatch;
@@ -139,9 +139,9 @@ impl PayloadTest {
     fn holds(&self, payload: &RawValue) -> bool {
         let found = self.pointer.split('/').skip(1).try_fold(payload, member);
         found.is_some_and(|found| {
-            let text: Option<String> = parsed(found);
             let json = serde_json::from_str(&self.value);
-            text.as_ref() == Some(&self.value) || json.is_ok_and(|json| is_same(json, found))
+            lossy_text(found).is_some_and(|text| text == *self.value)
+                || json.is_ok_and(|json| is_same(json, found))
         })
     }
 }
@@ -150,25 +150,26 @@ impl PayloadTest {
 fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
     let name = token.replace("~1", "/").replace("~0", "~");
     match parsed::<Members<'_>>(json) {
-        Some(members) => members.get(&name).copied(),
+        Some(members) => members.get(&LossyText(name.into())).copied(),
         None => parsed::<Vec<_>>(json)?.get(name.parse::<usize>().ok()?).copied(),
     }
 }
 
-type Members<'j> = BTreeMap<String, &'j RawValue>;
+/// A name with a lone surrogate does not hide the others.
+type Members<'j> = BTreeMap<LossyText<'j>, &'j RawValue>;
 
 /// Whether two values are the same. Numbers are compared as text: an id may have more digits than a float.
 fn is_same(one: &RawValue, other: &RawValue) -> bool {
-    let text = |json| parsed::<String>(json);
     if let (Some(one), Some(other)) = (parsed::<Vec<&RawValue>>(one), parsed::<Vec<_>>(other)) {
         return one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other));
     }
     if let (Some(one), Some(other)) = (parsed::<Members<'_>>(one), parsed::<Members<'_>>(other)) {
-        let is_in_other =
-            |(name, value): (&String, &&RawValue)| other.get(name).is_some_and(|other| is_same(value, other));
+        let is_in_other = |(name, value): (&LossyText<'_>, &&RawValue)| {
+            other.get(name).is_some_and(|other| is_same(value, other))
+        };
         return one.len() == other.len() && one.iter().all(is_in_other);
     }
-    one.get() == other.get() || text(one).is_some() && text(one) == text(other)
+    one.get() == other.get() || lossy_text(one).is_some_and(|one| lossy_text(other) == Some(one))
 }
 
 fn parsed<'j, T: Deserialize<'j>>(json: &'j RawValue) -> Option<T> {
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn a_payload_is_looked_into_by_pointer() {
         let payload = r#"{"id": 42, "name": "42", "list": [true, null], "a/b": "x", "k=v": 1, "long": 12345678901234567890123,
-            "deep": {"list": [12345678901234567890123, "é"], "at": 7}}"#;
+            "by": "held by \ud83d", "\udc00": 0, "deep": {"list": [12345678901234567890123, "é"], "at": 7}}"#;
         let body = event("E").body;
         let start = body.find(r#","payload":"#).unwrap();
         let body = format!(r#"{},"payload":{payload}}}"#, &body[..start]);
@@ -285,6 +286,10 @@ mod tests {
             ("/deep={\"at\":7, \"list\":[12345678901234567890123,\"\\u00e9\"]}", true),
             ("/deep={\"at\":7, \"list\":[12345678901234567890124,\"\\u00e9\"]}", false),
             ("/deep/at={}", false),
+            ("/by=held by \u{fffd}", true),
+            (r#"/by="held by \ud83d""#, true),
+            ("/by=held by ", false),
+            ("/\u{fffd}=0", true),
         ] {
             let filter = only(|filter| filter.payload = vec![PayloadTest::read(test).unwrap()]);
             assert_eq!(filter.takes(&letter.letter(), NOW), expected, "{test}");

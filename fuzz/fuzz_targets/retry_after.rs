@@ -1,0 +1,8 @@
+//! See `comeback_fuzz::retry_after`. Only `cargo fuzz`, which sets `cfg(fuzzing)`, links libFuzzer and its `main`.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| comeback_fuzz::retry_after(data));
+
+#[cfg(not(fuzzing))]
+fn main() {}
