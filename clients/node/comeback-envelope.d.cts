@@ -22,14 +22,16 @@ export function opened(): {
   before(request: { event: unknown; context: { awsRequestId: string } }): void;
 };
 
-/** Throw it to set when the event is retried, instead of the ordinary backoff. */
+/**
+ * Throw it to set when the event is retried, instead of the ordinary backoff. Its constructor never throws: the handler ignores
+ * what is not a wait, says so in its log, and retries with the ordinary backoff.
+ */
 export class RetryAfter extends Error {
   /**
-   * @param when seconds to wait, counted from the failure, or a date
+   * @param when seconds to wait, counted from the failure; a date; or a text such as an HTTP `Retry-After` header
    * @param text an explanation for people
-   * @throws RangeError if the wait is not positive or the date is invalid
    */
-  constructor(when: number | Date, text?: string);
+  constructor(when: number | bigint | Date | string, text?: string);
   readonly name: 'RetryAfter';
 }
 

@@ -16,8 +16,10 @@ export const plain = async (event: unknown, context: Context): Promise<number> =
 
 export const withMiddy = middy(async (event: Opened<Order>) => event.payload.order).use(opened());
 
-// @ts-expect-error: a text is no time
-export const text = new RetryAfter('900');
+export const header = new RetryAfter('900');
+
+// @ts-expect-error: a list is no time
+export const list = new RetryAfter([900]);
 
 // @ts-expect-error: the request's id is needed, as the first invocation's key
 export const keyless = openEvent({});

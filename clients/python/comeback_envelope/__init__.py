@@ -101,8 +101,9 @@ def _moment(when: object) -> str:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
         if isinstance(when, timedelta):
-            # With its unit, because the handler does not take a bare number for a wait of over 14 days.
-            return f"{-(-when // timedelta(seconds=1))}s"
+            seconds = math.ceil(when.total_seconds())
+            # The handler takes no bare number for a wait of over 14 days.
+            return str(seconds) if when <= timedelta(days=14) else f"{seconds}s"
         if not isinstance(when, (str, bytes, bool)):
             return str(math.ceil(when))  # type: ignore[call-overload]
     except Exception:
@@ -113,7 +114,7 @@ def _moment(when: object) -> str:
 def _words(thing: object) -> str:
     """Its text. An error that is being built must not fail."""
     try:
-        return thing.decode() if isinstance(thing, bytes) else str(thing)
+        return thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
     except Exception:
         return f"an unprintable {type(thing).__name__}"
 
