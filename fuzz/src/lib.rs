@@ -113,7 +113,7 @@ pub fn retry_after(data: &[u8]) {
                 "{wait:?}, and a second later {later:?}"
             );
         }
-        (Err(UnreadableWait::DistantNumber), Ok(later)) => assert_eq!(later.as_secs() / 86_400, 14),
+        (Err(UnreadableWait::DistantNumber), Ok(later)) => assert!(later.as_secs() >= 1_209_599, "{later:?}"),
         (wait, later) => assert_eq!(wait, later),
     }
     let record = serde_json::json!({
