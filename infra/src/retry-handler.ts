@@ -156,7 +156,7 @@ export class RetryHandler extends Construct {
 }
 
 /**
- * Lets a role use the key of a queue, if the queue has one.
+ * Lets a role use the key of a queue through SQS, if the queue has one.
  *
  * @throws if the key cannot be granted from here, because without the permission events would be lost silently
  */
@@ -165,9 +165,24 @@ export function allowKey(
   role: iam.IRole,
   ...actions: string[]
 ): void {
-  if (key !== undefined && !key.grant(role, ...actions).success) {
+  if (key !== undefined && !key.grant(throughSqs(role), ...actions).success) {
     throw new Error(
       `${key.node.path} cannot be granted to ${role.node.path}; import the key with Key.fromKeyArn, not an alias by name`,
     );
   }
+}
+
+/** The role as a grantee whose statements hold only for what SQS does for it. A grant takes no conditions. */
+function throughSqs(role: iam.IRole): iam.IGrantable {
+  const grantee = Object.create(role) as iam.IRole;
+  const viaService = { 'kms:ViaService': `sqs.${Aws.REGION}.${Aws.URL_SUFFIX}` };
+  return Object.defineProperties(grantee, {
+    grantPrincipal: { value: grantee },
+    addToPrincipalPolicy: {
+      value: (statement: iam.PolicyStatement) => {
+        statement.addCondition('StringEquals', viaService);
+        return role.addToPrincipalPolicy(statement);
+      },
+    },
+  });
 }

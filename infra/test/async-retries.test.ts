@@ -22,6 +22,15 @@ import {
 
 const role = (retries: AsyncRetries) => retries.handler.role as IConstruct;
 const logGroup = (retries: AsyncRetries) => retries.node.findChild('Handler').node.findChild('Logs');
+/** SQS uses the key for whoever calls it; nobody else may. */
+const VIA_SQS = {
+  Condition: {
+    StringEquals: {
+      'kms:ViaService': { 'Fn::Join': ['', ['sqs.', { Ref: 'AWS::Region' }, '.', { Ref: 'AWS::URLSuffix' }]] },
+    },
+  },
+};
+
 const key = (stack: Stack) => new kms.Key(stack, 'Key', { enableKeyRotation: true });
 
 function variables(retries: AsyncRetries): Record<string, unknown> {
@@ -363,6 +372,7 @@ test('a key of the customer encrypts both queues, and both sides may use it', ()
     Effect: 'Allow',
     Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
     Resource: arn(encryptionKey),
+    ...VIA_SQS,
   };
   expect(statements(role(retries))).toContainEqual(use);
   expect(statements(orders.role as IConstruct)).toContainEqual(use);
@@ -376,6 +386,7 @@ test('messages to the retry queue are encrypted even if the dead-letter queue ha
     Effect: 'Allow',
     Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
     Resource: arn(encryptionKey),
+    ...VIA_SQS,
   });
 });
 
@@ -419,6 +430,7 @@ test("a dead-letter queue of the app's own, with the app's own key", () => {
     Effect: 'Allow',
     Action: ['kms:GenerateDataKey', 'kms:Decrypt'],
     Resource: arn(ownKey),
+    ...VIA_SQS,
   });
   expect(granted).toHaveLength(7);
 });

@@ -219,6 +219,38 @@ def of_the_role(arn_of):
 
 iam_actions.extract_resource_arn = of_the_role(iam_actions.extract_resource_arn)
 
+# It ignores the context of a simulation, such as the service through which a role uses a key.
+simulated = contextvars.ContextVar("simulated", default={})
+
+
+def in_context(simulate):
+    @functools.wraps(simulate)
+    def with_entries(parameters):
+        entry, entries, number = "ContextEntries.member.{}.ContextKey", {}, 1
+        while name := iam._p(parameters, entry.format(number) + "Name"):
+            entries[name.lower()] = iam._p(parameters, entry.format(number) + "Values.member.1")
+            number += 1
+        token = simulated.set(entries)
+        try:
+            return simulate(parameters)
+        finally:
+            simulated.reset(token)
+
+    return with_entries
+
+
+def of_simulation(evaluate):
+    @functools.wraps(evaluate)
+    def with_entries(context, *policies):
+        context.service_context.update(simulated.get())
+        return evaluate(context, *policies)
+
+    return with_entries
+
+
+iam_evaluator.evaluate = of_simulation(iam_evaluator.evaluate)
+iam._IAM_HANDLERS["SimulatePrincipalPolicy"] = in_context(iam._IAM_HANDLERS["SimulatePrincipalPolicy"])
+
 # Lambda refuses a queue that the function's role may not send to; MiniStack takes any.
 def if_it_may_send(put):
     @functools.wraps(put)

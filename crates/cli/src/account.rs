@@ -11,7 +11,7 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_runtime::env_config::file::EnvConfigFiles;
-use aws_sdk_iam::types::PolicyEvaluationDecisionType;
+use aws_sdk_iam::types::{ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType};
 use aws_sdk_kms::types::{KeyManagerType, KeyState};
 use aws_sdk_sts::config::{ProvideCredentials as _, SharedCredentialsProvider};
 use aws_smithy_runtime_api::box_error::BoxError;
@@ -305,6 +305,7 @@ pub(crate) async fn may(
 ) -> Result<Verdict, Failure> {
     let call = account.iam.simulate_principal_policy().policy_source_arn(role_arn);
     let call = call.action_names(action).resource_arns(resource_arn);
+    let call = call.set_context_entries(action.starts_with("kms:").then(|| vec![via_sqs(account)]));
     let answer = call.send().await.or_failure("iam:SimulatePrincipalPolicy", role_arn)?;
     match answer.evaluation_results().first().map(|result| &result.eval_decision) {
         Some(PolicyEvaluationDecisionType::Allowed) => Ok(Verdict::Allowed),
@@ -316,6 +317,15 @@ pub(crate) async fn may(
             Err(Failure::CouldNot(format!("IAM gave {decision} on {what}")))
         }
     }
+}
+
+/// A role uses a queue's key only through SQS, and its policy may say so.
+fn via_sqs(account: &Account) -> ContextEntry {
+    ContextEntry::builder()
+        .context_key_name("kms:ViaService")
+        .context_key_type(ContextKeyTypeEnum::String)
+        .context_key_values(format!("sqs.{}.amazonaws.com", account.place.region))
+        .build()
 }
 
 #[cfg(test)]

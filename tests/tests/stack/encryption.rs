@@ -84,6 +84,8 @@ fn allowed(shell: &Shell, role: &str, key: &str) -> Vec<String> {
         "aws iam simulate-principal-policy \
          --policy-source-arn \"$(aws iam get-role --role-name {role} --query Role.Arn --output text)\" \
          --action-names kms:Decrypt kms:GenerateDataKey kms:Encrypt --resource-arns {key} --output text \
+         --context-entries ContextKeyName=kms:ViaService,ContextKeyType=string,\
+         ContextKeyValues=sqs.$AWS_REGION.amazonaws.com \
          --query \"EvaluationResults[?EvalDecision=='allowed'].EvalActionName\""
     ));
     let simulated = simulated.unwrap_or_else(|error| panic!("{error}"));
