@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Installs Debian packages.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients check lint-rust lint-infra lint-clients \
+.PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients conformance check lint-rust lint-infra lint-clients \
 	lint-licences lint-templates lint-workflows build-tests test-servers test-stack test-infra with-stack with-servers without-cargo without-servers tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
 
 help: ## list the targets
@@ -89,7 +89,9 @@ test: ## every test, also those against the real stack
 	@$(STAGE) begin
 	@$(STAGE) run "install tools and build the tests" make --no-print-directory --jobs 6 \
 		build-tests chromium faketime tools infra/node_modules/.installed clients/node/node_modules/.installed
-	@make --no-print-directory --jobs 3 --output-sync=target with-stack with-servers without-servers; \
+	@rm -rf target/recorded
+	@make --no-print-directory --jobs 3 --output-sync=target with-stack with-servers without-servers \
+		&& $(STAGE) run "check what was recorded" make --no-print-directory conformance; \
 		status=$$?; $(STAGE) table; exit $$status
 
 # The construct's tests have time limits, so they do not run beside the servers.
@@ -133,6 +135,10 @@ verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your
 
 test-fast: ## the tests that need no browser, server or Node (three minutes once built)
 	MAKEFLAGS= cargo test $(ALL) --no-fail-fast
+
+conformance: $(addprefix $(TOOLS)/,conformance/.installed ministack/.installed) infra/node_modules/.installed ## check what `make test` recorded against AWS's own models, and who may call what
+	@cd tests/conformance && $(TOOLS)/conformance/bin/python -m unittest --quiet
+	@$(TOOLS)/conformance/bin/python tests/conformance
 
 test-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
 	cd clients/python && $(TOOLS)/clients/bin/python -m pytest --quiet
@@ -219,7 +225,7 @@ lint-workflows: $(TOOLS)/workflows/.installed
 	$(CHECK) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(CHECK) vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
 
-tools: $(TOOLS)/ministack/.installed $(TOOLS)/sam/.installed $(TOOLS)/aws/.installed $(TOOLS)/clients/.installed
+tools: $(addprefix $(TOOLS)/,ministack/.installed sam/.installed aws/.installed clients/.installed conformance/.installed)
 
 # First, so that nothing is built in vain.
 tomllib: # the packaging scripts need it, and Python has it from 3.11 on

@@ -90,6 +90,7 @@ impl MiniStack {
             .clone()
             .with("BIND_HOST", "127.0.0.1")
             .with("GATEWAY_PORT", port.to_string())
+            .with("RECORDED", recorded(name))
             // It unpacks functions here, and does not tidy up.
             .with("TMPDIR", &directory)
             // Checks each call against the policies of the caller's role and of the queue, which is TLS only.
@@ -170,6 +171,13 @@ impl MiniStack {
         assert_eq!(accepted.status_code, 202);
         accepted.request_id().expect("each answer has one").to_owned()
     }
+}
+
+/// The file of the requests that a server gets, for `make conformance`.
+fn recorded(name: &str) -> PathBuf {
+    let folder = root().join("target/recorded");
+    fs::create_dir_all(&folder).expect("a folder below target can be made");
+    folder.join(format!("{name}.jsonl"))
 }
 
 /// Writes a certificate for this machine, with its key, and returns a client that trusts it.

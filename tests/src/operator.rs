@@ -33,14 +33,14 @@ pub struct Ran {
 impl Operator {
     /// A user with all permissions.
     pub fn of(ministack: &MiniStack) -> Self {
-        Self(ministack.shell().with("COMEBACK", command()))
+        let named = root().join("tests/tools/named_command.sh");
+        Self(ministack.shell().with("COMEBACK_PROGRAM", command()).with("COMEBACK", named))
     }
 
     /// The same on the server's clock: for a server that is 60 times as fast.
     pub fn on_clock_of(ministack: &MiniStack) -> Self {
         let Self(shell) = Self::of(ministack);
-        let program = root().join("tests/tools/on_servers_clock.py");
-        Self(shell.with("COMEBACK_PROGRAM", command()).with("COMEBACK", program))
+        Self(shell.with("COMEBACK", root().join("tests/tools/on_servers_clock.py")))
     }
 
     /// A user with exactly the permissions that `docs/operate.md` lists for a command, on that stack and that function.

@@ -12,6 +12,7 @@ import threading
 import time
 
 import yaml
+from recorder import recording
 
 # libyaml reads a template ten times as fast.
 yaml.SafeLoader = yaml.CSafeLoader
@@ -304,4 +305,6 @@ from hypercorn.config import Config  # noqa: E402
 
 Config.keep_alive_max_requests = 10**9
 
+if "RECORDED" in os.environ:
+    app.app = recording(app.app, os.environ["RECORDED"])
 app.main()

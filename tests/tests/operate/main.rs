@@ -5,6 +5,7 @@ mod alarms;
 mod attach;
 mod attach_elsewhere;
 mod attach_with_others;
+mod awkward;
 mod dead;
 mod doctor;
 mod local;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         attach_elsewhere::settings_that_a_stack_owns_are_left_alone,
         attach_with_others::a_function_is_moved_to_another_stack,
         attach_with_others::detach_ends_where_a_role_is_shared_or_the_function_is_gone,
+        awkward::commands_work_at_the_limits_of_names_tags_and_parameters,
         pause::a_full_history_leaves_room_for_what_is_new,
         pause::two_operators_at_once_lose_neithers_pause,
         pause::what_cannot_be_paused_is_said,

@@ -1,5 +1,7 @@
 //! The real SDK clients against canned HTTP answers that the local stack cannot be made to give.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -8,6 +10,9 @@ use aws_sdk_sqs::config::{
     BehaviorVersion, Credentials, Region, SharedCredentialsProvider, SharedHttpClient,
 };
 use aws_smithy_http_client::test_util::{NeverClient, infallible_client_fn};
+use aws_smithy_types::base64;
+use aws_smithy_types::body::SdkBody;
+use aws_types::app_name::AppName;
 use comeback_delivery::limits::SQS_SEND;
 use comeback_engine::{Attribute, BatchEvent, PAUSES_TIMEOUT, SQS_MESSAGE_BYTES, Timestamp};
 use serde_json::{Value, json};
@@ -57,10 +62,11 @@ pub(crate) fn answering_by(
 ) -> (Aws, Requests) {
     let requests = Requests::default();
     let seen = requests.clone();
-    let http_client = infallible_client_fn(move |request: http::Request<_>| {
+    let http_client = infallible_client_fn(move |request: http::Request<SdkBody>| {
         let header = |name: &str| request.headers().get(name).map(|v| v.to_str().unwrap().to_owned());
         let operation = header("x-amz-target").or(header("x-amz-invocation-type")).unwrap_or_default();
         let (status, error, body) = answer(&operation);
+        record(&request, status);
         seen.lock().unwrap().push(Request {
             path: request.uri().path().into(),
             operation,
@@ -77,6 +83,30 @@ pub(crate) fn answering_by(
             .unwrap()
     });
     (Aws::new(&signed().into_builder().http_client(http_client).build(), Some(PAUSES)), requests)
+}
+
+/// Writes down a request for `make conformance`, in the form of `tests/tools/recorder.py`.
+fn record(request: &http::Request<SdkBody>, status: u16) {
+    static FILE: LazyLock<File> = LazyLock::new(|| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/recorded");
+        std::fs::create_dir_all(folder).unwrap();
+        File::create(format!("{folder}/handler.jsonl")).unwrap()
+    });
+    let headers: serde_json::Map<_, _> = request
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_str().unwrap().into()))
+        .collect();
+    let line = json!({
+        "method": request.method().as_str(),
+        "path": request.uri().path(),
+        "query": request.uri().query().unwrap_or_default(),
+        "headers": headers,
+        "body": base64::encode(request.body().bytes().unwrap_or_default()),
+        "status": status,
+    });
+    // In one write, because tests run side by side.
+    (&*FILE).write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
 /// The same, but no `Invoke` is ever answered.
@@ -96,6 +126,7 @@ fn signed() -> SdkConfig {
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("eu-west-1"))
+        .app_name(AppName::new("handler").unwrap())
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .build()
 }
@@ -219,7 +250,7 @@ fn done(ids: Range<usize>) -> Value {
 }
 
 /// The entries of each request.
-fn entries(requests: &Requests) -> Vec<Value> {
+pub(crate) fn entries(requests: &Requests) -> Vec<Value> {
     let body = |request: &Request| serde_json::from_str::<Value>(&request.body).unwrap();
     requests.lock().unwrap().iter().map(|request| body(request)["Entries"].clone()).collect()
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::aws::SdkSettings;
-use crate::aws::tests::{Requests, answering, answering_by, never_invoking};
+use crate::aws::tests::{Requests, answering, answering_by, entries, never_invoking};
 use crate::log::tests::logged_in;
 
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -113,6 +113,28 @@ async fn dead_letters_and_hidings_go_out_though_no_invoke_is_answered() {
         let hours = hidden.iter().map(|entry| entry["VisibilityTimeout"].as_u64().unwrap());
         assert_eq!(hours.filter(|secs| (3_600..=7_200).contains(secs)).count(), 9);
     }
+}
+
+/// `make conformance` checks what is sent.
+#[tokio::test(start_paused = true)]
+async fn error_types_of_any_characters_are_sent_as_attributes() {
+    let (handler, requests) = handler(None);
+    let long = "é".repeat(300);
+    let types = ["\u{0}\u{1b}", "\u{fffe}\u{ffff}", "\u{e000}\u{10ffff}", "\t\r\n", "", &long];
+    let messages = types.iter().enumerate().map(|(id, error_type)| {
+        let mut message = message(&format!("m-{id}"), "retries");
+        let mut record: Value = serde_json::from_str(message["body"].as_str().unwrap()).unwrap();
+        record["responsePayload"] = json!({"errorType": error_type, "errorMessage": error_type});
+        message["body"] = record.to_string().into();
+        // Older than MAX_AGE.
+        message["attributes"]["SentTimestamp"] = json!("1789000000000");
+        message
+    });
+    assert_eq!(kept_of(&handler, messages.collect()).await, [""; 0]);
+    let sent = entries(&requests);
+    let [sent] = sent.as_slice() else { panic!("one request: {sent:?}") };
+    let error_type = |id: usize| sent[id]["MessageAttributes"]["ErrorType"]["StringValue"].clone();
+    assert_eq!([error_type(0), error_type(4)], [json!("\u{fffd}\u{fffd}"), Value::Null]);
 }
 
 /// On the real clock, and with a message that is due: a paused clock, or a call that waits for one

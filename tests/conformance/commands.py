@@ -1,0 +1,77 @@
+"""The calls of each command against the permissions that docs/operate.md lists for it: the same, both ways."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from recorded import Request
+from roles import ACTIONS
+
+PAGE = "docs/operate.md"
+EVERY_COMMAND = "every command"
+
+# IAM asks nobody for it.
+FREE = {"sts:GetCallerIdentity"}
+
+# Listed, but no call of its own, or only sometimes made. Each with its condition.
+CONDITIONS = {
+    "cloudformation:CreateChangeSet": "CloudFormation asks for it when a stack with a transform is updated",
+}
+
+Row = tuple[str, str, str]
+
+
+def problems(root: Path, requests: list[Request]) -> Iterator[str]:
+    rows = set(listed((root / PAGE).read_text(encoding="utf-8")))
+    made = {(it.sender, ACTIONS.get(it.name, it.name), *resources(it)) for it in requests if it.sender != "handler"}
+    used = set()
+    for command, action, *kinds in sorted(made):
+        matching = {
+            row for row in rows if row[0] in (command, EVERY_COMMAND) and row[1] == action and row[2] in ("all", *kinds)
+        }
+        if not matching and action not in FREE:
+            yield f"comeback {command} calls {action} on {kinds[0]}, which {PAGE} does not list"
+        used |= matching
+    for command, action, resource in sorted(rows - used):
+        if action not in CONDITIONS:
+            yield f"{PAGE} lists {action} on {resource} for {command}, which never calls it"
+
+
+def listed(page: str) -> Iterator[Row]:
+    """The command, the permission and the resource of each row of the page's table."""
+    for commands, actions, resource in re.findall(r"^\| (.+?) \| (`\w+:.+?) \| (.+?) \|$", page, re.MULTILINE):
+        for command in commands.split(", "):
+            yield from ((command.strip("`"), action.strip("`"), resource) for action in actions.split(", "))
+
+
+def resources(request: Request) -> tuple[str, ...]:
+    """What the page may call the resource of a call, by the names that the tests give."""
+    parameters = request.parameters
+    names = ["QueueUrl", "FunctionName", "Resource", "RoleName", "PolicySourceArn", "logGroupName", "StackName", "AlarmNames"]
+    name = str(next((parameters[it] for it in names if it in parameters), ""))
+    is_handlers = re.search("retry-?handler", name, re.IGNORECASE) is not None
+    match request.service:
+        case "sqs":
+            return ("the dead-letter queue" if "dead" in name.lower() else "the retry queue",)
+        case "lambda" if name and is_handlers:
+            return "the handler", "every function", "the stack's functions"
+        case "lambda" if name:
+            of_some = "the function", "the attached functions", "the example function"
+            return *of_some, "every function", "the stack's functions"
+        case "iam" if is_handlers:
+            return ("the handler's role",)
+        case "iam":
+            return "the function's role", "the attached functions' roles"
+        case "logs" if is_handlers:
+            return ("the handler's log group",)
+        case "logs" if name:
+            return "the function's log group", "the example function's log group"
+        case "cloudformation":
+            return "the stack", "every stack"
+        case "ssm":
+            return ("the pauses parameter",)
+        case "kms":
+            return ("all queues' keys",)
+        case "cloudwatch" if request.operation.name in ("PutMetricAlarm", "DeleteAlarms"):
+            return ("the function's alarm",)
+    return ("all",)

@@ -1,0 +1,46 @@
+"""Records the requests of the handler and of the `comeback` command that a server receives, for `make conformance`."""
+
+import base64
+import json
+import re
+
+# The handler's SDK names its environment, and `tests/tools/named_command.sh` names the command. Requests of the tests' own clients
+# have neither.
+SENDER = re.compile(r"\b(?:exec-env/AWS_Lambda|app/)")
+
+
+def recording(app, path):
+    """Wraps an ASGI application. Each request becomes one JSON object a line of the file, with the status of its answer."""
+    # Line by line, because the server is killed in the end.
+    file = open(path, "w", buffering=1, encoding="utf-8")
+
+    async def record(scope, receive, send):
+        headers = {name.decode().lower(): value.decode("latin-1") for name, value in scope.get("headers", [])}
+        agent = f"{headers.get('user-agent')} {headers.get('x-amz-user-agent')}"
+        if scope["type"] != "http" or not SENDER.search(agent):
+            return await app(scope, receive, send)
+        body, statuses = [], []
+
+        async def received():
+            message = await receive()
+            body.append(message.get("body", b""))
+            return message
+
+        async def sent(message):
+            statuses.append(message.get("status"))
+            await send(message)
+
+        try:
+            await app(scope, received, sent)
+        finally:
+            line = {
+                "method": scope["method"],
+                "path": scope["raw_path"].decode(),
+                "query": scope["query_string"].decode(),
+                "headers": headers,
+                "body": base64.b64encode(b"".join(body)).decode(),
+                "status": statuses[0] if statuses else None,
+            }
+            file.write(json.dumps(line) + "\n")
+
+    return record
