@@ -42,7 +42,7 @@ def main() -> int:
         print(f"error: {RECORDED} has no requests; run `make test` first", file=sys.stderr)
         return 1
     violations.update(roles.problems(ROOT, requests))
-    violations.update(commands.problems(ROOT, requests))
+    violations.update(commands.problems((ROOT / commands.PAGE).read_text(encoding="utf-8"), requests))
     operations = {request.name for request in requests}
     print(f"{len(requests)} requests, {len(operations)} operations, {len(violations)} violations")
     for problem, count in sorted(violations.items()):

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from recorded import Request
-from roles import ACTIONS
+from roles import ACTIONS, queue
 
 PAGE = "docs/operate.md"
 EVERY_COMMAND = "every command"
@@ -13,16 +12,20 @@ EVERY_COMMAND = "every command"
 # IAM asks nobody for it.
 FREE = {"sts:GetCallerIdentity"}
 
-# Listed, but no call of its own, or only sometimes made. Each with its condition.
+# Permissions whose calls the tests need not make, or that are no calls at all. Each with its condition.
 CONDITIONS = {
     "cloudformation:CreateChangeSet": "CloudFormation asks for it when a stack with a transform is updated",
+    "cloudformation:DescribeStackEvents": "if the update of the stack failed",
+    "kms:DescribeKey": "if a queue has a key",
+    "lambda:ListTags": "Lambda asks for it to give a function's tags with GetFunction",
+    "ssm:GetParameterHistory": "if the parameter cannot be read as pauses",
 }
 
 Row = tuple[str, str, str]
 
 
-def problems(root: Path, requests: list[Request]) -> Iterator[str]:
-    rows = set(listed((root / PAGE).read_text(encoding="utf-8")))
+def problems(page: str, requests: list[Request]) -> Iterator[str]:
+    rows = set(listed(page))
     made = {(it.sender, ACTIONS.get(it.name, it.name), *resources(it)) for it in requests if it.sender != "handler"}
     used = set()
     for command, action, *kinds in sorted(made):
@@ -52,9 +55,10 @@ def resources(request: Request) -> tuple[str, ...]:
     is_handlers = re.search("retry-?handler", name, re.IGNORECASE) is not None
     match request.service:
         case "sqs":
-            return ("the dead-letter queue" if "dead" in name.lower() else "the retry queue",)
+            return (f"the {queue(name)}",)
         case "lambda" if name and is_handlers:
-            return "the handler", "every function", "the stack's functions"
+            # A command may be given the handler's name as a function's.
+            return "the handler", "the function", "every function", "the stack's functions"
         case "lambda" if name:
             of_some = "the function", "the attached functions", "the example function"
             return *of_some, "every function", "the stack's functions"

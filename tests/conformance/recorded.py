@@ -6,7 +6,6 @@ import functools
 import gzip
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
@@ -97,20 +96,21 @@ def of_rest(service: ServiceModel, line: dict, body: bytes) -> tuple[OperationMo
     for name, member in shape.members.items():
         location = member.serialization.get("location", "body")
         names[location, member.serialization.get("name", name).lower()] = name
-    queried = Counter()
     parameters = {payload: body} if payload and body else {}
 
     def put(location, name, value):
         member = names.get((location, name.lower()), UNKNOWN + name)
-        is_text = location != "body" and member in shape.members
-        parameters[member] = typed(shape.members[member], value) if is_text else value
+        if location == "body" or member not in shape.members:
+            parameters[member] = value
+        elif shape.members[member].type_name == "list":
+            # A query has the name once for each part.
+            parameters.setdefault(member, []).append(typed(shape.members[member].member, value))
+        else:
+            parameters[member] = typed(shape.members[member], value)
 
     for name, value in labels.items():
         put("uri", name, unquote(value))
     for name, value in parse_qsl(line["query"], keep_blank_values=True):
-        queried[name] += 1
-        if queried[name] > 1:
-            raise Undecodable(f"{operation.name} has {name} twice in its query")
         put("querystring", name, value)
     for name, value in line["headers"].items():
         if ("header", name.lower()) in names:
