@@ -172,10 +172,13 @@ export function allowKey(
   }
 }
 
-/** The role as a grantee whose statements hold only for what SQS does for it. A grant takes no conditions. */
+/**
+ * The role as a grantee whose statements hold only for what SQS does for it. A grant takes no conditions. KMS has this
+ * suffix in all partitions.
+ */
 function throughSqs(role: iam.IRole): iam.IGrantable {
   const grantee = Object.create(role) as iam.IRole;
-  const viaService = { 'kms:ViaService': `sqs.${Aws.REGION}.${Aws.URL_SUFFIX}` };
+  const viaService = { 'kms:ViaService': `sqs.${Aws.REGION}.amazonaws.com` };
   return Object.defineProperties(grantee, {
     grantPrincipal: { value: grantee },
     addToPrincipalPolicy: {

@@ -26,7 +26,7 @@ const logGroup = (retries: AsyncRetries) => retries.node.findChild('Handler').no
 const VIA_SQS = {
   Condition: {
     StringEquals: {
-      'kms:ViaService': { 'Fn::Join': ['', ['sqs.', { Ref: 'AWS::Region' }, '.', { Ref: 'AWS::URLSuffix' }]] },
+      'kms:ViaService': { 'Fn::Join': ['', ['sqs.', { Ref: 'AWS::Region' }, '.amazonaws.com']] },
     },
   },
 };

@@ -319,7 +319,7 @@ pub(crate) async fn may(
     }
 }
 
-/// A role uses a queue's key only through SQS, and its policy may say so.
+/// A role uses a queue's key only through SQS, and its policy may say so. KMS has this suffix in all partitions.
 fn via_sqs(account: &Account) -> ContextEntry {
     ContextEntry::builder()
         .context_key_name("kms:ViaService")

@@ -65,7 +65,7 @@ fn example_may_use_the_key_that_encrypts_its_failures() {
         "Effect": "Allow",
         "Action": ["kms:GenerateDataKey", "kms:Decrypt"],
         "Resource": {"Ref": "KmsKeyArn"},
-        "Condition": {"StringEquals": {"kms:ViaService": {"Fn::Sub": "sqs.${AWS::Region}.${AWS::URLSuffix}"}}},
+        "Condition": {"StringEquals": {"kms:ViaService": {"Fn::Sub": "sqs.${AWS::Region}.amazonaws.com"}}},
     });
     assert_eq!(statements[1], json!({"Fn::If": ["WithKey", use_key, {"Ref": "AWS::NoValue"}]}));
 }
