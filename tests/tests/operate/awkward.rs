@@ -10,7 +10,8 @@ pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(wor
     let (stack, function) = (format!("{:s<128}", "longest-"), format!("{:f<64}", "longest-"));
     // The handler's variables then have some 200 of their 4,096 bytes left.
     let others: Vec<_> = (0..45).map(|number| MiniStack::function_arn(&format!("f-{number}"))).collect();
-    drop(world.deploy(&stack, &format!("BaseBackoff=1 MaxBackoff=1 TargetFunctions={}", others.join(","))).await);
+    let parameters = format!("BaseBackoff=1 MaxBackoff=1 TargetFunctions={}", others.join(","));
+    drop(world.deploy(&stack, &parameters).await);
     let ministack = world.ministack().await;
     example_target(ministack, &function).await;
     let tags: Vec<_> = (0..48).map(|number| format!("team-{number}=größer")).collect();

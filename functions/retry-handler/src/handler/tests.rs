@@ -22,6 +22,8 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
         policies: Policies::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(TARGET.into()),
             "HIDE_UP_TO" => Some(hide_up_to.into()),
+            // A first retry is due a second after the failure.
+            "BASE_BACKOFF" => Some("1".into()),
             _ => None,
         })
         .unwrap(),
