@@ -147,6 +147,7 @@ pub fn message(body: impl Into<String>) -> Record {
         first_receive: Timestamp::from_secs(1),
         moved: None,
         trace_header: None,
+        attributes: Vec::new(),
     }
 }
 
@@ -371,9 +372,11 @@ pub struct Seed {
 #[must_use]
 pub fn seeds() -> Vec<Seed> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: fuzz/ has a parent");
+    let entries_of =
+        |folder: &Path| fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let events = root.join("events");
-    let mut files: Vec<_> = fs::read_dir(&events)
-        .unwrap_or_else(|error| panic!("{}: {error}", events.display()))
+    let mut files: Vec<_> = entries_of(&events)
+        .chain(entries_of(&events.join("payloads")))
         .map(|entry| entry.expect("a directory can be read to its end").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
         .collect();

@@ -12,7 +12,7 @@ use futures_util::future::FutureExt;
 
 use crate::dead_letter::DeadLetter;
 use crate::record::MOVED_ATTRIBUTE;
-use crate::{Envelope, Record, Style, Timestamp};
+use crate::{Attribute, Envelope, Record, Style, Timestamp};
 
 ladder! {
     /// The waits between the API calls that carry one entry to SQS, in every [`Account`].
@@ -108,7 +108,7 @@ pub struct GivenUp<'a> {
 /// A copy of a message, to be sent in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move<'a> {
-    /// The message. The copy has its body, byte for byte, and its `AWSTraceHeader`.
+    /// The message. The copy has its body, byte for byte, its `AWSTraceHeader` and its [attributes](Self::attributes).
     pub record: &'a Record,
     /// The value of the copy's attribute [`MOVED_ATTRIBUTE`](crate::MOVED_ATTRIBUTE), JSON.
     pub attribute: String,
@@ -117,9 +117,16 @@ pub struct Move<'a> {
 }
 
 impl Move<'_> {
-    /// The size that SQS counts: the body, and the attribute's name, type and value.
+    /// The copy's message attributes: `Comeback`, and the sender's as far as ten allow.
+    pub fn attributes(&self) -> Vec<Attribute> {
+        let value = self.attribute.clone();
+        let ours = Attribute { name: MOVED_ATTRIBUTE.into(), data_type: "String".into(), value };
+        Attribute::beside(vec![ours], &self.record.attributes)
+    }
+
+    /// The size that SQS counts: the body, and each attribute's name, type and value.
     pub fn size(&self) -> usize {
-        self.record.body.len() + MOVED_ATTRIBUTE.len() + "String".len() + self.attribute.len()
+        self.record.body.len() + self.attributes().iter().map(Attribute::size).sum::<usize>()
     }
 }
 

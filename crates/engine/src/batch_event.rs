@@ -1,11 +1,13 @@
 //! The event that invokes the handler, read message by message.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json::{object, string};
-use crate::record::GarbledAttribute;
-use crate::{Record, Timestamp};
+use crate::record::{GarbledAttribute, MOVED_ATTRIBUTE, base_type};
+use crate::{Attribute, Record, Timestamp};
 
 /// The event that the event source mapping invokes the handler with: a batch of messages.
 ///
@@ -100,7 +102,11 @@ struct MessageAttributes<'a> {
 #[serde(rename_all = "camelCase")]
 struct MessageAttribute<'a> {
     #[serde(borrow)]
+    data_type: Option<&'a RawValue>,
+    #[serde(borrow)]
     string_value: Option<&'a RawValue>,
+    #[serde(borrow)]
+    binary_value: Option<&'a RawValue>,
 }
 
 impl BatchEvent {
@@ -183,8 +189,17 @@ impl Message<'_> {
             first_receive: Timestamp::from_millis(first_receive),
             moved: None,
             trace_header: attributes.trace_header.and_then(string),
+            attributes: self.senders_attributes(),
             message_id,
         })
+    }
+
+    /// The sender's attributes. One that SQS would not take again is left out, so that it cannot hold up a dead-letter.
+    fn senders_attributes(&self) -> Vec<Attribute> {
+        let attributes = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
+        let attributes: BTreeMap<String, &RawValue> = attributes.unwrap_or_default();
+        let senders = attributes.into_iter().filter(|(name, _)| name != MOVED_ATTRIBUTE);
+        senders.filter_map(|(name, raw)| attribute(name, raw)).collect()
     }
 
     /// # Errors
@@ -201,6 +216,18 @@ impl Message<'_> {
             None => Err(GarbledAttribute("it has no stringValue".into())),
         }
     }
+}
+
+fn attribute(name: String, raw: &RawValue) -> Option<Attribute> {
+    let attribute: MessageAttribute<'_> = object(raw.get()).ok()?;
+    let data_type = attribute.data_type.and_then(string)?;
+    let value = match base_type(&data_type) {
+        "String" | "Number" => attribute.string_value,
+        "Binary" => attribute.binary_value,
+        _ => None,
+    };
+    let value = value.and_then(string).filter(|value| !value.is_empty())?;
+    Some(Attribute { name: name.into(), data_type: data_type.into(), value })
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::Record;
 use crate::json::{non_empty_string, object};
+use crate::{Attribute, Record};
 
 /// Bytes of an SQS message with its attributes.
 /// Source: SQS quotas, 1 MiB since August 2025.
@@ -115,19 +115,8 @@ impl fmt::Display for Reason {
 pub struct DeadLetter {
     /// JSON, or the received body verbatim if that could not be parsed or leaves no room.
     pub body: String,
-    /// `Reason` and whatever else is known.
+    /// `Reason` and whatever else is known; of a message that could not be parsed, its sender's too.
     pub attributes: Vec<Attribute>,
-}
-
-/// A message attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attribute {
-    /// Its name.
-    pub name: &'static str,
-    /// `String` or `Number`.
-    pub data_type: &'static str,
-    /// At most 256 characters, never empty.
-    pub value: String,
 }
 
 /// The body for an event that was parsed.
@@ -191,42 +180,50 @@ impl DeadLetter {
             attributes: attributes([
                 text("Reason", body.reason),
                 text("TargetFunction", body.function_arn),
-                Attribute { name: "RetriesMade", data_type: "Number", value: retries_made },
+                Attribute { name: "RetriesMade".into(), data_type: "Number".into(), value: retries_made },
                 text("ErrorType", &error_type.unwrap_or_default()),
             ]),
         };
         letter.or_verbatim(record, reason)
     }
 
-    /// The dead-letter of a record that could not be parsed.
+    /// The dead-letter of a record that could not be parsed: with its sender's attributes, which may say what it is.
     pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
-        let attributes = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
-        Self { body: record.body.clone(), attributes }.or_verbatim(record, reason)
+        let ours = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
+        let all = Attribute::beside(ours.clone(), &record.attributes);
+        let letter = Self { body: record.body.clone(), attributes: all };
+        if letter.fits() {
+            return letter;
+        }
+        Self { attributes: ours, ..letter }.or_verbatim(record, reason)
     }
 
     /// Itself if it fits; otherwise the received body, with `Reason` if that fits.
     fn or_verbatim(self, record: &Record, reason: &Reason) -> Self {
-        if self.size() <= SQS_MESSAGE_BYTES {
+        if self.fits() {
             return self;
         }
         let mut verbatim =
             Self { body: record.body.clone(), attributes: attributes([text("Reason", reason.code.name())]) };
-        if verbatim.size() > SQS_MESSAGE_BYTES {
+        if !verbatim.fits() {
             verbatim.attributes.clear();
         }
         verbatim
     }
 
+    fn fits(&self) -> bool {
+        self.size() <= SQS_MESSAGE_BYTES
+    }
+
     /// The size that SQS counts: the body, and each attribute's name, type and value.
     pub fn size(&self) -> usize {
-        let attributes = self.attributes.iter();
-        self.body.len() + attributes.map(|a| a.name.len() + a.data_type.len() + a.value.len()).sum::<usize>()
+        self.body.len() + self.attributes.iter().map(Attribute::size).sum::<usize>()
     }
 }
 
 fn text(name: &'static str, value: &str) -> Attribute {
     let value = value.chars().take(ATTRIBUTE_CHARACTERS).map(accepted).collect();
-    Attribute { name, data_type: "String", value }
+    Attribute { name: name.into(), data_type: "String".into(), value }
 }
 
 fn attributes<const N: usize>(candidates: [Attribute; N]) -> Vec<Attribute> {

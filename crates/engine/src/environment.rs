@@ -612,6 +612,7 @@ mod tests {
             first_receive: sent,
             moved: None,
             trace_header: None,
+            attributes: Vec::new(),
         };
         let problem = isolated::<()>(|| resume_unwind(Box::new("planned"))).unwrap_err();
         let undecided = |now| {

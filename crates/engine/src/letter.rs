@@ -40,7 +40,7 @@ pub struct Letter<'a> {
     pub retries_made: Option<u64>,
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// When the event was given up; if the message does not say, when it was sent.
+    /// When the event was given up, but not after the message was sent; if the message does not say, when it was sent.
     pub given_up: Timestamp,
     /// The event's key: its `origin_request_id`, or the message's first id.
     pub key: Option<String>,
@@ -94,9 +94,21 @@ impl<'a> Letter<'a> {
         // In the order in which the handler reads a message.
         match (InvocationRecord::read(&record.body), RedrivenLetter::read(&record.body)) {
             (Ok(failure), _) => unread.with_record(failure),
-            (Err(_), Some(letter)) => unread.with_event(letter),
+            (Err(_), Some(letter)) => unread.with_body(letter),
             (Err(_), None) => unread,
         }
+    }
+
+    /// The body has the form of a dead-letter. The handler wrote it unless its attributes say otherwise: only a received
+    /// body goes with `Detail`, or with another reason than its own. Such a body may claim anything.
+    fn with_body(self, letter: RedrivenLetter<'a>) -> Self {
+        let is_received = self.detail.is_some() || self.reason.is_some_and(|reason| reason != letter.reason);
+        let (reason, detail, given_up) = (self.reason, self.detail.clone(), self.given_up);
+        let event = self.with_event(letter);
+        if !is_received {
+            return event;
+        }
+        Self { kind: LetterKind::Verbatim, reason, detail, given_up, ..event }
     }
 
     /// The body with which the event starts anew on the retry queue, for its own function or for another one: with its
@@ -158,7 +170,7 @@ impl<'a> Letter<'a> {
             function_arn: Some(letter.function_arn),
             retries_made: number(history.retries_made),
             first_failure: number(history.initial_timestamp).map(Timestamp::from_secs),
-            given_up: Timestamp::from_secs(letter.dead_lettered_at),
+            given_up: Timestamp::from_secs(letter.dead_lettered_at).min(self.record.sent),
             key: non_empty_string(letter.origin_request_id)
                 .or_else(|| Some(self.record.first_id().to_owned())),
             error_type: error.r#type.and_then(non_empty_string),

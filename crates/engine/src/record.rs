@@ -29,6 +29,48 @@ pub struct Record {
     pub moved: Option<Moved>,
     /// `AWSTraceHeader`, which joins the message to a trace of X-Ray.
     pub trace_header: Option<String>,
+    /// The message attributes of its sender. The handler's own, `Comeback`, is in `moved`.
+    pub attributes: Vec<Attribute>,
+}
+
+/// A message attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// `String`, `Number` or `Binary`, perhaps with a label: `Number.int`.
+    pub data_type: Cow<'static, str>,
+    /// Never empty. In Base64 if it is binary.
+    pub value: String,
+}
+
+/// Message attributes of one message. Source: "Amazon SQS message metadata", SQS Developer Guide.
+const MOST_ATTRIBUTES: usize = 10;
+
+impl Attribute {
+    /// Whether the value is Base64, as the event of a mapping has it.
+    pub fn is_binary(&self) -> bool {
+        base_type(&self.data_type) == "Binary"
+    }
+
+    /// Bytes that SQS counts; of a binary value, a third more.
+    pub(crate) fn size(&self) -> usize {
+        self.name.len() + self.data_type.len() + self.value.len()
+    }
+
+    /// `ours`, and after them the sender's attributes, up to the ten that SQS takes. Our names win.
+    pub(crate) fn beside(mut ours: Vec<Self>, senders: &[Self]) -> Vec<Self> {
+        let is_free = |it: &&Self| ours.iter().all(|our| our.name != it.name);
+        let kept: Vec<Self> = senders.iter().filter(is_free).cloned().collect();
+        ours.extend(kept);
+        ours.truncate(MOST_ATTRIBUTES);
+        ours
+    }
+}
+
+/// The type without its label.
+pub(crate) fn base_type(data_type: &str) -> &str {
+    data_type.split('.').next().unwrap_or_default()
 }
 
 impl Record {

@@ -1,8 +1,8 @@
 //! One batch on an AWS that accepts everything, and every call that the handler makes.
 
 use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, Environment, GivenUp, Look, Move, Policies, Record, Timestamp,
-    VisibilityChange,
+    Attribute, BatchEvent, BatchReport, CallFailure, Environment, GivenUp, Look, Move, Policies, Record,
+    Timestamp, VisibilityChange,
 };
 use futures_util::FutureExt;
 use serde::Serialize;
@@ -54,7 +54,7 @@ pub struct Hidden {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SentMessage {
     /// Name and value of each message attribute.
-    pub attributes: Vec<(&'static str, String)>,
+    pub attributes: Vec<(String, String)>,
     /// The body, as text.
     pub body: String,
 }
@@ -116,8 +116,9 @@ impl Service for Recorder {
     }
 
     fn send_dead_letters(&mut self, given_up: &[&&GivenUp<'_>]) -> Answers {
+        let named = |it: &Attribute| (it.name.to_string(), it.value.clone());
         let message = |given_up: &&&GivenUp<'_>| SentMessage {
-            attributes: given_up.letter.attributes.iter().map(|it| (it.name, it.value.clone())).collect(),
+            attributes: given_up.letter.attributes.iter().map(named).collect(),
             body: given_up.letter.body.clone(),
         };
         let messages = given_up.iter().map(message).collect();

@@ -14,11 +14,12 @@ use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use aws_sdk_sqs::types::{MessageAttributeValue, QueueAttributeName};
 use aws_sdk_ssm::operation::get_parameter::GetParameterError;
+use aws_smithy_types::base64;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Retries, classify};
 use comeback_engine::{
-    Account, CALL_TIMEOUT, CallFailure, DeadLetter, GivenUp, INVOKE_TIMEOUT, InvokeFailure, LOOK_TIMEOUT,
-    Look, MOVED_ATTRIBUTE, Move, MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls, TraceHeader,
+    Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, GivenUp, INVOKE_TIMEOUT, InvokeFailure,
+    LOOK_TIMEOUT, Look, Move, MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls, TraceHeader,
     VisibilityChange,
 };
 use tokio::time::{Instant, timeout, timeout_at};
@@ -217,19 +218,25 @@ struct PausesParameter {
 }
 
 fn message(DeadLetter { body, attributes }: &DeadLetter) -> Message {
-    let attributes = attributes.iter().map(|it| attribute(it.name, it.data_type, &it.value));
-    Message { attributes: attributes.collect(), ..Message::new(body) }
+    Message { attributes: attributes.iter().map(attribute).collect(), ..Message::new(body) }
 }
 
-fn copy(Move { record, attribute: original, delay }: &Move<'_>) -> Message {
-    let attributes = vec![attribute(MOVED_ATTRIBUTE, "String", original)];
-    let trace_header = record.trace_header.clone();
-    Message { attributes, trace_header, ..Message::new(&record.body) }.delayed(*delay)
+fn copy(moved: &Move<'_>) -> Message {
+    let attributes = moved.attributes().iter().map(attribute).collect();
+    let trace_header = moved.record.trace_header.clone();
+    Message { attributes, trace_header, ..Message::new(&moved.record.body) }.delayed(moved.delay)
 }
 
-fn attribute(name: &str, data_type: &str, value: &str) -> (String, MessageAttributeValue) {
-    let value = MessageAttributeValue::builder().data_type(data_type).string_value(value).build();
-    (name.to_owned(), value.expect("BUG: the data type is set"))
+fn attribute(it: &Attribute) -> (String, MessageAttributeValue) {
+    let value = MessageAttributeValue::builder().data_type(&*it.data_type);
+    let value = if it.is_binary() {
+        // Lambda writes Base64. Anything else goes as it is, so that it cannot hold up a dead-letter.
+        let bytes = base64::decode(&it.value).unwrap_or_else(|_| it.value.clone().into());
+        value.binary_value(Blob::new(bytes))
+    } else {
+        value.string_value(&it.value)
+    };
+    (it.name.to_string(), value.build().expect("BUG: the data type is set"))
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ fn reads_what_sqs_writes() {
         first_receive: Timestamp::from_millis(1_789_400_814_200),
         moved: None,
         trace_header: None,
+        attributes: Vec::new(),
     };
     let queue_arn = Some("arn:aws:sqs:eu-west-1:123456789012:retries".into());
     let batch = read(&[WHOLE]);
@@ -49,6 +50,22 @@ fn a_moved_message_is_the_one_that_it_was_first() {
     assert_eq!((record.receive_count, record.first_receive), (5, Timestamp::from_secs(8)));
     assert_eq!(record.trace_header.as_deref(), Some("Root=1-5759e988-bd862e3fe1be46a994272793"));
     assert_eq!(batch.garbled, []);
+}
+
+#[test]
+fn senders_attributes_are_read_as_far_as_they_can_be_sent_again() {
+    let attributes = r#""messageAttributes": {
+        "RequestID": {"stringValue": "r-1", "dataType": "String", "stringListValues": []},
+        "ErrorCode": {"stringValue": "200", "dataType": "Number.int"},
+        "Blob": {"binaryValue": "AAEC", "dataType": "Binary"},
+        "Empty": {"stringValue": "", "dataType": "String"}, "Typeless": {"stringValue": "x"},
+        "Odd": {"stringValue": "x", "dataType": "Text"}, "Textless": {"stringValue": "x", "dataType": "Binary"},
+        "Number": 7, "Comeback": {"stringValue": "{}", "dataType": "String"}}, "body""#;
+    let batch = read(&[&with(r#""body""#, attributes)]);
+    let read = batch.records[0].attributes.iter().map(|it| (&*it.name, &*it.data_type, it.value.as_str()));
+    let expected =
+        [("Blob", "Binary", "AAEC"), ("ErrorCode", "Number.int", "200"), ("RequestID", "String", "r-1")];
+    assert_eq!(read.collect::<Vec<_>>(), expected);
 }
 
 #[test]

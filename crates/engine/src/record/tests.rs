@@ -16,6 +16,7 @@ fn copy() -> Record {
         first_receive: SENT,
         moved: None,
         trace_header: None,
+        attributes: Vec::new(),
     }
 }
 

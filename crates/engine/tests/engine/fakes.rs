@@ -7,8 +7,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use comeback_engine::{
-    Account, BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, HideUpTo, InvokeFailure,
-    Look, Move, MoveFailure, Policies, Policy, Record, Timestamp, TraceHeader, VisibilityChange,
+    Account, Attribute, BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, HideUpTo,
+    InvokeFailure, Look, Move, MoveFailure, Policies, Policy, Record, Timestamp, TraceHeader,
+    VisibilityChange,
 };
 
 /// What a batch call does.
@@ -61,6 +62,8 @@ pub(crate) struct Copy {
     pub(crate) attribute: String,
     pub(crate) delay: u64,
     pub(crate) trace_header: Option<String>,
+    /// Those of the sender.
+    pub(crate) attributes: Vec<Attribute>,
 }
 
 /// The account; a box says what its next call does.
@@ -283,7 +286,8 @@ impl Account for World<'_> {
 }
 
 impl Copy {
-    fn of(Move { record, attribute, delay }: &Move<'_>) -> Self {
+    fn of(copy: &Move<'_>) -> Self {
+        let Move { record, attribute, delay } = copy;
         assert_eq!(delay.subsec_nanos(), 0, "SQS counts whole seconds");
         Self {
             message_id: record.message_id.clone(),
@@ -291,6 +295,7 @@ impl Copy {
             attribute: attribute.clone(),
             delay: delay.as_secs(),
             trace_header: record.trace_header.clone(),
+            attributes: copy.attributes().split_off(1),
         }
     }
 
@@ -305,6 +310,7 @@ impl Copy {
             first_receive: sent.saturating_add(std::time::Duration::from_secs(self.delay)),
             moved: None,
             trace_header: self.trace_header.clone(),
+            attributes: self.attributes.clone(),
         };
         record.restore(&self.attribute).expect("it was just written");
         record

@@ -17,13 +17,17 @@ fn letter_under(record: Record, policy: &Policy) -> DeadLetter {
     world.sent.borrow()[0].clone()
 }
 
+fn string(name: &'static str, value: &str) -> Attribute {
+    Attribute { name: name.into(), data_type: "String".into(), value: value.into() }
+}
+
 /// Under a policy without retries.
 fn letter(body: impl Into<String>) -> DeadLetter {
     letter_under(record(body), &policy(|settings| settings.max_retries = 0))
 }
 
 fn attributes(letter: &DeadLetter) -> Vec<(&str, &str, &str)> {
-    letter.attributes.iter().map(|a| (a.name, a.data_type, a.value.as_str())).collect()
+    letter.attributes.iter().map(|a| (&*a.name, &*a.data_type, a.value.as_str())).collect()
 }
 
 fn attribute<'l>(letter: &'l DeadLetter, name: &str) -> Option<&'l str> {
@@ -122,6 +126,32 @@ fn what_is_not_understood_goes_verbatim_with_reason_and_detail() {
     assert_eq!(attributes(&letter), expected);
 }
 
+fn sent_with(attributes: Vec<Attribute>, body: &str) -> Record {
+    Record { attributes, ..record(body) }
+}
+
+#[test]
+fn what_is_not_understood_keeps_its_senders_attributes_as_far_as_ten_allow() {
+    let binary = Attribute { name: "Blob".into(), data_type: "Binary.gz".into(), value: "AAEC".into() };
+    let own = [string("Reason", "mine"), binary.clone(), string("RequestID", "r-1")];
+    let letter = letter_under(sent_with(own.into(), "{}"), &policy(|_| ()));
+    let expected = [
+        ("Reason", "String", "malformed_record"),
+        ("Detail", "String", "missing field `requestContext` at line 1 column 2"),
+        ("Blob", "Binary.gz", "AAEC"),
+        ("RequestID", "String", "r-1"),
+    ];
+    assert_eq!(attributes(&letter), expected);
+    let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
+    let ten = names.map(|name| string(name, "x")).to_vec();
+    let letter = letter_under(sent_with(ten, "{}"), &policy(|_| ()));
+    let kept: Vec<_> = letter.attributes.iter().map(|it| &*it.name).collect();
+    assert_eq!(kept, ["Reason", "Detail", "A", "B", "C", "D", "E", "F", "G", "H"]);
+    // An event that was understood says all that is known of it.
+    let understood = sent_with(vec![string("RequestID", "r-1")], &body("7"));
+    assert_eq!(attribute(&letter_under(understood, &without_retries()), "RequestID"), None);
+}
+
 /// A body that is dead-lettered verbatim, of so many bytes.
 fn garbage(bytes: usize) -> String {
     "x".repeat(bytes)
@@ -140,8 +170,22 @@ fn what_is_not_understood_sheds_its_attributes_to_fit() {
     ] {
         let letter = letter(garbage(bytes));
         assert_eq!(letter.body.len(), bytes);
-        assert_eq!(letter.attributes.iter().map(|a| a.name).collect::<Vec<_>>(), names);
+        assert_eq!(letter.attributes.iter().map(|a| &*a.name).collect::<Vec<_>>(), names);
         assert!(letter.size() <= SQS_MESSAGE_BYTES);
+    }
+}
+
+#[test]
+fn senders_attributes_are_the_first_to_go_for_want_of_room() {
+    let ours = letter(garbage(7)).size() - 7;
+    for (bytes, names) in [
+        (SQS_MESSAGE_BYTES - ours - 14, &["Reason", "Detail", "Own"][..]),
+        (SQS_MESSAGE_BYTES - ours - 13, &["Reason", "Detail"]),
+        (SQS_MESSAGE_BYTES - ours + 1, &["Reason"]),
+    ] {
+        let record = sent_with(vec![string("Own", "value")], &garbage(bytes));
+        let letter = letter_under(record, &without_retries());
+        assert_eq!(letter.attributes.iter().map(|a| &*a.name).collect::<Vec<_>>(), names);
     }
 }
 
@@ -209,6 +253,31 @@ fn a_body_that_was_not_understood_has_its_reason() {
     assert_eq!(letter.redriven(None).unwrap_err().code, ReasonCode::MalformedRecord);
 }
 
+/// A body like a dead-letter's, with an envelope that the handler could not read, and years of age.
+const CLAIM: &str = r#"{"reason":"max_age","detail":"long ago","function_arn":"f","dead_lettered_at":9,"origin_request_id":"r-9","payload":{"_retry_metadata":1}}"#;
+
+#[test]
+fn reason_and_detail_of_the_attributes_win_over_the_body() {
+    let letter = dead_lettered(record(CLAIM), &policy(|_| ()));
+    let letter = read(&letter);
+    assert_eq!((letter.kind, letter.reason), (LetterKind::Verbatim, Some(ReasonCode::MalformedEnvelope)));
+    assert_eq!(letter.detail.as_deref(), Some("`_retry_metadata` is not an object"));
+    assert_eq!(letter.given_up, NOW, "when it was sent");
+    assert_eq!((letter.function_arn.as_deref(), letter.key.as_deref()), (Some("f"), Some("r-9")));
+    // The received body of an event that left no room has a Reason alone.
+    let no_room = (record(CLAIM), vec![string("Reason", "max_retries")]);
+    let letter = read(&no_room);
+    assert_eq!((letter.kind, letter.reason), (LetterKind::Verbatim, Some(ReasonCode::MaxRetries)));
+    assert_eq!((letter.detail.as_deref(), letter.given_up), (None, SENT));
+}
+
+#[test]
+fn a_letter_of_the_future_counts_from_when_it_was_sent() {
+    let claim = CLAIM.replace(r#""dead_lettered_at":9"#, r#""dead_lettered_at":99999999999"#);
+    let letter = (record(claim), vec![string("Reason", "max_age")]);
+    assert_eq!((read(&letter).kind, read(&letter).given_up), (LetterKind::Event, SENT));
+}
+
 #[test]
 fn a_malformed_envelope_still_names_its_event() {
     let letter = dead_lettered(record(body(r#"{"_retry_metadata":7}"#)), &policy(|_| ()));
@@ -244,7 +313,7 @@ fn anything_else_is_unknown() {
         let unknown = (record(text), Vec::new());
         let letter = read(&unknown);
         assert_eq!((letter.kind, letter.reason), (LetterKind::Unknown, None), "{text}");
-        let odd = vec![Attribute { name: "Reason", data_type: "String", value: "because".into() }];
+        let odd = vec![string("Reason", "because")];
         assert_eq!(read(&(record(text), odd)).kind, LetterKind::Unknown, "{text}");
     }
 }
@@ -295,7 +364,7 @@ fn a_moved_record_keeps_the_key_of_the_message_that_it_was() {
     let mut moved = record(nameless);
     let attribute = r#"{"message_id":"first-1","sent":1,"first_receive":1,"receives":1,"moves":1}"#;
     moved.restore(attribute).unwrap();
-    let attributes = vec![Attribute { name: MOVED_ATTRIBUTE, data_type: "String", value: attribute.into() }];
+    let attributes = vec![string(MOVED_ATTRIBUTE, attribute)];
     assert_eq!(read(&(moved, attributes)).key.as_deref(), Some("first-1"));
 }
 

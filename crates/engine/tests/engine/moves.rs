@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Environment, HideUpTo, Jitter, Policies, Policy, Record, Settings, Step, Timestamp};
+use comeback_engine::{
+    Attribute, Environment, HideUpTo, Jitter, Move, Policies, Policy, Record, Settings, Step, Timestamp,
+};
 use proptest::prelude::*;
 
 use crate::fakes::{Batch, Call, Copy, Invoke, World, with_room};
@@ -36,6 +38,7 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
         attribute: attribute.into(),
         delay: 683,
         trace_header: Some("Root=1".into()),
+        attributes: Vec::new(),
     };
     let calls = world.calls.borrow();
     let [Call::Hide(guard), Call::SendAgain(copies)] = calls.as_slice() else { panic!("{calls:?}") };
@@ -47,6 +50,21 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
     assert_eq!((outcome.visibility_timeout(), outcome.problem.as_ref()), (None, None));
     assert_eq!(outcome.step.as_ref().map(Step::name), Some("defer"));
     assert_eq!((report.moves.made, report.moves.failed), (1, 0));
+}
+
+/// It may be a message that is not understood and whose dead-letter could not be sent.
+#[test]
+fn a_copy_keeps_its_senders_attributes_as_far_as_ten_allow() {
+    let own =
+        |name: &'static str| Attribute { name: name.into(), data_type: "Number".into(), value: "7".into() };
+    let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
+    let (world, plain) = (World::default(), long_wait());
+    let record = Record { attributes: names.map(own).into(), ..plain.clone() };
+    world.handle(std::slice::from_ref(&record), &moving(), NOW);
+    let Call::SendAgain(copies) = &world.calls.borrow()[1] else { panic!("it is not moved") };
+    assert_eq!(copies[0].attributes, names[..9].iter().map(|name| own(name)).collect::<Vec<_>>());
+    let copy = |record| Move { record, attribute: "{}".into(), delay: Duration::from_secs(1) }.size();
+    assert_eq!(copy(&record) - copy(&plain), 9 * ("A".len() + "Number".len() + "7".len()));
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub(crate) fn record(body: impl Into<String>) -> Record {
         first_receive: FIRST_RECEIVE,
         moved: None,
         trace_header: None,
+        attributes: Vec::new(),
     }
 }
 

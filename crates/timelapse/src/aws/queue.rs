@@ -422,6 +422,7 @@ pub(crate) fn blank(now: Timestamp) -> Record {
         first_receive: now,
         moved: None,
         trace_header: None,
+        attributes: Vec::new(),
     }
 }
 

@@ -34,6 +34,7 @@ static MESSAGE: LazyLock<Record> = LazyLock::new(|| Record {
     first_receive: Timestamp::from_secs(1),
     moved: None,
     trace_header: None,
+    attributes: Vec::new(),
 });
 /// A deadline that never passes.
 const IN_TIME: &dyn Fn() -> bool = &|| false;
@@ -269,7 +270,8 @@ async fn each_entry_has_its_own_failure() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_goes_out_with_its_attributes() {
     let (aws, requests) = answering(200, "", &done(0..1));
-    let attributes = vec![Attribute { name: "RetriesMade", data_type: "Number", value: "2".into() }];
+    let attributes =
+        vec![Attribute { name: "RetriesMade".into(), data_type: "Number".into(), value: "2".into() }];
     let letter = DeadLetter { attributes, ..letter("{}") };
     assert_eq!(account(&aws).send_dead_letters(&[given_up(&letter)], IN_TIME).await, [Ok(())]);
     let attributes = json!({"RetriesMade": {"DataType": "Number", "StringValue": "2"}});
@@ -280,6 +282,33 @@ async fn a_dead_letter_goes_out_with_its_attributes() {
     assert!(requests.lock().unwrap()[0].body.contains(DEAD_LETTERS));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_copy_and_a_dead_letter_have_the_senders_attributes() {
+    let own = |name: &'static str, data_type: &'static str, value: &str| Attribute {
+        name: name.into(),
+        data_type: data_type.into(),
+        value: value.into(),
+    };
+    let attributes =
+        vec![own("Blob", "Binary.gz", "AAEC"), own("Odd", "Binary", "?"), own("ErrorCode", "Number", "200")];
+    let expected = json!({
+        "Blob": {"DataType": "Binary.gz", "BinaryValue": "AAEC"},
+        "Odd": {"DataType": "Binary", "BinaryValue": "Pw=="},
+        "ErrorCode": {"DataType": "Number", "StringValue": "200"},
+    });
+    let (aws, requests) = answering(200, "", &done(0..1));
+    let letter = DeadLetter { attributes: attributes.clone(), ..letter("{}") };
+    assert_eq!(account(&aws).send_dead_letters(&[given_up(&letter)], IN_TIME).await, [Ok(())]);
+    let record = Record { attributes, ..MESSAGE.clone() };
+    let copy = Move { record: &record, attribute: "{}".into(), delay: Duration::from_secs(1) };
+    assert_eq!(account(&aws).send_again(&[copy], IN_TIME).await, [Ok(())]);
+    let [letter, copy] = &entries(&requests)[..] else { panic!("two requests") };
+    assert_eq!(letter[0]["MessageAttributes"], expected);
+    let mut of_copy = expected;
+    of_copy["Comeback"] = json!({"DataType": "String", "StringValue": "{}"});
+    assert_eq!(copy[0]["MessageAttributes"], of_copy);
+}
+
 /// The engine counts a dead-letter's bytes so that it fits, and the delivery counts them again: both
 /// by one limit and one formula.
 #[tokio::test(start_paused = true)]
@@ -287,8 +316,8 @@ async fn a_dead_letter_of_the_engines_limit_goes_out_and_a_byte_more_does_not() 
     let (aws, requests) = answering(200, "", &done(0..1));
     assert_eq!(SQS_SEND.entry_bytes, SQS_MESSAGE_BYTES);
     let attributes = vec![
-        Attribute { name: "Reason", data_type: "String", value: "é".into() },
-        Attribute { name: "RetriesMade", data_type: "Number", value: "12".into() },
+        Attribute { name: "Reason".into(), data_type: "String".into(), value: "é".into() },
+        Attribute { name: "RetriesMade".into(), data_type: "Number".into(), value: "12".into() },
     ];
     let beside = DeadLetter { attributes: attributes.clone(), ..letter("") }.size();
     let of_body =

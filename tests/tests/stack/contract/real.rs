@@ -270,5 +270,6 @@ fn record(message: Message) -> Record {
         )),
         moved: None,
         trace_header: None,
+        attributes: Vec::new(),
     }
 }

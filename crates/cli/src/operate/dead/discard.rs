@@ -119,28 +119,21 @@ pub(crate) struct Line {
 /// A message attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Attribute {
+pub(crate) struct Attribute {
     /// `String`, `Number` or `Binary`, and perhaps a label: `Number.int`.
     r#type: String,
     /// Text; in Base64 for a `Binary`.
-    value: String,
+    pub(crate) value: String,
 }
 
 impl Line {
     fn of(received: &Received) -> Self {
-        let attribute = |(name, value): &(String, MessageAttributeValue)| {
-            let text = match value.binary_value() {
-                Some(bytes) => base64::encode(bytes),
-                None => value.string_value().unwrap_or_default().to_owned(),
-            };
-            (name.clone(), Attribute { r#type: value.data_type().to_owned(), value: text })
-        };
         let record = &received.record;
         Self {
             message_id: record.message_id.clone(),
             sent_timestamp: record.sent.as_millis(),
             trace_header: record.trace_header.clone(),
-            attributes: received.attributes.iter().map(attribute).collect(),
+            attributes: Attribute::all_of(received),
             body: record.body.clone(),
         }
     }
@@ -157,6 +150,18 @@ impl Line {
 }
 
 impl Attribute {
+    /// A letter's message attributes, by name.
+    pub(crate) fn all_of(received: &Received) -> BTreeMap<String, Self> {
+        let attribute = |(name, value): &(String, MessageAttributeValue)| {
+            let text = match value.binary_value() {
+                Some(bytes) => base64::encode(bytes),
+                None => value.string_value().unwrap_or_default().to_owned(),
+            };
+            (name.clone(), Self { r#type: value.data_type().to_owned(), value: text })
+        };
+        received.attributes.iter().map(attribute).collect()
+    }
+
     fn value(self) -> Result<MessageAttributeValue, String> {
         let is_binary = self.r#type.split('.').next() == Some("Binary");
         let value = MessageAttributeValue::builder().data_type(self.r#type);
@@ -303,6 +308,7 @@ pub(crate) mod tests {
                 first_receive: Timestamp::from_millis(sent),
                 moved: None,
                 trace_header: trace_header.clone(),
+                attributes: Vec::new(),
             };
             let received = Received { record, attributes: attributes.into_iter().collect() };
             let line = serde_json::to_string(&Line::of(&received)).unwrap();

@@ -194,6 +194,7 @@ mod tests {
             first_receive: Timestamp::from_secs(1_000_000_000),
             moved: None,
             trace_header: None,
+            attributes: Vec::new(),
         };
         Received { record, attributes: Vec::new() }
     }

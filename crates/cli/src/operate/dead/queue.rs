@@ -168,6 +168,7 @@ fn received(message: Sent) -> Result<Received, Failure> {
         first_receive: Timestamp::from_millis(number(Name::ApproximateFirstReceiveTimestamp)?),
         moved: None,
         trace_header: system.get(&Name::AwsTraceHeader).cloned(),
+        attributes: Vec::new(),
         message_id: message_id.clone(),
     };
     let moved = attributes.iter().find(|(name, _)| name == MOVED_ATTRIBUTE);

@@ -1,9 +1,10 @@
 //! `comeback dead list` and `comeback dead show`: reading letters.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use clap::Args;
-use comeback_engine::{Letter, Timestamp};
+use comeback_engine::{Letter, MOVED_ATTRIBUTE, Timestamp};
 use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::json;
@@ -12,6 +13,7 @@ use serde_json::value::RawValue;
 use crate::account::Failure;
 use crate::clock;
 use crate::failure;
+use crate::operate::dead::discard::Attribute;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::plan::DeadLetters;
 use crate::operate::dead::queue::Received;
@@ -137,6 +139,9 @@ pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<
     Ok(read.result("the letter was found")?)
 }
 
+/// Attributes that Comeback writes: the letter is described by what they say.
+const OURS: [&str; 6] = ["Reason", "Detail", "TargetFunction", "RetriesMade", "ErrorType", MOVED_ATTRIBUTE];
+
 /// A whole letter.
 #[derive(Clone, Debug, Serialize)]
 struct Whole {
@@ -147,6 +152,8 @@ struct Whole {
     payload: Option<Box<RawValue>>,
     /// The message's body, where no event was found in it.
     body: Option<String>,
+    /// What its sender added to a message that was not understood.
+    attributes: BTreeMap<String, Attribute>,
 }
 
 impl Whole {
@@ -160,7 +167,9 @@ impl Whole {
         let Letter { first_failure, .. } = letter;
         let payload = letter.payload.map(|payload| payload.into_owned());
         let body = payload.is_none().then(|| received.record.body.clone());
-        Some(Self { described, first_failure, payload, body })
+        let mut attributes = Attribute::all_of(received);
+        attributes.retain(|name, _| !OURS.contains(&name.as_str()));
+        Some(Self { described, first_failure, payload, body, attributes })
     }
 
     fn in_words(&self) -> String {
@@ -185,6 +194,9 @@ impl Whole {
         for (name, value) in lines {
             let value = value.filter(|it| !it.is_empty());
             text += &value.map(|it| format!("{name:<14}{}\n", shown(it))).unwrap_or_default();
+        }
+        for (name, attribute) in &self.attributes {
+            text += &format!("attribute     {}: {}\n", shown(name), shown(&attribute.value));
         }
         if let Some(payload) = &self.payload {
             text.push_str(&format!("payload\n{}\n", shown_json(&pretty(payload.get()))));
@@ -234,9 +246,11 @@ fn pretty(json: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use aws_sdk_sqs::types::MessageAttributeValue;
+
     use super::*;
     use crate::operate::dead::scan::{End, Reader, Scan};
-    use crate::operate::dead::simulated::{NOW, Put, Simulated, event, unknown};
+    use crate::operate::dead::simulated::{NOW, Put, Simulated, event, malformed, unknown};
     use crate::operate::session::Interrupt;
     use crate::output::json_line;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
@@ -275,9 +289,26 @@ mod tests {
         let unknown = find(&simulated, &id).await.0.expect("it is there");
         assert_eq!((unknown.described.kind, unknown.described.key), ("unknown", None));
         assert!(unknown.body.expect("no event was found").starts_with("hello"));
+        assert!(unknown.attributes.is_empty());
         let (nothing, read) = find(&simulated, "no key").await;
         assert_eq!((nothing.is_none(), read.end, read.letters), (true, End::All, 201));
         assert_eq!(simulated.depth().in_flight, 0);
+    }
+
+    #[test]
+    fn a_message_that_was_not_understood_is_shown_with_its_senders_attributes() {
+        let mut received = Simulated::with([malformed()]).dead().remove(0);
+        let value = MessageAttributeValue::builder().data_type("Number").string_value("200\u{9b}2J").build();
+        received.attributes.push(("ErrorCode".into(), value.unwrap()));
+        let whole = Whole::named(&received.record.message_id, &received).expect("it is its id");
+        let text = whole.in_words();
+        assert!(text.contains("\nattribute     ErrorCode: 200\\u{9b}2J\nbody\n"), "{text}");
+        assert!(!text.contains("attribute     Reason"), "{text}");
+        let json = json_line(&whole);
+        assert!(
+            json.contains(r#""attributes":{"ErrorCode":{"type":"Number","value":"200\u009b2J"}}"#),
+            "{json}"
+        );
     }
 
     /// `dead show`, and the tables of `dead list`, `redrive` and `discard`.

@@ -168,6 +168,7 @@ fn rehearse(body: String, sent: Timestamp, policies: &Policies) -> Result<String
         first_receive: sent,
         moved: None,
         trace_header: None,
+        attributes: Vec::new(),
     };
     let mut now = sent;
     for receive in 1..=2 {

@@ -153,6 +153,7 @@ impl Message {
             first_receive: Timestamp::from_millis(self.first_receive.expect("BUG: it was received")),
             moved: None,
             trace_header: None,
+            attributes: Vec::new(),
         }
     }
 }

@@ -69,6 +69,7 @@ impl Fixture {
             first_receive: START,
             moved: None,
             trace_header: None,
+            attributes: Vec::new(),
         };
         let reads = self.reads.clone();
         let start =
@@ -107,7 +108,7 @@ impl Fixture {
 
     fn dead_letter(&mut self, reason: &str, body: String) {
         let value = reason.to_owned();
-        let attributes = vec![Attribute { name: "Reason", data_type: "String", value }];
+        let attributes = vec![Attribute { name: "Reason".into(), data_type: "String".into(), value }];
         self.oracle.gives_up(0, &DeadLetter { body, attributes }, None);
         self.oracle.dead_lettered(0);
     }
