@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::dead_letter::{Body, DeadLetter, ErrorBody, RedrivenLetter};
 use crate::invocation_record::{InvocationError, InvocationRecord};
 use crate::json::{lossy_text, non_empty_string};
+use crate::stray;
 use crate::{Directive, Reason, ReasonCode, Record, Timestamp};
 
 /// Lambda delivers a record within minutes. One sent to the queue this long after it was written was moved back by an
@@ -55,7 +56,10 @@ impl<'a> FailedEvent<'a> {
             Ok(failure) => Self::failed(record, failure),
             Err(detail) => match RedrivenLetter::read(&record.body) {
                 Some(letter) => Self::redriven(record, letter),
-                None => Err(Reason::new(ReasonCode::MalformedRecord, detail)),
+                None => {
+                    let detail = stray::named(record).unwrap_or(detail);
+                    Err(Reason::new(ReasonCode::MalformedRecord, detail))
+                }
             },
         }
     }

@@ -100,13 +100,36 @@ impl<'a> Odd<'a> {
     }
 }
 
-/// Lambda may leave out the payload of an event that is too large for its record.
-fn without_payload(error: String) -> String {
-    if error.starts_with("missing field `requestPayload`") {
-        return "it has no requestPayload, so the event is lost: Lambda may leave out one that is too large"
-            .into();
+const ON_SUCCESS: &str = "condition is Success: attach the retry queue as on-failure destination";
+/// Lambda may leave out the payload of an event that is too large for its record. The alarm *lost payload* counts this
+/// detail, so nothing but such a record may have it.
+const LOST: &str =
+    "it has no requestPayload, so the event is lost: Lambda may leave out one that is too large";
+
+/// What is wrong with a body that could not be read.
+fn why_unreadable(body: &str, error: String) -> String {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct WithoutPayload<'a> {
+        #[serde(borrow)]
+        request_context: Object<RequestContext<'a>>,
     }
-    error
+    if !error.starts_with("missing field `requestPayload`") {
+        return error;
+    }
+    match object::<WithoutPayload<'_>>(body) {
+        Ok(WithoutPayload { request_context: Object(context) }) if context.is_of_a_success() => {
+            ON_SUCCESS.into()
+        }
+        Ok(_) => LOST.into(),
+        Err(_) => error,
+    }
+}
+
+impl RequestContext<'_> {
+    fn is_of_a_success(&self) -> bool {
+        self.condition.is_some_and(|condition| condition.get() == r#""Success""#)
+    }
 }
 
 impl<'a> InvocationRecord<'a> {
@@ -119,11 +142,11 @@ impl<'a> InvocationRecord<'a> {
     pub fn read(body: &'a str) -> Result<Self, String> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,
-            Err(_) => object::<Odd<'a>>(body).map_err(without_payload)?.in_parts()?,
+            Err(_) => object::<Odd<'a>>(body).map_err(|error| why_unreadable(body, error))?.in_parts()?,
         };
         let Object(context) = wire.request_context;
-        if context.condition.is_some_and(|condition| condition.get() == r#""Success""#) {
-            return Err("condition is Success: attach the retry queue as on-failure destination".into());
+        if context.is_of_a_success() {
+            return Err(ON_SUCCESS.into());
         }
         let not_found =
             wire.response_context.is_some_and(|Object(context)| context.status_code.get() == "404");

@@ -18,6 +18,7 @@
 //! | `report` | [`BatchReport`]: the outcome of each message |
 //! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Attribute`], [`Moved`], [`TraceHeader`] |
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
+//! | `stray` | what a message is that is not a failure record |
 //! | `dead_letter`, `letter` | the dead-letter on the wire with its [`Reason`], and read back: [`Letter`] |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
 //! | `arn` | ARNs and their patterns |
@@ -46,6 +47,7 @@ mod report;
 mod retry_now;
 mod room;
 mod seed;
+mod stray;
 mod time;
 mod timing;
 mod waits;

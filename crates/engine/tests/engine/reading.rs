@@ -1,7 +1,7 @@
 //! What a message says: what a record may lack, payload bytes kept to the end; which retry comes next, since when, and with
 //! which payload.
 
-use comeback_engine::{Action, Envelope, FailedEvent, InvocationRecord, Record, Style, Timestamp};
+use comeback_engine::{Action, Attribute, Envelope, FailedEvent, InvocationRecord, Record, Style, Timestamp};
 
 use crate::fakes::World;
 use crate::support::*;
@@ -41,6 +41,15 @@ fn says_what_is_missing() {
             r#"{"requestContext":{"functionArn":"f"}}"#,
             "it has no requestPayload, so the event is lost: Lambda may leave out one that is too large",
         ),
+        // These have lost no event, so the alarm must not count them.
+        (
+            r#"{"requestContext":{"functionArn":"f","condition":"Success"}}"#,
+            "condition is Success: attach the retry queue as on-failure destination",
+        ),
+        (
+            r#"{"requestContext":{"stage":"prod"},"body":"an event of API Gateway"}"#,
+            "missing field `requestPayload` at line 1 column 68",
+        ),
         (
             r#"{"requestContext":{},"requestPayload":7}"#,
             "requestContext: missing field `functionArn` at line 1 column 2",
@@ -65,6 +74,100 @@ fn says_what_is_missing() {
     ] {
         assert_eq!(InvocationRecord::read(body).unwrap_err(), text, "{body}");
     }
+}
+
+fn json_text(body: &str) -> String {
+    serde_json::to_string(body).unwrap()
+}
+
+#[test]
+fn a_message_that_is_no_failure_record_is_named_with_what_to_change() {
+    let mapping = |batch: &str| {
+        format!(
+            r#"{{"requestContext":{{"functionArn":"f","condition":"RetryAttemptsExhausted"}},"version":"1.0",{batch}}}"#
+        )
+    };
+    let kinesis = mapping(
+        r#""KinesisBatchInfo":{"shardId":"s","streamArn":"arn:aws:kinesis:eu-west-1:1:stream/orders"}"#,
+    );
+    let sns = |message: &str| {
+        format!(
+            r#"{{"Type":"Notification","TopicArn":"arn:aws:sns:eu-west-1:1:failures","Message":{}}}"#,
+            json_text(message)
+        )
+    };
+    let rule = |detail: &str| {
+        format!(
+            r#"{{"version":"0","detail-type":"Lambda Function Invocation Result - Failure","source":"lambda","detail":{detail}}}"#
+        )
+    };
+    let other = "give that mapping another failure destination";
+    for (body, expected) in [
+        (
+            kinesis.clone(),
+            format!("the failure record of a Kinesis mapping, which has no payload by design: its records are in arn:aws:kinesis:eu-west-1:1:stream/orders until they expire (KinesisBatchInfo says which); {other}"),
+        ),
+        (
+            mapping(r#""DDBStreamBatchInfo":{"streamArn":"a table"}"#),
+            format!("the failure record of a DynamoDB mapping, which has no payload by design: its records are in their source until they expire (DDBStreamBatchInfo says which); {other}"),
+        ),
+        (
+            mapping(r#""KafkaBatchInfo":{"eventSourceArn":"arn:aws:kafka:x","recordsInfo":{}}"#),
+            format!("the failure record of a Kafka mapping, which has no payload by design: its records are in arn:aws:kafka:x until they expire (KafkaBatchInfo says which); {other}"),
+        ),
+        (
+            sns(&body("7")),
+            "a failure record in an SNS notification: turn on raw message delivery of the subscription to arn:aws:sns:eu-west-1:1:failures".into(),
+        ),
+        (
+            sns("hello"),
+            "an SNS notification of arn:aws:sns:eu-west-1:1:failures, and its Message is not a failure record: not a JSON object".into(),
+        ),
+        (
+            sns(&kinesis).replace("Notification", "SubscriptionConfirmation"),
+            "a confirmation that SNS asks for, of a subscription to arn:aws:sns:eu-west-1:1:failures: not a failure record"
+                .into(),
+        ),
+        (
+            rule(&body("7")),
+            "a failure record in an EventBridge event: set the InputPath of the rule's target to $.detail".into(),
+        ),
+        (
+            rule(r#"{"state":"pending"}"#),
+            "an EventBridge event, and its detail is not a failure record: missing field `requestContext` at line 1 column 19".into(),
+        ),
+        (
+            r#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"b"}"#.into(),
+            "s3:TestEvent, with which S3 checks a bucket's notifications: they go to this queue, which is for failure records only".into(),
+        ),
+        (r#"{"Records":[{"eventSource":"aws:s3"}]}"#.into(), "an event of aws:s3, without the record of a failure".into()),
+        (r#"{"Records":[{"EventSource":"aws:sns"}]}"#.into(), "an event of aws:sns, without the record of a failure".into()),
+        (enveloped(1, "7"), "an event in its envelope, without the record of its failure".into()),
+        (r#"{"Event":7,"Type":"Notification","Records":[{"eventSource":"aws:a b"}]}"#.into(),
+            "missing field `requestContext` at line 1 column 71".into()),
+    ] {
+        assert_eq!(detail(&record(body.clone()), &policy(|_| ()), SENT), expected, "{body}");
+    }
+    let wrapped = detail(&record(sns(&kinesis)), &policy(|_| ()), SENT);
+    assert!(
+        wrapped.contains("not a failure record: the failure record of a Kinesis mapping, which has no"),
+        "{wrapped}"
+    );
+}
+
+#[test]
+fn a_message_of_a_functions_own_dead_letter_queue_is_named() {
+    let own =
+        |name: &'static str| Attribute { name: name.into(), data_type: "String".into(), value: "200".into() };
+    let message =
+        |names: [&'static str; 2]| Record { attributes: names.map(own).into(), ..record(r#"{"order":7}"#) };
+    let of = |names| detail(&message(names), &policy(|_| ()), SENT);
+    assert_eq!(
+        of(["RequestID", "ErrorCode"]),
+        "an event from a function's own dead-letter queue (DeadLetterConfig), which does not name the function: make the \
+         retry queue its on-failure destination instead"
+    );
+    assert_eq!(of(["RequestID", "Other"]), "missing field `requestContext` at line 1 column 11");
 }
 
 /// One member of a record in another shape: what is still known of the rest.

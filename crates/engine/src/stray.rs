@@ -1,0 +1,130 @@
+//! Messages that are not failure records, by what they are: each is named with what to change, so that an operator need not
+//! recognize its body.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::Record;
+use crate::invocation_record::InvocationRecord;
+use crate::json::{lossy_text, object, string};
+
+type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+/// What the message is; `None` if nothing is known about its kind.
+pub(crate) fn named(record: &Record) -> Option<String> {
+    let has = |name: &str| record.attributes.iter().any(|attribute| attribute.name == name);
+    // Source: "Adding a dead-letter queue", Lambda Developer Guide.
+    if has("RequestID") && has("ErrorCode") {
+        return Some(
+            "an event from a function's own dead-letter queue (DeadLetterConfig), which does not name the function: make \
+             the retry queue its on-failure destination instead"
+                .into(),
+        );
+    }
+    let members: Members<'_> = object(&record.body).ok()?;
+    mapping(&members)
+        .or_else(|| sns(&members))
+        .or_else(|| event_bridge(&members))
+        .or_else(|| s3_test(&members))
+        .or_else(|| target_event(&members))
+}
+
+/// The record of an event source mapping, with the batch that it gave up. Sources: the pages on failure destinations of
+/// Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
+fn mapping(members: &Members<'_>) -> Option<String> {
+    let (member, batch) = members.iter().find(|(name, _)| name.ends_with("BatchInfo"))?;
+    members.get("requestContext")?;
+    let batch: Members<'_> = object(batch.get()).ok()?;
+    let service = match member.trim_end_matches("BatchInfo") {
+        "DDBStream" => "DynamoDB",
+        service @ ("Kinesis" | "Kafka") => service,
+        _ => "stream",
+    };
+    let arn = ["streamArn", "eventSourceArn"].iter().find_map(|name| arn(&batch, name));
+    let place = arn.as_deref().unwrap_or("their source");
+    Some(format!(
+        "the failure record of a {service} mapping, which has no payload by design: its records are in {place} until they \
+         expire ({member} says which); give that mapping another failure destination"
+    ))
+}
+
+fn sns(members: &Members<'_>) -> Option<String> {
+    let topic = arn(members, "TopicArn")?;
+    match &*member(members, "Type")? {
+        "Notification" => {
+            let message = string(members.get("Message")?).unwrap_or_default();
+            let why = not_a_record(&message);
+            Some(why.map_or_else(
+                || format!("a failure record in an SNS notification: turn on raw message delivery of the subscription to {topic}"),
+                |why| format!("an SNS notification of {topic}, and its Message is not a failure record: {why}"),
+            ))
+        }
+        "SubscriptionConfirmation" | "UnsubscribeConfirmation" => Some(format!(
+            "a confirmation that SNS asks for, of a subscription to {topic}: not a failure record"
+        )),
+        _ => None,
+    }
+}
+
+fn event_bridge(members: &Members<'_>) -> Option<String> {
+    members.get("detail-type")?;
+    members.get("source")?;
+    let why = not_a_record(members.get("detail")?.get());
+    Some(why.map_or_else(
+        || {
+            "a failure record in an EventBridge event: set the InputPath of the rule's target to $.detail"
+                .into()
+        },
+        |why| format!("an EventBridge event, and its detail is not a failure record: {why}"),
+    ))
+}
+
+/// Why something wrapped is not a failure record; `None` if it is one.
+fn not_a_record(body: &str) -> Option<String> {
+    let why = InvocationRecord::read(body).err()?;
+    // Not `named`: what is wrapped may be wrapped again, and again.
+    Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
+}
+
+/// Source: "Walkthrough: configuring a bucket for notifications", S3 User Guide.
+fn s3_test(members: &Members<'_>) -> Option<String> {
+    let is_test = &*member(members, "Event")? == "s3:TestEvent";
+    is_test.then(|| {
+        "s3:TestEvent, with which S3 checks a bucket's notifications: they go to this queue, which is for failure records only"
+            .into()
+    })
+}
+
+/// What a target function is invoked with, without the record of its failure.
+fn target_event(members: &Members<'_>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Source<'a> {
+        // SNS writes it with a capital letter.
+        #[serde(borrow, alias = "EventSource", rename = "eventSource")]
+        event_source: Cow<'a, str>,
+    }
+    if members.contains_key("_retry_metadata") {
+        return Some("an event in its envelope, without the record of its failure".into());
+    }
+    let records: Vec<&RawValue> = serde_json::from_str(members.get("Records")?.get()).ok()?;
+    let Source { event_source } = object(records.first()?.get()).ok()?;
+    let service = event_source.strip_prefix("aws:")?;
+    let is_name =
+        service.len() <= 32 && service.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    is_name.then(|| format!("an event of aws:{service}, without the record of a failure"))
+}
+
+fn member<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
+    lossy_text(members.get(name)?)
+}
+
+/// An ARN, short and printable: the detail is logged, and the message may be anybody's.
+fn arn<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
+    let is_one = |arn: &Cow<'_, str>| {
+        arn.starts_with("arn:") && arn.len() <= 256 && arn.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    member(members, name).filter(is_one)
+}
