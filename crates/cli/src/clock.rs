@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use comeback_engine::Timestamp;
 
-/// Now, for `comeback event`, whose copies must be recent.
+/// Now, for `comeback replay --shift-to-now`, whose copies must be recent.
 #[expect(clippy::disallowed_methods, reason = "this moment is what the command is asked for")]
 pub(crate) fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -96,6 +96,11 @@ impl BadFile {
     pub(crate) fn new(path: &Path, problem: impl ToString) -> Self {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
+
+    /// The refusal of a file that was read and does not hold what the command takes.
+    pub(crate) fn refused(self) -> Failure {
+        Failure::Refused(vec![self.to_string()])
+    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
 //! The `comeback` command, as a library so that its parts can be tested.
 //!
 //! Each subcommand is a file with its arguments and its run, and a folder where it draws or prints more. `simulate`,
-//! `replay`, `event`, `schedule`, `plan` and `contention` need no account.
+//! `replay`, `schedule`, `plan` and `contention` need no account.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `simulate` | `comeback simulate`: a day in fast motion |
 //! | `replay` | `comeback replay FILE…`: the retry handler on recorded events |
-//! | `event` | `comeback event FILE`: a recorded event, shifted to now |
 //! | `schedule` | `comeback schedule`: what a policy means |
 //! | `plan` | `comeback plan`: from a goal to a policy |
 //! | `contention` | `comeback contention`: backoff strategies compared on one contended row |
 //! | `operate` | the commands that work on a deployment, behind the feature of that name |
 //! | `account` | their AWS clients, and why a call failed |
 //! | `flags` | flags that several subcommands take |
+//! | `input` | files that a command reads |
 //! | `output` | results as JSON and as files |
 //! | `chart`, `axis` | pictures, their colours and axes |
 //! | `text` | numbers, durations, rates, tables and progress, as people read them |
@@ -26,9 +26,9 @@ mod axis;
 mod chart;
 mod clock;
 mod contention;
-mod event;
 mod failure;
 mod flags;
+mod input;
 #[cfg(feature = "operate")]
 mod operate;
 mod output;
@@ -46,16 +46,14 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Arg, CommandFactory, Parser, Subcommand};
 
 use contention::ContentionArguments;
-use event::EventArguments;
 use flags::naming;
 use plan::PlanArguments;
 use replay::ReplayArguments;
 use schedule::ScheduleArguments;
 use simulate::SimulateArguments;
 
-pub use event::shifted;
 pub use failure::BadFile;
-pub use replay::{FileReport, Handled, MessageDecision, SAMPLE_TARGET, last_due, sqs_event};
+pub use replay::{FileReport, Handled, MessageDecision, Recorded, SAMPLE_TARGET, last_due, shifted};
 
 /// Rehearse Comeback's retries on this machine, and operate them in an AWS account.
 #[derive(Debug, Parser)]
@@ -68,23 +66,19 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the retry handler through a day in fast motion
+    ///
+    /// Times are 200ms, 90s, 3h or plain seconds. Everything random, faults too, is drawn from --seed.
     #[command(
         after_help = simulate::EXAMPLES,
         mut_arg("non_retryable_errors", naming("The target fails with TargetDown in the outage and with TargetFlaky after it, or with RetryAfter"))
     )]
     Simulate(Box<SimulateArguments>),
-    /// Run the retry handler on recorded SQS events
+    /// Run the retry handler on recorded messages
     ///
     /// Prints what it decides about each message, and the calls that it makes. Every call counts as accepted,
     /// and none leaves this machine.
     #[command(after_help = replay::EXAMPLES)]
     Replay(ReplayArguments),
-    /// Print a copy of a recorded SQS event, shifted in time so that its moment is now
-    ///
-    /// Only times change. The policy says when the last message is due, which is the moment that becomes now,
-    /// unless --at names another.
-    #[command(after_help = event::EXAMPLES)]
-    Event(EventArguments),
     /// Print what a policy means: when each retry comes, and how many retries an event gets
     ///
     /// Follows events that fail every time from their first failure until they are given up, through the retry
@@ -123,7 +117,6 @@ pub fn main() -> ExitCode {
     let (result, is_json) = match parse().command {
         Command::Simulate(arguments) => (simulate::run(&arguments), arguments.json),
         Command::Replay(arguments) => (replay::run(&arguments), arguments.json),
-        Command::Event(arguments) => (event::run(&arguments), false),
         Command::Schedule(arguments) => (schedule::run(&arguments), arguments.json),
         Command::Plan(arguments) => (plan::run(&arguments), arguments.json),
         Command::Contention(arguments) => (contention::run(&arguments), arguments.json),

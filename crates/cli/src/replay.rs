@@ -1,21 +1,31 @@
 //! `comeback replay FILE…`: the retry handler on recorded events.
 
+mod recorded;
+mod shift;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use comeback_engine::{BatchEvent, Moved, Outcome, Pauses, Policies, Record, Step, Timestamp, decide};
+use comeback_engine::{
+    BatchEvent, FailedEvent, FunctionPattern, Moved, Outcome, Pauses, Policies, Record, Step, Timestamp,
+    decide,
+};
 use comeback_timelapse::{Call, rehearse};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 
+use crate::clock::now;
 use crate::failure::{BadFile, Failure};
 use crate::flags::{PolicyFlags, moment, warn_of_unmatched};
+use crate::input::text_of;
 use crate::output::print_json;
-use crate::text::terminal::{shown, shown_lines};
+use crate::text::terminal::{shown, shown_json, shown_lines};
+
+pub use recorded::Recorded;
+pub use shift::shifted;
 
 /// What `--target-functions` allows by default: the function of the samples in `events/`.
 pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";
@@ -25,11 +35,13 @@ Examples:
   comeback replay events/*.json                      what the handler does with each sample
   comeback replay --at 2026-09-14T16:00:00Z events/early-return.json
   comeback replay --non-retryable-errors 'Order*' events/non-retryable-error.json
-  comeback replay --policies 'flaky-target MAX_AGE=2h' events/early-return.json";
+  comeback replay --policies 'flaky-target MAX_AGE=2h' events/early-return.json
+  comeback replay --shift-to-now events/second-receive.json > /tmp/now.json
+  cargo lambda invoke retry-handler --data-file /tmp/now.json";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
-    /// SQS event files to run the handler on
+    /// Recorded messages: an SQS event, what `aws sqs receive-message` prints, a message, or a failure record
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Print JSON: the same arguments give the same bytes
@@ -41,32 +53,72 @@ pub(crate) struct ReplayArguments {
     /// TARGET_FUNCTIONS: ARNs of functions that may be re-invoked [default: the samples' target]
     #[arg(long, value_name = "ARNS")]
     target_functions: Option<String>,
+    /// Do not run the handler: print the one file as an SQS event, shifted in time so that the handler's clock is now. Only
+    /// times change
+    #[arg(long, conflicts_with_all = ["json", "target_functions"])]
+    shift_to_now: bool,
     #[command(flatten)]
     policy: PolicyFlags,
 }
 
 pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
-    let target_functions = arguments.target_functions.as_deref().unwrap_or(SAMPLE_TARGET);
-    let policies = arguments
-        .policy
-        .policies(target_functions)
-        .map_err(|refused| Failure::refused(refused, Vec::new()))?;
-    let mut functions = Vec::new();
-    let mut reports = arguments.files.iter().map(|path| {
-        let report = FileReport::of(path, &text_of(path)?, &policies, arguments.at)?;
-        let decisions = report.handled.iter().flat_map(|handled| &handled.decisions);
-        functions.extend(decisions.filter_map(|decision| decision.function_arn.clone()));
-        Ok::<_, BadFile>(report)
+    let with_text = |path: &PathBuf| Ok::<_, Failure>((path.clone(), text_of(path)?));
+    let files: Vec<(PathBuf, String)> = arguments.files.iter().map(with_text).collect::<Result<_, _>>()?;
+    let recorded = files.iter().map(|(path, text)| {
+        let recorded = Recorded::read(path, text, arguments.at).map_err(BadFile::refused)?;
+        Ok::<_, Failure>((&**path, recorded))
     });
+    let recorded: Vec<(&Path, Recorded<'_>)> = recorded.collect::<Result<_, _>>()?;
+    if arguments.shift_to_now {
+        return print_shifted(arguments, &recorded);
+    }
+    let target_functions = arguments.target_functions.as_deref().unwrap_or(SAMPLE_TARGET);
+    let policies = policies(&arguments.policy, target_functions)?;
+    let of =
+        |(path, recorded): &(&Path, Recorded<'_>)| FileReport::of(path, recorded, &policies, arguments.at);
+    let reports: Vec<FileReport> = recorded.iter().map(of).collect();
     if arguments.json {
-        let files = reports.collect::<Result<Vec<_>, _>>()?;
-        print_json(&BTreeMap::from([("files", files)]))?;
+        print_json(&BTreeMap::from([("files", &reports)]))?;
     } else {
         let mut out = anstream::stdout().lock();
-        reports.try_for_each(|report| Ok::<_, Failure>(write_report(&mut out, &report?)?))?;
+        reports.iter().try_for_each(|report| write_report(&mut out, report))?;
     }
+    let decisions = reports.iter().flat_map(|report| &report.handled.decisions);
+    let functions: Vec<String> = decisions.filter_map(|decision| decision.function_arn.clone()).collect();
     warn_of_unmatched(&policies, &functions, "of these events");
     Ok(())
+}
+
+fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, Failure> {
+    flags.policies(target_functions).map_err(|refused| Failure::refused(refused, Vec::new()))
+}
+
+/// `--shift-to-now`.
+fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -> Result<(), Failure> {
+    let [(path, Recorded { event, batch, .. })] = files else {
+        return Err(Failure::Refused(vec!["--shift-to-now takes one file".into()]));
+    };
+    // Every function that the messages name is allowed: nothing is decided about them but when they are due.
+    let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
+    let mut arns: Vec<String> = batch.records.iter().filter_map(arn).collect();
+    arns.retain(|arn| arn.parse::<FunctionPattern>().is_ok());
+    arns.push(SAMPLE_TARGET.into());
+    let policies = policies(&arguments.policy, &arns.join(","))?;
+    let moment = arguments
+        .at
+        .or_else(|| last_due(batch, &policies))
+        .ok_or_else(|| BadFile::new(path, "no message has the times that SQS always writes").refused())?;
+    // Not through anstream, which leaves out DEL.
+    let mut out = io::stdout().lock();
+    let is_terminal = out.is_terminal();
+    out.write_all(json_for(is_terminal, &shifted(event, moment, now())).as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// JSON as a terminal may show it. To a file or another program, every byte stays.
+fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
+    if is_terminal { shown_json(json).into() } else { json.into() }
 }
 
 /// What the handler does with a file. Its JSON has the members in this order.
@@ -74,11 +126,14 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
 pub struct FileReport {
     /// The file, as it was named.
     pub file: String,
-    /// `None`: not an SQS event, so nothing for the handler to do.
-    pub handled: Option<Handled>,
+    /// Whether the file lacks times that SQS always writes, so that the messages count as sent when their events failed, and
+    /// as received for the first time.
+    pub times_assumed: bool,
+    /// What the handler did with its messages.
+    pub handled: Handled,
 }
 
-/// What the handler did with an SQS event.
+/// What the handler did with the messages.
 #[derive(Debug, Serialize)]
 pub struct Handled {
     /// The handler's clock.
@@ -116,18 +171,13 @@ pub struct MessageDecision {
 }
 
 impl FileReport {
-    /// Runs the handler on a file's text. `at` is its clock; without it, the moment at which the
+    /// Runs the handler on a file's messages. `at` is its clock; without it, the moment at which the
     /// file's last message is due.
-    ///
-    /// # Errors
-    ///
-    /// The file is not readable.
-    pub fn of(path: &Path, text: &str, policies: &Policies, at: Option<Timestamp>) -> Result<Self, BadFile> {
-        let handled = sqs_event(path, text)?.map(|batch| {
-            let at = at.or_else(|| last_due(&batch, policies)).unwrap_or(Timestamp::from_secs(0));
-            Handled::of(&batch, policies, at)
-        });
-        Ok(Self { file: path.display().to_string(), handled })
+    pub fn of(path: &Path, recorded: &Recorded<'_>, policies: &Policies, at: Option<Timestamp>) -> Self {
+        let Recorded { batch, times_assumed, .. } = recorded;
+        let at = at.or_else(|| last_due(batch, policies)).unwrap_or(Timestamp::from_secs(0));
+        let (file, handled) = (path.display().to_string(), Handled::of(batch, policies, at));
+        Self { file, times_assumed: *times_assumed, handled }
     }
 }
 
@@ -207,52 +257,6 @@ fn why(outcome: &Outcome<'_>, record: &Record) -> String {
     }
 }
 
-/// The SQS event in a file's text, read as the Lambda reads its event; `None` for any other JSON, which is a payload
-/// for a target function.
-///
-/// # Errors
-///
-/// The text is not JSON.
-pub fn sqs_event(path: &Path, text: &str) -> Result<Option<BatchEvent>, BadFile> {
-    let json: &RawValue =
-        serde_json::from_str(text).map_err(|error| BadFile::new(path, format!("not JSON: {error}")))?;
-    if !is_sqs_event(json) {
-        return Ok(None);
-    }
-    BatchEvent::read(text).map(Some).map_err(|error| BadFile::new(path, error))
-}
-
-/// S3 and SNS events have `Records` too, and a target may be invoked with one.
-fn is_sqs_event(json: &RawValue) -> bool {
-    #[derive(Deserialize)]
-    struct Event<'a> {
-        #[serde(borrow, rename = "Records")]
-        records: Vec<&'a RawValue>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Message<'a> {
-        #[serde(borrow)]
-        event_source: Option<&'a RawValue>,
-        #[serde(borrow)]
-        receipt_handle: Option<&'a RawValue>,
-    }
-    let is_message = |record: &&RawValue| {
-        serde_json::from_str::<Message<'_>>(record.get()).is_ok_and(|message| {
-            message.receipt_handle.is_some()
-                || message.event_source.is_some_and(|source| source.get() == "\"aws:sqs\"")
-        })
-    };
-    json.get().starts_with('{')
-        && serde_json::from_str::<Event<'_>>(json.get())
-            .is_ok_and(|event| event.records.iter().any(is_message))
-}
-
-/// A file's text.
-pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
-    std::fs::read_to_string(path).map_err(|error| BadFile::new(path, error))
-}
-
 /// The moment at which the last of the messages is due: a first receive when it was sent, a
 /// later one when its backoff ends, or at its first receive if there will be no retry.
 /// `None` without messages.
@@ -267,15 +271,16 @@ pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
 }
 
 fn write_report(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
-    let Some(handled) = &report.handled else {
-        return writeln!(
-            out,
-            "{}: not an SQS event: a payload for the target; nothing for the handler to do\n",
-            shown(&report.file)
-        );
-    };
+    let handled = &report.handled;
     let bold = Style::new().bold();
     writeln!(out, "{bold}{}{bold:#} at {}", shown(&report.file), handled.at)?;
+    if report.times_assumed {
+        writeln!(
+            out,
+            "  the file lacks times of SQS: the messages count as sent when their events failed, and as received for the \
+             first time"
+        )?;
+    }
     handled.decisions.iter().try_for_each(|decision| write_decision(out, decision))?;
     handled.calls.iter().try_for_each(|call| write_call(out, call))?;
     write_response(out, handled)
@@ -357,49 +362,24 @@ mod tests {
         write_decision(&mut written, &MessageDecision::kept(HOSTILE, HOSTILE.into())).unwrap();
         let invoke = Call::Invoke { function_name: HOSTILE.into(), payload: HOSTILE.into() };
         write_call(&mut written, &invoke).unwrap();
-        write_report(&mut written, &FileReport { file: HOSTILE.into(), handled: None }).unwrap();
+        let handled = Handled {
+            at: Timestamp::from_secs(0),
+            decisions: Vec::new(),
+            calls: Vec::new(),
+            batch_item_failures: vec![HOSTILE.into()],
+        };
+        let report = FileReport { file: HOSTILE.into(), times_assumed: false, handled };
+        write_report(&mut written, &report).unwrap();
         let written = String::from_utf8(written).unwrap();
         assert!(written.contains("\\u{9b}2J") && !is_obeyed_anywhere(&written), "{written}");
     }
 
-    fn read(text: &str) -> Result<Option<BatchEvent>, String> {
-        sqs_event(Path::new("event.json"), text).map_err(|error| error.to_string())
-    }
-
     #[test]
-    fn anything_but_sqs_messages_is_a_payload() {
-        for payload in [
-            "null",
-            "[]",
-            r#"{"order": 7}"#,
-            r#"{"Records": []}"#,
-            r#"{"Records": [{"eventSource": "aws:s3"}]}"#,
-        ] {
-            assert!(matches!(read(payload), Ok(None)), "{payload}");
-        }
-    }
-
-    #[test]
-    fn an_incomplete_message_is_set_apart_as_it_is_for_the_handler() {
-        for (message, what) in [
-            (r#"{"eventSource": "aws:sqs", "messageId": "m"}"#, "receiptHandle"),
-            (r#"{"receiptHandle": 7}"#, "messageId"),
-            (r#"{"messageId": "m", "receiptHandle": 7}"#, "receiptHandle"),
-        ] {
-            let Ok(Some(messages)) = read(&format!(r#"{{"Records": [{message}]}}"#)) else {
-                panic!("an SQS event")
-            };
-            assert!(messages.records.is_empty());
-            assert_eq!(messages.incomplete[0].what, what);
-            assert_eq!(messages.incomplete[0].message_id, if message.contains(r#""m""#) { "m" } else { "" });
-        }
-    }
-
-    #[test]
-    fn errors_name_the_file_and_the_position() {
-        assert_eq!(
-            read("{\n  \"Records\": }").unwrap_err(),
-            "event.json: not JSON: expected value at line 2 column 14"
-        );
+    fn an_event_cannot_command_the_terminal() {
+        let event = serde_json::to_string(&[HOSTILE]).unwrap();
+        assert_eq!(json_for(false, &event), event);
+        let shown = json_for(true, &event);
+        assert!(shown.contains("\\u009b2J") && !is_obeyed_anywhere(&shown), "{shown}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [HOSTILE]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use comeback::{FileReport, SAMPLE_TARGET, last_due, shifted, sqs_event};
+use comeback::{FileReport, Recorded, SAMPLE_TARGET, last_due, shifted};
 use comeback_engine::{InvocationRecord, Policies, Policy, Settings, Timestamp, simple_name};
 use comeback_tests::{pages, root};
 use comeback_timelapse::Call;
@@ -31,11 +31,16 @@ fn report(file: &str) -> FileReport {
         "early-return.json" => (policies(&[]), Timestamp::from_rfc3339("2026-09-14T16:00:00Z")),
         _ => (policies(&[]), None),
     };
-    FileReport::of(Path::new(file), &text(file), &policies, at).unwrap_or_else(|error| panic!("{error}"))
+    let text = text(file);
+    FileReport::of(Path::new(file), &recorded(file, &text), &policies, at)
+}
+
+fn recorded<'t>(file: &str, text: &'t str) -> Recorded<'t> {
+    Recorded::read(Path::new(file), text, None).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn calls(file: &str) -> Vec<Call> {
-    report(file).handled.expect("an SQS event").calls
+    report(file).handled.calls
 }
 
 /// File and outcome of each row of the README's tables.
@@ -49,19 +54,18 @@ fn rows() -> BTreeMap<String, String> {
 }
 
 /// What happens to each message, with its retry or the reason, as the README writes it.
-fn outcome(report: &FileReport) -> Option<String> {
-    let handled = report.handled.as_ref()?;
-    let decisions = handled.decisions.iter().map(|decision| match (decision.step, decision.reason) {
+fn outcome(report: &FileReport) -> String {
+    let decisions = report.handled.decisions.iter().map(|decision| match (decision.step, decision.reason) {
         (Some(step), Some(reason)) => format!("{step} {reason}"),
         (Some(step), None) => format!("{step} retry {}", decision.retry.expect("a retry")),
         (None, _) => "keep".into(),
     });
-    Some(decisions.collect::<Vec<_>>().join("; "))
+    decisions.collect::<Vec<_>>().join("; ")
 }
 
 #[test]
 fn every_file_has_a_row_and_every_row_a_file() {
-    let mut files: Vec<String> = ["", "errors/"].into_iter().flat_map(files_in).collect();
+    let mut files: Vec<String> = ["", "errors/", "payloads/"].into_iter().flat_map(files_in).collect();
     files.sort();
     assert!(files.len() > 25, "{files:?}");
     assert_eq!(files, rows().into_keys().collect::<Vec<_>>());
@@ -72,7 +76,7 @@ fn files_in(folder: &str) -> Vec<String> {
     let names = entries
         .map(|entry| entry.expect("a readable entry").file_name().into_string().expect("a plain name"));
     names
-        .filter(|name| name != "README.md" && name != "errors")
+        .filter(|name| !["README.md", "errors", "payloads"].contains(&name.as_str()))
         .map(|name| format!("{folder}{name}"))
         .collect()
 }
@@ -106,9 +110,7 @@ fn wait_of_each_runtime_is_served() {
 /// The `errorType` of a sample's first message.
 fn error_type(file: &str) -> String {
     let text = text(file);
-    let Some(batch) = sqs_event(Path::new(file), &text).expect("readable") else {
-        panic!("{file}: an SQS event")
-    };
+    let batch = recorded(file, &text).batch;
     let record = InvocationRecord::read(&batch.records[0].body).expect("an invocation record");
     let error_type = record.error.and_then(|error| error.error_type).expect("a type");
     serde_json::from_str(error_type.get()).expect("a string")
@@ -118,24 +120,24 @@ fn error_type(file: &str) -> String {
 fn every_sqs_event_has_the_outcome_of_its_row() {
     let mut sqs_events = 0;
     for (file, expected) in rows() {
-        let report = report(&file);
-        let Some(outcome) = outcome(&report) else { continue };
+        if file.starts_with("payloads/") {
+            continue;
+        }
         sqs_events += 1;
-        assert_eq!(outcome, expected, "{file}");
-        let handled = report.handled.expect("an SQS event");
+        let report = report(&file);
+        assert_eq!(outcome(&report), expected, "{file}");
+        let handled = report.handled;
         let kept = handled.decisions.iter().filter(|decision| matches!(decision.step, Some("defer") | None));
         let kept: Vec<&str> = kept.map(|decision| decision.message_id.as_str()).collect();
         assert_eq!(handled.batch_item_failures, kept, "{file}");
     }
-    assert_eq!(sqs_events, 36);
+    assert_eq!(sqs_events, 38);
 }
 
 #[test]
 fn payloads_succeed_or_fail_as_their_rows_say() {
     for (file, outcome) in rows() {
-        let is_payload = file.starts_with("target-") && file != "target-not-allowed.json";
-        assert_eq!(report(&file).handled.is_none(), is_payload, "{file}");
-        if is_payload {
+        if file.starts_with("payloads/") {
             let text = text(&file);
             let payload: &RawValue = serde_json::from_str(&text).expect("JSON");
             assert_eq!(succeeds(payload), outcome == "succeeds", "{file}");
@@ -157,12 +159,13 @@ fn shifted_sample_has_the_same_outcome() {
         if file == "early-return.json" || file == "non-retryable-error.json" {
             continue; // these rows depend on more than the clock
         }
+        if file.starts_with("payloads/") {
+            continue;
+        }
         let text = text(&file);
-        let path = Path::new(&file);
-        let Some(batch) = sqs_event(path, &text).expect("readable") else { continue };
-        let moment = last_due(&batch, &policies(&[])).expect("a message");
-        let copy = shifted(path, &text, moment, now).expect("an SQS event");
-        let report = FileReport::of(path, &copy, &policies(&[]), Some(now)).expect("readable");
-        assert_eq!(outcome(&report), Some(expected), "{file}");
+        let moment = last_due(&recorded(&file, &text).batch, &policies(&[])).expect("a message");
+        let copy = shifted(&text, moment, now);
+        let report = FileReport::of(Path::new(&file), &recorded(&file, &copy), &policies(&[]), Some(now));
+        assert_eq!(outcome(&report), expected, "{file}");
     }
 }

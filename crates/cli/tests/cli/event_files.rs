@@ -1,4 +1,4 @@
-//! `comeback replay FILE` and `comeback event FILE`.
+//! `comeback replay FILE…`, and `comeback replay --shift-to-now FILE`.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ fn handled(line: &str) -> Value {
 
 #[test]
 fn a_decision_is_shown_with_its_reason_its_calls_and_the_answer() {
-    let text = printed("replay events/first-failure.json events/target-null.json");
+    let text = printed("replay events/first-failure.json");
     let expected = "\
 events/first-failure.json at 2026-09-14T15:46:54.187Z
   ac0cc4b9-406c-5db5-80f1-400cbb736fc1: defer, retry 1 of arn:aws:lambda:eu-west-1:123456789012:function:flaky-target:$LATEST
@@ -18,8 +18,6 @@ events/first-failure.json at 2026-09-14T15:46:54.187Z
   → sqs:ChangeMessageVisibilityBatch
     ac0cc4b9-406c-5db5-80f1-400cbb736fc1 for 1 s
   batchItemFailures: ac0cc4b9-406c-5db5-80f1-400cbb736fc1
-
-events/target-null.json: not an SQS event: a payload for the target; nothing for the handler to do
 
 ";
     assert_eq!(text, expected);
@@ -105,15 +103,43 @@ fn files_that_cannot_be_read_are_named() {
     std::fs::write(&broken, "{\n  \"Records\": [\n").expect("a scratch file can be written");
     let error =
         format!("error: {}: not JSON: EOF while parsing a list at line 3 column 0\n", broken.display());
-    let output = comeback(&format!("replay events/not-json.json {}", broken.display()));
-    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr)), (Some(1), error.into()));
+    assert_eq!(failed(&format!("replay events/not-json.json {}", broken.display())), (2, error));
     let missing = "error: nowhere.json: No such file or directory (os error 2)\n".to_owned();
     assert_eq!(failed("replay nowhere.json"), (1, missing));
 }
 
+/// A message as `aws sqs receive-message` prints it without being asked for attributes; in UTF-8 with a mark.
+#[test]
+fn what_receive_message_prints_is_replayed_and_shifted() {
+    let event: Value = serde_json::from_str(&read("events/first-failure.json")).expect("JSON");
+    let message = &event["Records"][0];
+    let [id, body] = ["messageId", "body"].map(|member| message[member].as_str().expect("text"));
+    let received = serde_json::json!({"Messages": [{"MessageId": id, "ReceiptHandle": "h", "MD5OfBody": "0", "Body": body}]});
+    let folder = scratch();
+    let file = folder.path().join("received.json");
+    std::fs::write(&file, format!("\u{feff}{received}")).expect("a scratch file can be written");
+    let text = printed(&format!("replay {}", file.display()));
+    let expected = "\n  the file lacks times of SQS: the messages count as sent when their events failed, and as received \
+                    for the first time\n  ac0cc4b9-406c-5db5-80f1-400cbb736fc1: defer, retry 1 of ";
+    assert!(text.contains(expected), "{text}");
+    let report = &json(&format!("replay {}", file.display()))["files"][0];
+    assert_eq!(
+        (&report["times_assumed"], &report["handled"]["at"]),
+        (&true.into(), &"2026-09-14T15:46:54.145Z".into())
+    );
+    let shifted = folder.path().join("now.json");
+    std::fs::write(&shifted, printed(&format!("replay --shift-to-now {}", file.display())))
+        .expect("writable");
+    let report = &json(&format!("replay {}", shifted.display()))["files"][0];
+    assert_eq!(
+        (&report["times_assumed"], &report["handled"]["decisions"][0]["step"]),
+        (&false.into(), &"defer".into())
+    );
+}
+
 #[test]
 fn a_copy_of_an_event_happens_now() {
-    let copy = printed("event events/verbatim-payload.json");
+    let copy = printed("replay --shift-to-now events/verbatim-payload.json");
     let original = read("events/verbatim-payload.json");
     assert_eq!(copy.len(), original.len());
     assert_ne!(copy, original);
@@ -126,7 +152,7 @@ fn a_copy_of_an_event_happens_now() {
     std::fs::write(&file, &copy).expect("a scratch file can be written");
     let replayed = printed(&format!("replay {}", file.display()));
     assert!(replayed.contains("reinvoke, retry 1"), "{replayed}");
-    let again = printed(&format!("event {}", file.display()));
+    let again = printed(&format!("replay --shift-to-now {}", file.display()));
     let sent = |json: &str| -> u64 {
         let event: Value = serde_json::from_str(json).expect("JSON");
         let sent = event["Records"][0]["attributes"]["SentTimestamp"].as_str().expect("a string");
@@ -137,11 +163,18 @@ fn a_copy_of_an_event_happens_now() {
 
 #[test]
 fn refusals_say_what_is_wrong() {
-    for command in ["replay", "event"] {
-        let error = "error: invalid value 'yesterday' for '--at <TIME>': must be a time such as 2026-09-14T15:46:54Z\n";
-        assert_refused(&format!("{command} --at yesterday events/not-json.json"), error);
+    let error =
+        "error: invalid value 'yesterday' for '--at <TIME>': must be a time such as 2026-09-14T15:46:54Z\n";
+    assert_refused("replay --at yesterday events/not-json.json", error);
+    for flag in ["", "--shift-to-now"] {
+        let payload = "error: events/payloads/order.json: it holds no SQS event, nothing that `aws sqs receive-message` \
+                       prints, and no failure record: ";
+        assert_refused(&format!("replay {flag} events/payloads/order.json"), payload);
     }
-    let payload =
-        "error: events/target-order.json: not an SQS event: a payload for the target has no times to shift\n";
-    assert_eq!(failed("event events/target-order.json"), (1, payload.to_owned()));
+    let two = "replay --shift-to-now events/first-failure.json events/not-json.json";
+    assert_refused(two, "error: --shift-to-now takes one file\n");
+    assert_refused(
+        &format!("{two} --json"),
+        "error: the argument '--shift-to-now' cannot be used with '--json'\n",
+    );
 }

@@ -50,7 +50,7 @@ fn rehearsals_print_one_object_with_the_members_of_the_page() {
         ("simulate", "simulate --events 5 --fault invoke_answer_lost=1@0..1m"),
         ("simulate", "simulate --events 5 --target orders --target export"),
         ("simulate --seeds", "simulate --events 5 --seeds 2 --chaos"),
-        ("replay", "replay events/first-failure.json events/target-null.json"),
+        ("replay", "replay events/first-failure.json events/not-json.json"),
         ("schedule", "schedule --events 5 --max-retries 3 --rate 10/s"),
         ("plan", "plan --outage 2m --recover-within 2d"),
         ("contention", "contention --clients 5 --runs 1"),

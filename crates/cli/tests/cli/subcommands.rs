@@ -3,8 +3,7 @@
 use crate::support::*;
 
 const SIMULATE: &str = "Run the retry handler through a day in fast motion";
-const REPLAY: &str = "Run the retry handler on recorded SQS events";
-const EVENT: &str = "Print a copy of a recorded SQS event, shifted in time so that its moment is now";
+const REPLAY: &str = "Run the retry handler on recorded messages";
 const SCHEDULE: &str = "Print what a policy means: when each retry comes, and how many retries an event gets";
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies: clients compete for one row, and back off when refused";
@@ -53,9 +52,9 @@ fn recorded_events_and_simulations_name_each_other() {
     );
     let report = [("simulate takes --report", SIMULATE)];
     assert_unexpected("replay --report never.html sample.json", "--report", &report);
-    let at = [("replay takes --at", REPLAY), ("event takes --at", EVENT)];
+    let at = [("replay takes --at", REPLAY)];
     assert_unexpected("simulate --at 2026-09-14T15:46:54Z --json", "--at", &at);
-    let file = [("replay takes a file", REPLAY), ("event takes a file", EVENT)];
+    let file = [("replay takes a file", REPLAY)];
     assert_unexpected("simulate events/first-failure.json", "events/first-failure.json", &file);
 }
 
@@ -65,11 +64,45 @@ fn an_argument_of_no_subcommand_has_no_tip() {
 }
 
 #[test]
+fn help_of_simulate_shows_ten_flags_first() {
+    let command_line = comeback::command_line();
+    let simulate = command_line.find_subcommand("simulate").expect("it is a command");
+    let all = simulate.get_opts().filter_map(clap::Arg::get_long).count();
+    let help = printed("simulate --help");
+    let (_, help) = help.split_once("\nOptions:\n").expect("a part without a name");
+    let (first, help) = help.split_once("\nFaults:\n").expect("a part for faults");
+    let (faults, help) = help.split_once("\nMore:\n").expect("a part for the rest");
+    let (more, _) = help.split_once("\nExamples:\n").expect("examples");
+    // Descriptions, which name flags too, are indented further.
+    let flags = |part: &str| -> Vec<String> {
+        let lines = part.lines().filter(|line| line.starts_with("      --"));
+        let names = lines.map(|line| line.trim_start_matches([' ', '-']).split([' ', '[']).next());
+        names.map(|name| name.unwrap_or_default().to_owned()).collect()
+    };
+    let [first, faults, more] = [flags(first), flags(faults), flags(more)];
+    let expected = [
+        "events",
+        "outage",
+        "failure-rate",
+        "target",
+        "retry-after",
+        "max-age",
+        "max-backoff",
+        "jitter",
+        "report",
+        "json",
+    ];
+    assert_eq!(first, expected);
+    assert_eq!(faults, ["chaos", "fault", "seeds", "poison", "flapping", "hang", "capacity"]);
+    assert_eq!(first.len() + faults.len() + more.len(), all, "{more:?}");
+}
+
+#[test]
 fn help_shows_examples() {
     for (command, example) in [
         ("simulate", "comeback simulate --chaos"),
         ("replay", "comeback replay events/*.json"),
-        ("event", "cargo lambda invoke"),
+        ("replay", "cargo lambda invoke"),
         ("schedule", "comeback schedule --max-age"),
         ("plan", "comeback plan --outage"),
         ("contention", "comeback contention --plot"),

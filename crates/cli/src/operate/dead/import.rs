@@ -2,6 +2,7 @@
 //! the file, so that a repeated import goes on where it was.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use serde_json::json;
 
 use crate::account::Failure;
 use crate::failure;
+use crate::input::without_mark;
 use crate::operate::dead::discard::Line;
 use crate::operate::dead::plan::{DeadLetters, left_over};
 use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue};
@@ -105,12 +107,14 @@ impl Importing {
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let mut lines = Lines::of(path)?;
         let done_path = path.with_added_extension("done");
-        let done = match std::fs::read_to_string(&done_path) {
+        let done = match std::fs::read(&done_path) {
             Ok(ids) => ids,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(unreadable(&done_path, &error)),
         };
         let done_length = done.len() as u64;
+        let done = without_mark(&done).map_err(|problem| unreadable(&done_path, &problem))?;
+        let done = str::from_utf8(done).map_err(|error| unreadable(&done_path, &error))?;
         let done: HashSet<_> = done.lines().map(ToOwned::to_owned).collect();
         let (mut letters, mut before, mut ids) = (0, 0, HashSet::new());
         while let Some(line) = lines.next()? {
@@ -235,8 +239,12 @@ impl Lines {
             return Ok(None);
         }
         self.number += 1;
+        let text = match self.number {
+            1 => without_mark(&text).map_err(|problem| unreadable(&self.path, &problem))?,
+            _ => &text,
+        };
         let whole = text.strip_suffix(b"\n");
-        match serde_json::from_slice(whole.unwrap_or(&text)) {
+        match serde_json::from_slice(whole.unwrap_or(text)) {
             Err(error) if whole.is_some() => Err(self.bad(&error.to_string())),
             line => {
                 self.cut_off = line.is_err();
@@ -256,7 +264,7 @@ impl Lines {
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
+fn unreadable(path: &Path, error: &impl fmt::Display) -> Failure {
     Failure::CouldNot(format!("{}: {error}", path.display()))
 }
 
@@ -273,6 +281,7 @@ fn check_lock(path: &Path, lock: Result<(), TryLockError>, by_whom: &str) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::tests::in_utf16;
     use crate::operate::dead::discard::Export;
     use crate::operate::dead::discard::tests::LINE;
     use crate::operate::dead::simulated::Simulated;
@@ -308,6 +317,30 @@ mod tests {
         assert_eq!((importing.letters, importing.cut_off), (1, false));
         let importing = reading(format!("{LINE}\n{}", LINE.replace("m-1", "m-2"))).unwrap();
         assert_eq!((importing.letters, importing.cut_off), (2, false));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_and_utf16_is_named() {
+        let importing = reading(format!("\u{feff}{LINE}\r\n{}\r\n", LINE.replace("m-1", "m-2"))).unwrap();
+        assert_eq!((importing.letters, importing.cut_off), (2, false));
+        let utf16 = "it is UTF-16, as Windows PowerShell writes with `>`: save it as UTF-8";
+        for bytes in in_utf16(&format!("{LINE}\n")) {
+            assert_eq!(reading(bytes).unwrap_err(), format!("/letters.jsonl: {utf16}"));
+        }
+        // And so in the record of what was imported.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("letters.jsonl");
+        std::fs::write(&path, LINE).unwrap();
+        let done = folder.path().join("letters.jsonl.done");
+        std::fs::write(&done, "\u{feff}m-1\r\n").unwrap();
+        assert_eq!(Importing::read(&path).unwrap().before, 1);
+        for bytes in in_utf16("\nm-1") {
+            std::fs::write(&done, bytes).unwrap();
+            assert_eq!(
+                Importing::read(&path).unwrap_err().to_string(),
+                format!("{}: {utf16}", done.display())
+            );
+        }
     }
 
     #[test]

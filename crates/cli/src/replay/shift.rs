@@ -1,90 +1,29 @@
-//! `comeback event FILE`: a copy of a recorded event, shifted in time. Only times change; every other byte stays.
+//! `comeback replay --shift-to-now FILE`: a copy of a recorded event, shifted in time. Only times change; every other byte
+//! stays.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
-use clap::Args;
-use comeback_engine::{BatchEvent, FailedEvent, FunctionPattern, Policies, Record, SettingError, Timestamp};
+use comeback_engine::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use crate::clock::now;
-use crate::failure::{BadFile, Failure};
-use crate::flags::{PolicyFlags, moment};
-use crate::replay::{SAMPLE_TARGET, last_due, sqs_event, text_of};
-use crate::text::terminal::shown_json;
-
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  comeback event events/second-receive.json > /tmp/now.json
-  cargo lambda invoke retry-handler --data-file /tmp/now.json";
-
-#[derive(Debug, Args)]
-pub(crate) struct EventArguments {
-    /// An SQS event as JSON
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// The moment to shift to now, RFC 3339 [default: the moment the file's last message is due]
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    at: Option<Timestamp>,
-    #[command(flatten)]
-    policy: PolicyFlags,
-}
-
-pub(crate) fn run(arguments: &EventArguments) -> Result<(), Failure> {
-    let path = &arguments.file;
-    let text = text_of(path)?;
-    let Some(batch) = sqs_event(path, &text)? else {
-        let problem = "not an SQS event: a payload for the target has no times to shift";
-        return Err(BadFile::new(path, problem).into());
-    };
-    let policies =
-        policies_for(&arguments.policy, &batch).map_err(|refused| Failure::refused(refused, vec![]))?;
-    let moment = arguments.at.or_else(|| last_due(&batch, &policies));
-    let moment =
-        moment.ok_or_else(|| BadFile::new(path, "no message has the times that SQS always writes"))?;
-    let shifted = shifted(path, &text, moment, now())?;
-    // Not through anstream, which leaves out DEL.
-    let mut out = io::stdout().lock();
-    let text = printed(&shifted, out.is_terminal());
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
-}
-
-/// JSON as a terminal may show it. To a file or another program, every byte stays.
-fn printed(json: &str, is_terminal: bool) -> Cow<'_, str> {
-    if is_terminal { shown_json(json).into() } else { json.into() }
-}
-
-/// Allows every function that the messages name: this command decides about nothing.
-fn policies_for(flags: &PolicyFlags, batch: &BatchEvent) -> Result<Policies, Vec<SettingError>> {
-    let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
-    let mut arns: Vec<String> = batch.records.iter().filter_map(arn).collect();
-    arns.retain(|arn| arn.parse::<FunctionPattern>().is_ok());
-    arns.push(SAMPLE_TARGET.into());
-    flags.policies(&arns.join(","))
-}
 
 /// A copy of an SQS event in which `moment` has become `now`. Times move by whole seconds, because an
 /// envelope holds no less, and never past `now`: what was due at `moment` is due now.
 ///
-/// # Errors
+/// # Panics
 ///
 /// The text is not an SQS event.
-pub fn shifted(path: &Path, text: &str, moment: Timestamp, now: Timestamp) -> Result<String, BadFile> {
+pub fn shifted(event: &str, moment: Timestamp, now: Timestamp) -> String {
     #[derive(Deserialize)]
     struct Event<'a> {
         #[serde(borrow, rename = "Records")]
         records: Vec<&'a RawValue>,
     }
     let by = Shift::between(moment, now);
-    let event: Event<'_> = serde_json::from_str(text).map_err(|error| BadFile::new(path, error))?;
-    Ok(by.applied(text, event.records, &MESSAGE))
+    let parsed: Event<'_> = serde_json::from_str(event).expect("BUG: the event was read before");
+    by.applied(event, parsed.records, &MESSAGE)
 }
 
 /// Path of a member that holds a time, and how its value moves.
@@ -188,12 +127,11 @@ fn member<'a>(object: &'a RawValue, path: &[&str]) -> Option<&'a RawValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     const MOMENT: Timestamp = Timestamp::from_millis(1_789_400_900_250);
 
     fn shift(text: &str, now: Timestamp) -> String {
-        shifted(Path::new("event.json"), text, MOMENT, now).unwrap()
+        shifted(text, MOMENT, now)
     }
 
     #[test]
@@ -222,15 +160,6 @@ mod tests {
                 format!(r#"{{"Records":[{{"body":{body},"attributes":{{"SentTimestamp":"soon"}}}}]}}"#);
             assert_eq!(shift(&event, Timestamp::from_secs(0)), event);
         }
-    }
-
-    #[test]
-    fn an_event_cannot_command_the_terminal() {
-        let event = serde_json::to_string(&[HOSTILE]).unwrap();
-        assert_eq!(printed(&event, false), event);
-        let shown = printed(&event, true);
-        assert!(shown.contains("\\u009b2J") && !is_obeyed_anywhere(&shown), "{shown}");
-        assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [HOSTILE]);
     }
 
     #[test]

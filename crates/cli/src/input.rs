@@ -1,0 +1,70 @@
+//! Files that a command reads: text in UTF-8, with or without a byte-order mark.
+
+use std::path::Path;
+
+use crate::failure::{BadFile, Failure};
+
+/// The UTF-8 byte-order mark, which Windows editors write.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The file is text in another encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is UTF-16, as Windows PowerShell writes with `>`: save it as UTF-8")]
+pub(crate) struct IsUtf16;
+
+/// A file's text.
+pub(crate) fn text_of(path: &Path) -> Result<String, Failure> {
+    let bytes = std::fs::read(path).map_err(|error| BadFile::new(path, error))?;
+    let text = without_mark(&bytes).map_err(|problem| problem.to_string());
+    let text = text.and_then(|text| str::from_utf8(text).map_err(|error| format!("not UTF-8: {error}")));
+    Ok(text.map_err(|problem| BadFile::new(path, problem).refused())?.to_owned())
+}
+
+/// The beginning of a file, or all of it, without a byte-order mark.
+pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
+    match bytes {
+        // A mark; or a NUL beside an ASCII character, with which JSON begins.
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => Err(IsUtf16),
+        _ => Ok(bytes.strip_prefix(MARK).unwrap_or(bytes)),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The text as the encodings of UTF-16 have it: of both byte orders, with a mark and without.
+    pub(crate) fn in_utf16(text: &str) -> [Vec<u8>; 4] {
+        let bytes = |mark: &str, of: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            format!("{mark}{text}").encode_utf16().flat_map(of).collect()
+        };
+        [
+            ("\u{feff}", u16::to_le_bytes as fn(u16) -> [u8; 2]),
+            ("\u{feff}", u16::to_be_bytes),
+            ("", u16::to_le_bytes),
+            ("", u16::to_be_bytes),
+        ]
+        .map(|(mark, of)| bytes(mark, of))
+    }
+
+    fn read(bytes: &[u8]) -> Result<String, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, bytes).unwrap();
+        let place = format!("{}: ", path.display());
+        text_of(&path).map_err(|failure| failure.to_string().replace(&place, ""))
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_and_other_encodings_are_named() {
+        for text in ["", "7", "\n", "{\"é\": 7}"] {
+            assert_eq!(read(text.as_bytes()).as_deref(), Ok(text));
+            assert_eq!(read(format!("\u{feff}{text}").as_bytes()).as_deref(), Ok(text));
+        }
+        for bytes in in_utf16("{}") {
+            assert_eq!(read(&bytes), Err(IsUtf16.to_string()));
+        }
+        let latin1 = "not UTF-8: invalid utf-8 sequence of 1 bytes from index 2".to_owned();
+        assert_eq!(read(b"{\"\xe9\"}"), Err(latin1));
+    }
+}

@@ -1,0 +1,338 @@
+//! What a file of recorded messages may hold, and the SQS event that it stands for: the event itself; what
+//! `aws sqs receive-message` prints; a single message of either; or a failure record alone.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use comeback_engine::{BatchEvent, FailedEvent, InvocationRecord, ReasonCode, Record, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::failure::BadFile;
+
+/// Recorded messages.
+#[derive(Debug)]
+pub struct Recorded<'t> {
+    /// The SQS event. If that is what the file holds, its text.
+    pub event: Cow<'t, str>,
+    /// Its messages, read as the Lambda reads its event.
+    pub batch: BatchEvent,
+    /// Whether the file lacks attributes that SQS always writes: the messages count as sent when their events failed, and
+    /// as received for the first time.
+    pub times_assumed: bool,
+}
+
+impl<'t> Recorded<'t> {
+    /// Reads a file's text. Where nothing says when a message was sent, it was at `at`.
+    ///
+    /// # Errors
+    ///
+    /// The file holds none of these.
+    pub fn read(path: &Path, text: &'t str, at: Option<Timestamp>) -> Result<Self, BadFile> {
+        let (event, times_assumed) = sqs_event(text, at).map_err(|problem| BadFile::new(path, problem))?;
+        let batch = BatchEvent::read(&event).map_err(|error| BadFile::new(path, error))?;
+        Ok(Self { event, batch, times_assumed })
+    }
+}
+
+type Members<'t> = BTreeMap<Cow<'t, str>, &'t RawValue>;
+
+/// The SQS event, and whether its times are assumed.
+fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), String> {
+    if text.trim_ascii().is_empty() {
+        return Err("it is empty, as `aws sqs receive-message` leaves it if the queue has no message".into());
+    }
+    let json: &RawValue = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+    let members: Members<'_> = serde_json::from_str(json.get()).unwrap_or_default();
+    if members.get("Records").is_some_and(|records| has_messages(records)) {
+        return Ok((text.into(), false));
+    }
+    if let Some(messages) = members.get("Messages").and_then(|messages| messages_of(messages)) {
+        return Ok(event_of(messages, at));
+    }
+    if members.contains_key("messageId") && members.contains_key("body") {
+        return Ok((event(&[json]).into(), false));
+    }
+    if members.contains_key("MessageId") && members.contains_key("Body") {
+        return Ok(event_of(vec![serde_json::from_str(json.get()).map_err(|error| error.to_string())?], at));
+    }
+    match why_no_body(json.get()) {
+        None => Ok(event_of(vec![Received::with_body(json)], at)),
+        Some(why) => Err(format!(
+            "it holds no SQS event, nothing that `aws sqs receive-message` prints, and no failure record: {why}"
+        )),
+    }
+}
+
+/// S3 and SNS events have `Records` too, and a target may be invoked with one.
+fn has_messages(records: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Message<'a> {
+        #[serde(borrow)]
+        event_source: Option<&'a RawValue>,
+        #[serde(borrow)]
+        receipt_handle: Option<&'a RawValue>,
+    }
+    let is_message = |record: &&RawValue| {
+        serde_json::from_str::<Message<'_>>(record.get()).is_ok_and(|message| {
+            message.receipt_handle.is_some()
+                || message.event_source.is_some_and(|source| source.get() == "\"aws:sqs\"")
+        })
+    };
+    serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
+}
+
+/// Why the handler could not read an event from a message with this body; `None` if it could, or if only the envelope is
+/// malformed.
+fn why_no_body(body: &str) -> Option<String> {
+    let time = Timestamp::from_secs(0);
+    let record = Record {
+        message_id: String::new(),
+        receipt_handle: String::new(),
+        body: body.into(),
+        receive_count: 1,
+        sent: time,
+        first_receive: time,
+        moved: None,
+        trace_header: None,
+        attributes: Vec::new(),
+    };
+    let reason = FailedEvent::read(&record).err()?;
+    (reason.code == ReasonCode::MalformedRecord).then_some(reason.detail)
+}
+
+/// A message as SQS's API has it.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Received {
+    message_id: Option<Box<RawValue>>,
+    receipt_handle: Option<Box<RawValue>>,
+    body: Option<Box<RawValue>>,
+    #[serde(default)]
+    attributes: BTreeMap<String, String>,
+    #[serde(default)]
+    message_attributes: BTreeMap<String, Attribute>,
+}
+
+/// A message attribute, as SQS's API has it and as the event has it.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
+struct Attribute {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    string_value: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    binary_value: Option<String>,
+    data_type: String,
+}
+
+/// The same message as the event has it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Message {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt_handle: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<Box<RawValue>>,
+    attributes: BTreeMap<String, String>,
+    message_attributes: BTreeMap<String, Attribute>,
+    event_source: &'static str,
+}
+
+fn messages_of(messages: &RawValue) -> Option<Vec<Received>> {
+    serde_json::from_str(messages.get()).ok().filter(|messages: &Vec<_>| !messages.is_empty())
+}
+
+impl Received {
+    fn with_body(body: &RawValue) -> Self {
+        let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
+        let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
+        Self {
+            // The id seeds the draw of the backoff, so it is the same each time.
+            message_id: Some(json(request_id.as_deref().unwrap_or("recorded"))),
+            receipt_handle: Some(json("recorded")),
+            body: Some(json(body.get())),
+            ..Self::default()
+        }
+    }
+
+    /// When its event failed, or was dead-lettered.
+    fn time(&self) -> Option<Timestamp> {
+        #[derive(Deserialize)]
+        struct Letter {
+            dead_lettered_at: u64,
+        }
+        let body: String = serde_json::from_str(self.body.as_ref()?.get()).ok()?;
+        match InvocationRecord::read(&body) {
+            Ok(record) => record.timestamp,
+            Err(_) => {
+                let letter: Letter = serde_json::from_str(&body).ok()?;
+                Some(Timestamp::from_secs(letter.dead_lettered_at))
+            }
+        }
+    }
+}
+
+/// The event with these messages, and whether any lacks an attribute. `aws sqs receive-message` prints only those that it is
+/// asked for.
+fn event_of(messages: Vec<Received>, at: Option<Timestamp>) -> (Cow<'static, str>, bool) {
+    const SENT: &str = "SentTimestamp";
+    let mut assumed = false;
+    let mut message = |received: Received| {
+        let time = received.time().or(at).unwrap_or(Timestamp::from_secs(0));
+        let mut attributes = received.attributes;
+        let sent = attributes.get(SENT).cloned().unwrap_or_else(|| time.as_millis().to_string());
+        for (name, value) in
+            [(SENT, &*sent), ("ApproximateFirstReceiveTimestamp", &*sent), ("ApproximateReceiveCount", "1")]
+        {
+            if !attributes.contains_key(name) {
+                assumed = true;
+                attributes.insert(name.into(), value.into());
+            }
+        }
+        let message = Message {
+            message_id: received.message_id,
+            receipt_handle: received.receipt_handle,
+            body: received.body,
+            attributes,
+            message_attributes: received.message_attributes,
+            event_source: "aws:sqs",
+        };
+        to_raw_value(&message).expect("BUG: texts and raw JSON are JSON")
+    };
+    let messages: Vec<_> = messages.into_iter().map(&mut message).collect();
+    (event(&messages).into(), assumed)
+}
+
+fn event(messages: &[impl Serialize]) -> String {
+    #[derive(Serialize)]
+    struct Event<'m, M> {
+        #[serde(rename = "Records")]
+        records: &'m [M],
+    }
+    serde_json::to_string(&Event { records: messages }).expect("BUG: raw JSON is JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORD: &str = r#"{"timestamp":"2026-09-14T15:46:54.145Z","requestContext":{"requestId":"r-1","functionArn":"f"},"requestPayload":{"n": 1E400}}"#;
+    const LETTER: &str = r#"{"reason":"max_age","function_arn":"f","dead_lettered_at":1789400814,"origin_request_id":"r-0","payload":7}"#;
+
+    fn read(text: &str) -> Result<Recorded<'_>, String> {
+        Recorded::read(Path::new("event.json"), text, Some(Timestamp::from_secs(7)))
+            .map_err(|error| error.to_string())
+    }
+
+    /// The only message.
+    fn message(text: &str) -> (Record, bool) {
+        let Recorded { batch, times_assumed, .. } = read(text).unwrap();
+        let [record] = batch.records.as_slice() else { panic!("{batch:?}") };
+        (record.clone(), times_assumed)
+    }
+
+    fn received(body: &str, more: &str) -> String {
+        let body = serde_json::to_string(body).unwrap();
+        format!(r#"{{"MessageId":"m-1","ReceiptHandle":"h-1","MD5OfBody":"0","Body":{body}{more}}}"#)
+    }
+
+    #[test]
+    fn what_receive_message_prints_has_its_messages() {
+        let attributes = r#","Attributes":{"SenderId":"AIDA","ApproximateReceiveCount":"3","SentTimestamp":"1000","ApproximateFirstReceiveTimestamp":"2000","AWSTraceHeader":"Root=1"},"MessageAttributes":{"Comeback":{"StringValue":"{\"message_id\":\"m-0\",\"sent\":900,\"first_receive\":950,\"receives\":2,\"moves\":1}","DataType":"String"},"Blob":{"BinaryValue":"AAEC","DataType":"Binary"}}"#;
+        let whole = received(RECORD, attributes);
+        for text in [format!("{{\"Messages\": [\n{whole}]}}"), whole] {
+            let (record, times_assumed) = message(&text);
+            assert_eq!((record.message_id.as_str(), record.receipt_handle.as_str()), ("m-1", "h-1"));
+            assert_eq!((&*record.body, record.trace_header.as_deref()), (RECORD, Some("Root=1")));
+            assert_eq!((record.receive_count, record.sent), (5, Timestamp::from_millis(1_000)));
+            assert_eq!(record.moved.unwrap().message_id, "m-0");
+            assert_eq!((record.attributes.len(), &*record.attributes[0].name), (1, "Blob"));
+            assert!(!times_assumed);
+        }
+        let two = format!(r#"{{"Messages":[{0},{0}]}}"#, received("x", ""));
+        assert_eq!(read(&two).unwrap().batch.records.len(), 2);
+    }
+
+    #[test]
+    fn attributes_that_were_not_asked_for_are_assumed() {
+        for (body, sent) in [
+            (RECORD, Timestamp::from_rfc3339("2026-09-14T15:46:54.145Z").unwrap()),
+            (LETTER, Timestamp::from_secs(1_789_400_814)),
+            ("hello", Timestamp::from_secs(7)),
+        ] {
+            let (record, times_assumed) = message(&received(body, ""));
+            assert_eq!((record.receive_count, record.sent, record.first_receive), (1, sent, sent), "{body}");
+            assert!(times_assumed);
+        }
+        let (record, times_assumed) = message(&received(RECORD, r#","Attributes":{"SentTimestamp":"1000"}"#));
+        assert_eq!((record.sent, record.first_receive), (Timestamp::from_secs(1), Timestamp::from_secs(1)));
+        assert!(times_assumed);
+    }
+
+    #[test]
+    fn a_message_of_an_event_stands_for_an_event_of_one() {
+        let attributes = r#"{"ApproximateReceiveCount":"2","SentTimestamp":"1000","ApproximateFirstReceiveTimestamp":"2000"}"#;
+        let bare =
+            format!(r#"{{"messageId":"m-1","receiptHandle":"h-1","body":"x","attributes":{attributes}}}"#);
+        let (record, times_assumed) = message(&bare);
+        assert_eq!((record.receive_count, &*record.body, times_assumed), (2, "x", false));
+    }
+
+    #[test]
+    fn a_failure_record_alone_is_a_message_received_for_the_first_time() {
+        let (record, times_assumed) = message(&format!("\n{RECORD}\n"));
+        assert_eq!((record.message_id.as_str(), &*record.body, times_assumed), ("r-1", RECORD, true));
+        assert_eq!((record.receive_count, record.sent.to_string().as_str()), (1, "2026-09-14T15:46:54.145Z"));
+        for body in
+            [LETTER, r#"{"requestContext":{"functionArn":"f"},"requestPayload":{"_retry_metadata":7}}"#]
+        {
+            assert_eq!((message(body).0.message_id.as_str(), &*message(body).0.body), ("recorded", body));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_it_is() {
+        let none = "event.json: it holds no SQS event, nothing that `aws sqs receive-message` prints, and no failure record: ";
+        for (text, why) in [
+            ("null", "not a JSON object"),
+            ("[]", "not a JSON object"),
+            (r#"{"order": 7}"#, "missing field `requestContext` at line 1 column 12"),
+            (r#"{"Messages": []}"#, "missing field `requestContext` at line 1 column 16"),
+            (r#"{"Records": []}"#, "missing field `requestContext` at line 1 column 15"),
+            (
+                r#"{"Records": [{"eventSource": "aws:s3"}]}"#,
+                "an event of aws:s3, without the record of a failure",
+            ),
+            (
+                r#"{"requestContext":{},"KafkaBatchInfo":{}}"#,
+                "the failure record of a Kafka mapping, which has no payload by design: its records are in their source until they expire (KafkaBatchInfo says which); give that mapping another failure destination",
+            ),
+        ] {
+            assert_eq!(read(text).unwrap_err(), format!("{none}{why}"), "{text}");
+        }
+        let empty =
+            "event.json: it is empty, as `aws sqs receive-message` leaves it if the queue has no message";
+        assert_eq!(read(" \n").unwrap_err(), empty);
+        let broken = "event.json: not JSON: expected value at line 2 column 14";
+        assert_eq!(read("{\n  \"Records\": }").unwrap_err(), broken);
+    }
+
+    #[test]
+    fn an_incomplete_message_is_set_apart_as_it_is_for_the_handler() {
+        for (message, what) in [
+            (r#"{"eventSource": "aws:sqs", "messageId": "m"}"#, "receiptHandle"),
+            (r#"{"receiptHandle": 7}"#, "messageId"),
+            (r#"{"messageId": "m", "receiptHandle": 7}"#, "receiptHandle"),
+        ] {
+            let event = format!(r#"{{"Records": [{message}]}}"#);
+            let BatchEvent { records, incomplete, .. } = read(&event).unwrap().batch;
+            assert!(records.is_empty());
+            assert_eq!(incomplete[0].what, what);
+            assert_eq!(incomplete[0].message_id, if message.contains(r#""m""#) { "m" } else { "" });
+        }
+    }
+}
