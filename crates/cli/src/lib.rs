@@ -70,6 +70,7 @@ enum Command {
     /// Times are 200ms, 90s, 3h or plain seconds. Everything random, faults too, is drawn from --seed.
     #[command(
         after_help = simulate::EXAMPLES,
+        mut_args(simulate::in_its_part),
         mut_arg("non_retryable_errors", naming("The target fails with TargetDown in the outage and with TargetFlaky after it, or with RetryAfter"))
     )]
     Simulate(Box<SimulateArguments>),

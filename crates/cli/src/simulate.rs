@@ -25,7 +25,7 @@ use page::{Lives, Runs, page};
 use seeds::run_seeds;
 use warnings::warnings;
 
-pub(crate) use arguments::{EXAMPLES, SimulateArguments};
+pub(crate) use arguments::{EXAMPLES, SimulateArguments, in_its_part};
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let (scenario, policies, other) = checked(arguments)?;

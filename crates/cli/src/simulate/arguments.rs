@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use comeback_timelapse::{Fault, Faults, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes};
 
 use crate::flags::{self, PolicyChanges, PolicyFlags};
@@ -31,11 +31,37 @@ pub(crate) struct SimulateArguments {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(super) policy: PolicyFlags,
+    pub(super) faults: FaultFlags,
     #[command(flatten)]
     pub(super) simulation: SimulationFlags,
     #[command(flatten)]
-    pub(super) faults: FaultFlags,
+    pub(super) policy: PolicyFlags,
+}
+
+/// The flags that the help shows first.
+const FIRST: [&str; 10] = [
+    "events",
+    "outage",
+    "failure-rate",
+    "target",
+    "retry-after",
+    "max-age",
+    "max-backoff",
+    "jitter",
+    "report",
+    "json",
+];
+/// The flags under *Faults*. All others are under *More*.
+const FAULTS: [&str; 7] = ["chaos", "fault", "seeds", "poison", "flapping", "hang", "capacity"];
+
+/// Puts a flag in its part of the help.
+pub(crate) fn in_its_part(arg: Arg) -> Arg {
+    let place = |flags: &[&str]| flags.iter().position(|flag| arg.get_long() == Some(flag));
+    match (place(&FIRST), place(&FAULTS)) {
+        (Some(place), _) => arg.help_heading(None::<&str>).display_order(place),
+        (None, Some(place)) => arg.help_heading("Faults").display_order(place),
+        (None, None) => arg.help_heading("More"),
+    }
 }
 
 impl SimulateArguments {
@@ -57,7 +83,6 @@ impl SimulateArguments {
 }
 
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Simulation (times as 200ms, 90s, 3h or plain seconds)")]
 pub(super) struct SimulationFlags {
     /// Events that reach the target [default: 1000]
     #[arg(long, value_name = "N")]
@@ -189,7 +214,6 @@ impl SimulationFlags {
 
 /// Faults of a simulation besides the target's. The rates of `--chaos` are in `Faults::chaos` of `comeback_timelapse`.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Faults (drawn from the seed)")]
 pub(crate) struct FaultFlags {
     /// Inject every fault now and then, except the end of retention. With `storm`, each kind of call, and the handler
     /// itself, instead fails without exception for 1 to 60 minutes at a time
