@@ -185,8 +185,13 @@ impl Backoff {
         self.time(self.growth.ceiling(self.cap, n))
     }
 
-    /// The wait before retry `n` alone (1 for the first; 0 counts as 1): at least a tick and at most the cap, whatever
-    /// the number of retries. For queues that keep the count themselves.
+    /// The number of retries: of [`with_retries`](Self::with_retries), or the length of a list. `None` if it is not limited.
+    pub fn retries(&self) -> Option<u64> {
+        self.retries.into_iter().chain(self.growth.len()).min()
+    }
+
+    /// The wait before retry `n` alone (1 for the first; 0 counts as 1): at least a tick and at most the cap. `None` past
+    /// the last [retry](Self::retries). For queues that keep the count themselves.
     ///
     /// A generator in the same state gives the same wait. Decorrelated jitter takes `n` draws, the first `n - 1` to
     /// reach its state; give it a generator seeded by the event, not by the retry. It starts a new chain after every
@@ -198,12 +203,17 @@ impl Backoff {
     /// use std::time::Duration;
     ///
     /// let second = Duration::from_secs(1);
-    /// let backoff = Backoff::exponential(second, 43_170 * second)?.with_tick(second)?;
-    /// let delay = backoff.delay(5, &mut Xoshiro256PlusPlus::seed_from_u64(7)); // before the fifth retry
-    /// assert!((1..=16).contains(&delay.as_secs()));
+    /// let backoff = Backoff::exponential(second, 43_170 * second)?.with_tick(second)?.with_retries(5);
+    /// let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+    /// assert!(backoff.delay(5, &mut rng).is_some_and(|delay| (1..=16).contains(&delay.as_secs())));
+    /// assert_eq!(backoff.delay(6, &mut rng), None);
     /// # Ok::<(), comeback_backoff::BackoffError>(())
     /// ```
-    pub fn delay(&self, n: u64, rng: &mut (impl Rng + ?Sized)) -> Duration {
+    pub fn delay(&self, n: u64, rng: &mut (impl Rng + ?Sized)) -> Option<Duration> {
+        self.retries().is_none_or(|last| n.max(1) <= last).then(|| self.delay_of(n, rng))
+    }
+
+    fn delay_of(&self, n: u64, rng: &mut (impl Rng + ?Sized)) -> Duration {
         if self.jitter != Jitter::Decorrelated {
             return self.time(self.draw(n, 0, rng));
         }
@@ -351,8 +361,7 @@ pub struct Delays<R = Xoshiro256PlusPlus> {
 impl<R> Delays<R> {
     /// The number of waits left, where it is limited.
     fn left(&self) -> Option<u64> {
-        let limits = self.backoff.retries.into_iter().chain(self.backoff.growth.len());
-        limits.min().map(|retries| retries.saturating_sub(self.made))
+        self.backoff.retries().map(|retries| retries.saturating_sub(self.made))
     }
 }
 

@@ -1,7 +1,8 @@
-//! The error of a refused setting.
+//! The error of a refused setting, and of an operation that a ladder gave up.
 
 use alloc::string::{String, ToString};
 use core::fmt;
+use core::time::Duration;
 
 /// A setting was refused. The message names it, its value and what it must be; nothing is clamped or rounded instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,3 +21,48 @@ impl fmt::Display for BackoffError {
 }
 
 impl core::error::Error for BackoffError {}
+
+/// An operation that was given up at a rung of a [`ladder!`](crate::ladder). Its message says after how many calls; the error
+/// itself is the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RetryError<E> {
+    /// The last call's error.
+    pub error: E,
+    /// Calls made, the first included.
+    pub attempts: u64,
+    /// Total time waited between them.
+    pub waited: Duration,
+}
+
+impl<E> fmt::Display for RetryError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let calls = if self.attempts == 1 { "call" } else { "calls" };
+        write!(f, "gave up after {} {calls} and {:?} of waiting", self.attempts, self.waited)
+    }
+}
+
+impl<E: core::error::Error + 'static> core::error::Error for RetryError<E> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+    use std::io::{Error, ErrorKind};
+    use std::time::Duration;
+
+    use super::RetryError;
+
+    #[test]
+    fn an_error_says_how_it_was_given_up_and_leads_to_its_source() {
+        let (error, waited) = (Error::from(ErrorKind::TimedOut), Duration::from_millis(1_350));
+        let error = RetryError { error, attempts: 4, waited };
+        assert_eq!(error.to_string(), "gave up after 4 calls and 1.35s of waiting");
+        assert_eq!(error.source().unwrap().to_string(), "timed out");
+        let at_once = RetryError { error: "busy", attempts: 1, waited: Duration::ZERO };
+        assert_eq!(at_once.to_string(), "gave up after 1 call and 0ns of waiting");
+    }
+}

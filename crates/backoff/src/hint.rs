@@ -8,12 +8,16 @@ use rand::{Rng, RngExt};
 ///
 /// A hint is never called early: either it is awaited in full, or the operation is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hint(Option<Duration>);
+pub struct Hint {
+    /// `None` to give up.
+    wait: Option<Duration>,
+    may_shorten: bool,
+}
 
 impl Hint {
     /// A wait to be served in full, however long it is.
     pub const fn new(wait: Duration) -> Self {
-        Self(Some(wait))
+        Self { wait: Some(wait), may_shorten: false }
     }
 
     /// Reads a `Retry-After` header, or any other text that [`requested_wait`](crate::requested_wait) understands. A moment
@@ -40,7 +44,23 @@ impl Hint {
     /// Gives the operation up if the wait is longer than `longest`.
     #[must_use]
     pub fn up_to(self, longest: Duration) -> Self {
-        Self(self.0.filter(|wait| *wait <= longest))
+        Self { wait: self.wait.filter(|wait| *wait <= longest), ..self }
+    }
+
+    /// Also shortens a wait: the hint is awaited in place of the delay even if the delay is longer, so that a server which
+    /// says when it is ready is not kept waiting. A hint of zero then calls again at once.
+    ///
+    /// ```
+    /// use comeback_backoff::Hint;
+    /// use std::time::Duration;
+    ///
+    /// let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+    /// assert_eq!(Hint::new(second).over(minute), Some(minute));
+    /// assert_eq!(Hint::new(second).may_shorten().over(minute), Some(second));
+    /// ```
+    #[must_use]
+    pub fn may_shorten(self) -> Self {
+        Self { may_shorten: true, ..self }
     }
 
     /// Lengthens the wait by up to a tenth, uniformly, so that clients with the same hint do not all return at once.
@@ -55,17 +75,19 @@ impl Hint {
     /// ```
     #[must_use]
     pub fn spread(self, rng: &mut (impl Rng + ?Sized)) -> Self {
-        Self(self.0.map(|wait| {
+        let longer = |wait: Duration| {
             let tenth = u64::try_from((wait / 10).as_nanos()).unwrap_or(u64::MAX);
             wait.saturating_add(Duration::from_nanos(rng.random_range(0..=tenth)))
-        }))
+        };
+        Self { wait: self.wait.map(longer), ..self }
     }
 
-    /// The wait in place of `delay`, which would be due without the hint: the longer of both. `None` to give up.
+    /// The wait in place of `delay`, which would be due without the hint: the longer of both, unless the hint
+    /// [may shorten](Self::may_shorten) it. `None` to give up.
     ///
     /// For a loop of your own; [`retry`](crate::retry()) calls it.
     pub fn over(self, delay: Duration) -> Option<Duration> {
-        self.0.map(|wait| wait.max(delay))
+        self.wait.map(|wait| if self.may_shorten { wait } else { wait.max(delay) })
     }
 }
 
@@ -93,6 +115,8 @@ mod tests {
             prop_assert_eq!(Hint::new(wait).over(delay), Some(wait.max(delay)));
             let expected = (wait <= longest).then(|| wait.max(delay));
             prop_assert_eq!(Hint::new(wait).up_to(longest).over(delay), expected);
+            let expected = (wait <= longest).then_some(wait);
+            prop_assert_eq!(Hint::new(wait).may_shorten().up_to(longest).over(delay), expected);
         }
     }
 

@@ -8,7 +8,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `backoff` | [`Backoff`], [`Delays`]: the waits |
-//! | `error` | [`BackoffError`]: a setting was refused |
+//! | `error` | [`BackoffError`]: a setting was refused; [`RetryError`]: a ladder was given up |
 //! | `growth` | how the ceiling of a wait grows from one retry to the next |
 //! | `jitter` | [`Jitter`]: how a wait is drawn under its ceiling |
 //! | `retry` | [`retry()`], [`retry_mut`], [`retry_blocking`], and [`Retry`] with their options |
@@ -34,14 +34,14 @@ mod retry;
 mod transient;
 
 pub use backoff::{Backoff, Delays};
-pub use error::BackoffError;
+pub use error::{BackoffError, RetryError};
 pub use hint::Hint;
 pub use jitter::Jitter;
 #[doc(hidden)]
 pub use ladder::private as __ladder;
 #[cfg(feature = "retry-after")]
 pub use requested::{UnreadableWait, requested_wait};
-pub use retry::{Retried, Retry, RetryError, retry, retry_blocking, retry_mut};
+pub use retry::{Attempt, Delay, Retry, Tally, retry, retry_blocking, retry_mut};
 #[cfg(feature = "std")]
 pub use transient::is_transient_io;
 pub use transient::is_transient_status;

@@ -1,8 +1,8 @@
 //! Calls an operation again until it succeeds or its delays end.
 
-use core::fmt;
 use core::marker::PhantomData;
-use core::ops::ControlFlow;
+use core::pin::Pin;
+use core::task::{Context, Poll};
 use core::time::Duration;
 
 use crate::Hint;
@@ -14,28 +14,29 @@ use crate::Hint;
 /// endless, so are the retries of an operation that keeps failing.
 ///
 /// `operation` returns a future; one that changes what it borrows needs [`retry_mut`]. Nothing happens until
-/// [`sleep`](Retry::sleep) is awaited.
+/// [`sleep`](Retry::sleep) is awaited, which returns what the last call returned.
 ///
 /// ```
-/// use comeback_backoff::retry;
+/// use comeback_backoff::{Tally, retry};
 /// use std::time::Duration;
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
+/// let mut tally = Tally::default();
 /// let delays = [50, 50, 100].map(Duration::from_millis);
-/// let given_up = retry(async || Err::<(), _>("busy"), delays)
+/// let busy = retry(async || Err::<(), _>("busy"), delays)
 ///     .when(|error| *error == "busy")
+///     .tally(&mut tally)
 ///     .sleep(tokio::time::sleep)
-///     .await
-///     .unwrap_err();
-/// assert_eq!((given_up.error, given_up.attempts, given_up.waited), ("busy", 4, Duration::from_millis(200)));
+///     .await;
+/// assert_eq!((busy, tally.attempts, tally.waited), (Err("busy"), 4, Duration::from_millis(200)));
 /// # }
 /// ```
-pub fn retry<Op, Fut, T, E, D>(operation: Op, delays: D) -> Retry<Op, E, D::IntoIter>
+pub fn retry<Op, Fut, T, E, D>(operation: Op, delays: D) -> Retry<'static, Op, T, E, D::IntoIter>
 where
-    Op: FnMut() -> Fut,
+    Op: FnMut() -> Fut, // a closure that changes what it borrows needs `retry_mut` (the compiler shows this line)
     Fut: Future<Output = Result<T, E>>,
-    D: IntoIterator<Item = Duration>,
+    D: IntoIterator<Item: Delay>,
 {
     Retry::new(operation, delays)
 }
@@ -44,7 +45,8 @@ where
 /// [`sleep_mut`](Retry::sleep_mut) runs it.
 ///
 /// It is apart because the compiler cannot see yet that such a future is `Send` inside another `async` block
-/// that is (rust-lang/rust#134997): spawn what `sleep_mut` returns, or use [`retry`].
+/// that is (rust-lang/rust#134997): spawn what `sleep_mut` returns, with all that it needs moved into the closure, or use
+/// [`retry`].
 ///
 /// ```
 /// use comeback_backoff::retry_mut;
@@ -52,133 +54,288 @@ where
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
-/// # async fn read(buffer: &mut Vec<u8>) -> Result<(), &'static str> {
+/// # async fn read(buffer: &mut Vec<u8>) -> Result<usize, &'static str> {
 /// #     buffer.push(7);
-/// #     if buffer.len() < 3 { Err("busy") } else { Ok(()) }
+/// #     if buffer.len() < 3 { Err("busy") } else { Ok(buffer.len()) }
 /// # }
-/// let mut buffer = Vec::new();
 /// let delays = [50, 50, 100].map(Duration::from_millis);
-/// let done = retry_mut(async || read(&mut buffer).await, delays).sleep_mut(tokio::time::sleep).await;
-/// assert_eq!(done.unwrap().attempts, 3);
+/// let mut buffer = Vec::new();
+/// let read_it = retry_mut(async || read(&mut buffer).await, delays).sleep_mut(tokio::time::sleep).await;
+/// assert_eq!(read_it, Ok(3));
+///
+/// let mut buffer = Vec::new();
+/// let spawned = tokio::spawn(retry_mut(async move || read(&mut buffer).await, delays).sleep_mut(tokio::time::sleep));
+/// assert_eq!(spawned.await.unwrap(), Ok(3));
 /// # }
 /// ```
-pub fn retry_mut<Op, T, E, D>(operation: Op, delays: D) -> Retry<Op, E, D::IntoIter>
+pub fn retry_mut<Op, T, E, D>(operation: Op, delays: D) -> Retry<'static, Op, T, E, D::IntoIter>
 where
     Op: AsyncFnMut() -> Result<T, E>,
-    D: IntoIterator<Item = Duration>,
+    D: IntoIterator<Item: Delay>,
 {
     Retry::new(operation, delays)
 }
 
 /// As [`retry`], for an operation that blocks its thread. [`sleep_blocking`](Retry::sleep_blocking) runs it.
-pub fn retry_blocking<Op, T, E, D>(operation: Op, delays: D) -> Retry<Op, E, D::IntoIter>
+pub fn retry_blocking<Op, T, E, D>(operation: Op, delays: D) -> Retry<'static, Op, T, E, D::IntoIter>
 where
     Op: FnMut() -> Result<T, E>,
-    D: IntoIterator<Item = Duration>,
+    D: IntoIterator<Item: Delay>,
 {
     Retry::new(operation, delays)
+}
+
+/// What delays are made of: [`Duration`], and nothing else.
+#[diagnostic::on_unimplemented(
+    message = "a delay is a `Duration`, not `{Self}`",
+    label = "these delays yield `{Self}`",
+    note = "if they are a `Result`, as of `Backoff::exponential(…)`, add a `?`; if they are borrowed, add `.iter().copied()`"
+)]
+pub trait Delay: sealed::Sealed {
+    #[doc(hidden)]
+    fn duration(self) -> Duration;
+}
+
+impl Delay for Duration {
+    fn duration(self) -> Duration {
+        self
+    }
+}
+
+/// Never implemented: a [`Retry`] can be awaited once it knows how to wait.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "this retry does not know how to wait yet",
+    label = "add `.sleep(tokio::time::sleep)`, or any other function from a duration to a future",
+    note = "`retry_mut` needs `.sleep_mut(…)`, and `retry_blocking` needs `.sleep_blocking(std::thread::sleep)` and no `.await`"
+)]
+pub trait KnowsHowToWait: sealed::Sealed {}
+
+/// A retry without a `sleep`. The compiler shows the text above only for another type than the one that is awaited.
+#[doc(hidden)]
+pub struct Unfinished<Op>(PhantomData<Op>);
+
+mod sealed {
+    pub trait Sealed {}
+
+    impl Sealed for core::time::Duration {}
 }
 
 /// A retry that has not started, with its options: what [`retry`], [`retry_mut`] and [`retry_blocking`] return.
 #[must_use = "nothing is called until `sleep` or `sleep_mut` is awaited, or `sleep_blocking` is called"]
 pub struct Retry<
+    't,
     Op,
+    T,
     E,
     Delays,
     When = fn(&E) -> bool,
+    WhenOk = fn(&T) -> bool,
     Hinting = fn(&E) -> Option<Hint>,
-    Notify = fn(&E, Duration),
+    Notify = fn(Attempt<'_, T, E>),
     Elapsed = fn() -> Duration,
 > {
     operation: Op,
     delays: Delays,
     when: When,
+    when_ok: WhenOk,
     hint: Hinting,
     notify: Notify,
     /// No wait may end later, by `elapsed`.
     limit: Duration,
     elapsed: Elapsed,
-    error: PhantomData<fn(&E)>,
+    /// All waits together may not be longer.
+    longest_total: Duration,
+    so_far: Tally,
+    tally: Option<&'t mut Tally>,
+    result: PhantomData<fn(&T, &E)>,
 }
 
-impl<Op, E, D> Retry<Op, E, D> {
+/// A call that failed, or that returned a value which [`when_ok`](Retry::when_ok) does not accept: what
+/// [`notify`](Retry::notify) is told.
+#[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attempt<'r, T, E> {
+    /// What the call returned.
+    pub result: Result<&'r T, &'r E>,
+    /// The call's number: 1 for the first.
+    pub number: u64,
+    /// The wait before the next call. `None` if this was the last one.
+    pub wait: Option<Duration>,
+    /// Calls that may still follow; 0 if this was the last one. `None` where the delays do not say how many they are.
+    pub retries_left: Option<u64>,
+}
+
+/// What a retry took. [`Retry::tally`] counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tally {
+    /// Calls made, the first included.
+    pub attempts: u64,
+    /// Total time waited between them.
+    pub waited: Duration,
+}
+
+impl<Op, T, E, D> Retry<'static, Op, T, E, D> {
     fn new(operation: Op, delays: impl IntoIterator<IntoIter = D>) -> Self {
         Self {
             operation,
             delays: delays.into_iter(),
             when: |_| true,
+            when_ok: |_| false,
             hint: |_| None,
-            notify: |_, _| {},
+            notify: |_| {},
             limit: Duration::MAX,
             elapsed: || Duration::ZERO,
-            error: PhantomData,
+            longest_total: Duration::MAX,
+            so_far: Tally::default(),
+            tally: None,
+            result: PhantomData,
         }
     }
 }
 
-impl<Op, E, D, W, H, N, C> Retry<Op, E, D, W, H, N, C>
+/// The same retry with other options.
+macro_rules! with {
+    ($retry:ident: $($changed:ident),*; $($kept:ident),*) => {{
+        let Self { $($kept,)* limit, longest_total, so_far, tally, .. } = $retry;
+        Retry { $($changed,)* $($kept,)* limit, longest_total, so_far, tally, result: PhantomData }
+    }};
+}
+
+impl<'t, Op, T, E, D, W, O, H, N, C> Retry<'t, Op, T, E, D, W, O, H, N, C>
 where
-    D: Iterator<Item = Duration>,
+    D: Iterator<Item: Delay>,
     W: FnMut(&E) -> bool,
+    O: FnMut(&T) -> bool,
     H: FnMut(&E) -> Option<Hint>,
-    N: FnMut(&E, Duration),
+    N: FnMut(Attempt<'_, T, E>),
     C: FnMut() -> Duration,
 {
     /// Retries only errors that `when` accepts, such as [`is_transient_io`](crate::is_transient_io). By default every
     /// error is retried.
-    pub fn when<When: FnMut(&E) -> bool>(self, when: When) -> Retry<Op, E, D, When, H, N, C> {
-        let Self { operation, delays, hint, notify, limit, elapsed, error, .. } = self;
-        Retry { operation, delays, when, hint, notify, limit, elapsed, error }
+    ///
+    /// [`sleep_blocking`](Self::sleep_blocking), which cannot be cancelled, asks again after each wait, so that `when` can end
+    /// the retries meanwhile.
+    pub fn when<When: FnMut(&E) -> bool>(self, when: When) -> Retry<'t, Op, T, E, D, When, O, H, N, C> {
+        with!(self: when; operation, delays, when_ok, hint, notify, elapsed)
+    }
+
+    /// Also retries a call that succeeded with a value that `when_ok` accepts, such as a job that is still pending. The last
+    /// value is returned, whatever it is.
+    ///
+    /// ```
+    /// # use comeback_backoff::retry_blocking;
+    /// # use std::time::Duration;
+    /// let mut states = ["pending", "pending", "done"].into_iter();
+    /// let state = retry_blocking(|| states.next().ok_or("gone"), [Duration::from_millis(1); 9])
+    ///     .when_ok(|state| *state == "pending")
+    ///     .sleep_blocking(std::thread::sleep);
+    /// assert_eq!(state, Ok("done"));
+    /// ```
+    pub fn when_ok<WhenOk>(self, when_ok: WhenOk) -> Retry<'t, Op, T, E, D, W, WhenOk, H, N, C>
+    where
+        WhenOk: FnMut(&T) -> bool,
+    {
+        with!(self: when_ok; operation, delays, when, hint, notify, elapsed)
     }
 
     /// Obeys the wait that an error asks for: each wait is the longer of its delay and its [`Hint`], which is awaited
     /// in full or ends the retry, as the hint says. A hint adds no retry when no delay is left.
-    pub fn hint<Hinting>(self, hint: Hinting) -> Retry<Op, E, D, W, Hinting, N, C>
+    pub fn hint<Hinting>(self, hint: Hinting) -> Retry<'t, Op, T, E, D, W, O, Hinting, N, C>
     where
         Hinting: FnMut(&E) -> Option<Hint>,
     {
-        let Self { operation, delays, when, notify, limit, elapsed, error, .. } = self;
-        Retry { operation, delays, when, hint, notify, limit, elapsed, error }
+        with!(self: hint; operation, delays, when, when_ok, notify, elapsed)
     }
 
-    /// Calls `notify` with the error and the wait before each wait, for a log or a metric.
-    pub fn notify<Notify: FnMut(&E, Duration)>(self, notify: Notify) -> Retry<Op, E, D, W, H, Notify, C> {
-        let Self { operation, delays, when, hint, limit, elapsed, error, .. } = self;
-        Retry { operation, delays, when, hint, notify, limit, elapsed, error }
+    /// Calls `notify` after each call that failed, the last one too, for a log or a metric.
+    ///
+    /// ```
+    /// # use comeback_backoff::retry_blocking;
+    /// # use std::time::Duration;
+    /// # let delays = [Duration::from_millis(1); 3];
+    /// let _ = retry_blocking(|| std::fs::read("/not-there"), delays)
+    ///     .notify(|attempt| match (attempt.result, attempt.wait) {
+    ///         (Err(error), Some(wait)) => eprintln!("attempt {} failed: {error}; again in {wait:?}", attempt.number),
+    ///         (Err(error), None) => eprintln!("attempt {} failed, the last: {error}", attempt.number),
+    ///         (Ok(_), _) => {}
+    ///     })
+    ///     .sleep_blocking(std::thread::sleep);
+    /// ```
+    pub fn notify<Notify>(self, notify: Notify) -> Retry<'t, Op, T, E, D, W, O, H, Notify, C>
+    where
+        Notify: FnMut(Attempt<'_, T, E>),
+    {
+        with!(self: notify; operation, delays, when, when_ok, hint, elapsed)
     }
 
     /// Gives up instead of waiting past `limit`, so that no call but the first starts later. A call that has started
     /// is not cut short. `elapsed` returns the time since the start that `limit` counts from.
     pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
-        self,
+        mut self,
         limit: Duration,
         elapsed: Elapsed,
-    ) -> Retry<Op, E, D, W, H, N, Elapsed> {
-        let Self { operation, delays, when, hint, notify, error, .. } = self;
-        Retry { operation, delays, when, hint, notify, limit, elapsed, error }
+    ) -> Retry<'t, Op, T, E, D, W, O, H, N, Elapsed> {
+        self.limit = limit;
+        with!(self: elapsed; operation, delays, when, when_ok, hint, notify)
+    }
+
+    /// Gives up instead of waiting for more than `limit` in total, hints included. The time of the calls does not count, so it
+    /// needs no clock.
+    pub fn max_waited(self, limit: Duration) -> Self {
+        Self { longest_total: limit, ..self }
+    }
+
+    /// Counts in `tally` what the retry takes, from zero.
+    pub fn tally<'u>(self, tally: &'u mut Tally) -> Retry<'u, Op, T, E, D, W, O, H, N, C> {
+        *tally = Tally::default();
+        let Self {
+            operation,
+            delays,
+            when,
+            when_ok,
+            hint,
+            notify,
+            elapsed,
+            limit,
+            longest_total,
+            so_far,
+            ..
+        } = self;
+        let (tally, result) = (Some(tally), PhantomData);
+        Retry {
+            operation,
+            delays,
+            when,
+            when_ok,
+            hint,
+            notify,
+            elapsed,
+            limit,
+            longest_total,
+            so_far,
+            tally,
+            result,
+        }
     }
 
     /// Runs the operation of [`retry`] and waits with `sleeper`, such as `tokio::time::sleep`.
     ///
     /// # Errors
     ///
-    /// The last error, with the number of calls and the time waited between them.
-    pub async fn sleep<Fut, Sleep, T>(
-        mut self,
-        mut sleeper: impl FnMut(Duration) -> Sleep,
-    ) -> Result<Retried<T>, RetryError<E>>
+    /// The last call's.
+    pub async fn sleep<Fut, Sleep>(mut self, mut sleeper: impl FnMut(Duration) -> Sleep) -> Result<T, E>
     where
         Op: FnMut() -> Fut,
         Fut: Future<Output = Result<T, E>>,
         Sleep: Future<Output = ()>,
     {
-        let mut tally = Tally::default();
         loop {
             let result = (self.operation)().await;
-            match self.after(result, &mut tally) {
-                ControlFlow::Continue(wait) => sleeper(wait).await,
-                ControlFlow::Break(end) => return end,
-            }
+            let Some(wait) = self.wait_after(&result) else { return result };
+            drop(result);
+            sleeper(wait).await;
         }
     }
 
@@ -186,22 +343,17 @@ where
     ///
     /// # Errors
     ///
-    /// The last error, with the number of calls and the time waited between them.
-    pub async fn sleep_mut<Sleep, T>(
-        mut self,
-        mut sleeper: impl FnMut(Duration) -> Sleep,
-    ) -> Result<Retried<T>, RetryError<E>>
+    /// The last call's.
+    pub async fn sleep_mut<Sleep>(mut self, mut sleeper: impl FnMut(Duration) -> Sleep) -> Result<T, E>
     where
         Op: AsyncFnMut() -> Result<T, E>,
         Sleep: Future<Output = ()>,
     {
-        let mut tally = Tally::default();
         loop {
             let result = (self.operation)().await;
-            match self.after(result, &mut tally) {
-                ControlFlow::Continue(wait) => sleeper(wait).await,
-                ControlFlow::Break(end) => return end,
-            }
+            let Some(wait) = self.wait_after(&result) else { return result };
+            drop(result);
+            sleeper(wait).await;
         }
     }
 
@@ -209,113 +361,72 @@ where
     ///
     /// # Errors
     ///
-    /// The last error, with the number of calls and the time waited between them.
-    pub fn sleep_blocking<T>(mut self, mut sleep: impl FnMut(Duration)) -> Result<Retried<T>, RetryError<E>>
+    /// The last call's.
+    pub fn sleep_blocking(mut self, mut sleep: impl FnMut(Duration)) -> Result<T, E>
     where
         Op: FnMut() -> Result<T, E>,
     {
-        let mut tally = Tally::default();
         loop {
             let result = (self.operation)();
-            match self.after(result, &mut tally) {
-                ControlFlow::Continue(wait) => sleep(wait),
-                ControlFlow::Break(end) => return end,
+            let Some(wait) = self.wait_after(&result) else { return result };
+            sleep(wait);
+            if !self.is_retried(&result) {
+                return result;
             }
         }
     }
 
-    /// What follows a call: the wait before the next one, or the end.
-    fn after<T>(
-        &mut self,
-        result: Result<T, E>,
-        tally: &mut Tally,
-    ) -> ControlFlow<Result<Retried<T>, RetryError<E>>, Duration> {
-        tally.attempts = tally.attempts.saturating_add(1);
-        let Tally { attempts, waited } = *tally;
-        let error = match result {
-            Ok(value) => return ControlFlow::Break(Ok(Retried { value, attempts, waited })),
-            Err(error) => error,
-        };
-        let Some(wait) = self.wait(&error) else {
-            return ControlFlow::Break(Err(RetryError { error, attempts, waited }));
-        };
-        tally.waited = waited.saturating_add(wait);
-        ControlFlow::Continue(wait)
-    }
-
-    /// The wait after a call that failed with `error`; `None` to give up.
-    fn wait(&mut self, error: &E) -> Option<Duration> {
-        if !(self.when)(error) {
-            return None;
+    fn is_retried(&mut self, result: &Result<T, E>) -> bool {
+        match result {
+            Ok(value) => (self.when_ok)(value),
+            Err(error) => (self.when)(error),
         }
-        let delay = self.delays.next()?;
-        let wait = (self.hint)(error).map_or(Some(delay), |hint| hint.over(delay))?;
-        if (self.elapsed)().saturating_add(wait) > self.limit {
-            return None;
+    }
+
+    /// The wait between a call that returned this and the next call; `None` if it was the last one.
+    fn wait_after(&mut self, result: &Result<T, E>) -> Option<Duration> {
+        self.so_far.attempts = self.so_far.attempts.saturating_add(1);
+        let is_retried = self.is_retried(result);
+        // The delay of the next call is among them.
+        let left = match self.delays.size_hint() {
+            (least, Some(most)) if least == most => u64::try_from(most).ok(),
+            _ => None,
+        };
+        let wait = if is_retried { self.next_wait(result.as_ref().err()) } else { None };
+        if is_retried || result.is_err() {
+            (self.notify)(Attempt {
+                result: result.as_ref(),
+                number: self.so_far.attempts,
+                wait,
+                retries_left: if wait.is_some() { left } else { Some(0) },
+            });
         }
-        (self.notify)(error, wait);
-        Some(wait)
+        self.so_far.waited = self.so_far.waited.saturating_add(wait.unwrap_or_default());
+        if let Some(tally) = &mut self.tally {
+            **tally = self.so_far;
+        }
+        wait
+    }
+
+    /// The wait before another call, unless a limit ends the retries.
+    fn next_wait(&mut self, error: Option<&E>) -> Option<Duration> {
+        let delay = self.delays.next()?.duration();
+        let hint = error.and_then(|error| (self.hint)(error));
+        let wait = hint.map_or(Some(delay), |hint| hint.over(delay))?;
+        let fits = self.so_far.waited.saturating_add(wait) <= self.longest_total
+            && (self.elapsed)().saturating_add(wait) <= self.limit;
+        fits.then_some(wait)
     }
 }
 
-#[derive(Clone, Copy, Default)]
-struct Tally {
-    attempts: u64,
-    waited: Duration,
-}
+/// Only so that the compiler says what is missing where a retry is awaited.
+impl<Op, T, E, D, W, O, H, N, C> Future for Retry<'_, Op, T, E, D, W, O, H, N, C>
+where
+    Unfinished<Op>: KnowsHowToWait,
+{
+    type Output = Result<T, E>;
 
-/// An operation that succeeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Retried<T> {
-    /// The last call's result.
-    pub value: T,
-    /// Calls made, the first included.
-    pub attempts: u64,
-    /// Total time waited between them.
-    pub waited: Duration,
-}
-
-/// An operation that was given up. Its message says after how many calls; the error itself is the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RetryError<E> {
-    /// The last call's error.
-    pub error: E,
-    /// Calls made, the first included.
-    pub attempts: u64,
-    /// Total time waited between them.
-    pub waited: Duration,
-}
-
-impl<E> fmt::Display for RetryError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let calls = if self.attempts == 1 { "call" } else { "calls" };
-        write!(f, "gave up after {} {calls} and {:?} of waiting", self.attempts, self.waited)
-    }
-}
-
-impl<E: core::error::Error + 'static> core::error::Error for RetryError<E> {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::error::Error as _;
-    use std::io::{Error, ErrorKind};
-    use std::time::Duration;
-
-    use super::RetryError;
-
-    #[test]
-    fn an_error_says_how_it_was_given_up_and_leads_to_its_source() {
-        let (error, waited) = (Error::from(ErrorKind::TimedOut), Duration::from_millis(1_350));
-        let error = RetryError { error, attempts: 4, waited };
-        assert_eq!(error.to_string(), "gave up after 4 calls and 1.35s of waiting");
-        assert_eq!(error.source().unwrap().to_string(), "timed out");
-        let at_once = RetryError { error: "busy", attempts: 1, waited: Duration::ZERO };
-        assert_eq!(at_once.to_string(), "gave up after 1 call and 0ns of waiting");
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<T, E>> {
+        Poll::Pending
     }
 }

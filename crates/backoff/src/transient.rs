@@ -30,7 +30,8 @@ pub const fn is_transient_status(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// Whether an I/O error is a transient one of the network: timeouts, resets and refused connections.
+/// Whether an I/O error is a transient one of the network: timeouts, resets, refused connections, and names that cannot be
+/// resolved for now.
 ///
 /// | kind | why it is transient |
 /// |---|---|
@@ -40,6 +41,7 @@ pub const fn is_transient_status(status: u16) -> bool {
 /// | `UnexpectedEof` | the peer closed the connection in the middle of an answer |
 /// | `ConnectionRefused` | the peer is restarting |
 /// | `HostUnreachable`, `NetworkUnreachable`, `NetworkDown` | routes come back after a failover |
+/// | a lookup that failed for now (`EAI_AGAIN`, `WSATRY_AGAIN`), which has no kind | the name server did not answer |
 ///
 /// All others are about this machine or this call (permissions, addresses) and do not change. This is about
 /// connections: a file that ends too early is an `UnexpectedEof` as well, and stays too short.
@@ -64,7 +66,24 @@ pub fn is_transient_io(error: &io::Error) -> bool {
             | Kind::HostUnreachable
             | Kind::NetworkUnreachable
             | Kind::NetworkDown
-    )
+    ) || is_transient_lookup(error)
+}
+
+/// Whether the standard library could not resolve a name for now. It gives such an error no kind, and keeps the code of the
+/// resolver only on Windows.
+///
+/// Source: `gai_strerror(EAI_AGAIN)` of glibc, macOS and the BSDs, and of musl; WinSock's error 11002.
+#[cfg(feature = "std")]
+fn is_transient_lookup(error: &io::Error) -> bool {
+    use alloc::string::ToString;
+    if cfg!(windows) {
+        return error.raw_os_error() == Some(11_002);
+    }
+    let message = error.to_string();
+    let lookup = message.strip_prefix("failed to lookup address information: ");
+    lookup.is_some_and(|why| {
+        why.eq_ignore_ascii_case("temporary failure in name resolution") || why == "Try again"
+    })
 }
 
 #[cfg(test)]
@@ -80,6 +99,22 @@ mod tests {
     fn seven_statuses_are_transient_of_all() {
         let transient: Vec<u16> = (0..=u16::MAX).filter(|&status| is_transient_status(status)).collect();
         assert_eq!(transient, [408, 425, 429, 500, 502, 503, 504]);
+    }
+
+    #[cfg(all(feature = "std", not(windows)))]
+    #[test]
+    fn a_lookup_that_failed_for_now_is_transient() {
+        let lookup = |why| Error::other(format!("failed to lookup address information: {why}"));
+        for (why, expected) in [
+            ("Temporary failure in name resolution", true),
+            ("Try again", true),
+            ("Name or service not known", false),
+            ("Name does not resolve", false),
+            ("nodename nor servname provided, or not known", false),
+        ] {
+            assert_eq!(is_transient_io(&lookup(why)), expected, "{why}");
+        }
+        assert!(!is_transient_io(&Error::other("Temporary failure in name resolution, says a file")));
     }
 
     #[cfg(feature = "std")]

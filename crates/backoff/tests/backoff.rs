@@ -97,8 +97,8 @@ proptest! {
         let mut state = rng(seed);
         for (n, wait) in (1..=WAITS).zip(backoff.with_rng(rng(seed))) {
             let alone = match jitter {
-                Jitter::Decorrelated => backoff.delay(n, &mut rng(seed)),
-                Jitter::Full | Jitter::Equal | Jitter::None => backoff.delay(n, &mut state),
+                Jitter::Decorrelated => backoff.delay(n, &mut rng(seed)).unwrap(),
+                Jitter::Full | Jitter::Equal | Jitter::None => backoff.delay(n, &mut state).unwrap(),
             };
             prop_assert_eq!(wait, alone, "n = {}", n);
         }
@@ -151,7 +151,7 @@ fn every_value_of_the_range_is_drawn() {
         (seconds(10, 1_000, Jitter::Decorrelated), u64::MAX - 65_534, 10, 30),
     ] {
         let drawn: HashSet<u64> =
-            (0..20_000).map(|seed| backoff.delay(n, &mut rng(seed)).as_secs()).collect();
+            (0..20_000).map(|seed| backoff.delay(n, &mut rng(seed)).unwrap().as_secs()).collect();
         assert_eq!(drawn, (low..=high).collect(), "{backoff:?}, n = {n}");
     }
 }
@@ -297,4 +297,18 @@ fn decorrelated_jitter_is_refused_without_doubling() {
             "decorrelated jitter has a growth of its own; it must be used with `Backoff::exponential`"
         );
     }
+}
+
+#[test]
+fn the_wait_before_one_retry_ends_where_the_waits_end() {
+    let backoff = seconds(1, 60, Jitter::Full).with_retries(3);
+    let list = Backoff::list([1, 2].map(Duration::from_secs)).unwrap();
+    for (backoff, last) in
+        [(&backoff, 3), (&backoff.clone().with_retries(0), 0), (&list, 2), (&list.clone().with_retries(1), 1)]
+    {
+        assert_eq!(backoff.retries(), Some(last));
+        assert_eq!((1..=9).filter(|n| backoff.delay(*n, &mut rng(7)).is_some()).count() as u64, last);
+        assert_eq!(backoff.delay(0, &mut rng(7)).is_some(), last > 0, "0 counts as 1");
+    }
+    assert_eq!(seconds(1, 60, Jitter::Full).retries(), None);
 }

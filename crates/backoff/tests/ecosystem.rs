@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, Retryable};
-use comeback_backoff::{Backoff, Delays, ladder, retry};
+use comeback_backoff::{Backoff, Delays, Tally, ladder, retry};
 use tokio::time::{Instant, sleep};
 
 ladder! { Short: 10ms, 20ms, 30ms }
@@ -63,6 +63,7 @@ async fn any_loop_retries_with_all_of_them() {
 #[tokio::test(start_paused = true)]
 async fn a_retry_takes_the_threads_generator() {
     let delays = Backoff::default().with_rng(rand::rng());
-    let error = retry(busy, delays).sleep(sleep).await.unwrap_err();
-    assert!(error.attempts == 4 && error.waited <= Duration::from_secs(1 + 2 + 4));
+    let mut tally = Tally::default();
+    assert_eq!(retry(busy, delays).tally(&mut tally).sleep(sleep).await, Err("busy"));
+    assert!(tally.attempts == 4 && tally.waited <= Duration::from_secs(1 + 2 + 4));
 }

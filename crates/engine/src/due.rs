@@ -166,7 +166,9 @@ impl Case<'_, '_> {
             Jitter::Decorrelated => generator(&event.origin_request_id, 0),
             Jitter::Full | Jitter::Equal | Jitter::None => generator(record.first_id(), event.retry),
         };
-        policy.backoff.delay(event.retry, &mut rng)
+        // The last of a list repeats.
+        let retry = policy.backoff.retries().map_or(event.retry, |last| event.retry.min(last));
+        policy.backoff.delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }
 
     /// `MAX_AGE` after the first failure, on a clock that stops while the function is paused, and after each pause

@@ -73,7 +73,8 @@ impl Wait {
 /// Full jitter under min(3,600 s, 2^receive count).
 fn after_failure(record: &Record) -> Duration {
     let backoff = in_seconds(1, LONGEST_AFTER_FAILURE.as_secs(), Jitter::Full);
-    backoff.delay(u64::from(record.receive_count) + 1, &mut generator_of(record))
+    let retry = u64::from(record.receive_count) + 1;
+    backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
 /// One to two hours, cut by rule 6 so that a last try is left. With too little time for one, the message is given up

@@ -1,25 +1,78 @@
-//! Two uses of comeback-backoff, with a feature and without.
+//! The five most common uses of comeback-backoff, with a feature and without.
 
 use std::cell::Cell;
+use std::error::Error;
+use std::io;
 use std::time::{Duration, SystemTime};
 
-use comeback_backoff::{Backoff, Hint, is_transient_status, retry};
-use tokio::time::Instant;
+use anyhow::Context;
+use comeback_backoff::{Backoff, Hint, is_transient_io, is_transient_status, retry, retry_blocking, retry_mut};
+use tokio::time::{Instant, sleep};
 
-#[tokio::test(start_paused = true)]
-async fn an_async_operation() {
-    let backoff = Backoff::exponential(Duration::from_millis(50), Duration::from_secs(2));
-    let backoff = backoff.expect("valid settings").with_retries(5);
-    let calls = Cell::new(0);
-    let call = async || {
-        calls.set(calls.get() + 1);
-        if calls.get() < 4 { Err("busy") } else { Ok("done") }
-    };
-    let done = retry(call, &backoff).sleep(tokio::time::sleep).await;
-    let done = done.expect("it works in the end");
-    assert_eq!((done.value, done.attempts), ("done", 4));
+const MS: Duration = Duration::from_millis(1);
+
+/// Fails twice.
+struct Service(Cell<u64>);
+
+impl Service {
+    const fn new() -> Self {
+        Self(Cell::new(0))
+    }
+
+    fn call<E>(&self, error: E) -> Result<u64, E> {
+        self.0.set(self.0.get() + 1);
+        if self.0.get() < 3 { Err(error) } else { Ok(self.0.get()) }
+    }
 }
 
+/// 1. `?` with anyhow.
+#[tokio::test(start_paused = true)]
+async fn an_async_operation() -> anyhow::Result<()> {
+    let service = Service::new();
+    let fetch = async || service.call("busy").map_err(anyhow::Error::msg);
+    let calls = retry(fetch, Backoff::default()).sleep(sleep).await.context("fetches")?;
+    assert_eq!(calls, 3);
+    Ok(())
+}
+
+/// 2. Only transient errors, in `io::Result`.
+#[tokio::test(start_paused = true)]
+async fn only_transient_errors() -> io::Result<()> {
+    let backoff = Backoff::exponential(50 * MS, 2_000 * MS).expect("valid settings").with_retries(5);
+    let service = Service::new();
+    let read = async || service.call(()).map_err(|()| io::ErrorKind::ConnectionReset.into());
+    assert_eq!(retry(read, &backoff).when(is_transient_io).sleep(sleep).await?, 3);
+    let missing = async || Err::<(), _>(io::Error::from(io::ErrorKind::NotFound));
+    let mut calls = 0;
+    let notified = retry(missing, &backoff).when(is_transient_io).notify(|_| calls += 1);
+    assert!(notified.sleep(sleep).await.is_err() && calls == 1);
+    Ok(())
+}
+
+/// 3. On this thread, with `Box<dyn Error>`.
+#[test]
+fn a_blocking_operation() -> Result<(), Box<dyn Error>> {
+    let service = Service::new();
+    let calls = retry_blocking(|| service.call("busy"), [MS; 3]).sleep_blocking(std::thread::sleep)?;
+    assert_eq!(calls, 3);
+    Ok(())
+}
+
+/// 4. With the connection that it needs, spawned.
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_changes_what_it_borrows() -> Result<(), String> {
+    let mut connection = Vec::new();
+    let send = async move || {
+        connection.push("data");
+        tokio::task::yield_now().await;
+        if connection.len() < 3 { Err("busy".to_owned()) } else { Ok(connection.len()) }
+    };
+    let sent = tokio::spawn(retry_mut(send, Backoff::default()).sleep_mut(sleep)).await.expect("no panic")?;
+    assert_eq!(sent, 3);
+    Ok(())
+}
+
+/// 5. As a server asks for it.
 #[tokio::test(start_paused = true)]
 async fn the_retry_after_of_a_response() {
     struct Refused(u16, &'static str);
@@ -32,8 +85,7 @@ async fn the_retry_after_of_a_response() {
         calls.set(calls.get() + 1);
         if calls.get() == 1 { Err(Refused(503, "7")) } else { Ok("done") }
     };
-    let delays = [Duration::from_millis(1); 3];
-    let got = retry(get, delays).when(|refused| is_transient_status(refused.0));
-    assert!(got.hint(hint).sleep(tokio::time::sleep).await.is_ok());
+    let got = retry(get, [MS; 3]).when(|refused| is_transient_status(refused.0));
+    assert!(got.hint(hint).sleep(sleep).await.is_ok());
     assert!((7.0..=7.8).contains(&start.elapsed().as_secs_f64()), "{:?}", start.elapsed());
 }

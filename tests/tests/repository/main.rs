@@ -29,8 +29,8 @@ fn another_project_can_use_the_libraries() {
     let printed = String::from_utf8_lossy(&ended.stdout);
     let failed = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{printed}{failed}");
-    // Two uses of comeback-backoff, and a delivery.
-    for passed in ["2 passed", "1 passed"] {
+    // The five most common uses of comeback-backoff, and a delivery.
+    for passed in ["5 passed", "1 passed"] {
         assert!(printed.contains(passed), "{printed}");
     }
 }

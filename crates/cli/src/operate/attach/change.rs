@@ -224,7 +224,7 @@ async fn put_settings(account: &Account, target: &Target, to: &InvokeSettings) -
         .set_maximum_event_age_in_seconds(to.event_age)
         .destination_config(destinations);
     let put = retry(|| call.clone().send(), delays()).when(is_not_permitted_yet);
-    let answer = put.sleep(tokio::time::sleep).await.map_err(|given_up| given_up.error);
+    let answer = put.sleep(tokio::time::sleep).await;
     answer.map(drop).or_failure("lambda:PutFunctionEventInvokeConfig", &target.name)
 }
 

@@ -1,4 +1,4 @@
-//! Ladders that do not compile, and one that does.
+//! Ladders and retries that do not compile, and a ladder that does.
 
 /// All are refused by `cargo check`: a `trybuild` set without a passing case goes no further.
 /// The expected texts are those of the compiler that CI uses; `TRYBUILD=overwrite` renews them.
