@@ -40,7 +40,7 @@ unexport PYTHONDONTWRITEBYTECODE
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients conformance check lint-rust lint-infra lint-clients \
-	lint-licences lint-templates lint-workflows build-tests test-servers test-stack test-infra with-stack with-servers without-cargo without-servers tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
+	lint-licences lint-templates lint-workflows build-tests test-servers test-stack test-infra with-stack with-servers without-cargo without-servers tools lock-tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -245,15 +245,21 @@ faketime: | chromium # the faster clock of some tests; apt-get installs one pack
 $(TOOLS)/ministack/.installed: export UV_COMPILE_BYTECODE := 1
 
 $(TOOLS)/%/.installed: tests/tools/%.txt | $(UV)
-	@echo "installing $$(tr '\n' ' ' < $<)into .tools/$*"
+	@echo "installing $$(tr '\n' ' ' < tests/tools/$*.in)into .tools/$*"
 	@$(UV) venv --quiet --clear $(TOOLS)/$*
-	@$(UV) pip install --quiet --python $(TOOLS)/$*/bin/python --requirement $<
+	@$(UV) pip install --quiet --require-hashes --no-build --python $(TOOLS)/$*/bin/python --requirement $<
 	@touch $@
+
+lock-tools: | $(UV) ## lock the tools of tests/tools/*.in, with all that they need, by hashes
+	@for tools in $(wildcard tests/tools/*.in); do \
+		$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --no-header --no-annotate $$tools --output-file $${tools%.in}.txt; \
+	done
 
 # Ten times as fast as pip.
 $(UV): tests/tools/uv.txt
 	@python3 -m venv $(TOOLS)/uv
-	@$(TOOLS)/uv/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@$(TOOLS)/uv/bin/pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: --requirement $<
 	@touch $@
 
 %/node_modules/.installed: %/package.json %/package-lock.json

@@ -5,11 +5,13 @@
 //! | `events` | each file in `events/` does what its README says |
 //! | `golden` | a few runs and studies, byte for byte |
 //! | `pages` | every command of the documentation is run by a test, every link leads somewhere |
+//! | `tools` | the Python tools are locked by hashes |
 //! | `versions` | one version everywhere |
 
 mod events;
 mod golden;
 mod pages;
+mod tools;
 mod versions;
 
 use std::process::Command;
