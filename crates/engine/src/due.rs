@@ -107,7 +107,7 @@ impl Case<'_, '_> {
         }
         let reaching = pauses.retries().filter(|retry| {
             record.first_sent() < retry.at
-                && (retry.at..=retry.end(policy)).contains(&now)
+                && (retry.at..=retry.last_moment()).contains(&now)
                 && retry.covers(&event.function_arn, event.error_type())
         });
         let moments = reaching.map(|retry| {

@@ -17,11 +17,12 @@ use crate::dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 use crate::decide::{Action, decide, expiring};
 use crate::due::Case;
 use crate::failed_event::FailedEvent;
+use crate::isolated::isolated;
 use crate::known_pauses::KnownPauses;
 use crate::pauses::NO_PAUSES;
 use crate::record::Moved;
 use crate::report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
-use crate::waits::{Wait, guard, isolated};
+use crate::waits::{Wait, guard};
 use crate::{Envelope, Pauses, Policies, QueueArn, Record, Room, Timestamp};
 
 /// Remedy for a re-invocation that may have been accepted. Commands find such waits in the handler's log by this text.
@@ -54,12 +55,6 @@ impl Environment {
     #[must_use]
     pub fn reading_pauses(self) -> Self {
         Self { pauses: KnownPauses::of(self.policies.stack()), ..self }
-    }
-
-    /// The same, but it hides every message, as all handlers did before there were moves.
-    #[must_use]
-    pub fn hiding_everything(self) -> Self {
-        Self { room: Room::unlimited(), ..self }
     }
 
     /// The policies that it follows.

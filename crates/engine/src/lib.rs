@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `environment` | [`Environment`]: a message's way through a batch: decided, performed, outcome |
 //! | `decide`, `due` | [`decide()`]: the rules, numbered; and when a retry is due |
-//! | `waits`, `room` | waits after failures and hops of moves; room to hide |
+//! | `waits`, `room`, `isolated` | waits after failures and hops of moves; room to hide; records that cannot harm each other |
 //! | `known_pauses` | what an environment knows of pauses, and when it reads them |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `report` | [`BatchReport`]: the outcome of each message |
@@ -36,6 +36,7 @@ mod due;
 mod environment;
 mod failed_event;
 mod invocation_record;
+mod isolated;
 mod json;
 mod known_pauses;
 mod letter;
@@ -61,27 +62,27 @@ pub use account::{
     VisibilityChange,
 };
 pub use arn::{
-    BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, PauseTarget, QueueArn,
-    name_and_qualifier, qualifier_after, short_name,
+    FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, PauseTarget, QueueArn, name_and_qualifier,
+    qualifier_after, short_name,
 };
-pub use batch_event::{BatchEvent, GarbledMessage, IncompleteMessage, MissingMessageId, NotABatch};
+pub use batch_event::{BatchEvent, IncompleteMessage};
 pub use dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 pub use decide::{Action, decide};
 pub use directive::{Directive, error_names, simple_name};
 pub use due::{DueBy, Early};
 pub use environment::{Environment, UNANSWERED};
 pub use failed_event::FailedEvent;
-pub use invocation_record::{InvocationError, InvocationRecord};
+pub use invocation_record::InvocationRecord;
 pub use json::{LossyText, lossy_text};
 pub use known_pauses::LONG_PAUSE;
 pub use letter::{Letter, LetterKind};
 pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};
 pub use policy::{
-    BACKOFF_RANGE, BadEntry, FUNCTION_SETTINGS, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE,
-    MAXIMUM_CONCURRENCY_RANGE, MOST_BACKOFFS, Policy, SettingError, Settings,
+    BACKOFF_RANGE, FUNCTION_SETTINGS, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE,
+    MAXIMUM_CONCURRENCY_RANGE, Policy, SettingError, Settings,
 };
-pub use record::{Attribute, GarbledAttribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
+pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
 pub use retry_now::{LONGEST_ORDER, LONGEST_WITHIN, RetryNow};
 pub use room::Room;

@@ -36,7 +36,7 @@ pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
 /// hence 30 s less.
 pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=LONGEST_VISIBILITY.as_secs() - VISIBILITY_MARGIN.as_secs();
 /// The most ceilings in `BACKOFFS`.
-pub const MOST_BACKOFFS: usize = 64;
+const MOST_BACKOFFS: usize = 64;
 /// `HIDE_UP_TO`, where it is a number: twice the most, and a batch for each of 1,000 pollers, are SQS's 120,000 messages
 /// in flight.
 pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;

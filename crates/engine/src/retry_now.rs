@@ -10,7 +10,7 @@ use crate::directive::error_names;
 use crate::json::object;
 use crate::time::LATEST;
 use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
-use crate::{PauseTarget, Policy, Timestamp};
+use crate::{PauseTarget, Timestamp};
 
 /// The longest `within` of a [`RetryNow`].
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
@@ -34,26 +34,30 @@ pub struct RetryNow {
     pub by: Option<String>,
     /// The reason they gave.
     pub why: Option<String>,
-    /// Its [end](Self::end), in whole seconds: then it leaves the parameter. `None` in entries of older versions, which
-    /// stay for [`LONGEST_ORDER`].
+    /// Its [end](Self::end), in whole seconds: then it leaves the parameter. An entry without one stays for [`LONGEST_ORDER`].
     pub until: Option<Timestamp>,
 }
 
 impl RetryNow {
-    /// When a handler with this policy has checked everything that the request could reach, even if it hid a message
-    /// just before it read the request, its next receive was throttled, and the target then refused the call. Events that
-    /// fail later are not reached anyway.
-    pub fn end(&self, policy: &Policy) -> Timestamp {
-        let read = self.within + longest_between_reads(policy.maximum_concurrency());
-        let checked = policy.backoff.cap().max(HOLD) + QUEUE_VISIBILITY_TIMEOUT;
-        let called = checked + LONGEST_AFTER_FAILURE;
+    /// When the handler has checked everything that the request could reach, if it keeps no message hidden for longer than
+    /// `hidden` after its moment, even if a message's next receive is throttled and the target then refuses the call. Events
+    /// that fail later are not reached anyway.
+    pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
+        let read = self.within + longest_between_reads(maximum_concurrency);
+        let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;
         self.at.saturating_add((read + called).min(LONGEST_ORDER))
     }
 
     /// The same, with its end.
     #[must_use]
-    pub fn with_end(self, policy: &Policy) -> Self {
-        Self { until: Some(self.end(policy).rounded_up_to_secs()), ..self }
+    pub fn with_end(self, hidden: Duration, maximum_concurrency: u64) -> Self {
+        Self { until: Some(self.end(hidden, maximum_concurrency).rounded_up_to_secs()), ..self }
+    }
+
+    /// When it ends.
+    pub fn last_moment(&self) -> Timestamp {
+        let latest = self.at.saturating_add(LONGEST_ORDER);
+        self.until.map_or(latest, |until| until.min(latest))
     }
 
     /// Whether it names the function and the error.

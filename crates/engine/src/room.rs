@@ -47,11 +47,6 @@ impl Room {
         Self { hide_up_to: policy.hide_up_to(), pollers, left: 0, looked: None }
     }
 
-    /// The room of a handler that hides every message.
-    pub(crate) const fn unlimited() -> Self {
-        Self { hide_up_to: HideUpTo::Always, pollers: 1, left: 0, looked: None }
-    }
-
     /// The room of the same environment for another queue, which it has not looked at.
     pub(crate) fn unknown(&self) -> Self {
         Self { left: 0, looked: None, ..self.clone() }

@@ -82,10 +82,10 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// As text, RFC 3339.
+/// As text, RFC 3339, which has four digits for a year. A later moment is a mistake, and `null`.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        if self.as_secs() > LATEST { serializer.serialize_none() } else { serializer.collect_str(self) }
     }
 }
 
@@ -138,6 +138,13 @@ mod tests {
         assert_eq!(Timestamp::from_rfc3339(text).unwrap().to_string(), text);
         assert_eq!(Timestamp::from_rfc3339("yesterday"), None);
         assert_eq!(Timestamp::from_rfc3339("1969-12-31T23:59:59.999Z"), None);
+    }
+
+    #[test]
+    fn a_moment_after_the_year_9999_is_null_in_json() {
+        let json = |secs| serde_json::to_string(&Timestamp::from_secs(secs)).unwrap();
+        assert_eq!(json(LATEST), r#""9999-12-31T23:59:59.000Z""#);
+        assert_eq!([json(LATEST + 1), json(u64::MAX)], ["null", "null"]);
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! The wait after a failed action, and how a moved message's wait divides into hops.
 
 use std::ops::RangeInclusive;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use comeback_backoff::Jitter;
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
-use crate::account::{CallFailure, HANDLER_TIMEOUT, INVOKE_TIMEOUT, panicked};
+use crate::account::{HANDLER_TIMEOUT, INVOKE_TIMEOUT};
 use crate::due::Case;
 use crate::policy::in_seconds;
 use crate::record::LONGEST_CARRIED;
@@ -100,11 +99,6 @@ pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
 /// Seeded differently on each receive.
 fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
     generator(record.first_id(), u64::from(record.receive_count))
-}
-
-/// Runs what handles one record, so that a bug in it harms no other.
-pub(crate) fn isolated<O>(work: impl FnOnce() -> O) -> Result<O, CallFailure> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
 }
 
 #[cfg(test)]

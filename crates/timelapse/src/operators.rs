@@ -114,7 +114,7 @@ impl OperatorRetry {
         whole && self.within <= LONGEST_WITHIN
     }
 
-    /// As the command writes it for a stack with this policy; without one, as older versions do, to stay the longest.
+    /// As the command writes it for a stack with this policy; without one, to stay the longest.
     fn given(&self, policy: Option<&Policy>) -> RetryNow {
         let order = RetryNow {
             target: PauseTarget::All,
@@ -126,41 +126,10 @@ impl OperatorRetry {
             until: None,
         };
         match policy {
-            Some(policy) => order.with_end(policy),
+            Some(policy) => order.with_end(policy.backoff().cap(), policy.maximum_concurrency()),
             None => order,
         }
     }
-}
-
-const CHECKED: &str = "BUG: a scenario's pauses are checked";
-
-/// The ended pauses that had to leave the full parameter during a run, and when.
-pub(crate) fn forgotten(
-    pauses: &[OperatorPause],
-    retries: &[OperatorRetry],
-    policy: &Policy,
-) -> Vec<(Timestamp, Pause)> {
-    parameter(pauses, retries, Some(policy), Timestamp::from_secs(u64::MAX)).expect(CHECKED).forgotten
-}
-
-/// The parameter's text at `now`; `None` before the first edit.
-pub(crate) fn parameter_text(
-    pauses: &[OperatorPause],
-    retries: &[OperatorRetry],
-    policy: &Policy,
-    now: Timestamp,
-) -> Option<String> {
-    let held = parameter(pauses, retries, Some(policy), now).expect(CHECKED).held;
-    let garbled = retries.iter().filter(|retry| retry.is_garbled && retry.moment() <= now).count();
-    if garbled == 0 {
-        return held.map(|held| held.write());
-    }
-    let text = held.unwrap_or_default().write();
-    let entries = vec![r#"{"target":"*","at":"soon"}"#; garbled].join(",");
-    Some(match text.split_once(r#""retries":["#) {
-        Some((before, after)) => format!(r#"{before}"retries":[{entries},{after}"#),
-        None => format!(r#"{},"retries":[{entries}]}}"#, text.trim_end_matches('}')),
-    })
 }
 
 /// What an operator does to the parameter.
@@ -170,50 +139,81 @@ enum Edit<'a> {
     Retry(&'a OperatorRetry),
 }
 
-/// What the operators have made of the parameter.
-#[derive(Default)]
+/// What the operators make of the parameter during a run.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Parameter {
-    /// `None` before the first edit.
-    held: Option<Pauses>,
-    /// What had to leave it, and when.
-    forgotten: Vec<(Timestamp, Pause)>,
+    /// What it holds from each edit on.
+    versions: Vec<(Timestamp, Pauses)>,
+    /// The ended pauses that had to leave it when it was full, and when.
+    pub(crate) forgotten: Vec<(Timestamp, Pause)>,
+    /// When an entry was added that no handler can read.
+    garbled: Vec<Timestamp>,
 }
 
-/// The parameter at `now`. An error if two pauses of one target overlap, or if it holds too much. Orders end as the policy
-/// lets them, and as late as any may without one.
-pub(crate) fn parameter(
-    pauses: &[OperatorPause],
-    retries: &[OperatorRetry],
-    policy: Option<&Policy>,
-    now: Timestamp,
-) -> Result<Parameter, String> {
-    let opened = pauses.iter().map(|pause| (START.saturating_add(pause.at), 1, Edit::Open(pause)));
-    let resumed = pauses.iter().filter(|pause| !pause.is_planned);
-    let resumed = resumed.filter_map(|pause| Some((pause.end()?, 0, Edit::Resume(pause))));
-    let readable = retries.iter().filter(|retry| !retry.is_garbled);
-    let ordered = readable.map(|retry| (retry.moment(), 2, Edit::Retry(retry)));
-    let mut edits: Vec<_> = opened.chain(resumed).chain(ordered).filter(|(at, ..)| *at <= now).collect();
-    edits.sort_by_key(|(at, turn, _)| (*at, *turn));
-    let mut parameter = Parameter::default();
-    for (at, _, edit) in edits {
-        let before = parameter.held.unwrap_or_default();
+impl Parameter {
+    /// An error if two pauses of one target overlap, or if it would hold too much. Orders end as the policy lets them, and as
+    /// late as any may without one.
+    pub(crate) fn of(
+        pauses: &[OperatorPause],
+        retries: &[OperatorRetry],
+        policy: Option<&Policy>,
+    ) -> Result<Self, String> {
+        let opened = pauses.iter().map(|pause| (START.saturating_add(pause.at), 1, Edit::Open(pause)));
+        let resumed = pauses.iter().filter(|pause| !pause.is_planned);
+        let resumed = resumed.filter_map(|pause| Some((pause.end()?, 0, Edit::Resume(pause))));
+        let readable = retries.iter().filter(|retry| !retry.is_garbled);
+        let ordered = readable.map(|retry| (retry.moment(), 2, Edit::Retry(retry)));
+        let mut edits: Vec<_> = opened.chain(resumed).chain(ordered).collect();
+        edits.sort_by_key(|(at, turn, _)| (*at, *turn));
+        let garbled = retries.iter().filter(|retry| retry.is_garbled).map(OperatorRetry::moment).collect();
+        let mut parameter = Self { garbled, ..Self::default() };
+        let mut held = Pauses::default();
+        for (at, _, edit) in edits {
+            let (fitted, forgotten) =
+                edit.of(&held, policy, at)?.fitted(at).map_err(|refused| refused.to_string())?;
+            held = fitted.clone();
+            parameter.versions.push((at, fitted));
+            parameter.forgotten.extend(forgotten.into_iter().map(|pause| (at, pause)));
+        }
+        Ok(parameter)
+    }
+
+    /// What it holds at `now`; `None` before the first edit.
+    fn held(&self, now: Timestamp) -> Option<&Pauses> {
+        self.versions.iter().rev().find(|(at, _)| *at <= now).map(|(_, held)| held)
+    }
+
+    /// Its text at `now`; `None` before the first edit.
+    pub(crate) fn text(&self, now: Timestamp) -> Option<String> {
+        let held = self.held(now);
+        let garbled = self.garbled.iter().filter(|at| **at <= now).count();
+        if garbled == 0 {
+            return held.map(Pauses::write);
+        }
+        let text = held.cloned().unwrap_or_default().write();
+        let entries = vec![r#"{"target":"*","at":"soon"}"#; garbled].join(",");
+        Some(match text.split_once(r#""retries":["#) {
+            Some((before, after)) => format!(r#"{before}"retries":[{entries},{after}"#),
+            None => format!(r#"{},"retries":[{entries}]}}"#, text.trim_end_matches('}')),
+        })
+    }
+}
+
+impl Edit<'_> {
+    fn of(&self, before: &Pauses, policy: Option<&Policy>, at: Timestamp) -> Result<Pauses, String> {
         let all = || before.iter().cloned();
-        let after = match edit {
-            Edit::Open(opened) if all().any(|it| it.target == opened.target && !it.is_over(at)) => {
-                return Err("two pauses of one target overlap".into());
+        match self {
+            Self::Open(opened) if all().any(|it| it.target == opened.target && !it.is_over(at)) => {
+                Err("two pauses of one target overlap".into())
             }
-            Edit::Open(opened) => before.with(all().chain([opened.opened()])),
-            Edit::Resume(resumed) => before.with(all().map(|pause| {
+            Self::Open(opened) => Ok(before.with(all().chain([opened.opened()]))),
+            Self::Resume(resumed) => Ok(before.with(all().map(|pause| {
                 let is_it = pause.target == resumed.target && !pause.is_over(at);
                 if is_it { pause.ended(at, resumed.spread) } else { pause }
-            })),
-            Edit::Retry(retry) => before.with_retry(retry.given(policy)),
-        };
-        let (fitted, forgotten) = after.fitted(at).map_err(|refused| refused.to_string())?;
-        parameter.held = Some(fitted);
-        parameter.forgotten.extend(forgotten.into_iter().map(|pause| (at, pause)));
+            }))),
+            Self::Retry(retry) => Ok(before.with_retry(retry.given(policy))),
+        }
     }
-    Ok(parameter)
 }
 
 #[cfg(test)]
@@ -223,13 +223,13 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3_600);
 
     fn policy() -> Policy {
-        let variables = [("TARGET_FUNCTIONS", crate::TARGET_ARN), ("LONGEST_HIDE", "1h")];
+        let variables = [("TARGET_FUNCTIONS", crate::TARGET_ARN), ("MAX_BACKOFF", "1h")];
         let read = |name: &str| variables.iter().find(|it| it.0 == name).map(|it| it.1.into());
         Policy::from_variables(read).expect("a policy")
     }
 
     fn held(all: &[OperatorPause], at: Duration) -> Option<String> {
-        parameter(all, &[], None, START.saturating_add(at)).expect("they fit").held.map(|held| held.write())
+        Parameter::of(all, &[], None).expect("they fit").text(START.saturating_add(at))
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
         let paused = (0..400).filter(|&seed| {
             let all = OperatorPause::chaos(seed, 24 * HOUR);
             assert!(all.iter().all(OperatorPause::is_valid));
-            parameter(&all, &[], None, START.saturating_add(24 * HOUR)).expect("they fit").held.is_some()
+            Parameter::of(&all, &[], None).expect("they fit").held(START.saturating_add(24 * HOUR)).is_some()
         });
         assert!((160..=240).contains(&paused.count()));
         for seconds in [0, 1, 7] {
@@ -262,13 +262,14 @@ mod tests {
     fn an_order_leaves_at_the_end_that_the_command_gives_it() {
         let first = OperatorRetry::new(HOUR, Duration::from_secs(60));
         let policy = policy();
-        let end = first.given(None).end(&policy);
-        let text = |retries: &[OperatorRetry], at| parameter_text(&[], retries, &policy, at).unwrap();
+        let end = first.given(None).end(policy.backoff().cap(), policy.maximum_concurrency());
+        let parameter = |retries: &[OperatorRetry]| Parameter::of(&[], retries, Some(&policy)).unwrap();
+        let text = |retries: &[OperatorRetry], at| parameter(retries).text(at).unwrap();
         let text = text(std::slice::from_ref(&first), end);
         assert!(text.contains(&format!(r#""until":{}"#, end.rounded_up_to_secs().as_secs())), "{text}");
         let later = OperatorRetry::new(11 * HOUR, Duration::ZERO);
-        let held =
-            parameter(&[], &[first, later.clone()], Some(&policy), later.moment()).unwrap().held.unwrap();
+        let both = parameter(&[first, later.clone()]);
+        let held = both.held(later.moment()).unwrap();
         assert_eq!(held.retries().map(|order| order.at).collect::<Vec<_>>(), [later.moment()]);
     }
 
@@ -277,7 +278,7 @@ mod tests {
         let garbled = OperatorRetry { is_garbled: true, ..OperatorRetry::new(HOUR, HOUR) };
         let all = [OperatorRetry::new(HOUR, Duration::from_secs(60)), garbled.clone()];
         let text_at = |retries: &[OperatorRetry], time| {
-            parameter_text(&[], retries, &policy(), START.saturating_add(time))
+            Parameter::of(&[], retries, Some(&policy())).unwrap().text(START.saturating_add(time))
         };
         let at = |retries: &[OperatorRetry]| text_at(retries, HOUR).unwrap();
         for text in [at(&all), at(&[garbled])] {

@@ -12,7 +12,7 @@ use crate::aws::mapping::LONG_POLL;
 use crate::aws::queue::IN_FLIGHT_LIMIT;
 use crate::faults::mix::Faults;
 use crate::faults::records::UNLISTED_ARN;
-use crate::operators::{OperatorPause, OperatorRetry, parameter};
+use crate::operators::{OperatorPause, OperatorRetry, Parameter};
 use crate::targets::SimulatedTarget;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -182,12 +182,12 @@ impl Scenario {
             let range = "a rate of 0 to 1, within a window that is not empty";
             check("fault", range, strikes.is_valid(), format!("{fault}={}", strikes.rate));
         }
-        let fit = self.pauses.iter().all(OperatorPause::is_valid)
-            && parameter(&self.pauses, &[], None, Timestamp::from_secs(u64::MAX)).is_ok();
+        let fit =
+            self.pauses.iter().all(OperatorPause::is_valid) && Parameter::of(&self.pauses, &[], None).is_ok();
         let range = "whole seconds, with a spread of at most 14 days, and one at a time";
         check("pauses", range, fit, format!("{:?}", self.pauses));
         let fit = self.retries.iter().all(OperatorRetry::is_valid)
-            && parameter(&[], &self.retries, None, Timestamp::from_secs(u64::MAX)).is_ok();
+            && Parameter::of(&[], &self.retries, None).is_ok();
         let range = "whole seconds, within at most 11 hours, and few at a time";
         check("retries", range, fit, format!("{:?}", self.retries));
         refused.extend(self.refused_targets());

@@ -1,9 +1,8 @@
 //! The main loop of a run.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use comeback_engine::{BatchReport, Environment, HANDLER_TIMEOUT, Policies, RESERVE};
+use comeback_engine::{BatchReport, HANDLER_TIMEOUT, Policies, RESERVE};
 use futures_util::FutureExt;
 
 use crate::account::SimulatedAccount;
@@ -130,10 +129,7 @@ fn report_strikes(world: &mut World, watcher: &mut dyn Watcher) {
 
 /// One batch through the handler that ships. Its calls come at the end of its run time, and none after its deadline.
 fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn Watcher) {
-    let policies = batch.environment.handler.policies();
-    let mut old_handler =
-        batch.old_handler.then(|| Environment::new(Arc::clone(policies)).hiding_everything());
-    let handler = old_handler.as_mut().unwrap_or(&mut batch.environment.handler);
+    let handler = &mut batch.environment.handler;
     let event = batch.struck.take();
     let event = event.as_ref().unwrap_or(&batch.event);
     let now = account.service.borrow().now;

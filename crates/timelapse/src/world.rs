@@ -23,6 +23,7 @@ use crate::faults::fault::Fault;
 use crate::faults::mix::seeded;
 use crate::figures::Tallies;
 use crate::figures::prices::ApiCall;
+use crate::operators::Parameter;
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::Mix;
 use crate::watch::Watcher;
@@ -66,6 +67,8 @@ pub(crate) struct World {
     pub(crate) tallies: Tallies,
     at_hand: Option<AtHand>,
     environments: Environments,
+    /// Of the pauses.
+    parameter: Parameter,
     scenario: Scenario,
     /// The stack's first policy, for the settings of the whole queue, which no change touches.
     policy: Policy,
@@ -91,7 +94,9 @@ impl World {
         let functions = functions.map(|(position, target)| {
             (target.arn(), scenario.outage_end(position), scenario.capacity_of(position))
         });
-        let oracle = Oracle::new(scenario, policies, changes);
+        let parameter = Parameter::of(&scenario.pauses, &scenario.retries, Some(policy))
+            .expect("BUG: a scenario's pauses are checked");
+        let oracle = Oracle::new(scenario, policies, changes, parameter.forgotten.clone());
         let mut world = Self {
             now: START,
             agenda: Agenda::default(),
@@ -109,6 +114,7 @@ impl World {
             counts: Counts::default(),
             message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             copy_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
+            parameter,
             scenario: scenario.clone(),
             policy: policy.clone(),
         };
@@ -274,7 +280,6 @@ impl World {
             messages,
             attributes,
             environment: self.environments.take(self.now),
-            old_handler: false,
             death: None,
         }
     }
@@ -282,7 +287,6 @@ impl World {
     /// The handler gets a batch. Its calls come at the end of its run time.
     fn hand_over(&mut self, mut batch: Batch) {
         batch.clock = self.handlers_clock(&batch);
-        batch.old_handler = self.dice.strikes(Fault::OldHandler, self.now, batch.events());
         batch.death = self.draw_death(batch.messages.len() as u64);
         let calls_at = batch.death.and_then(|death| death.calls_at);
         let run_time = calls_at.unwrap_or(self.scenario.handler_run_time);
@@ -305,13 +309,10 @@ impl World {
             _ => self.mapping.end(self.now, key),
         }
         let overlooked = self.strike_fields(&mut batch);
-        if !batch.old_handler {
-            batch.restore();
-        }
+        batch.restore();
         let start = Start {
             received_at: batch.started,
             clock: batch.clock,
-            is_old: batch.old_handler,
             can_act: batch.death.is_none()
                 && self.now < batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE),
             reads: batch.environment.reads.clone(),
@@ -342,10 +343,7 @@ impl World {
         if lost {
             self.oracle.kept_after_all();
         }
-        let reads = self.oracle.finished();
-        if !batch.old_handler {
-            batch.environment.reads = reads;
-        }
+        batch.environment.reads = self.oracle.finished();
         if !lost {
             let settled = batch.messages.iter().zip(kept).filter(|(_, kept)| !**kept);
             settled.for_each(|(message, _)| self.delete(message));

@@ -1,7 +1,7 @@
 //! `comeback retry`: after a fix, retry now what waits.
 //!
-//! A hidden message cannot be called back. The handler looks at each at least once in `LONGEST_HIDE`, and then finds the
-//! order, which stands in the pauses' parameter.
+//! A hidden message cannot be recalled. The handler checks it when its present hiding ends, and then finds the request, which
+//! is in the pauses' parameter.
 
 mod cancel;
 mod follow;
@@ -11,14 +11,17 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use comeback_engine::{LONGEST_WITHIN, PauseTarget, Pauses, Policy, RetryNow, Timestamp};
+use comeback_engine::{
+    FunctionArn, LONGEST_ORDER, LONGEST_WITHIN, PauseTarget, Pauses, Policies, PolicyEntry, RetryNow,
+    Timestamp,
+};
 use serde::Serialize;
 
 use crate::account::Failure;
 use crate::clock::now;
 use crate::failure;
 use crate::operate::deployment::Deployment;
-use crate::operate::function::FunctionName;
+use crate::operate::function::{FunctionName, command_name};
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{
     self, Parameter as _, SsmParameter, edit, forgotten_note, history, named, noticed_within, target_name,
@@ -30,7 +33,7 @@ use crate::operate::session::{Common, Session, confirm};
 use crate::operate::waiting::{Reading, Wanted};
 use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::terminal::{command_line, shown};
+use crate::text::terminal::shown;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -39,6 +42,9 @@ Examples:
   comeback retry orders --error 'Timeout*' --yes
   comeback retry --all --within 2h --yes
   comeback retry orders --cancel";
+
+/// An unanswered call is repeated after one to two hours.
+const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["function", "all"])))]
@@ -76,7 +82,7 @@ fn read_within(text: &str) -> Result<Duration, String> {
     if within <= LONGEST_WITHIN {
         return Ok(within);
     }
-    Err("must be at most 11h: an order ends after 12 hours, and the handler must have looked at every event by then".into())
+    Err("must be at most 11h, so that the handler has checked every event before the request ends".into())
 }
 
 fn read_glob(text: &str) -> Result<String, String> {
@@ -94,7 +100,8 @@ struct Answer<'a> {
     dry_run: bool,
     #[serde(flatten)]
     reach: &'a Reach,
-    longest_hide_seconds: u64,
+    /// Every message that the request can reach is checked within this time.
+    checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
     notes: &'a [String],
 }
@@ -106,29 +113,33 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         return cancel(arguments.function.as_ref(), &session, &deployment).await;
     }
     let parameter = SsmParameter::of(&session, &deployment)?;
-    let policy = policy(&deployment)?;
-    let longest_hide = policy.backoff().cap();
+    let policies = policies(&deployment)?;
+    let pollers = policies.stack().maximum_concurrency();
     let target = pauses::retried_target(&deployment, arguments.function.as_ref())?;
     let wanted = arguments.wanted();
     let work = async {
         // Refuse what would be refused before reading the log.
         let pauses = parameter.read().await?.0;
-        let order = arguments.order(target.clone(), begin, &session).with_end(&policy);
+        let order = arguments.order(target.clone(), begin, &session).with_end(LONGEST_ORDER, pollers);
         fits(&pauses, order, begin)?;
         let reading = Reading::read(&session, deployment.clone(), &wanted, None, begin).await?;
         let has_text = !session.common.json;
         let errors = if has_text { reading.unmatched(&session, &wanted, None, begin).await } else { None };
-        let reach = Reach::of(&reading.waits, &deployment, &pauses, arguments.within, longest_hide, begin);
+        let reach = Reach::of(&reading.waits, &deployment, &pauses, arguments.within, begin);
         Ok((pauses, reading, Reach { unmatched: arguments.error.clone().zip(errors), ..reach }))
     };
     let (pauses, reading, reach) = session.interrupt.or(work).await?;
+    let mut hidden = reach.hidden;
+    if !reading.is_complete(begin) {
+        hidden = hidden.max(longest_hiding(&policies, &target));
+    }
     let mut notes = reading.notes_on_all(begin);
-    notes.extend(paused(&pauses, &target, &session.common.place_flags(), begin));
+    notes.extend(paused(&pauses, &target, &deployment.handler_arn, &session.common.place_flags(), begin));
     let answer = |ordered| Answer {
         ordered,
         dry_run: arguments.dry_run,
         reach: &reach,
-        longest_hide_seconds: longest_hide.as_secs(),
+        checked_within_seconds: hidden.as_secs(),
         noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
         notes: &notes,
     };
@@ -136,7 +147,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let mut out = anstream::stdout();
     if !session.common.json {
         let name = named(arguments.function.as_ref());
-        write!(out, "{}", text(&name, &reach, arguments.within, longest_hide, &notes))?;
+        write!(out, "{}", text(&name, &reach, arguments.within, hidden, &notes))?;
     }
     let is_useless = !reach.brings_forward && reading.is_complete(begin);
     if is_useless && !session.common.json {
@@ -147,7 +158,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     }
     confirm(&format!("retry these within {}?", durations::text(arguments.within)), &session).await?;
     // The order counts from here: what has failed while the question stood is reached too.
-    let order = arguments.order(target, now(), &session).with_end(&policy);
+    let order = arguments.order(target, now(), &session).with_end(hidden, pollers);
     let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == order);
     let make = |pauses: &Pauses| Ok(pauses.with_retry(order.clone()));
     let forgotten = edit(&parameter, order.at, make, is_in).await?;
@@ -166,7 +177,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         // With a log of everything that waits, nothing would have been ordered.
         writeln!(out, "There is nothing to watch: which events wait is not known from the handler's log.")?;
     } else if arguments.watch {
-        follow(&session, &deployment, &wanted, &reach.retries, begin..order.end(&policy)).await?;
+        follow(&session, &deployment, &wanted, &reach.retries, begin..order.end(hidden, pollers)).await?;
     }
     Ok(())
 }
@@ -195,37 +206,44 @@ fn fits(pauses: &Pauses, order: RetryNow, now: Timestamp) -> Result<(), Failure>
     Ok(pauses.with_retry(order).fitted(now).map(drop)?)
 }
 
-/// The handler's settings. That `LONGEST_HIDE` is set is the only sign that the handler knows orders to retry: the templates of
-/// the versions that do set it. The tag `comeback:version` says no more, because nothing was released before, and a handler that
-/// was deployed without the template has none. An older handler on which somebody sets the variable by hand ignores the order.
-fn policy(deployment: &Deployment) -> Result<Policy, Failure> {
-    let handler = &deployment.handler;
-    if knows_orders(deployment) {
-        let policies = deployment.policies().map_err(|refused| {
-            let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            Failure::Undone(format!("the handler {handler} does not start: {refused}"))
-        })?;
-        if policies.stack().keeps_everything() {
-            let what = "the allow-list is empty, so the handler retries nothing: attach a function first";
-            return Err(Failure::Undone(what.into()));
-        }
-        return Ok(policies.stack().clone());
+/// The handler's policies.
+fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
+    let policies = deployment.policies().map_err(|refused| {
+        let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Failure::Undone(format!("the handler {} does not start: {refused}", deployment.handler))
+    })?;
+    if policies.stack().keeps_everything() {
+        let what = "the allow-list is empty, so the handler retries nothing: attach a function first";
+        return Err(Failure::Undone(what.into()));
     }
-    let version = deployment.version.as_ref().map(|version| format!(" ({version})")).unwrap_or_default();
-    Err(Failure::Undone(format!(
-        "the handler {handler}{version} does not support retry orders, or may hide messages for 12 hours: its variable \
-         LONGEST_HIDE is not set. Deploy the version of this command ({}); without the template, also set LONGEST_HIDE=3600",
-        env!("CARGO_PKG_VERSION")
-    )))
+    Ok(policies)
 }
 
-/// Whether `comeback retry` works on the deployment.
-pub(crate) fn knows_orders(deployment: &Deployment) -> bool {
-    deployment.variables.contains_key("LONGEST_HIDE")
+/// The longest that a message of these functions may be hidden, where the log does not show it: the longest ceiling of a
+/// policy that can be theirs, or the two hours of an unanswered call.
+fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
+    let is_theirs = |entry: &&PolicyEntry| match target {
+        PauseTarget::All => true,
+        PauseTarget::Functions(function) => {
+            let arn = function.to_string();
+            // The entry of a qualifier is about a part of the function.
+            let qualifier = entry.pattern().rsplit(':').next().unwrap_or_default();
+            entry.is_about(&arn) || entry.is_about(&format!("{arn}:{qualifier}"))
+        }
+    };
+    let entries = policies.entries().iter().filter(is_theirs).map(PolicyEntry::policy);
+    let ceilings = entries.chain([policies.stack()]).map(|policy| policy.backoff().cap());
+    ceilings.fold(LONGEST_UNANSWERED, Duration::max)
 }
 
 /// A pause holds what is retried.
-fn paused(pauses: &Pauses, target: &PauseTarget, place: &str, now: Timestamp) -> Option<String> {
+fn paused(
+    pauses: &Pauses,
+    target: &PauseTarget,
+    home: &FunctionArn,
+    place: &str,
+    now: Timestamp,
+) -> Option<String> {
     let holds = |pause: &&comeback_engine::Pause| match target {
         PauseTarget::All => pause.is_active(now),
         PauseTarget::Functions(function) => {
@@ -235,31 +253,28 @@ fn paused(pauses: &Pauses, target: &PauseTarget, place: &str, now: Timestamp) ->
     let pause = pauses.iter().find(holds)?;
     let target = pause.target.to_string();
     let name = target_name(&target);
-    let which = command_line([if pause.target == PauseTarget::All { "--all" } else { name }]);
+    let which = if pause.target == PauseTarget::All { "--all".into() } else { command_name(&target, home) };
     let from = pause.from;
     Some(format!(
         "{name} has been paused since {from}, and a pause comes first: comeback resume {which}{place}"
     ))
 }
 
-fn text(name: &str, reach: &Reach, within: Duration, longest_hide: Duration, notes: &[String]) -> String {
+fn text(name: &str, reach: &Reach, within: Duration, hidden: Duration, notes: &[String]) -> String {
     let mut text = format!("{name}: {}\n", shown(&reach.in_words()));
     for (count, why) in reach.left_alone() {
         text += &format!("  left alone: {}, {why}\n", counted(count, "event", "events"));
     }
     if reach.brings_forward {
         text += &format!(
-            "The handler checks each event at least every {}, and finds the order then. The event is due at a random moment\n\
-             within {} of the order (at once, if that has passed), and never later than without it.\n",
-            durations::text(longest_hide),
+            "The handler checks a message when its present hiding ends, all of them within {}, and finds the request then. The\n\
+             event is due at a random moment within {} of the request (at once, if that has passed), and never later than\n\
+             without it.\n",
+            durations::text(hidden),
             durations::text(within)
         );
-    }
-    if reach.reached > 0 && !reach.brings_forward {
-        let longest_hide = durations::text(longest_hide);
-        text += &format!(
-            "The handler finds an order when it checks an event, at least every {longest_hide} (LONGEST_HIDE).\n"
-        );
+    } else if reach.reached > 0 {
+        text += "A hidden message cannot be recalled: the handler finds the request when its present hiding ends.\n";
     }
     notes.iter().fold(text, |text, note| text + &shown(note) + "\n")
 }
@@ -269,18 +284,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handler_that_is_older_is_refused_with_what_to_do() {
+    fn a_handler_that_retries_nothing_is_refused_with_what_to_do() {
         let mut deployment = Deployment::sample();
-        let refused = policy(&deployment).unwrap_err().to_string();
+        assert!(policies(&deployment).is_ok());
+        deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+        let refused = policies(&deployment).unwrap_err().to_string();
+        assert!(refused.starts_with("the allow-list is empty"), "{refused}");
+        deployment.variables.insert("MAX_AGE".into(), "30".into());
+        let refused = policies(&deployment).unwrap_err().to_string();
         assert!(
-            refused.starts_with("the handler retry-handler (0.1.0) does not support retry orders"),
+            refused.starts_with("the handler retry-handler does not start: MAX_AGE is 30 s"),
             "{refused}"
         );
-        deployment.variables.insert("LONGEST_HIDE".into(), "30m".into());
-        assert!(policy(&deployment).is_ok());
-        deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
-        let refused = policy(&deployment).unwrap_err().to_string();
-        assert!(refused.starts_with("the allow-list is empty"), "{refused}");
+    }
+
+    #[test]
+    fn without_the_log_the_longest_policy_that_can_match_is_assumed() {
+        let hours = |policies: &str, target: &str| {
+            let mut deployment = Deployment::sample();
+            deployment.variables.insert("POLICIES".into(), policies.into());
+            let target = target.replace("orders", "arn:aws:lambda:eu-west-1:123456789012:function:orders");
+            longest_hiding(&deployment.policies().unwrap(), &target.parse().unwrap()).as_secs() / 3_600
+        };
+        let policies = "export BACKOFFS=20s,9h; orders:live MAX_BACKOFF=5h; o* MAX_BACKOFF=4h";
+        assert_eq!(hours("", "orders"), 2, "an unanswered call");
+        assert_eq!(hours(policies, "orders"), 5);
+        assert_eq!(hours(policies, "orders:live"), 5);
+        assert_eq!(hours(policies, "orders:dev"), 4);
+        assert_eq!(hours(policies, "*"), 9);
     }
 
     #[test]
@@ -295,16 +326,17 @@ mod tests {
             brings_forward: true,
             ..Reach::default()
         };
-        let (within, longest_hide) = (Duration::from_secs(600), Duration::from_secs(3_600));
+        let (within, hidden) = (Duration::from_secs(600), Duration::from_secs(3_600));
         let expected = "\
 orders: 1,204 of 1,210 waiting events will be retried, all within 1h 10m, half within 35m
   left alone: 4 events, whose function asked for the wait (RetryAfter)
   left alone: 2 events, before the last retry that MAX_RETRIES allows
-The handler checks each event at least every 1h, and finds the order then. The event is due at a random moment
-within 10m of the order (at once, if that has passed), and never later than without it.
+The handler checks a message when its present hiding ends, all of them within 1h, and finds the request then. The
+event is due at a random moment within 10m of the request (at once, if that has passed), and never later than
+without it.
 a note
 ";
-        assert_eq!(text("orders", &reach, within, longest_hide, &["a note".into()]), expected);
+        assert_eq!(text("orders", &reach, within, hidden, &["a note".into()]), expected);
     }
 
     #[test]
@@ -321,7 +353,7 @@ a note
             said(&due),
             "orders: no waiting event would be retried sooner: 4 events are due within 54m 21s anyway, before the \
              handler would find the order\n\
-             The handler finds an order when it checks an event, at least every 1h (LONGEST_HIDE).\n"
+             A hidden message cannot be recalled: the handler finds the request when its present hiding ends.\n"
         );
     }
 
@@ -350,7 +382,9 @@ a note
         };
         let now = Timestamp::from_secs(1_700_000_060);
         let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-        let said = |pauses: &Pauses| paused(pauses, &orders.parse().unwrap(), " --stack shop", now).unwrap();
+        let home = Deployment::sample().handler_arn;
+        let said =
+            |pauses: &Pauses| paused(pauses, &orders.parse().unwrap(), &home, " --stack shop", now).unwrap();
         let rest = "has been paused since 2023-11-14T22:13:20.000Z, and a pause comes first: comeback resume";
         assert_eq!(said(&read(orders)), format!("orders {rest} orders --stack shop"));
         assert_eq!(said(&read("*")), format!("every function {rest} --all --stack shop"));
@@ -366,7 +400,7 @@ a note
         assert_eq!(read(&["--within", "11h", "--error", "T*"]), Ok(()));
         assert_eq!(read(&["--cancel"]), Ok(()));
         for (refused, why) in [
-            (&["--within", "39601s"][..], "must be at most 11h: an order ends after 12 hours"),
+            (&["--within", "39601s"][..], "must be at most 11h, so that"),
             (&["--error", ""], "must be an error type such as Timeout*"),
             (&["--error", " "], "must be an error type such as Timeout*"),
             (&["--error", "{{T*}}"], "must not contain {{"),

@@ -124,7 +124,7 @@ impl Bounds {
         }
         let earliest = self.earliest(look, retry, end.min(given_up(look)));
         let may_be_early = self.asked(look).is_none() && retry < self.policy.max_retries();
-        let ordered = known.ordered(look.first_sent, now, self.policy.backoff().cap(), self.between_reads);
+        let ordered = known.ordered(look.first_sent, now, self.between_reads);
         let earliest = ordered.filter(|_| may_be_early).map_or(earliest, |ordered| earliest.min(ordered));
         if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
             return broken(Invariant::DueTime, format!("re-invoked at {now}; due at {earliest} or later"));

@@ -19,7 +19,7 @@ use crate::aws::queue::Removal;
 use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
-use crate::operators::{OperatorPause, OperatorRetry, forgotten};
+use crate::operators::{OperatorPause, OperatorRetry};
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::{Mix, SimulatedTarget};
 
@@ -42,6 +42,8 @@ pub(crate) struct Oracle {
     retries: Vec<OperatorRetry>,
     /// The pauses that had to leave the full parameter, and when.
     forgotten: Vec<(Timestamp, Pause)>,
+    /// The longest hiding by which orders end.
+    longest_hide: Duration,
     payload_size: usize,
     payload: String,
     hands: Option<Hands>,
@@ -59,8 +61,6 @@ pub(crate) struct Reads {
 pub(crate) struct Start {
     pub(crate) received_at: Timestamp,
     pub(crate) clock: Timestamp,
-    /// It is older than moves and pauses.
-    pub(crate) is_old: bool,
     /// It lives, and has time for its calls.
     pub(crate) can_act: bool,
     pub(crate) reads: Reads,
@@ -92,7 +92,12 @@ struct InHand {
 }
 
 impl Oracle {
-    pub(crate) fn new(scenario: &Scenario, policies: &Policies, changes: &[PolicyChange]) -> Self {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        policies: &Policies,
+        changes: &[PolicyChange],
+        forgotten: Vec<(Timestamp, Pause)>,
+    ) -> Self {
         let targets: Vec<String> = scenario.targets.iter().map(SimulatedTarget::arn).collect();
         let bounds = |policies| targets.iter().map(|arn| Bounds::of(policy_of(policies, arn))).collect();
         let all = once(policies).chain(changes.iter().map(|change| &change.policies));
@@ -106,7 +111,8 @@ impl Oracle {
             in_flight_bound: InFlightBound::of(policies.stack(), scenario),
             pauses: scenario.pauses.clone(),
             retries: scenario.retries.clone(),
-            forgotten: forgotten(&scenario.pauses, &scenario.retries, policies.stack()),
+            longest_hide: policies.stack().backoff().cap(),
+            forgotten,
             payload_size: scenario.payload_size,
             payload: String::new(),
             hands: None,
@@ -217,13 +223,10 @@ impl Oracle {
     /// A handler's calls begin. It overlooks a message that lacks a field.
     pub(crate) fn started<'a>(
         &mut self,
-        mut start: Start,
+        start: Start,
         messages: impl Iterator<Item = (Carried, &'a Record, bool)>,
         now: Timestamp,
     ) {
-        if start.is_old {
-            start.reads.known = Known::NO_PAUSES;
-        }
         let in_hand = |(carried, record, overlooked): (Carried, _, _)| InHand {
             entry: carried.entry,
             look: self.look(&start, carried, record, now),
@@ -245,18 +248,15 @@ impl Oracle {
             if start.can_act {
                 book.seen = now;
             }
-            if start.clock != start.received_at || start.is_old {
+            if start.clock != start.received_at {
                 book.hops.excused += 1;
             }
             book.follow_policies(start.policies);
-            // An old handler knows of no wait that a copy carries.
-            book.duplicated |= start.is_old;
             &*book
         });
         let first_sent = record.moved.as_ref().map_or(record.sent, |moved| moved.sent);
-        let counts_as_new = start.is_old || book.is_none_or(|book| book.forgotten);
+        let counts_as_new = book.is_none_or(|book| book.forgotten);
         let origin = if counts_as_new { origin.of_new_message(first_sent) } else { origin };
-        let book = book.filter(|_| !start.is_old);
         Look {
             origin,
             receive_count: record.receive_count,
@@ -272,7 +272,8 @@ impl Oracle {
 
     /// The handler tries to read the pauses; `read` is the moment whose pauses it gets.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
-        let known = read.map(|moment| Known::at(&self.pauses, &self.retries, &self.forgotten, moment));
+        let known = read
+            .map(|moment| Known::at(&self.pauses, &self.retries, &self.forgotten, self.longest_hide, moment));
         let reads = &mut self.hands_mut().start.reads;
         reads.last_tried = Some(now);
         if let Some(known) = known {
@@ -369,12 +370,8 @@ impl Oracle {
             let checked = self.bounds(position).hiding(&case, after, hidden_for);
             self.note(checked);
         } else if let Some(checked) = self.check_backoff(position, &case, hidden_for) {
-            let is_old = self.hands().start.is_old;
             let Some(not_before) = self.note(checked) else { return };
-            // An old handler's backoff is not the one that the message's copies will serve.
-            if !is_old {
-                self.books.change(message.entry, |book| book.not_before = book.not_before.max(not_before));
-            }
+            self.books.change(message.entry, |book| book.not_before = book.not_before.max(not_before));
         }
     }
 
@@ -471,14 +468,14 @@ impl Oracle {
 
     /// Checks that the handler of a re-invocation knows of no pause, and that it has tried to know of them.
     fn check_paused(&self, event: EventNumber) -> Result<(), Broken> {
-        let Start { received_at, clock, is_old, ref reads, .. } = self.hands().start;
+        let Start { received_at, clock, ref reads, .. } = self.hands().start;
         let broken = |why: String| {
             Err(Broken::new(Invariant::PausedNotInvoked, event, format!("invoked at {clock}; {why}")))
         };
         if let Some(why) = reads.known.forbids_invokes(clock) {
             return broken(why);
         }
-        if (self.pauses.is_empty() && self.retries.is_empty()) || is_old {
+        if self.pauses.is_empty() && self.retries.is_empty() {
             return Ok(());
         }
         match reads.last_tried {

@@ -33,6 +33,8 @@ pub(crate) struct Known {
     /// The target's pauses, by their beginning; `None` if it has never read the parameter.
     spans: Option<Vec<Span>>,
     orders: Vec<Order>,
+    /// The longest hiding by which orders end.
+    longest_hide: Duration,
 }
 
 /// An order to retry now.
@@ -50,15 +52,17 @@ pub(crate) struct Span {
 }
 
 impl Known {
-    pub(crate) const NOTHING: Self = Self { spans: None, orders: Vec::new() };
+    pub(crate) const NOTHING: Self = Self { spans: None, orders: Vec::new(), longest_hide: Duration::ZERO };
     /// No pauses: a handler that reads no parameter.
-    pub(crate) const NO_PAUSES: Self = Self { spans: Some(Vec::new()), orders: Vec::new() };
+    pub(crate) const NO_PAUSES: Self =
+        Self { spans: Some(Vec::new()), orders: Vec::new(), longest_hide: Duration::ZERO };
 
     /// What a handler reads of the parameter at `moment`. What has been `forgotten` by then is not there.
     pub(crate) fn at(
         all: &[OperatorPause],
         retries: &[OperatorRetry],
         forgotten: &[(Timestamp, Pause)],
+        longest_hide: Duration,
         moment: Timestamp,
     ) -> Self {
         let is_forgotten = |pause: &OperatorPause| {
@@ -84,7 +88,7 @@ impl Known {
         spans.sort_by_key(|span| span.from);
         let given = retries.iter().filter(|retry| !retry.is_garbled && retry.moment() <= moment);
         let orders = given.map(|retry| Order { at: retry.moment(), within: retry.within }).collect();
-        Self { spans: Some(spans), orders }
+        Self { spans: Some(spans), orders, longest_hide }
     }
 
     fn spans(&self) -> &[Span] {
@@ -165,15 +169,15 @@ impl Known {
     }
 
     /// The first moment at which an order may bring back at `now` what was sent at `sent`; `None` if none reaches it.
-    /// Messages are hidden for at most `longest_wait`, and their handlers read of it within `between_reads`.
+    /// It ends when each message was checked, whose handlers read of it within `between_reads`.
     pub(crate) fn ordered(
         &self,
         sent: Timestamp,
         now: Timestamp,
-        longest_wait: Duration,
         between_reads: Duration,
     ) -> Option<Timestamp> {
-        let called = longest_wait.max(HOLD) + UNHIDDEN + REFUSED + between_reads;
+        // The end is rounded up to a second.
+        let called = SECOND + self.longest_hide.max(HOLD) + UNHIDDEN + REFUSED + between_reads;
         let lasts = |order: &Order| (order.within + called).min(LONGEST_ORDER);
         let reaches = |order: &&Order| sent < order.at && now <= order.at.saturating_add(lasts(order));
         self.orders.iter().filter(reaches).map(|order| order.at).min()

@@ -113,8 +113,6 @@ faults! {
     AttributeGarbled = "attribute_garbled", 0.005, Kept;
     /// Of the messages moved whose record says when it was written: the copy, without its attribute, counts as new.
     AttributeStripped = "attribute_stripped", 0.005, Kept;
-    /// Of the batches: its handler is older than moves and pauses. It ignores the attribute, and hides every message.
-    OldHandler = "old_handler", 0.01, Exceeded;
     /// Of the reads of the pauses: denied.
     PausesDenied = "pauses_denied", 0.05, Kept;
     /// Of the reads of the pauses: throttled.

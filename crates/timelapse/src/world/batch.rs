@@ -38,8 +38,6 @@ pub(crate) struct Batch {
     pub(super) attributes: Vec<Option<Attributes>>,
     /// The handler's environment, until its batch ends.
     pub(crate) environment: SimulatedEnvironment,
-    /// The handler is older than moves.
-    pub(crate) old_handler: bool,
     pub(crate) death: Option<Death>,
 }
 

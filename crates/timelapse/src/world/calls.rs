@@ -17,8 +17,6 @@ use crate::check::books::Carried;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
-use crate::operators::parameter_text;
-use crate::scenario::Scenario;
 
 /// Age of a stale answer about the pauses.
 const STALE: Duration = Duration::from_secs(600);
@@ -148,8 +146,7 @@ impl Service for World {
         let is_stale = self.dice.strikes(Fault::PausesStale, now, []);
         let age = if is_stale { STALE } else { Duration::ZERO };
         let moment = now.before(age);
-        let Scenario { pauses, retries, .. } = &self.scenario;
-        let mut text = parameter_text(pauses, retries, &self.policy, moment);
+        let mut text = self.parameter.text(moment);
         let is_garbled = text.is_some() && self.dice.strikes(Fault::PausesGarbled, now, []);
         if let Some(text) = text.as_mut().filter(|_| is_garbled) {
             text.truncate(text.len() / 2);

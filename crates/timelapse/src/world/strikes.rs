@@ -182,7 +182,7 @@ fn sqs_messages(batch: &Batch) -> Vec<Value> {
             },
         });
         let attribute = attributes.as_ref().and_then(|attributes| attributes.comeback.as_ref());
-        if let Some(text) = attribute.filter(|_| !batch.old_handler) {
+        if let Some(text) = attribute {
             let attribute = json!({"stringValue": text, "dataType": "String"});
             message["messageAttributes"] = json!({ MOVED_ATTRIBUTE: attribute });
         }

@@ -142,15 +142,6 @@ fn events_that_multiply_without_end_end_the_run() {
     }
 }
 
-/// An old handler takes copies of a record that is over a day old for one that an operator moved back.
-#[test]
-fn an_old_handler_may_start_a_chain_anew() {
-    let day = 24 * HOUR;
-    let scenario = Scenario { events: 50, outage: 13 * day, duration: 15 * day, ..Scenario::default() };
-    let settings = Settings { base_backoff: 6 * 3_600, max_age: 14 * 86_400, ..long_waits() };
-    summary(&chaos(1, scenario), settings);
-}
-
 /// Two messages of one event in one batch: each call names the one that it is about.
 #[test]
 fn two_copies_of_an_event_are_told_apart() {

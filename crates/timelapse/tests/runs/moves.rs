@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use comeback_engine::{HideUpTo, Outcome, Settings, Step};
-use comeback_timelapse::{ApiCall, EventNumber, Fault, Faults, Scenario, Strikes, Watcher};
+use comeback_timelapse::{ApiCall, EventNumber, Scenario, Watcher};
 use rayon::prelude::*;
 
 use super::{HOUR, long_waits, summary, watched};
@@ -99,17 +99,4 @@ fn too_many_pollers_move_what_there_would_be_room_for() {
     assert_eq!((few.moves, few.moves_with_room), (0, 0));
     assert!(many.moves_with_room > 0 && many.moves_with_room <= many.moves, "{} moves", many.moves);
     assert_eq!((few.delivered, many.delivered), (500, 500));
-}
-
-/// A deployment in the middle of an outage, and a rollback.
-#[test]
-fn an_older_handler_before_or_after_loses_nothing() {
-    for window in [Duration::ZERO..HOUR, HOUR..24 * HOUR] {
-        let faults = Faults::default().with(Fault::OldHandler, Strikes { rate: 1.0, window: window.clone() });
-        let scenario = Scenario { events: 200, faults, ..Scenario::default() };
-        for hide_up_to in [HideUpTo::UpTo(0), HideUpTo::UpTo(50)] {
-            let summary = summary(&scenario, hiding(hide_up_to));
-            assert_eq!((summary.delivered, summary.moves > 0), (200, true), "{window:?}, {hide_up_to}");
-        }
-    }
 }

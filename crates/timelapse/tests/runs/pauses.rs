@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use comeback_engine::{HOLD, HideUpTo, Outcome, Settings, Step};
 use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, OperatorPause, Scenario, Strikes, TargetError, Watcher,
+    ApiCall, EventNumber, Fault, Faults, OperatorPause, OperatorRetry, Scenario, Strikes, TARGET_ARN,
+    TargetError, Watcher,
 };
 use rayon::prelude::*;
 
@@ -46,6 +47,37 @@ impl Watcher for ComesBack {
         }
         self.invoked_in_pause += usize::from(attempt > 0 && (self.from..self.until).contains(&begun));
     }
+}
+
+/// 200 pauses of the target have ended, this long apart, and the parameter has room for 30: another one, of every function, is
+/// recorded and held to at once, and seven orders to retry beside it.
+fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
+    let ended = (0..200).map(|n| {
+        let pause = OperatorPause::of_all(apart * n, apart / 2, Duration::ZERO);
+        OperatorPause { target: TARGET_ARN.parse().expect("a target"), ..pause }
+    });
+    let from = apart * 200;
+    let pauses = ended.chain([OperatorPause::of_all(from, HOUR, MINUTE)]).collect();
+    let retries = (1..=7).map(|n| OperatorRetry::new(from + n * MINUTE, MINUTE)).collect();
+    (Scenario { pauses, retries, events: 100, arrival_spread: HOUR, ..Scenario::default() }, from)
+}
+
+#[test]
+fn a_full_history_keeps_nothing_new_out() {
+    let (scenario, from) = with_a_full_history(Duration::from_secs(20));
+    let mut seen = ComesBack::from(from + Duration::from_secs(40), from + HOUR);
+    let summary = watched(&Scenario { outage: 2 * HOUR, ..scenario }, Settings::default(), &mut seen);
+    assert_eq!((summary.delivered, seen.invoked_in_pause), (100, 0));
+}
+
+/// The oracle counts the paused time of what is still recorded.
+#[test]
+fn a_pause_that_is_forgotten_no_longer_keeps_an_event_from_being_too_old() {
+    let (scenario, _) = with_a_full_history(Duration::from_secs(4_000));
+    let scenario = Scenario { outage: 9 * DAY, duration: 10 * DAY, ..scenario };
+    let settings = Settings { max_age: 3 * 86_400, maximum_concurrency: 2, ..Settings::default() };
+    let summary = summary(&scenario, settings);
+    assert_eq!((summary.delivered, summary.dead_lettered.values().sum::<usize>()), (0, 100));
 }
 
 /// A pause of three hours takes effect within the interval of the reads. After it every event comes back within the

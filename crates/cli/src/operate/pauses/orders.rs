@@ -1,6 +1,6 @@
 //! Orders to retry now, as the commands show them.
 
-use comeback_engine::{LONGEST_ORDER, Pauses, RetryNow, Timestamp};
+use comeback_engine::{Pauses, RetryNow, Timestamp};
 use serde::Serialize;
 
 use crate::operate::pauses::target_name;
@@ -32,7 +32,7 @@ impl RetryOrder {
             at: order.at,
             within_seconds: order.within.as_secs(),
             errors: order.errors.clone(),
-            until: order.until.unwrap_or_else(|| order.at.saturating_add(LONGEST_ORDER)),
+            until: order.last_moment(),
             by: order.by.clone(),
             why: order.why.clone(),
         }
@@ -74,7 +74,7 @@ mod tests {
             let orders = RetryOrder::in_force(&pauses, now);
             orders.iter().map(RetryOrder::line).collect::<Vec<_>>()
         };
-        let all = "every function, ordered at 2023-11-14T23:13:20.000Z, ends at 2023-11-15T11:13:20.000Z";
+        let all = "every function, ordered at 2023-11-14T23:13:20.000Z, ends at 2023-11-16T00:13:20.000Z";
         let orders = "orders:live (Time*, Down), ordered at 2023-11-14T22:13:20.000Z by anna, ends at \
                       2023-11-14T22:48:20.000Z: deploy 4712";
         assert_eq!(lines(2_100), [orders, all]);

@@ -13,12 +13,18 @@ use crate::operate::waiting::{WaitingEvent, Waits, Why, no_error_matches};
 use crate::text::durations;
 use crate::text::numbers::counted;
 
+/// The longest delay that SQS allows.
+const HOP: Duration = Duration::from_secs(900);
+
 /// What an order reaches of the events that wait and that it names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Reach {
     pub(super) found: u64,
     /// Those that are retried by the order, or sooner.
     pub(super) reached: u64,
+    /// How long the last of them stays hidden from now on.
+    #[serde(skip)]
+    pub(super) hidden: Duration,
     /// Whether any is retried sooner than without the order.
     #[serde(skip)]
     pub(super) brings_forward: bool,
@@ -46,7 +52,6 @@ impl Reach {
         deployment: &Deployment,
         pauses: &Pauses,
         within: Duration,
-        longest_hide: Duration,
         now: Timestamp,
     ) -> Self {
         let policies = deployment.policies().ok();
@@ -71,7 +76,8 @@ impl Reach {
                 Why::Backoff if is_last(&event) => reach.last_retry += 1,
                 Why::Backoff => {
                     reach.retries.insert((event.key.to_owned(), event.retry));
-                    let look = next_look(event.next_look, longest_hide, noticed);
+                    let look = next_look(&event, noticed);
+                    reach.hidden = reach.hidden.max(look.since(now));
                     reach.brings_forward |= event.due.is_none_or(|due| look < due);
                     waiting.push((look, event.due));
                 }
@@ -130,11 +136,14 @@ impl Reach {
     }
 }
 
-/// The first look at a message after `noticed`, if the handler writes no line when it only hides it again.
-fn next_look(look: Timestamp, longest_hide: Duration, noticed: Timestamp) -> Timestamp {
-    let piece = longest_hide.as_millis().max(1) as u64;
-    let pieces = (noticed.since(look).as_millis() as u64).div_ceil(piece);
-    look.saturating_add(Duration::from_millis(pieces * piece))
+/// The first check of a message after the handler has noticed the request. If its last line says that it was to be checked
+/// earlier, and its retry is due later, then it is a copy that moves on, for 15 minutes at a time and without a line.
+fn next_look(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
+    match event.due {
+        _ if event.next_look >= noticed => event.next_look,
+        Some(due) if due <= noticed.saturating_add(HOP) => due,
+        _ => noticed.saturating_add(HOP),
+    }
 }
 
 #[cfg(test)]
@@ -165,7 +174,7 @@ mod tests {
         let mut waits = Waits::default();
         // The next looks are in 1,000 and 3,500 s, and one is due in 60 s.
         take(&mut waits, "k-1", before(2_600), 1, json!({}));
-        take(&mut waits, "k-2", before(3_700), 1, json!({}));
+        take(&mut waits, "k-2", before(100), 1, json!({}));
         take(
             &mut waits,
             "k-3",
@@ -174,10 +183,10 @@ mod tests {
             json!({"due": NOW.saturating_add(Duration::from_secs(60)).to_string()}),
         );
         take(&mut waits, "k-4", before(10), 1, json!({"retry_after": NOW.to_string()}));
-        take(&mut waits, "k-5", before(10), 185, json!({}));
+        take(&mut waits, "k-5", before(10), 1_000, json!({}));
         take(&mut waits, "k-6", before(10), 1, json!({"action": "hold"}));
-        let (within, hour) = (Duration::from_secs(300), Duration::from_secs(3_600));
-        let reach = Reach::of(&waits, &Deployment::sample(), &Pauses::default(), within, hour, NOW);
+        let within = Duration::from_secs(300);
+        let reach = Reach::of(&waits, &Deployment::sample(), &Pauses::default(), within, NOW);
         assert_eq!((reach.found, reach.reached), (6, 3));
         assert_eq!((reach.half_within_seconds, reach.all_within_seconds), (Some(1_000), Some(3_500)));
         assert_eq!((reach.retry_after, reach.last_retry, reach.paused), (1, 1, 1));
@@ -192,8 +201,8 @@ mod tests {
         let reach = |target: &str| {
             let pause = format!(r#"{{"target":"{target}","from":1,"until":null,"spread":0}}"#);
             let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap();
-            let (within, hour) = (Duration::from_secs(300), Duration::from_secs(3_600));
-            let reach = Reach::of(&waits, &Deployment::sample(), &pauses, within, hour, NOW);
+            let within = Duration::from_secs(300);
+            let reach = Reach::of(&waits, &Deployment::sample(), &pauses, within, NOW);
             (reach.reached, reach.paused, reach.brings_forward, reach.in_words())
         };
         let one = "1 of 2 waiting events will be retried, all within 16m 40s, half within 16m 40s";
@@ -206,8 +215,8 @@ mod tests {
         let mut waits = Waits::default();
         take(&mut waits, "k-1", before(2_600), 1, json!({}));
         waits.heed_allow_list(|target| target.ends_with(":orders"));
-        let (within, hour) = (Duration::from_secs(300), Duration::from_secs(3_600));
-        let reach = Reach::of(&waits, &Deployment::sample(), &Pauses::default(), within, hour, NOW);
+        let within = Duration::from_secs(300);
+        let reach = Reach::of(&waits, &Deployment::sample(), &Pauses::default(), within, NOW);
         assert_eq!((reach.found, reach.reached), (1, 0));
     }
 
@@ -216,8 +225,8 @@ mod tests {
         let soon = json!({"due": NOW.saturating_add(Duration::from_secs(20)).to_string()});
         let mut waits = Waits::default();
         let reach = |waits: &Waits| {
-            let (within, hour) = (Duration::from_secs(300), Duration::from_secs(3_600));
-            let reach = Reach::of(waits, &Deployment::sample(), &Pauses::default(), within, hour, NOW);
+            let within = Duration::from_secs(300);
+            let reach = Reach::of(waits, &Deployment::sample(), &Pauses::default(), within, NOW);
             (reach.brings_forward, reach.in_words())
         };
         let nothing = "no waiting event would be retried sooner";
@@ -235,12 +244,17 @@ mod tests {
     }
 
     #[test]
-    fn a_look_before_the_order_is_noticed_does_not_count() {
-        let hour = Duration::from_secs(3_600);
+    fn a_copy_that_moves_on_is_checked_every_15_minutes() {
         let noticed = NOW.saturating_add(Duration::from_secs(38));
         let after = |seconds| NOW.saturating_add(Duration::from_secs(seconds));
-        assert_eq!(next_look(after(10), hour, noticed), after(3_610));
-        assert_eq!(next_look(after(100), hour, noticed), after(100));
-        assert_eq!(next_look(before(100), hour, noticed), after(3_500), "it has no line");
+        let look = |at: Timestamp, hidden: u64, due: Timestamp| {
+            let mut waits = Waits::default();
+            take(&mut waits, "k", at, 1, json!({"due": due.to_string(), "delay": hidden}));
+            let event = waits.due_by(None).next().unwrap();
+            next_look(&event, noticed)
+        };
+        assert_eq!(look(before(100), 200, after(9_000)), after(100), "its hiding has not ended");
+        assert_eq!(look(before(1_000), 900, after(9_000)), after(938));
+        assert_eq!(look(before(1_000), 900, after(60)), after(60));
     }
 }

@@ -297,7 +297,7 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{order}]}}"#)).unwrap();
         report.retries = Some(RetryOrder::in_force(&pauses, NOW));
         let line = "\nRetry now: every function, ordered at 2026-09-14T15:33:20.000Z by anna, ends at \
-                    2026-09-15T03:33:20.000Z.\n";
+                    2026-09-15T16:33:20.000Z.\n";
         assert!(text(&report).contains(line), "{}", text(&report));
         assert!(!text(&report).contains(ORDER_NOT_COUNTED), "no times are shown");
         report.found = 1;

@@ -294,7 +294,7 @@ fn reasons_are_true() {
 fn paused(known_at: f64) -> Known {
     let secs = Duration::from_secs;
     let pause = OperatorPause::of_all(secs(600), secs(1_000), secs(300));
-    Known::at(&[pause], &[], &[], at(known_at))
+    Known::at(&[pause], &[], &[], Duration::ZERO, at(known_at))
 }
 
 #[test]

@@ -29,7 +29,6 @@ struct Fixture {
     reads: Reads,
     origin: Origin,
     sent: Timestamp,
-    is_old: bool,
 }
 
 impl Fixture {
@@ -40,13 +39,17 @@ impl Fixture {
     fn pausing(pauses: Vec<OperatorPause>) -> Self {
         let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
         let policy = Policy::new(settings).expect("a valid policy");
-        let mut oracle =
-            Oracle::new(&Scenario { events: 1, pauses, ..Scenario::default() }, &policy.into(), &[]);
+        let mut oracle = Oracle::new(
+            &Scenario { events: 1, pauses, ..Scenario::default() },
+            &policy.into(),
+            &[],
+            Vec::new(),
+        );
         oracle.arrived(EVENT, START);
         let entry = oracle.sent(id(1), EVENT, START);
         oracle.invocation_ended(EVENT, false, START);
         let reads = oracle.environment_made();
-        let mut fixture = Self { oracle, entry, reads, origin: ORIGIN, sent: START, is_old: false };
+        let mut fixture = Self { oracle, entry, reads, origin: ORIGIN, sent: START };
         fixture.receive(fixture.entry, 1, at(0));
         fixture
     }
@@ -72,8 +75,7 @@ impl Fixture {
             attributes: Vec::new(),
         };
         let reads = self.reads.clone();
-        let start =
-            Start { received_at: now, clock: now, is_old: self.is_old, can_act: true, reads, policies: 0 };
+        let start = Start { received_at: now, clock: now, can_act: true, reads, policies: 0 };
         let carried = Carried { entry, origin: self.origin };
         self.oracle.started(start, std::iter::once((carried, &record, false)), now);
     }
@@ -303,17 +305,11 @@ fn a_wrong_attempt_or_count_of_retries() {
 #[test]
 fn a_chain_starts_anew_only_in_an_old_copy_without_its_past() {
     let day = 86_400;
-    for (sent, is_old, forgotten, right) in [
-        (day + 1, true, false, 1),
-        (day + 1, false, true, 1),
-        (day + 1, false, false, 4),
-        (day, true, false, 4),
-        (day, false, true, 4),
-    ] {
+    for (sent, forgotten, right) in [(day + 1, true, 1), (day + 1, false, 4), (day, true, 4)] {
         for attempt in [1, 4] {
             let mut fixture = Fixture::new();
             fixture.origin.attempt.number = 3;
-            (fixture.sent, fixture.is_old) = (at(sent), is_old);
+            fixture.sent = at(sent);
             if forgotten {
                 fixture.oracle.attribute_lost(fixture.entry, at(sent));
             }
