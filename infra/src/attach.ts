@@ -64,6 +64,13 @@ export function sendFailures(
     // Lambda checks the permission when the destination is set. A function of this app already depends on its role.
     configuration.addDependency(granted);
   }
+  if (hasDeadLetterQueue(fn)) {
+    Annotations.of(target).addWarningV2(
+      'comeback-cdk:ownDeadLetterQueue',
+      'it has a dead-letter queue of its own: Lambda sends there what it gives up, beside the failure destination, so with ' +
+        'the retries once for each failed attempt; leave out its deadLetterQueue, deadLetterQueueEnabled and deadLetterTopic',
+    );
+  }
   const duties = [
     ...(granted === undefined ? [sendDuty(queue)] : []),
     ...(resource === undefined ? [recursionDuty(fn)] : []),
@@ -72,6 +79,11 @@ export function sendFailures(
     const text = `attached, but some steps cannot be taken from this app; its owner must ${duties.join('; and ')}`;
     Annotations.of(target).addWarningV2('comeback-cdk:ownerMust', text);
   }
+}
+
+/** Whether the function has a `DeadLetterConfig`, as far as this app knows. */
+function hasDeadLetterQueue(fn: lambda.IFunction): boolean {
+  return fn instanceof lambda.Function && (fn.deadLetterQueue !== undefined || fn.deadLetterTopic !== undefined);
 }
 
 /** Lets the function's role send to the queue, and returns the policy. Returns nothing if the role is unknown. */

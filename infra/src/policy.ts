@@ -1,6 +1,6 @@
 import { Duration, Token, Tokenization } from 'aws-cdk-lib';
 
-import { isOutside, shown, textProblem, wholeNumber } from './values';
+import { isOutside, replaceTokens, shown, textProblem, wholeNumber } from './values';
 
 /** How a backoff is drawn under its ceiling: `JITTER`. */
 export enum Jitter {
@@ -213,7 +213,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
   for (const glob of props.nonRetryableErrors ?? []) {
     // The handler would split a glob at a comma, and ignore a blank one.
     const isOne = Token.isUnresolved(glob) || !(glob.includes(',') || glob.trim() === '');
-    const problem = isOne ? textProblem(glob, LONGEST_GLOB) : 'each must be one errorType glob';
+    const problem = isOne ? globProblem(glob) : 'each must be one errorType glob';
     if (problem !== undefined) {
       refusals.push(`nonRetryableErrors (NON_RETRYABLE_ERRORS) has ${shown(glob)}; ${problem}`);
     }
@@ -230,6 +230,14 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
     METRICS: metrics,
     NON_RETRYABLE_ERRORS: (props.nonRetryableErrors ?? []).join(','),
   };
+}
+
+/** CloudFormation gives other characters back as `?`, which would match more than was meant. */
+function globProblem(glob: string): string | undefined {
+  const isAscii = /^[ -~]*$/.test(replaceTokens(glob, ''));
+  return (
+    textProblem(glob, LONGEST_GLOB) ?? (isAscii ? undefined : 'it must be ASCII; write ? for any other character')
+  );
 }
 
 function checkBaseAndCap(baseBackoff: string, maxBackoff: string, refusals: string[]): void {

@@ -189,6 +189,10 @@ test.each<[AsyncRetriesProps, string]>([
     'nonRetryableErrors (NON_RETRYABLE_ERRORS) has "A\\ud800*"; it must be well-formed Unicode',
   ],
   [
+    { nonRetryableErrors: ['Erreurà*'] },
+    'nonRetryableErrors (NON_RETRYABLE_ERRORS) has "Erreurà*"; it must be ASCII; write ? for any other character',
+  ],
+  [
     { nonRetryableErrors: ['E'.repeat(257)] },
     `nonRetryableErrors (NON_RETRYABLE_ERRORS) has "${'E'.repeat(256)}…"; it has 257 characters, and must have at most 256`,
   ],

@@ -69,8 +69,8 @@ pub(crate) enum OperateCommand {
     ///
     /// Every event that has failed so far becomes due at a random moment within the given time, or at its own due time
     /// if that is sooner. These are ordinary retries: pauses come first, and a wait that the function asked for with
-    /// RetryAfter is left alone. The handler checks a waiting event at least every LONGEST_HIDE, and finds the order
-    /// then.
+    /// RetryAfter is left alone. A hidden message cannot be recalled: the handler finds the request when the message's
+    /// present hiding ends, which may take as long as MAX_BACKOFF, up to 12 hours.
     #[command(after_help = retry::EXAMPLES)]
     Retry(retry::RetryArguments),
     /// List, show, redrive, discard and import dead-letters

@@ -19,6 +19,7 @@ use std::io::Write as _;
 
 use anstyle::AnsiColor;
 use clap::Args;
+use comeback_engine::FunctionArn;
 use serde_json::json;
 
 use crate::account::Failure;
@@ -27,9 +28,9 @@ use crate::failure;
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::change::{AttachPlan, Difference, delays};
 use crate::operate::attach::leaving::Leaving;
-use crate::operate::function::{FunctionName, Target};
+use crate::operate::function::{FunctionName, Target, command_name};
 use crate::operate::pauses::OpenPause;
-use crate::operate::session::{Common, Session, coloured, confirm};
+use crate::operate::session::{Common, Session, coloured, confirm, confirm_in_person};
 use crate::text::terminal::shown;
 
 pub(crate) const ATTACH_EXAMPLES: &str = "\
@@ -89,7 +90,8 @@ pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Res
     // Reads the time again too: what `detach` keeps must not be before the destination is removed.
     let plan = async |attachment: &Attachment| {
         let open = OpenPause::all(&session.account, &attachment.deployment, now()).await?;
-        check_not_paused(&open.unwrap_or_default(), &attachment.target, &session.common.place_flags())?;
+        let (home, place) = (&attachment.deployment.handler_arn, session.common.place_flags());
+        check_not_paused(&open.unwrap_or_default(), &attachment.target, home, &place)?;
         let leaving = Leaving::read(&session.account, attachment, *at_once, now()).await?;
         attachment.detach(&leaving)
     };
@@ -113,13 +115,19 @@ fn not_finished(function: &FunctionName, left: &str, price_of_now: Option<&str>)
 }
 
 /// Fails if the function has an open pause of its own, which would outlive its attachment.
-fn check_not_paused(open: &[OpenPause], target: &Target, place: &str) -> Result<(), Failure> {
+fn check_not_paused(
+    open: &[OpenPause],
+    target: &Target,
+    home: &FunctionArn,
+    place: &str,
+) -> Result<(), Failure> {
     let own = [target.arn.clone(), target.invoked_arn()];
     let Some(pause) = open.iter().find(|pause| own.contains(&pause.target)) else { return Ok(()) };
     let name = pause.name();
     Err(Failure::Undone(format!(
-        "{name} has been paused since {}: end the pause first, with `comeback resume {name}{place}`",
-        pause.from
+        "{name} has been paused since {}: end the pause first, with `comeback resume {}{place}`",
+        pause.from,
+        command_name(&pause.target, home)
     )))
 }
 
@@ -151,6 +159,9 @@ impl Order<'_> {
         let is_performed = !planned.changes.is_empty() && !self.dry_run;
         if is_performed {
             confirm(&format!("{} {}?", self.verb, self.function), session).await?;
+            if let Some(question) = &planned.question {
+                confirm_in_person(question, session).await?;
+            }
             // Somebody else may have made a change before the answer.
             let again = session.interrupt.or(plan()).await?;
             if !again.agrees_with(&planned) {
@@ -270,7 +281,7 @@ fn changes(plan: &AttachPlan) -> String {
 mod tests {
     use crate::operate::attach::change::Change;
     use crate::operate::attach::grant::Grant;
-    use crate::operate::attach::model::target;
+    use crate::operate::attach::model::{attachment, target};
     use crate::operate::function::{InvokeSettings, Target};
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
@@ -279,10 +290,11 @@ mod tests {
     #[test]
     fn a_function_with_a_pause_of_its_own_is_not_detached() {
         let live = Target { qualifier: Some("live".into()), ..target() };
+        let home = attachment().deployment.handler_arn;
         let check = |paused: &str, target: &Target| {
             let paused = paused.replace("orders", &target.arn);
             let open = [OpenPause::sample(&paused)];
-            check_not_paused(&open, target, " --stack shop").map_err(|failure| failure.to_string())
+            check_not_paused(&open, target, &home, " --stack shop").map_err(|failure| failure.to_string())
         };
         let refused = |name: &str| {
             Err(format!(
@@ -316,6 +328,7 @@ mod tests {
             notes: Vec::new(),
             left: None,
             price_of_now: None,
+            question: None,
         };
         let text = changes(&plan);
         assert!(text.contains("+ tag a\\u{1b}]") && !is_obeyed_anywhere(&text), "{text}");
@@ -342,6 +355,7 @@ mod tests {
             notes: Vec::new(),
             left: None,
             price_of_now: None,
+            question: None,
         };
         let plain = anstream::adapter::strip_str(&changes(&plan)).to_string();
         let expected = "  function orders:live\n    + on failure: arn:q\n    ~ retries: 2 → 0\n    - event age: 600s\n  \

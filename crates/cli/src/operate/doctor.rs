@@ -166,6 +166,7 @@ const CHECKS: &[Check] = &[
     of_function("CB111", "none of its failed events was dropped", functions::nothing_dropped),
     stack("CB112", "functions", "NON_RETRYABLE_ERRORS can match", functions::error_types),
     stack("CB113", "functions", "POLICIES is about allowed functions", policies::match_functions),
+    of_function("CB115", "it has no dead-letter queue of its own", functions::has_no_dead_letter_queue),
     stack(PROBE, "probe", "an event that fails once is retried", |_| Ok(skipped("pass --probe to send one"))),
 ];
 

@@ -12,6 +12,7 @@ use comeback_engine::{FunctionArn, name_and_qualifier};
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
+use crate::text::terminal::command_line;
 
 /// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or either as an ARN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,15 +80,41 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// The commands that attach the functions of these ARNs, each once, and what else to do for one that moved. `place` are
-/// their flags.
-pub(crate) fn attach_commands<'a>(arns: impl IntoIterator<Item = &'a str>, place: &str) -> String {
-    let name = |arn: &str| {
-        arn.parse::<FunctionName>().map_or_else(|_| "FUNCTION".to_owned(), |function| function.to_string())
+/// A function as a suggested command names it, so that it can be read back: by its ARN if it is not in the account and
+/// region of `home`, or if its name would be taken for an option.
+pub(crate) fn command_name(arn: &str, home: &FunctionArn) -> String {
+    let Ok(function) = arn.parse::<FunctionName>() else { return "FUNCTION".into() };
+    let is_home = function.place.as_ref().is_some_and(|place| is_beside(place, home));
+    if is_home && !function.name.starts_with('-') { function.to_string() } else { command_line([arn]) }
+}
+
+fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
+    (&one.region, &one.account) == (&other.region, &other.account)
+}
+
+/// The commands that attach the functions of these ARNs to the deployment of the handler `home`, if it is known, each once, and what else to
+/// do for one that moved. `place` are their flags. One in another account or region cannot be attached.
+pub(crate) fn attach_commands<'a>(
+    arns: impl IntoIterator<Item = &'a str>,
+    home: Option<&FunctionArn>,
+    place: &str,
+) -> String {
+    let is_far = |arn: &&str| {
+        let arn = arn.parse::<FunctionArn>();
+        arn.is_ok_and(|arn| home.is_some_and(|home| !is_beside(&arn, home)))
     };
-    let names: BTreeSet<String> = arns.into_iter().map(name).collect();
-    let commands = names.iter().map(|name| format!("`comeback attach {name}{place}`"));
-    let commands = commands.collect::<Vec<_>>().join(", ");
+    let (far, near): (BTreeSet<&str>, BTreeSet<&str>) = arns.into_iter().partition(is_far);
+    let near: BTreeSet<String> = near
+        .into_iter()
+        .map(|arn| match (home, arn.parse::<FunctionArn>()) {
+            (Some(home), _) => command_name(arn, home),
+            (None, Ok(parsed)) => command_name(arn, &parsed),
+            (None, Err(_)) => "FUNCTION".into(),
+        })
+        .collect();
+    let attach = near.iter().map(|name| format!("`comeback attach {name}{place}`"));
+    let far = far.iter().map(|arn| format!("use a deployment in the account and region of {arn}"));
+    let commands = attach.chain(far).collect::<Vec<_>>().join(", ");
     format!("{commands} (if the function moved to another stack, see docs/attach.md)")
 }
 
@@ -113,6 +140,8 @@ pub(crate) struct Target {
     pub(crate) unfit: Option<&'static str>,
     pub(crate) recursion_allowed: bool,
     pub(crate) reserved_concurrency: Option<u32>,
+    /// The queue or topic of its own `DeadLetterConfig`.
+    pub(crate) dead_letter: Option<String>,
     pub(crate) tags: BTreeMap<String, String>,
 }
 
@@ -151,6 +180,7 @@ impl Target {
         let lacks = |what: &str| Failure::CouldNot(format!("Lambda gave no {what} of {function}"));
         let configuration = configuration.ok_or_else(|| lacks("configuration"))?;
         let unfit = unfit(&configuration);
+        let dead_letter = configuration.dead_letter_config.and_then(|config| config.target_arn);
         let arn = configuration.function_arn.ok_or_else(|| lacks("ARN"))?;
         let unqualified = arn.parse::<FunctionArn>().map(|arn| arn.unqualified().to_string());
         Ok(Self {
@@ -164,6 +194,7 @@ impl Target {
             invoke_settings,
             recursion_allowed: recursion.recursive_loop == Some(RecursiveLoop::Allow),
             reserved_concurrency: reserved.map(i32::unsigned_abs),
+            dead_letter: dead_letter.filter(|arn| !arn.is_empty()),
             tags: own.tags.into_iter().flatten().collect(),
             arn: unqualified.map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))?,
         })
@@ -275,6 +306,27 @@ mod tests {
     };
 
     use super::*;
+
+    #[test]
+    fn a_suggested_name_can_be_read_back() {
+        let arn = |place: &str, name: &str| format!("arn:aws:lambda:{place}:function:{name}");
+        let home = arn("eu-west-1:123456789012", "handler").parse().unwrap();
+        let name = |place: &str, name: &str| command_name(&arn(place, name), &home);
+        assert_eq!(name("eu-west-1:123456789012", "orders:live"), "orders:live");
+        assert_eq!(name("eu-west-1:123456789012", "orders:$LATEST"), "orders");
+        for (place, function) in [
+            ("eu-west-2:123456789012", "orders"),
+            ("eu-west-1:999999999999", "orders"),
+            ("eu-west-1:123456789012", "-orders"),
+        ] {
+            assert_eq!(name(place, function), arn(place, function));
+        }
+        let both = [arn("eu-west-1:123456789012", "orders"), arn("eu-west-2:123456789012", "orders")];
+        let commands = attach_commands(both.iter().map(String::as_str), Some(&home), " --stack shop");
+        let expected = "`comeback attach orders --stack shop`, use a deployment in the account and region of \
+                        arn:aws:lambda:eu-west-2:123456789012:function:orders (if";
+        assert!(commands.starts_with(expected), "{commands}");
+    }
 
     #[test]
     fn a_function_is_named_as_lambda_names_it() {

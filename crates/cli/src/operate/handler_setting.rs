@@ -120,6 +120,7 @@ async fn edit_parameter(
     if edited == value {
         return Ok(());
     }
+    check_is_whole(name, &edited)?;
     let parameters = stack.parameters().iter().filter_map(Parameter::parameter_key).map(|key| {
         let built = Parameter::builder().parameter_key(key);
         if key == parameter { built.parameter_value(&edited) } else { built.use_previous_value(true) }.build()
@@ -133,6 +134,17 @@ async fn edit_parameter(
     let update = update.set_parameters(Some(parameters.collect())).set_capabilities(Some(capabilities));
     update.send().await.or_failure("cloudformation:UpdateStack", name)?;
     updated(account, &stack, name, &edited, interrupt).await
+}
+
+/// Fails if an allow-list has lost a character: CloudFormation gives back `?` for those that are not ASCII. No entry has one.
+fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
+    if list.is_ascii() && !list.contains('?') {
+        return Ok(());
+    }
+    Err(Failure::CouldNot(format!(
+        "stack {name} gives its {} as {list:?}, which may have lost characters: deploy the stack with the right value",
+        TARGET_FUNCTIONS.parameter
+    )))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,6 +307,14 @@ mod tests {
     fn an_environment_is_measured_as_lambda_does() {
         let variables = BTreeMap::from([("A".to_owned(), "1".to_owned()), ("B".to_owned(), String::new())]);
         assert_eq!(environment_bytes(&variables), r#"{"A":"1","B":""}"#.len());
+    }
+
+    #[test]
+    fn a_list_that_may_have_lost_characters_is_not_written_back() {
+        assert!(check_is_whole("s", "arn:aws:lambda:eu-west-1:123456789012:function:shop-*").is_ok());
+        for lost in ["arn:aws:lambda:eu-west-1:123456789012:function:sh?p", "caf\u{e9}"] {
+            assert!(check_is_whole("s", lost).is_err(), "{lost}");
+        }
     }
 
     #[test]

@@ -20,7 +20,6 @@ use crate::operate::pauses::{
     self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, edit, forgotten_note, history, named,
     noticed_within,
 };
-use crate::operate::retry::knows_orders;
 use crate::operate::session::{Common, Session, confirm};
 use crate::text::durations;
 use crate::text::terminal::{command_line, shown, unwrapped_table};
@@ -413,7 +412,7 @@ fn first_retries(deployment: &Deployment, place: &str) -> Option<String> {
 fn offer_to_retry(deployment: &Deployment, function: Option<&FunctionName>, place: &str) -> Option<String> {
     let which = function.map_or_else(|| "--all".to_owned(), ToString::to_string);
     let offer = format!("What waits for longer is retried now with: comeback retry {which}{place}");
-    (knows_orders(deployment) && deployment.stopped().is_none()).then_some(offer)
+    deployment.stopped().is_none().then_some(offer)
 }
 
 /// The longest spread of the target's open pauses.
@@ -581,10 +580,8 @@ mod tests {
     }
 
     #[test]
-    fn resume_offers_a_retry_where_the_handler_knows_orders() {
-        let mut deployment = Deployment { mapping: Some(Mapping::sample()), ..Deployment::sample() };
-        assert_eq!(offer_to_retry(&deployment, None, ""), None);
-        deployment.variables.insert("LONGEST_HIDE".into(), "3600".into());
+    fn resume_offers_a_retry_where_the_handler_runs() {
+        let deployment = Deployment { mapping: Some(Mapping::sample()), ..Deployment::sample() };
         let stopped = Deployment { never_runs: true, ..deployment.clone() };
         assert_eq!(offer_to_retry(&stopped, None, ""), None);
         let offer = |function: Option<&str>| {

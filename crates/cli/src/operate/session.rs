@@ -264,6 +264,19 @@ pub(crate) async fn confirm(question: &str, session: &Session) -> Result<(), Fai
         let what = "nothing was changed: pass --yes to go on without a question";
         return Err(Failure::NotConfirmed(what.into()));
     }
+    ask(question, session).await
+}
+
+/// Asks even with `--yes`, because nobody can know beforehand that there is something to ask.
+pub(crate) async fn confirm_in_person(question: &str, session: &Session) -> Result<(), Failure> {
+    if session.common.json || !std::io::stdin().is_terminal() {
+        let what = format!("nothing was changed: answer this in a terminal, without --json: {question}");
+        return Err(Failure::NotConfirmed(what));
+    }
+    ask(question, session).await
+}
+
+async fn ask(question: &str, session: &Session) -> Result<(), Failure> {
     anstream::eprint!("{question} [y/N] ");
     // A question that cannot be shown is not answered with yes.
     let _ = anstream::stderr().flush();

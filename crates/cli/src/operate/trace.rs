@@ -200,7 +200,7 @@ fn by_allow_list(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
         }
         (Unlisted::Kept, _) => "It is kept, and not retried: the allow-list is empty.".into(),
     };
-    let attach = attach_commands([&*trace.story.target], place);
+    let attach = attach_commands([&*trace.story.target], None, place);
     Some(format!("{what} To retry it after all: {attach}."))
 }
 

@@ -347,7 +347,8 @@ impl Reading {
                 HumanCount(count)
             ),
         };
-        let commands = attach_commands(given_up().filter_map(|group| group.target), &self.place);
+        let targets = given_up().filter_map(|group| group.target);
+        let commands = attach_commands(targets, Some(&self.deployment.handler_arn), &self.place);
         Some(format!("{what} not on the allow-list. To stop that: {commands}."))
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Attachment {
     pub(crate) may_invoke: Verdict,
     /// Whether `attach` has let it do so, where no template does.
     pub(crate) invoke_policy: bool,
+    /// The characters of the handler's inline policies once it does, where no template does.
+    pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations, if one does.
     pub(crate) owner: Option<String>,
     pub(crate) losses: Losses,
@@ -53,6 +55,7 @@ impl Attachment {
         deployment: Deployment,
         function: &FunctionName,
     ) -> Result<Self, Failure> {
+        is_beside(&deployment, function)?;
         let Some(target) = Target::find(account, function).await? else {
             return Self::of_gone(account, deployment, function).await;
         };
@@ -71,6 +74,7 @@ impl Attachment {
             send_policy: false,
             may_invoke: may(account, role, "lambda:InvokeFunction", &arn).await?,
             invoke_policy: false,
+            invoke_characters: 0,
             owner: owner(account, &deployment, &elsewhere, &target).await?,
             elsewhere,
             losses: Losses::read(account, &deployment, &target.name).await?,
@@ -93,6 +97,9 @@ impl Attachment {
         attachment.send_policy = sending.is_given(account).await?;
         if attachment.place == Place::Environment {
             attachment.invoke_policy = attachment.invoking().is_given(account).await?;
+            if !attachment.may_invoke.is_allowed() {
+                attachment.invoke_characters = attachment.invoking().characters_after(account).await?;
+            }
         }
         Ok(attachment)
     }
@@ -112,6 +119,7 @@ impl Attachment {
             send_policy: false,
             may_invoke: Verdict::NotAllowed,
             invoke_policy: false,
+            invoke_characters: 0,
             owner: None,
             losses: Losses::read(account, &deployment, &function.name).await?,
             place: Place::read(account, &deployment).await?,
@@ -187,6 +195,23 @@ impl Place {
     }
 }
 
+/// Fails if a function is named by the ARN of another region or account.
+fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Failure> {
+    let Some(place) = &function.place else { return Ok(()) };
+    let handler = &deployment.handler_arn;
+    let what = if place.region != handler.region {
+        format!("in region {}, and the deployment in {}", place.region, handler.region)
+    } else if place.account != handler.account {
+        format!("in account {}, and the deployment in {}", place.account, handler.account)
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Refused(format!(
+        "{function} is {what}: a deployment retries the functions of its own account and region; use one there, with \
+         --region or --profile"
+    )))
+}
+
 /// A function of which only its name is left.
 pub(crate) fn gone(arn: &FunctionArn) -> Target {
     Target {
@@ -201,6 +226,7 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
         unfit: None,
         recursion_allowed: false,
         reserved_concurrency: None,
+        dead_letter: None,
         tags: BTreeMap::new(),
     }
 }
@@ -265,6 +291,25 @@ mod tests {
     use crate::operate::attach::model::target;
 
     use super::*;
+
+    #[test]
+    fn a_function_elsewhere_is_named_with_its_place() {
+        let refused = |region: &str, account: &str| {
+            let arn = format!("arn:aws:lambda:{region}:{account}:function:orders");
+            is_beside(&Deployment::sample(), &arn.parse().unwrap()).err().map(|it| it.to_string())
+        };
+        assert_eq!(refused("eu-west-1", "123456789012"), None);
+        let region = refused("eu-west-2", "123456789012").unwrap();
+        assert!(
+            region.starts_with("orders is in region eu-west-2, and the deployment in eu-west-1: "),
+            "{region}"
+        );
+        let account = refused("eu-west-1", "999999999999").unwrap();
+        assert!(
+            account.starts_with("orders is in account 999999999999, and the deployment in 123"),
+            "{account}"
+        );
+    }
 
     #[test]
     fn settings_are_owned_by_function_and_qualifier() {

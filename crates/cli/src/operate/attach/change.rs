@@ -129,6 +129,8 @@ pub(crate) struct AttachPlan {
     pub(crate) left: Option<String>,
     /// What `--now` would do to the events for which it is left.
     pub(crate) price_of_now: Option<String>,
+    /// What is asked even with `--yes`.
+    pub(crate) question: Option<String>,
 }
 
 impl AttachPlan {

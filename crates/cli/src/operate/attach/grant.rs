@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::account::{Account, Failure, Or as _};
 
+/// What IAM allows the inline policies of a role to have together. Source: "IAM and AWS STS quotas", AWS IAM User Guide.
+pub(crate) const ROLE_CHARACTERS: usize = 10_240;
+
 /// Actions, and the resources that they are allowed on.
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
@@ -71,6 +74,11 @@ impl Policy {
         self.0.get("Statement").and_then(Value::as_array).is_none_or(Vec::is_empty)
     }
 
+    /// IAM does not count white space.
+    fn characters(&self) -> usize {
+        self.write().chars().filter(|it| !it.is_whitespace()).count()
+    }
+
     fn write(&self) -> String {
         json!(self.0).to_string()
     }
@@ -117,6 +125,17 @@ impl Grant {
         let call = account.iam.delete_role_policy().role_name(&self.role).policy_name(&self.policy);
         let answer = call.send().await;
         answer.unless(|it| it.is_no_such_entity_exception(), "iam:DeleteRolePolicy", &self.role).map(drop)
+    }
+
+    /// The characters of all of the role's inline policies once this is given, as IAM counts them.
+    pub(crate) async fn characters_after(&self, account: &Account) -> Result<usize, Failure> {
+        let names = account.iam.list_role_policies().role_name(&self.role).into_paginator().items().send();
+        let names = names.try_collect().await.or_failure("iam:ListRolePolicies", &self.role)?;
+        let mut all = self.read(account).await?.with(&self.statements).characters();
+        for policy in names.into_iter().filter(|name| *name != self.policy) {
+            all += Self { policy, ..self.clone() }.read(account).await?.characters();
+        }
+        Ok(all)
     }
 
     async fn read(&self, account: &Account) -> Result<Policy, Failure> {

@@ -1,6 +1,7 @@
 //! A function's earlier settings, kept in its tags.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use comeback_engine::Timestamp;
 
@@ -12,6 +13,8 @@ pub(crate) const DETACHED: &str = "comeback:detached";
 pub(crate) const MOVED: &str = "comeback:moved";
 /// The recursion setting, which all qualifiers share.
 pub(crate) const RECURSION: &str = "comeback:recursion";
+/// Stands for a number that was not set.
+const DEFAULT: &str = "default";
 /// Stands for a destination that was not set.
 const NONE: &str = "none";
 
@@ -20,7 +23,7 @@ pub(crate) const TAGS: usize = 50;
 
 pub(crate) fn tags_of(target: &Target) -> Vec<(String, String)> {
     let InvokeSettings { retries, event_age, on_failure, on_success: _ } = target.settings();
-    let number = |number: Option<i32>| number.map_or("default".into(), |number| number.to_string());
+    let number = |number: Option<i32>| number.map_or(DEFAULT.into(), |number| number.to_string());
     let values = [number(retries), number(event_age), on_failure.unwrap_or_else(|| NONE.to_owned())];
     keys(target.qualifier.as_deref()).into_iter().zip(values).collect()
 }
@@ -33,20 +36,53 @@ pub(crate) fn keys(qualifier: Option<&str>) -> [String; 3] {
     })
 }
 
-/// The settings that the tags keep, and whether they keep all. The others are Lambda's defaults, but the destination of
-/// successes stays as it is: `attach` never changes it.
+/// The settings that the tags keep, and whether they keep all. Anybody may have written the tags, so what Lambda would refuse
+/// counts as not kept. The others are Lambda's defaults, but the destination of successes stays as it is: `attach` never
+/// changes it.
 pub(crate) fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));
-    let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
+    let retries = retries.and_then(|text| number(text, 0..=2));
+    let event_age = event_age.and_then(|text| number(text, 60..=21_600));
+    let on_failure = on_failure.filter(|arn| *arn == NONE || is_destination(arn));
+    let all = retries.is_some() && event_age.is_some() && on_failure.is_some();
     let settings = InvokeSettings {
-        retries: number(retries),
-        event_age: number(event_age),
+        retries: retries.flatten(),
+        event_age: event_age.flatten(),
         on_failure: on_failure.filter(|arn| *arn != NONE).map(ToOwned::to_owned),
         on_success: target.settings().on_success,
     };
-    let all = [retries, event_age, on_failure].iter().all(Option::is_some);
     (settings, all)
+}
+
+/// A number that Lambda takes, or Lambda's default; `None` if the text is neither.
+fn number(text: &str, range: RangeInclusive<i32>) -> Option<Option<i32>> {
+    if text == DEFAULT {
+        return Some(None);
+    }
+    text.parse().ok().filter(|number| range.contains(number)).map(Some)
+}
+
+/// Whether an ARN can be a destination: a queue, a topic, a function, an event bus or a bucket.
+fn is_destination(arn: &str) -> bool {
+    let parts: Vec<&str> = arn.splitn(6, ':').collect();
+    let [scheme, partition, service, region, account, resource] = parts[..] else { return false };
+    let has_place =
+        !region.is_empty() && account.len() == 12 && account.bytes().all(|it| it.is_ascii_digit());
+    scheme == "arn"
+        && partition.starts_with("aws")
+        && !resource.is_empty()
+        && match service {
+            "s3" => region.is_empty(),
+            "sqs" | "sns" | "lambda" | "events" => has_place,
+            _ => false,
+        }
+}
+
+/// The destination that the tags keep, if it is not known to be in this account.
+pub(crate) fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
+    let arn = settings.on_failure.as_deref()?;
+    (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())
 }
 
 /// Whether recursion was allowed before, if the tags say so.
@@ -93,6 +129,38 @@ mod tests {
         assert!(fits(&"k".repeat(128), &"v".repeat(256)));
         assert!(!fits(&"k".repeat(129), "v") && !fits("k", &"v".repeat(257)));
         assert!(!fits("k", "arn:aws:lambda:eu-west-1:123456789012:function:f:$LATEST"));
+    }
+
+    #[test]
+    fn what_lambda_would_refuse_counts_as_not_kept() {
+        let queue = "arn:aws:sqs:eu-west-1:123456789012:failed";
+        let kept = |values: [&str; 3]| {
+            let tags = keys(None).into_iter().zip(values.map(ToOwned::to_owned)).collect();
+            let (settings, all) = settings(&Target { tags, ..target() });
+            (settings.retries, settings.event_age, settings.on_failure, all)
+        };
+        assert_eq!(kept(["1", "600", queue]), (Some(1), Some(600), Some(queue.into()), true));
+        assert_eq!(kept(["default", "default", "none"]), (None, None, None, true));
+        for bad in ["3", "-1", "1.5", ""] {
+            assert_eq!(kept([bad, "600", queue]), (None, Some(600), Some(queue.into()), false), "{bad}");
+        }
+        for bad in ["59", "21601"] {
+            assert_eq!(kept(["1", bad, "none"]), (Some(1), None, None, false), "{bad}");
+        }
+        for bad in [
+            "failed",
+            "arn:aws:iam::123456789012:role/x",
+            "arn:aws:sqs:eu-west-1:12:failed",
+            "arn:aws:sqs:::",
+        ] {
+            assert_eq!(kept(["1", "60", bad]), (Some(1), Some(60), None, false), "{bad}");
+        }
+        let outside = |arn: &str| {
+            let settings = InvokeSettings { on_failure: Some(arn.into()), ..InvokeSettings::default() };
+            destination_outside(&settings, "123456789012").is_some()
+        };
+        assert!(!outside(queue) && outside("arn:aws:s3:::bucket"));
+        assert!(outside("arn:aws:sqs:eu-west-1:999999999999:failed"));
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub(crate) fn target() -> Target {
         unfit: None,
         recursion_allowed: false,
         reserved_concurrency: None,
+        dead_letter: None,
         tags: BTreeMap::new(),
     }
 }
@@ -58,6 +59,7 @@ pub(crate) fn attachment() -> Attachment {
         send_policy: false,
         may_invoke: Verdict::NotAllowed,
         invoke_policy: false,
+        invoke_characters: 0,
         owner: None,
         losses: Losses { alarm: ALARM.into(), ours: false, is_silent: false, others: false, topics: None },
         place: Place::Parameter { stack: "comeback".into(), value: String::new() },
@@ -266,6 +268,10 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
         ),
         (full.clone(), "function:shop-*"),
         (Attachment { place: Place::Environment, ..full }, "one pattern"),
+        (
+            Attachment { place: Place::Environment, invoke_characters: 10_241, ..attachment() },
+            "its inline policies would have 10241 characters of 10240",
+        ),
         (
             Attachment { may_invoke: Verdict::Denied, ..attachment() },
             "denies the role handler-role of the handler lambda:InvokeFunction",
@@ -569,4 +575,30 @@ fn the_entry_of_policies_that_counts_is_named() {
     assert_eq!(notes("orders:live MAX_AGE=1h; o* MAX_AGE=2h; orders JITTER=none"), [entry]);
     let none = "no entry of POLICIES matches orders: it has the stack's policy";
     assert_eq!(notes("invoices MAX_AGE=2h"), [none]);
+}
+
+#[test]
+fn a_dead_letter_queue_of_the_functions_own_is_named() {
+    let mut it = attachment();
+    it.target.dead_letter = Some("arn:aws:sqs:eu-west-1:123456789012:own".into());
+    let notes = it.attach(false).unwrap().notes;
+    let note = "orders also has a dead-letter queue of its own, arn:aws:sqs:eu-west-1:123456789012:own: Lambda sends there";
+    assert!(notes[0].starts_with(note) && notes[0].ends_with("--dead-letter-config TargetArn="), "{notes:?}");
+}
+
+#[test]
+fn a_destination_outside_the_account_is_asked_about() {
+    let question = |arn: &str| {
+        let mut before = attachment();
+        let settings = InvokeSettings { on_failure: Some(arn.into()), ..InvokeSettings::default() };
+        before.target.invoke_settings.insert(None, settings);
+        let attached = all(&before, &before.attach(false).unwrap());
+        attached.detach(&left()).unwrap().question
+    };
+    assert_eq!(question("arn:aws:sns:eu-west-1:123456789012:failed"), None);
+    let asked = question("arn:aws:sns:eu-west-1:999999999999:failed").unwrap();
+    assert!(
+        asked.ends_with("999999999999:failed, which is not known to be in account 123456789012: go on?"),
+        "{asked}"
+    );
 }

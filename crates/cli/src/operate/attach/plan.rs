@@ -6,6 +6,7 @@ use crate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms;
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
+use crate::operate::attach::grant::ROLE_CHARACTERS;
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::deployment::{DeploymentName, Unlisted};
@@ -22,7 +23,7 @@ impl Attachment {
     pub(crate) fn no_changes(&self) -> AttachPlan {
         let (target, is_gone) = (self.target.clone(), self.is_gone);
         let (changes, notes) = (Vec::new(), Vec::new());
-        AttachPlan { target, is_gone, changes, notes, left: None, price_of_now: None }
+        AttachPlan { target, is_gone, changes, notes, left: None, price_of_now: None, question: None }
     }
 
     /// Plans the changes that attach the function. The order is safe: the handler can retry the function before the first
@@ -83,6 +84,16 @@ impl Attachment {
             ));
         }
         self.forget([kept::DETACHED.to_owned()], &mut plan);
+        if let Some(queue) = self.target.dead_letter.as_ref().filter(|_| !plan.changes.is_empty()) {
+            let name = &self.target.name;
+            plan.notes.push(format!(
+                "{name} also has a dead-letter queue of its own, {queue}: Lambda sends there what it gives up, beside the \
+                 destination, so with the retries once for each failed attempt; to remove it: {}",
+                self.deployment.aws(format!(
+                    "lambda update-function-configuration --function-name {name} --dead-letter-config TargetArn="
+                ))
+            ));
+        }
         if let Some(stack) = self.target.stack().filter(|_| !plan.changes.is_empty()) {
             plan.notes.push(format!(
                 "stack {stack} made {}: write this into its template too, or a later deployment may undo it",
@@ -240,6 +251,7 @@ impl Attachment {
             }
             Place::Environment => {
                 if !self.may_invoke.is_allowed() {
+                    self.check_role()?;
                     changes.push(Change::Allow(self.invoking()));
                 }
                 if !is_listed {
@@ -248,6 +260,20 @@ impl Attachment {
             }
         }
         Ok(())
+    }
+
+    /// Fails if IAM would refuse one more inline policy of the handler's role.
+    fn check_role(&self) -> Result<(), Failure> {
+        let characters = self.invoke_characters;
+        if characters <= ROLE_CHARACTERS {
+            return Ok(());
+        }
+        Err(Failure::Undone(format!(
+            "the role {} of the handler has no room for {}: its inline policies would have {characters} characters of \
+             {ROLE_CHARACTERS}; let it invoke several functions by one policy, with a name such as shop-*",
+            self.deployment.role(),
+            self.target.arn
+        )))
     }
 
     fn list_in_handler(&self, changes: &mut Vec<Change>) -> Result<(), Failure> {
@@ -306,6 +332,10 @@ impl Attachment {
                         .into(),
                 );
             }
+            let account = &self.deployment.handler_arn.account;
+            plan.question = kept::destination_outside(&settings, account).map(|arn| {
+                format!("the failures of {} will go to {arn}, which is not known to be in account {account}: go on?", self.name())
+            });
             plan.changes.push(Change::Settings(settings));
         }
         if !self.elsewhere.contains_key(&target.qualifier) {

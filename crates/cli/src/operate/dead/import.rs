@@ -45,6 +45,7 @@ pub(crate) struct ImportArguments {
 pub(crate) async fn run(arguments: &ImportArguments, session: Session) -> Result<(), failure::Failure> {
     let importing = Importing::read(&arguments.file)?;
     let letters = DeadLetters::find(session).await?;
+    importing.check_queue(&letters.deployment.dead_letter_queue.arn)?;
     let &Importing { letters: count, before, cut_off, .. } = &importing;
     let to_send =
         format!("{} to {}", counted(count, "letter", "letters"), letters.deployment.dead_letter_queue.name());
@@ -64,7 +65,9 @@ pub(crate) async fn run(arguments: &ImportArguments, session: Session) -> Result
     let is_idle = arguments.dry_run || count == 0;
     if !is_idle {
         confirm(&format!("send {to_send}?"), &letters.session).await?;
-        (done, interrupted) = importing.run(&letters.reader(count), Pace(arguments.rate)).await?;
+        (done, interrupted) = importing
+            .run(&letters.reader(count), Pace(arguments.rate), &letters.deployment.dead_letter_queue.arn)
+            .await?;
     }
     let summary = done.summary("imported");
     letters.session.answer(&json!({
@@ -89,6 +92,8 @@ pub(crate) struct Importing {
     /// Where imported messages are recorded, by id.
     done_path: PathBuf,
     done: HashSet<String>,
+    /// The queue that they were sent to, by its ARN; `None` if none was sent.
+    queue: Option<String>,
     /// Bytes of that record.
     done_length: u64,
     /// Lines to import.
@@ -115,6 +120,7 @@ impl Importing {
         let done_length = done.len() as u64;
         let done = without_mark(&done).map_err(|problem| unreadable(&done_path, &problem))?;
         let done = str::from_utf8(done).map_err(|error| unreadable(&done_path, &error))?;
+        let queue = done.lines().next().and_then(|line| line.strip_prefix(QUEUE)).map(ToOwned::to_owned);
         let done: HashSet<_> = done.lines().map(ToOwned::to_owned).collect();
         let (mut letters, mut before, mut ids) = (0, 0, HashSet::new());
         while let Some(line) = lines.next()? {
@@ -127,7 +133,18 @@ impl Importing {
         }
         let cut_off = lines.cut_off;
         lines.rewind()?;
-        Ok(Self { done_path, done, done_length, letters, before, cut_off, lines })
+        Ok(Self { done_path, done, queue, done_length, letters, before, cut_off, lines })
+    }
+
+    /// Fails if letters of the file were sent to another queue.
+    fn check_queue(&self, queue: &str) -> Result<(), Failure> {
+        match &self.queue {
+            Some(other) if other != queue => Err(Failure::Refused(format!(
+                "{}: this file was imported to {other}; to import it to {queue} too, copy the file",
+                self.done_path.display()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Sends the letters, and says whether Ctrl-C ended that early. Fails if another import of the file runs, or has run since
@@ -136,10 +153,14 @@ impl Importing {
         self,
         reader: &Reader<'_, Q>,
         pace: Pace,
+        queue: &str,
     ) -> Result<(Done, bool), Failure> {
         let Self { done_path, done: imported_before, done_length, letters, before, mut lines, .. } = self;
         let mut done = Done::default();
         let mut record = Progress::open(&done_path, done_length)?;
+        if done_length == 0 {
+            record.begin(queue).map_err(|error| unreadable(&done_path, &error))?;
+        }
         loop {
             let (mut ids, mut messages) = (Vec::new(), Vec::new());
             while ids.len() < pace.at_once(done.letters) {
@@ -182,7 +203,10 @@ impl Importing {
     }
 }
 
-/// The record of imported messages: their ids, each after a line's end, so that one that was cut off stays alone.
+/// Begins the first line of the record, which names the queue.
+const QUEUE: &str = "queue ";
+
+/// The record of imported messages: the queue, and their ids, each after a line's end, so that one that was cut off stays alone.
 struct Progress(File);
 
 impl Progress {
@@ -197,6 +221,11 @@ impl Progress {
         }
         file.seek(SeekFrom::End(0)).map_err(|error| unreadable(path, &error))?;
         Ok(Self(file))
+    }
+
+    fn begin(&mut self, queue: &str) -> io::Result<()> {
+        writeln!(self.0, "{QUEUE}{queue}")?;
+        self.0.sync_data()
     }
 
     /// Fills the room of these ids with empty lines, so that a full disk is noticed before their letters are sent.
@@ -287,6 +316,27 @@ mod tests {
     use crate::operate::dead::simulated::Simulated;
     use crate::operate::session::Interrupt;
 
+    const DEAD: &str = "arn:aws:sqs:eu-west-1:123456789012:dead";
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_is_imported_to_one_queue() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("letters.jsonl");
+        std::fs::write(&path, LINE).unwrap();
+        let other = "arn:aws:sqs:eu-west-1:123456789012:other";
+        let first = Importing::read(&path).unwrap();
+        assert!(first.check_queue(other).is_ok(), "none was imported yet");
+        import(first, &Simulated::with([])).await.unwrap();
+        let again = Importing::read(&path).unwrap();
+        assert_eq!((again.before, again.check_queue(DEAD)), (1, Ok(())));
+        let refused = again.check_queue(other).unwrap_err().to_string();
+        let expected = format!(
+            "{}.done: this file was imported to {DEAD}; to import it to {other} too, copy the file",
+            path.display()
+        );
+        assert_eq!(refused, expected);
+    }
+
     /// What reading a file with this text gives.
     fn reading(text: impl AsRef<[u8]>) -> Result<Importing, String> {
         let folder = tempfile::tempdir().unwrap();
@@ -363,7 +413,7 @@ mod tests {
     async fn import(importing: Importing, simulated: &Simulated) -> Result<(Done, bool), String> {
         let (_raise, interrupt) = Interrupt::new();
         let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
-        importing.run(&reader, Pace(500.0)).await.map_err(|failure| failure.to_string())
+        importing.run(&reader, Pace(500.0), DEAD).await.map_err(|failure| failure.to_string())
     }
 
     #[test]

@@ -222,7 +222,12 @@ fn a_killed_import_loses_nothing_and_doubles_only_what_was_at_hand() {
                 let (_raise, interrupt) = Interrupt::new();
                 let reader =
                     Reader { queue: &history.simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
-                Importing::read(&file).unwrap().run(&reader, history.pace).await.unwrap().0
+                Importing::read(&file)
+                    .unwrap()
+                    .run(&reader, history.pace, "arn:aws:sqs:eu-west-1:123456789012:dead")
+                    .await
+                    .unwrap()
+                    .0
             };
             let kills = luck.random_range(0..12);
             history.simulated.fault_rate.set(0.05);

@@ -72,7 +72,11 @@ async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<
             )?;
         }
         let functions = plan.survey.not_allowed.iter().map(String::as_str);
-        let attach = attach_commands(functions, &letters.session.common.place_flags());
+        let attach = attach_commands(
+            functions,
+            Some(&letters.deployment.handler_arn),
+            &letters.session.common.place_flags(),
+        );
         return Err(Failure::CouldNot(format!(
             "nothing was sent: TARGET_FUNCTIONS does not allow {not_allowed}, so these letters would be dead-lettered again; \
              run {attach}, choose others with --target, or give another function with --retarget"

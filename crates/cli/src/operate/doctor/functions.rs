@@ -176,6 +176,20 @@ pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
     })
 }
 
+pub(crate) fn has_no_dead_letter_queue(facts: &Facts, function: &Function) -> Judged {
+    of_target(function, |target| match &target.dead_letter {
+        None => ok("none is set"),
+        Some(arn) => warning(
+            format!("its DeadLetterConfig names {arn}"),
+            "Lambda sends there what it gives up, beside the destination: with the retries, once for each failed attempt",
+            facts.deployment.aws(format!(
+                "lambda update-function-configuration --function-name {} --dead-letter-config TargetArn=",
+                target.name
+            )),
+        ),
+    })
+}
+
 pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
     if matches!(function.target, Ok(None)) {
         return Ok(missing());
@@ -351,7 +365,7 @@ mod tests {
     fn a_function_that_is_gone_is_named() {
         let gone = |function: &mut Function| function.target = Ok(None);
         assert_found(of_function(exists, gone), Outcome::Broken, "the function does not exist");
-        for check in [recursion, concurrency, nothing_dropped] {
+        for check in [recursion, concurrency, has_no_dead_letter_queue, nothing_dropped] {
             assert_found(of_function(check, gone), Outcome::Skipped, "CB101");
         }
         assert_found(of_function(exists, |_| ()), Outcome::Ok, ":function:orders");

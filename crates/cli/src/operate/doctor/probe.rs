@@ -150,7 +150,7 @@ mod tests {
         let mut deployment = healthy().deployment;
         let text = "slow BASE_BACKOFF=271";
         deployment.variables.insert("POLICIES".into(), text.into());
-        assert_eq!(patience(&deployment, "example"), Ok(Duration::from_secs(93)));
+        assert_eq!(patience(&deployment, "example"), Ok(Duration::from_secs(120)));
         assert!(patience(&deployment, "slow").is_err());
         let mut with = |base: &str| {
             deployment.variables.insert("BASE_BACKOFF".into(), base.into());

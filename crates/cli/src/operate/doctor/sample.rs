@@ -102,6 +102,7 @@ fn target(name: &str, arn: &str) -> Target {
         unfit: None,
         recursion_allowed: true,
         reserved_concurrency: None,
+        dead_letter: None,
         tags: BTreeMap::new(),
     }
 }
