@@ -10,7 +10,7 @@ use comeback_delivery::limits::{DYNAMODB, KINESIS, SQS_SEND};
 use comeback_delivery::{Sender, by_entry};
 use tokio::time::Instant;
 
-use self::metered::Metered;
+use self::metered::{Metered, shard_takes};
 
 #[path = "../tests/sending/metered.rs"]
 mod metered;
@@ -45,6 +45,7 @@ async fn figures() {
         let (delivered, at_once) = (delivered * 100.0, service.most_under_way());
         println!("{name:<44}{delivered:>9.1}%{calls:>8}{fewest:>8}{ratio:>7.2}{seconds:>9.1}{at_once:>9}");
     }
+    partly_throttled().await;
     println!("\n{:<44}{:>10}{:>12}", "peak memory", "entries", "MiB");
     let program = std::env::current_exe().expect("its own path");
     for (how, entries) in
@@ -53,6 +54,33 @@ async fn figures() {
         let ended = Command::new(&program).args([how, entries]).output().expect("it runs again");
         let peak = String::from_utf8_lossy(&ended.stdout);
         println!("{:<44}{entries:>10}{:>12}", format!("{how}, entries of 8 bytes"), peak.trim());
+    }
+}
+
+/// Services that take a small part of a call: `least` is the time they need for what is past their burst.
+async fn partly_throttled() {
+    println!(
+        "\n{:<44}{:>10}{:>8}{:>8}{:>9}{:>9}{:>7}",
+        "taken in part", "entries", "left", "calls", "seconds", "least", "ratio"
+    );
+    let shards = [1, 2, 5, 10, 25, 50, 100].map(|kilobytes| {
+        let per_second = shard_takes(kilobytes * 1_000);
+        let name = format!("Kinesis shard, records of {kilobytes} kB");
+        (name, Metered::shard(kilobytes * 1_000), per_second, per_second)
+    });
+    let tables = [0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 100.0].map(|per_second: f64| {
+        let burst = per_second.max(1.0);
+        let name = format!("DynamoDB, {per_second} writes/s");
+        (name, Metered::new(DYNAMODB, per_second, burst), per_second, burst)
+    });
+    for (name, service, per_second, burst) in shards.into_iter().chain(tables) {
+        let entries = (burst + 60.0 * per_second) as usize;
+        let start = Instant::now();
+        let outcomes = by_entry(Sender::over(&service, tokio::time::sleep).send(0..entries).await);
+        let left = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+        let (took, least) = (start.elapsed().as_secs_f64(), (entries as f64 - burst) / per_second);
+        let (calls, ratio) = (service.calls(), took / least);
+        println!("{name:<44}{entries:>10}{left:>8}{calls:>8}{took:>9.1}{least:>9.1}{ratio:>7.2}");
     }
 }
 

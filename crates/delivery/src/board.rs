@@ -1,12 +1,13 @@
 //! Which entry is where. Every decision of a delivery is made here, and nothing here waits.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lanes::Lanes;
 use crate::limits::Limits;
-use crate::{Answer, Cause, Lane, Left, Operation, Progress, Retries, Sent, ServiceError};
+use crate::refusals::Refusals;
+use crate::{Answer, Cause, ErrorKind, Lane, Left, Operation, Progress, Retries, Sent, ServiceError};
 
 /// This many calls in a row must fail whole before the service counts as down.
 const DOWN: u64 = 6;
@@ -20,6 +21,9 @@ pub(crate) struct Board<E, R> {
     /// Halves of calls that were refused whole, to go out as they are.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
+    /// Of each lane of which only the last entry is sent: the entry that is under way, or waits to be sent again.
+    under_way: HashMap<Lane, usize>,
+    refusals: Refusals,
     /// Calls in a row that failed whole, though another may work.
     failed_whole: u64,
     /// What is decided and not yet handed out.
@@ -38,8 +42,9 @@ struct Track<E> {
     lane: Option<Lane>,
     /// Calls begun that carry it.
     calls: u64,
-    /// Those of them that were refused whole and sent again in halves: they use up no retry.
-    halved: u64,
+    /// Those of them that use up no retry: they were refused whole and sent again in halves, or the service throttled
+    /// the entry and took others.
+    free: u64,
     place: Place,
     /// Its last error.
     error: Option<ServiceError>,
@@ -55,11 +60,14 @@ enum Place {
     Away,
     /// Until its next retry.
     Waiting,
+    /// A later entry of its lane is sent instead of it.
+    Replaced,
 }
 
 /// A batch to call with.
 pub(crate) struct Batch<E> {
     indexes: Vec<usize>,
+    is_half: bool,
     pub(crate) entries: Vec<Arc<E>>,
 }
 
@@ -70,7 +78,10 @@ pub(crate) struct Wait {
     pub(crate) entries: Vec<usize>,
 }
 
-impl<E, R> Board<E, R> {
+/// Entries that failed, each with its error and whether that uses up a retry.
+type Failed = Vec<(usize, ServiceError, bool)>;
+
+impl<E, R: Clone> Board<E, R> {
     pub(crate) fn new(limits: Limits, lanes: Lanes) -> Self {
         assert!(limits.entries > 0, "BUG: an operation takes at least one entry a call");
         Self {
@@ -79,6 +90,8 @@ impl<E, R> Board<E, R> {
             ready: BTreeSet::new(),
             halves: VecDeque::new(),
             lanes,
+            under_way: HashMap::new(),
+            refusals: Refusals::default(),
             failed_whole: 0,
             settled: Vec::new(),
             progress: Progress::default(),
@@ -94,22 +107,31 @@ impl<E, R> Board<E, R> {
             .into_iter()
             .filter(|(size, limit)| size > limit)
             .min_by_key(|(_, limit)| *limit);
-        let left = if let Some((size, limit)) = over {
-            lane.iter().filter(|lane| !lane.last_wins).for_each(|lane| self.lanes.close(lane));
-            Some(Cause::TooLarge { size, limit })
-        } else {
-            lane.as_ref().is_some_and(|lane| self.lanes.is_broken(lane)).then_some(Cause::Behind)
+        let left = match (operation.check(&entry), over) {
+            (Err(error), _) => Some(Cause::Refused(error)),
+            (Ok(()), Some((size, limit))) => Some(Cause::TooLarge { size, limit }),
+            (Ok(()), None) => {
+                lane.as_ref().is_some_and(|lane| self.lanes.is_broken(lane)).then_some(Cause::Behind)
+            }
         };
         if let Some(cause) = left {
+            lane.iter().for_each(|lane| self.lanes.close(lane));
             self.progress.left += 1;
             self.settled.push(Err(Left { index, entry, cause, calls: 0 }));
             return;
         }
-        if lane.as_ref().is_none_or(|lane| self.lanes.push(lane, index)) {
-            self.ready.insert(index);
+        let before = lane.as_ref().and_then(|lane| self.lanes.push(lane, index));
+        match (&lane, before) {
+            (Some(lane), Some(before)) if lane.only_last => {
+                if self.ready.remove(&before) {
+                    self.ready.insert(index);
+                }
+            }
+            (_, before) if before.is_none() => drop(self.ready.insert(index)),
+            _ => {}
         }
         let (entry, place) = (Arc::new(entry), Place::Here);
-        self.tracks.insert(index, Track { entry, size, lane, calls: 0, halved: 0, place, error: None });
+        self.tracks.insert(index, Track { entry, size, lane, calls: 0, free: 0, place, error: None });
     }
 
     /// Entries that are not settled.
@@ -122,26 +144,33 @@ impl<E, R> Board<E, R> {
         !self.ready.is_empty() || !self.halves.is_empty()
     }
 
-    /// Whether waiting for more entries would make the next batch no fuller. Sums up fewer entries than a call takes.
-    pub(crate) fn is_full(&self) -> bool {
+    /// Whether waiting for more entries would make the next batch, of this many entries at most, no fuller. Sums up fewer
+    /// entries than a call takes.
+    pub(crate) fn is_full(&self, most: usize) -> bool {
         let bytes =
             || self.ready.iter().fold(0usize, |sum, index| sum.saturating_add(self.tracks[index].size));
-        !self.halves.is_empty() || self.ready.len() >= self.limits.entries || bytes() >= self.limits.bytes
+        !self.halves.is_empty()
+            || self.ready.len() >= self.limits.entries.min(most)
+            || bytes() >= self.limits.bytes
     }
 
-    /// The next batch. Halves come last: one bad entry holds up no other batch.
-    pub(crate) fn take(&mut self) -> Batch<E> {
-        let half = if self.ready.is_empty() { self.halves.pop_front() } else { None };
-        let indexes = half.unwrap_or_else(|| self.pack());
+    /// The next batch, of this many entries at most. Halves go as they are. They come last, because one bad entry is not
+    /// to hold up other batches, unless every entry may be refused: then they tell.
+    pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
+        let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
+        let half = if halves_first { self.halves.pop_front() } else { None };
+        let is_half = half.is_some();
+        let indexes = half.unwrap_or_else(|| self.pack(most));
         self.progress.calls += 1;
         self.progress.retries += u64::from(indexes.iter().any(|index| self.tracks[index].calls > 0));
+        indexes.iter().for_each(|&index| self.replace_earlier(index));
         let entries = indexes.iter().map(|&index| {
             let track = self.track(index);
             track.calls += 1;
             track.place = Place::Away;
             track.entry.clone()
         });
-        Batch { entries: entries.collect(), indexes }
+        Batch { entries: entries.collect(), indexes, is_half }
     }
 
     /// Makes ready the entries whose wait is over.
@@ -149,8 +178,9 @@ impl<E, R> Board<E, R> {
         for index in entries {
             let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left since.
             track.place = Place::Here;
-            if track.lane.as_ref().is_none_or(|lane| self.lanes.is_first(lane, index)) {
-                self.ready.insert(index);
+            match track.lane.clone() {
+                None => drop(self.ready.insert(index)),
+                Some(lane) => self.release(&lane),
             }
         }
     }
@@ -166,13 +196,20 @@ impl<E, R> Board<E, R> {
 }
 
 /// Packing: what goes out next.
-impl<E, R> Board<E, R> {
+impl<E, R: Clone> Board<E, R> {
     /// A batch in the order of input as far as lanes allow. It ends when it is full or the next
     /// entry does not fit, so any two successive batches together exceed one of the limits.
-    fn pack(&mut self) -> Vec<usize> {
-        let mut batch = Vec::with_capacity(self.limits.entries.min(self.ready.len()));
+    fn pack(&mut self, most: usize) -> Vec<usize> {
+        // A few more may go if they are the last: a call for them alone would be wasted.
+        let most = if self.ready.len() <= most.saturating_add(most / 8) {
+            most.saturating_add(most / 8)
+        } else {
+            most
+        };
+        let most = self.limits.entries.min(most);
+        let mut batch = Vec::with_capacity(most.min(self.ready.len()));
         let mut bytes = 0usize;
-        while batch.len() < self.limits.entries
+        while batch.len() < most
             && let Some(&index) = self.ready.first()
         {
             let with_it = bytes.saturating_add(self.tracks[&index].size);
@@ -200,6 +237,36 @@ impl<E, R> Board<E, R> {
         (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
+    /// Where only the last of a lane is sent: those before it are not.
+    fn replace_earlier(&mut self, index: usize) {
+        let Some(lane) = self.tracks[&index].lane.clone().filter(|lane| lane.only_last) else { return };
+        for earlier in self.lanes.before(&lane, index) {
+            self.track(earlier).place = Place::Replaced;
+        }
+        self.under_way.insert(lane, index);
+    }
+
+    /// An entry of the lane has been settled or has waited: makes ready what may go next of it.
+    fn release(&mut self, lane: &Lane) {
+        if lane.only_last {
+            let under_way = self.under_way.get(lane).and_then(|index| self.tracks.get(index));
+            if under_way.is_some_and(|track| track.place != Place::Here) {
+                return;
+            }
+            self.under_way.remove(lane);
+            let Some(last) = self.lanes.last(lane) else { return };
+            for earlier in self.lanes.before(lane, last) {
+                self.track(earlier).place = Place::Here;
+                self.ready.remove(&earlier);
+            }
+            self.ready.insert(last);
+        } else {
+            // Unless it waits, or is under way beside others of the lane.
+            let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
+            self.ready.extend(first);
+        }
+    }
+
     /// Entries that failed while a later one of their lane, in the same call, was taken.
     fn overtaken(&self, answers: &[(usize, Answer<R>)]) -> HashSet<usize> {
         let (mut taken, mut overtaken) = (HashSet::new(), HashSet::new());
@@ -216,7 +283,7 @@ impl<E, R> Board<E, R> {
 }
 
 /// Answers: delivered, again after a wait, or left.
-impl<E, R> Board<E, R> {
+impl<E, R: Clone> Board<E, R> {
     /// Takes in the answer to a batch. Entries that failed may go again after the returned waits.
     pub(crate) fn answered(
         &mut self,
@@ -224,33 +291,67 @@ impl<E, R> Board<E, R> {
         result: Result<Vec<Answer<R>>, ServiceError>,
         retries: &Retries,
     ) -> Vec<Wait> {
-        let Batch { indexes, entries } = batch;
+        let Batch { indexes, entries, is_half } = batch;
         drop(entries);
+        let whole;
         let answers = match result {
-            Err(error) if error.kind.may_be_of_one_entry() && indexes.len() > 1 => {
-                self.halve(&indexes, &error);
+            Err(error) if error.kind.may_be_of_one_entry() => {
+                self.refused_whole(&indexes, is_half, error);
                 return Vec::new();
             }
-            Err(error) => return self.failed_whole(&indexes, error, retries),
-            Ok(answers) => answers,
+            Err(error) if !error.kind.is_retriable() => {
+                self.refuse(&indexes, &error);
+                if error.kind.is_of_every_call() {
+                    self.halt(&error);
+                }
+                return Vec::new();
+            }
+            Err(error) => {
+                whole = Some(error.clone());
+                indexes.iter().map(|_| Err(error.clone())).collect()
+            }
+            Ok(answers) => {
+                whole = throttled_whole(&answers);
+                answers
+            }
         };
-        self.failed_whole = 0;
+        self.failed_whole = if whole.is_some() { self.failed_whole + 1 } else { 0 };
         let answers = answers.into_iter().chain(std::iter::repeat_with(|| Err(ServiceError::no_answer())));
         let answers: Vec<(usize, Answer<R>)> = indexes.into_iter().zip(answers).collect();
+        let open = self.open();
+        let waits = self.retry_failed(answers, retries);
+        match whole {
+            Some(error) if self.open() < open && self.failed_whole >= DOWN => {
+                self.halt(&error);
+                Vec::new()
+            }
+            _ => waits,
+        }
+    }
+
+    fn retry_failed(&mut self, answers: Vec<(usize, Answer<R>)>, retries: &Retries) -> Vec<Wait> {
+        let took_some = answers.iter().any(|(_, answer)| answer.is_ok());
+        if took_some {
+            self.refusals.taken();
+        }
         let overtaken = self.overtaken(&answers);
         let mut failed = Vec::new();
         for (index, answer) in answers {
             match answer {
-                Ok(receipt) => self.deliver(index, receipt),
+                Ok(receipt) => self.deliver(index, &receipt),
                 Err(error) => failed.push((index, error)),
             }
         }
-        let (again, left): (Vec<_>, Vec<_>) = failed
-            .into_iter()
-            .partition(|(index, error)| error.kind.is_retriable() && !overtaken.contains(index));
-        for (index, error) in left {
-            let overtaken = overtaken.contains(&index);
-            self.leave(index, if overtaken { Cause::Overtaken(error) } else { Cause::Refused(error) });
+        let (mut again, mut left) = (Failed::new(), Vec::new());
+        for (index, error) in failed {
+            match error.kind {
+                _ if overtaken.contains(&index) => left.push((index, Cause::Overtaken(error))),
+                kind if !kind.is_retriable() => left.push((index, Cause::Refused(error))),
+                kind => again.push((index, error, kind != ErrorKind::Throttled || !took_some)),
+            }
+        }
+        for (index, cause) in left {
+            self.leave(index, cause);
         }
         self.retry(again, retries)
     }
@@ -262,36 +363,34 @@ impl<E, R> Board<E, R> {
         let dropped = dropped.map(|(&index, track)| {
             // A refusal was the answer to a call that was halved, not to the half.
             let passing = track.error.take().filter(|error| error.kind.is_retriable());
-            (index, passing.unwrap_or_else(ServiceError::no_answer))
+            (index, passing.unwrap_or_else(ServiceError::no_answer), true)
         });
         let dropped = dropped.collect();
         self.retry(dropped, retries)
     }
 
-    fn failed_whole(&mut self, indexes: &[usize], error: ServiceError, retries: &Retries) -> Vec<Wait> {
-        if !error.kind.is_retriable() {
-            // From the back: one that was sent has this error, and is not only behind another.
-            indexes.iter().rev().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
-            if error.kind.is_of_every_call() {
-                self.halt(&error);
-            }
-            return Vec::new();
-        }
-        self.failed_whole += 1;
-        let open = self.open();
-        let waits = self.retry(indexes.iter().map(|&index| (index, error.clone())).collect(), retries);
-        if self.open() < open && self.failed_whole >= DOWN {
+    /// Perhaps for one of its entries, perhaps for all.
+    fn refused_whole(&mut self, indexes: &[usize], is_half: bool, error: ServiceError) {
+        if self.refusals.refused(&error, is_half, self.open()) {
+            self.refuse(indexes, &error);
             self.halt(&error);
-            return Vec::new();
+        } else if indexes.len() > 1 {
+            self.halve(indexes, &error);
+        } else {
+            self.refuse(indexes, &error);
         }
-        waits
+    }
+
+    /// From the back: one that was sent has this error, and is not only behind another.
+    fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
+        indexes.iter().rev().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
     }
 
     /// The call was refused whole, perhaps for one of its entries: each half may go without it.
     fn halve(&mut self, batch: &[usize], error: &ServiceError) {
         for &index in batch {
             let track = self.track(index);
-            track.halved += 1;
+            track.free += 1;
             track.error = Some(error.clone());
             track.place = Place::InHalf;
         }
@@ -307,21 +406,27 @@ impl<E, R> Board<E, R> {
 
     /// Entries of one batch may have been sent a different number of times: each number has its own wait. Those
     /// of one lane wait together, as long as the one that was sent most often.
-    fn retry(&mut self, failed: Vec<(usize, ServiceError)>, retries: &Retries) -> Vec<Wait> {
-        let mut by_calls: BTreeMap<u64, Option<Wait>> = BTreeMap::new();
+    fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Wait> {
+        let mut by_calls: BTreeMap<(bool, u64), Option<Wait>> = BTreeMap::new();
         let mut exhausted = Vec::new();
         let mut of_lane: Option<(Lane, u64)> = None;
-        for (index, error) in failed {
+        for (index, error, uses_retry) in failed {
             let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left behind another of these.
-            let mut calls = track.calls - track.halved;
+            let mut calls = track.calls;
+            if uses_retry {
+                calls -= track.free;
+            } else {
+                track.free += 1;
+            }
             if let Some(lane) = &track.lane {
                 match &of_lane {
                     Some((last, most)) if last == lane => calls = calls.max(*most),
                     _ => of_lane = Some((lane.clone(), calls)),
                 }
             }
-            let wait = || retries.wait(calls).map(|delay| Wait { delay, entries: Vec::new() });
-            match by_calls.entry(calls).or_insert_with(wait) {
+            let delay = || if uses_retry { retries.wait(calls.max(1)) } else { retries.wait_or_last(calls) };
+            let wait = || delay().map(|delay| Wait { delay, entries: Vec::new() });
+            match by_calls.entry((uses_retry, calls)).or_insert_with(wait) {
                 Some(wait) => {
                     track.place = Place::Waiting;
                     track.error = Some(error);
@@ -337,48 +442,75 @@ impl<E, R> Board<E, R> {
         by_calls.into_values().flatten().collect()
     }
 
-    fn deliver(&mut self, index: usize, receipt: R) {
-        let track = self.tracks.remove(&index).expect("BUG: an entry that was sent is open");
-        self.progress.delivered += 1;
-        self.settled.push(Ok(Sent { index, receipt }));
-        // The first of its lane now, unless it waits or is under way beside others of it.
-        let next = track.lane.and_then(|lane| self.lanes.settle(&lane, index));
-        self.ready.extend(next.filter(|next| self.tracks[next].place == Place::Here));
+    /// Where only the last of a lane is sent, those before it count as delivered with it.
+    fn deliver(&mut self, index: usize, receipt: &R) {
+        let lane = self.tracks[&index].lane.clone();
+        let delivered = match &lane {
+            Some(lane) if lane.only_last => self.lanes.remove_through(lane, index),
+            lane => {
+                lane.iter().for_each(|lane| self.lanes.remove(lane, index));
+                vec![index]
+            }
+        };
+        for index in delivered {
+            self.tracks.remove(&index).expect("BUG: an entry that is delivered is open");
+            self.progress.delivered += 1;
+            self.settled.push(Ok(Sent { index, receipt: receipt.clone() }));
+        }
+        lane.iter().for_each(|lane| self.release(lane));
     }
 }
 
 /// What is not delivered, and what is left behind it.
-impl<E, R> Board<E, R> {
+impl<E, R: Clone> Board<E, R> {
     /// Leaves each entry: nothing goes out any more, and nobody awaits the answer to what is under way.
     pub(crate) fn stop(&mut self) {
-        self.leave_all(|place| place == Place::Away, |_| Cause::Unanswered);
-        self.leave_all(|_| true, Cause::Stopped);
+        self.leave_all(Self::is_away, |_| Cause::Unanswered);
+        self.leave_all(|_, _| true, Cause::Stopped);
     }
 
     /// Leaves every entry: the delivery ends here.
     pub(crate) fn interrupt(&mut self) {
-        self.leave_all(|_| true, Cause::Interrupted);
+        self.leave_all(|_, _| true, Cause::Interrupted);
     }
 
     /// Another call would not fare better now, so everything but what is under way is left.
     fn halt(&mut self, error: &ServiceError) {
-        self.leave_all(|place| place != Place::Away, |_| Cause::Halted(error.clone()));
+        self.leave_all(|board, track| !board.is_away(track), |_| Cause::Halted(error.clone()));
     }
 
-    /// Leaves an entry, and the entries behind it in its lane.
+    /// Whether the entry is in a call, or one is that replaces it.
+    fn is_away(&self, track: &Track<E>) -> bool {
+        let by = || self.under_way.get(track.lane.as_ref()?).and_then(|index| self.tracks.get(index));
+        match track.place {
+            Place::Away => true,
+            Place::Replaced => by().is_some_and(|track| track.place == Place::Away),
+            Place::Here | Place::InHalf | Place::Waiting => false,
+        }
+    }
+
+    /// Leaves an entry, and the entries behind it in its lane, unless one of them would do in its place.
     fn leave(&mut self, index: usize, cause: Cause) {
         if !self.tracks.contains_key(&index) {
             return; // Left behind another of its call.
         }
-        if let Some(lane) = self.set_left(index, cause) {
+        let Some(lane) = self.set_left(index, cause) else { return };
+        if lane.last_wins {
+            self.lanes.remove(&lane, index);
+            self.release(&lane);
+        } else {
             for behind in self.lanes.break_at(&lane, index) {
                 self.set_left(behind, Cause::Behind);
             }
         }
     }
 
-    fn leave_all(&mut self, which: impl Fn(Place) -> bool, cause: impl Fn(Option<ServiceError>) -> Cause) {
-        let all = self.tracks.iter().filter(|(_, track)| which(track.place));
+    fn leave_all(
+        &mut self,
+        which: impl Fn(&Self, &Track<E>) -> bool,
+        cause: impl Fn(Option<ServiceError>) -> Cause,
+    ) {
+        let all = self.tracks.iter().filter(|(_, track)| which(self, track));
         for index in all.map(|(&index, _)| index).collect::<Vec<_>>() {
             let error = self.track(index).error.take();
             if let Some(lane) = self.set_left(index, cause(error)) {
@@ -398,4 +530,10 @@ impl<E, R> Board<E, R> {
         self.settled.push(Err(Left { index, entry, cause, calls: track.calls }));
         track.lane
     }
+}
+
+/// The error of a call of which the service throttled every entry.
+fn throttled_whole<R>(answers: &[Answer<R>]) -> Option<ServiceError> {
+    let is_throttle = |answer: &Answer<R>| matches!(answer, Err(error) if error.kind == ErrorKind::Throttled);
+    answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
 }

@@ -3,10 +3,14 @@
 //! Every call passes the [`Gate`]. It bounds how many are under way, and while the service throttles it spaces them by
 //! the [`Pace`], which is pure: it takes the answers and says how long to wait.
 //!
-//! The rate falls as the window of DCTCP does ([RFC 8257], section 3.3): by half of the throttled share, here of the
-//! entries, at most once for the calls that were under way together. It rises as TCP's does ([RFC 5681], section 3.1):
-//! doubled up to where the service last took a part, from there by equal steps. So it swings by a few per cent around
-//! what the service takes, and is near it again soon after an outage.
+//! While the service takes part of a call, the next call is about as large as what it took. The rate of entries falls
+//! much as the window of DCTCP does ([RFC 8257], section 3.3): by half of the throttled share if that is small, by all of
+//! it if that is large, and at most once for the calls that were under way together. It rises as TCP's does ([RFC 5681],
+//! section 3.1): doubled up to where the service last took a part, from there by equal steps. So it swings by a few per
+//! cent around what the service takes, and is near it again soon after an outage.
+//!
+//! Calls then grow again, and their gap with them, up to half a second: ten entries every second are fewer calls than one
+//! entry ten times a second.
 //!
 //! [RFC 8257]: https://www.rfc-editor.org/rfc/rfc8257#section-3.3
 //! [RFC 5681]: https://www.rfc-editor.org/rfc/rfc5681#section-3.1
@@ -21,11 +25,17 @@ const FIRST: f64 = 0.1;
 /// The longest gap. A service that takes less than a call in 5 s is down.
 const LONGEST: f64 = 5.0;
 /// A waiting delivery checks its deadline after each step.
-const LONGEST_STEP: Duration = Duration::from_secs(1);
+const LONGEST_STEP: Duration = Duration::from_millis(100);
 /// Timers are no finer.
 const SHORTEST: f64 = 0.001;
 /// The rate rises by this part of the known one a call.
 const STEP: f64 = 1.0 / 16.0;
+/// Calls grow by this factor while the gap is shorter than `COMFORTABLE`.
+const GROWTH: f64 = 1.5;
+const COMFORTABLE: f64 = 0.5;
+/// What a service asks for counts as at most our own next wait and this much more, so that it cannot stop a sender for
+/// a day.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What every call of a sender passes, whichever delivery or clone makes it.
 #[derive(Debug)]
@@ -44,11 +54,12 @@ pub(crate) struct Pass {
 }
 
 impl Gate {
-    pub(crate) fn new(concurrency: usize) -> Self {
+    /// `most` is the service's limit of entries in a call.
+    pub(crate) fn new(concurrency: usize, most: usize) -> Self {
         Self {
             calls: Arc::new(Semaphore::new(concurrency)),
             turn: async_lock::Mutex::new(()),
-            pace: Mutex::default(),
+            pace: Mutex::new(Pace::new(most)),
         }
     }
 
@@ -57,15 +68,16 @@ impl Gate {
         // In this order: who waits longest for a turn is next, whereas a permit goes to whoever asks first.
         let _turn = self.turn.lock().await;
         let permit = self.calls.acquire_arc().await;
-        let mut gap_left = self.pace().gap();
+        let mut gone = Duration::ZERO;
         loop {
-            let step = self.pace().step(gap_left);
+            // Anew after each step: calls that are under way may have been answered meanwhile.
+            let step = self.pace().step(gone);
             if step.is_zero() {
-                return Pass { _permit: permit, round: self.pace().round };
+                return Pass { _permit: permit, round: self.pace().begin() };
             }
             sleep(step).await;
             self.pace().waited(step);
-            gap_left = gap_left.saturating_sub(step);
+            gone = gone.saturating_add(step);
         }
     }
 
@@ -75,12 +87,22 @@ impl Gate {
 }
 
 /// The pace of one sender.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pace {
+    /// The service's limit of entries in a call.
+    most: usize,
+    /// Entries of the next call; grows in fractions.
+    size: f64,
     /// Seconds between the beginnings of two calls; 0 if nothing is known to be throttled.
     gap: f64,
-    /// The gap at which the service last took a part of a call.
+    /// Seconds an entry at which the service last took a part of a call.
     known: Option<f64>,
+    /// Seconds an entry of the last call that the service took whole, if nothing was throttled since.
+    good: Option<f64>,
+    /// Calls in a row of which the service took nothing.
+    nothing: u32,
+    /// The next call comes after half of the gap.
+    is_hasty: bool,
     /// Counts the times that the rate fell.
     round: u64,
     /// What is left of what the service itself asked for.
@@ -90,10 +112,43 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The next part of what a call has to wait for, with what is left to it of the gap; zero if it may begin.
-    fn step(&mut self, gap_left: Duration) -> Duration {
+    fn new(most: usize) -> Self {
+        let (pause, asked) = Default::default();
+        let (known, good) = (None, None);
+        Self {
+            most,
+            size: most as f64,
+            gap: 0.0,
+            known,
+            good,
+            nothing: 0,
+            is_hasty: false,
+            round: 0,
+            pause,
+            asked,
+        }
+    }
+
+    /// How many entries the next call may carry.
+    pub(crate) fn size(&self) -> usize {
+        (self.size as usize).clamp(1, self.most)
+    }
+
+    /// A call begins; gives its round.
+    fn begin(&mut self) -> u64 {
+        self.is_hasty = false;
+        self.round
+    }
+
+    /// The time between the last call and the next.
+    fn next_gap(&self) -> Duration {
+        Duration::from_secs_f64(if self.is_hasty { self.gap / 2.0 } else { self.gap })
+    }
+
+    /// The next part of what a call has to wait for that has waited for so long; zero if it may begin.
+    fn step(&mut self, gone: Duration) -> Duration {
         self.pause = self.pause.max(std::mem::take(&mut self.asked));
-        gap_left.max(self.pause).min(LONGEST_STEP)
+        self.next_gap().saturating_sub(gone).max(self.pause).min(LONGEST_STEP)
     }
 
     /// So much of the pause is over.
@@ -106,40 +161,71 @@ impl Pace {
         Duration::from_secs_f64(self.gap)
     }
 
-    /// The service asked to be left alone for this long.
-    pub(crate) fn pause(&mut self, pause: Duration) {
+    /// The service asked to be left alone for this long; `own` is how long what it did not take waits anyway. Gives what
+    /// that counts as.
+    pub(crate) fn pause(&mut self, asked: Duration, own: Duration) -> Duration {
+        let pause = asked.min(own.max(self.gap()).saturating_add(PATIENCE));
         self.asked = self.asked.max(pause);
+        pause
     }
 
-    /// This share of the entries of a call of this round was throttled, 0 to 1, and the others were taken.
-    pub(crate) fn answered(&mut self, round: u64, throttled: f64) {
+    /// Of the `entries` of a call of this round, this many were not throttled.
+    pub(crate) fn answered(&mut self, round: u64, entries: usize, taken: usize) {
         if round < self.round {
             // It began before the rate fell, and says nothing of the new one.
-        } else if throttled > 0.0 {
-            self.fall(throttled);
+        } else if taken < entries {
+            self.fall(entries, taken);
         } else if self.gap > 0.0 {
             self.rise();
         }
     }
 
-    fn fall(&mut self, throttled: f64) {
-        let gap = if self.gap > 0.0 { self.gap / (1.0 - throttled / 2.0) } else { FIRST * throttled };
-        self.gap = gap.clamp(SHORTEST, LONGEST);
-        if throttled < 1.0 {
-            self.known = Some(self.gap);
-        }
+    fn fall(&mut self, entries: usize, taken: usize) {
+        let share = 1.0 - taken as f64 / entries as f64;
+        let an_entry = self.gap / self.size().min(entries) as f64;
         self.round += 1;
+        if taken > 0 {
+            self.size = taken as f64;
+        }
+        if self.gap == 0.0 {
+            self.gap = (FIRST * share).clamp(SHORTEST, LONGEST);
+        } else if taken > 0 {
+            let slower = an_entry / (1.0 - share * (1.0 + share) / 2.0);
+            (self.known, self.good, self.nothing) = (Some(slower), None, 0);
+            self.space(slower);
+        } else if let Some(good) = self.good.take() {
+            // A little too fast: what is missing comes sooner than the next call would.
+            let slower = good * (1.0 + STEP);
+            (self.known, self.is_hasty) = (Some(slower), true);
+            self.space(slower);
+        } else {
+            self.nothing += 1;
+            self.gap = (self.gap * if self.nothing == 1 { 2.0 } else { 4.0 }).min(LONGEST);
+        }
     }
 
     fn rise(&mut self) {
-        self.gap = match self.known {
-            Some(known) if self.gap <= known => 1.0 / (1.0 / self.gap + STEP / known),
-            Some(known) => (self.gap / 2.0).max(known),
-            None => self.gap / 2.0,
+        let an_entry = self.gap / self.size() as f64;
+        (self.good, self.nothing) = (Some(an_entry), 0);
+        let faster = match self.known {
+            // As fast as known or nearly so: rounding is not to count.
+            Some(known) if an_entry <= known * 1.001 => 1.0 / (1.0 / an_entry + STEP / known),
+            Some(known) => (an_entry / 2.0).max(known),
+            None => an_entry / 2.0,
         };
-        if self.gap < SHORTEST {
-            (self.gap, self.known) = (0.0, None);
+        if faster * (self.size() as f64) < COMFORTABLE {
+            self.size = (self.size * GROWTH).min(self.most as f64);
         }
+        if faster * (self.size() as f64) < SHORTEST && self.size() == self.most {
+            (self.gap, self.known, self.good) = (0.0, None, None);
+        } else {
+            self.space(faster);
+        }
+    }
+
+    /// Spaces the calls so that an entry takes this many seconds.
+    fn space(&mut self, an_entry: f64) {
+        self.gap = (an_entry * self.size() as f64).clamp(SHORTEST, LONGEST);
     }
 }
 
@@ -149,59 +235,79 @@ mod tests {
 
     use super::*;
 
+    const MOST: usize = 40;
+
     impl Pace {
-        fn take(&mut self, throttled: f64) {
-            self.answered(self.round, throttled);
+        /// A call as large as it may be.
+        fn take(&mut self, part: f64) {
+            let entries = self.size();
+            self.answered(self.round, entries, (entries as f64 * part) as usize);
         }
     }
 
     #[test]
     fn without_throttles_nothing_waits() {
-        let mut pace = Pace::default();
-        (0..10).for_each(|_| pace.take(0.0));
-        assert_eq!(pace.gap(), Duration::ZERO);
+        let mut pace = Pace::new(MOST);
+        (0..10).for_each(|_| pace.take(1.0));
+        assert_eq!((pace.gap(), pace.size()), (Duration::ZERO, MOST));
     }
 
     #[test]
     fn calls_that_are_throttled_together_slow_it_once() {
-        let mut pace = Pace::default();
+        let mut pace = Pace::new(MOST);
         let together = [pace.round; 4];
-        together.into_iter().for_each(|round| pace.answered(round, 1.0));
+        together.into_iter().for_each(|round| pace.answered(round, MOST, 0));
         assert_eq!(pace.gap(), Duration::from_millis(100));
+        pace.take(0.0);
+        assert_eq!((pace.gap(), pace.size()), (Duration::from_millis(200), MOST), "half as fast");
+    }
+
+    #[test]
+    fn the_next_call_is_as_large_as_what_was_taken_then_spaced() {
+        let mut pace = Pace::new(MOST);
+        pace.take(0.5);
+        assert_eq!((pace.gap(), pace.size()), (Duration::from_millis(50), 20));
+        pace.take(0.1);
+        // 20 in 50 ms were far too many: 2 were taken.
+        assert_eq!(pace.size(), 2);
+        let an_entry = pace.gap / 2.0;
+        assert!((0.015..0.025).contains(&an_entry), "{an_entry}");
         pace.take(1.0);
-        assert_eq!(pace.gap(), Duration::from_millis(200), "half as fast");
+        assert!(pace.gap > 2.0 * an_entry * 0.9, "{}: larger, and hardly faster", pace.gap);
     }
 
     #[test]
     fn a_small_share_slows_it_little() {
-        let mut pace = Pace::default();
-        pace.take(1.0 / 500.0);
-        assert_eq!(pace.gap(), Duration::from_millis(1));
-        pace.take(0.0);
-        pace.take(1.0);
-        pace.take(0.1);
-        assert!((pace.gap - 0.1 / 0.95).abs() < 1e-9, "{}", pace.gap);
+        let mut pace = Pace::new(500);
+        pace.answered(0, 500, 499);
+        assert_eq!((pace.gap(), pace.size()), (Duration::from_millis(1), 499));
+        pace.gap = 0.4;
+        pace.answered(pace.round, 499, 449);
+        let an_entry = 0.4 / 499.0;
+        assert!((pace.gap / 449.0 / an_entry - 1.058).abs() < 0.01, "{}", pace.gap);
     }
 
     #[test]
     fn after_an_outage_it_is_soon_as_fast_as_before() {
-        let mut pace = Pace::default();
-        pace.take(1.0);
-        pace.take(0.5);
-        let known = pace.gap;
-        (0..20).for_each(|_| pace.take(1.0));
-        assert_eq!(pace.gap(), Duration::from_secs_f64(LONGEST));
-        (0..6).for_each(|_| pace.take(0.0));
-        assert!((pace.gap - known).abs() < 1e-9, "{} {known}", pace.gap);
+        let mut pace = Pace::new(1);
         pace.take(0.0);
+        pace.take(1.0);
+        pace.take(0.0);
+        let known = pace.known.expect("one was taken");
+        assert!((pace.gap - known).abs() < 1e-9 && pace.next_gap() < pace.gap(), "once sooner");
+        (0..20).for_each(|_| pace.take(0.0));
+        assert_eq!(pace.gap(), Duration::from_secs_f64(LONGEST));
+        (0..6).for_each(|_| pace.take(1.0));
+        assert!((pace.gap - known).abs() < 1e-9, "{} {known}", pace.gap);
+        pace.take(1.0);
         assert!((pace.gap * (1.0 + STEP) - known).abs() < 1e-9, "from there by steps");
     }
 
     #[test]
     fn what_the_service_asks_for_is_waited_once_in_steps() {
-        let mut pace = Pace::default();
-        pace.pause(Duration::from_millis(2_500));
-        pace.pause(Duration::from_secs(2));
+        let mut pace = Pace::new(MOST);
+        pace.pause(Duration::from_millis(250), Duration::ZERO);
+        pace.pause(Duration::from_millis(200), Duration::ZERO);
         let mut steps = Vec::new();
         while let step = pace.step(Duration::ZERO)
             && !step.is_zero()
@@ -209,39 +315,62 @@ mod tests {
             steps.push(step.as_millis());
             pace.waited(step);
         }
-        assert_eq!(steps, [1_000, 1_000, 500]);
-        let step = pace.step(Duration::from_secs(1));
-        pace.pause(Duration::from_secs(1));
+        assert_eq!(steps, [100, 100, 50]);
+        let step = pace.step(Duration::ZERO);
+        pace.pause(Duration::from_millis(80), Duration::ZERO);
         pace.waited(step);
-        assert_eq!(pace.step(Duration::ZERO), Duration::from_secs(1), "asked for during a step: all of it");
+        assert_eq!(
+            pace.step(Duration::ZERO),
+            Duration::from_millis(80),
+            "asked for during a step: all of it"
+        );
+    }
+
+    #[test]
+    fn what_the_service_asks_for_is_bounded_by_what_we_would_wait() {
+        let paused = |gap, asked, own| {
+            let mut pace = Pace { gap, ..Pace::new(MOST) };
+            pace.pause(Duration::from_secs(asked), Duration::from_secs(own));
+            pace.asked.as_secs()
+        };
+        assert_eq!(paused(0.0, 3, 0), 3);
+        assert_eq!(paused(0.0, 86_400, 0), 5);
+        assert_eq!(paused(0.0, 86_400, 7), 12);
+        assert_eq!(paused(4.0, 86_400, 1), 9, "the gap is our own wait too");
     }
 
     proptest! {
-        /// A service that takes so many calls a second, whatever their number of entries.
+        /// A bucket of tokens, one for an entry.
         #[test]
-        fn it_settles_near_what_the_service_takes(per_second in 0.5..500.0f64) {
-            let mut pace = Pace::default();
-            let (mut room, mut taken, mut calls, mut seconds) = (1.0f64, 0.0, 0.0, 0.0);
+        fn it_settles_near_what_the_service_takes(per_second in 0.5..2_000.0f64, most in 1..500usize) {
+            let burst = per_second.max(1.0);
+            let mut pace = Pace::new(most);
+            let (mut room, mut taken, mut sent, mut seconds) = (burst, 0, 0, 0.0);
             for call in 0..2_000 {
-                let wait = pace.gap().as_secs_f64().max(0.0001);
-                room = (room + wait * per_second).min(1.0);
-                let part = room.min(1.0);
-                room -= part;
-                pace.take(1.0 - part);
+                let wait = pace.next_gap().as_secs_f64().max(0.001);
+                pace.begin();
+                room = (room + wait * per_second).min(burst);
+                let entries = pace.size();
+                let part = entries.min(room as usize);
+                room -= part as f64;
+                pace.answered(pace.round, entries, part);
                 if call >= 1_000 {
-                    (taken, calls, seconds) = (taken + part, calls + 1.0, seconds + wait);
+                    (taken, sent, seconds) = (taken + part, sent + entries, seconds + wait);
                 }
             }
-            prop_assert!(taken > 0.9 * per_second * seconds, "{taken} of {}", per_second * seconds);
-            prop_assert!(calls < 1.15 * taken, "{calls} calls for {taken}");
+            // A thousand calls a second are the most.
+            let ideal = per_second.min(most as f64 * 1_000.0) * seconds;
+            prop_assert!(taken as f64 > 0.75 * ideal, "{taken} of {ideal}");
+            prop_assert!(sent as f64 <= 1.6 * taken as f64, "{sent} sent for {taken}");
         }
 
         #[test]
-        fn the_gap_stays_in_its_bounds(shares in prop::collection::vec(0.0..=1.0f64, 0..200)) {
-            let mut pace = Pace::default();
-            for share in shares {
-                pace.take(share);
+        fn the_gap_and_the_size_stay_in_their_bounds(parts in prop::collection::vec(0.0..=1.0f64, 0..200)) {
+            let mut pace = Pace::new(MOST);
+            for part in parts {
+                pace.take(part);
                 prop_assert!(pace.gap == 0.0 || (SHORTEST..=LONGEST).contains(&pace.gap), "{}", pace.gap);
+                prop_assert!((1..=MOST).contains(&pace.size()), "{}", pace.size);
             }
         }
     }

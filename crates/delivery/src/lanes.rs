@@ -11,6 +11,7 @@ pub struct Lane {
     name: Arc<[u8]>,
     pub(crate) together: bool,
     pub(crate) last_wins: bool,
+    pub(crate) only_last: bool,
 }
 
 impl Lane {
@@ -21,7 +22,7 @@ impl Lane {
             name.extend_from_slice(&part.as_ref().len().to_be_bytes());
             name.extend_from_slice(part.as_ref());
         }
-        Self { name: name.into(), together: false, last_wins: false }
+        Self { name: name.into(), together: false, last_wins: false, only_last: false }
     }
 
     /// The service keeps the order of a call's entries: several of this lane may go in one call, though not
@@ -32,11 +33,18 @@ impl Lane {
         Self { together: true, ..self }
     }
 
-    /// Only the last entry of the lane counts in the end, so one that can never fit, and is never sent,
-    /// leaves none behind it.
+    /// Only the last entry of the lane counts in the end, so one that is left leaves none behind it: the next one goes
+    /// in its place.
     #[must_use]
     pub fn last_wins(self) -> Self {
         Self { last_wins: true, ..self }
+    }
+
+    /// As [`last_wins`](Self::last_wins), and of the entries that wait for their turn only the last is sent. Those before
+    /// it are delivered with it, and have its receipt. If it is left, the one before it goes.
+    #[must_use]
+    pub fn only_last(self) -> Self {
+        Self { only_last: true, ..self.last_wins() }
     }
 }
 
@@ -53,19 +61,29 @@ impl Lanes {
         Self { open: HashMap::new(), broken: Some(HashSet::new()) }
     }
 
-    /// The next entry of the lane; whether it is the first.
-    pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> bool {
+    /// The next entry of the lane; gives the one before it.
+    pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> Option<usize> {
         let open = self.open.entry(lane.clone()).or_default();
         open.push_back(index);
-        open.len() == 1
+        open.iter().nth_back(1).copied()
     }
 
     pub(crate) fn is_broken(&self, lane: &Lane) -> bool {
         self.broken.as_ref().is_some_and(|broken| broken.contains(lane))
     }
 
-    pub(crate) fn is_first(&self, lane: &Lane, index: usize) -> bool {
-        self.open.get(lane).and_then(VecDeque::front) == Some(&index)
+    pub(crate) fn first(&self, lane: &Lane) -> Option<usize> {
+        self.open.get(lane)?.front().copied()
+    }
+
+    pub(crate) fn last(&self, lane: &Lane) -> Option<usize> {
+        self.open.get(lane)?.back().copied()
+    }
+
+    /// The entries of the lane before this one.
+    pub(crate) fn before(&self, lane: &Lane, index: usize) -> Vec<usize> {
+        let open = self.open.get(lane).into_iter().flatten().copied();
+        open.take_while(|&other| other != index).collect()
     }
 
     /// The entry of the lane after this one.
@@ -73,13 +91,6 @@ impl Lanes {
         let open = self.open.get(lane)?;
         let place = open.iter().position(|&other| other == index)?;
         open.get(place + 1).copied()
-    }
-
-    /// The entry is done with; gives the lane's new first if it was the first.
-    pub(crate) fn settle(&mut self, lane: &Lane, index: usize) -> Option<usize> {
-        let was_first = self.is_first(lane, index);
-        self.remove(lane, index);
-        self.open.get(lane).filter(|_| was_first)?.front().copied()
     }
 
     /// The entry was left: gives those behind it, which are left too, as will be all that come.
@@ -92,11 +103,22 @@ impl Lanes {
         behind
     }
 
-    /// None of the lane goes any more.
+    /// None of the lane goes any more, unless the last one wins.
     pub(crate) fn close(&mut self, lane: &Lane) {
-        if let Some(broken) = &mut self.broken {
+        if let Some(broken) = self.broken.as_mut().filter(|_| !lane.last_wins) {
             broken.insert(lane.clone());
         }
+    }
+
+    /// Removes this entry and those before it; gives them.
+    pub(crate) fn remove_through(&mut self, lane: &Lane, index: usize) -> Vec<usize> {
+        let Some(open) = self.open.get_mut(lane) else { return Vec::new() };
+        let place = open.iter().position(|&other| other == index).expect("BUG: an open entry is in its lane");
+        let removed = open.drain(..=place).collect();
+        if open.is_empty() {
+            self.open.remove(lane);
+        }
+        removed
     }
 
     pub(crate) fn remove(&mut self, lane: &Lane, index: usize) {

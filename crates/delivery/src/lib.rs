@@ -29,6 +29,11 @@
 //!   ([`ErrorKind::is_retriable`]). [`Retries`] limits how often.
 //! - **Halves cost few calls.** Finding one bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad, it
 //!   takes 2 · *n* − 1. The halves are sent at once, and use up no retry.
+//! - **A mistake that refuses every entry ends the delivery.** Six calls that are refused whole for one code, two halves among
+//!   them, while the service has taken nothing: then everything is handed back ([`Cause::Halted`]). With at most 50 entries
+//!   left, halving goes on to the last.
+//! - **Partial throttling uses up no retry.** An entry that was throttled while others of its call were taken goes again, in a
+//!   call about as large as what was taken, as long as the service takes something.
 //! - **Batches are full.** Without lanes and failures, a delivery makes at most
 //!   3 · max(⌈entries / count⌉, ⌈bytes / limit⌉) + 1 calls, each within every limit. An entry that is too large for any call
 //!   is returned before anything is sent.
@@ -49,6 +54,7 @@
 //! | `run` | the loop of calls and waits |
 //! | `gate` | how many calls at once, and how fast while a service throttles |
 //! | `board` | which entry is where: packing, retries, what is left |
+//! | `refusals` | whether the service refuses some entries, or every one |
 //! | `lanes` | [`Lane`]: entries that keep their order |
 //! | `operation` | [`Operation`]: a batch API, and [`ServiceError`], its answer for a failure |
 //! | `limits` | [`Limits`](limits::Limits): the limits of every service |
@@ -74,6 +80,7 @@ mod lanes;
 pub mod limits;
 mod operation;
 mod outcome;
+mod refusals;
 mod retries;
 mod run;
 mod sender;

@@ -15,7 +15,7 @@ pub trait Operation {
     type Entry;
 
     /// The service's answer for an entry that it took, such as a message's id; `()` for none.
-    type Receipt;
+    type Receipt: Clone;
 
     /// What one call takes; asked when its sender is made.
     fn limits(&self) -> Limits;
@@ -26,6 +26,16 @@ pub trait Operation {
     /// Bytes the entry takes of a call, where the service counts them otherwise there.
     fn size_in_call(&self, entry: &Self::Entry) -> usize {
         self.size(entry)
+    }
+
+    /// Whether the service would surely refuse the entry, or a whole call for it. It is then
+    /// [refused](crate::Cause::Refused) unsent.
+    ///
+    /// # Errors
+    ///
+    /// Why the service would refuse it.
+    fn check(&self, _entry: &Self::Entry) -> Result<(), ServiceError> {
+        Ok(())
     }
 
     /// The [`Lane`] the entry must keep to, if any.
@@ -60,8 +70,11 @@ pub struct ServiceError {
     /// The service's message, or the chain of causes where it never answered. **It may quote what was
     /// sent**: log it only if you know that this service does not.
     pub message: String,
-    /// The pause that the service asked for: no call of the sender begins before its end.
+    /// The pause that the service asked for: no call of the sender begins before its end, or before 5 s more are over
+    /// than the sender would have waited anyway.
     pub retry_after: Option<Duration>,
+    /// A call was refused for some of its entries for sure, and not for all.
+    pub(crate) is_of_some: bool,
 }
 
 /// The kind of a [`ServiceError`], which decides whether it is retried.
@@ -109,7 +122,7 @@ impl ErrorKind {
 impl ServiceError {
     /// An error of this kind, with the service's code and message.
     pub fn new(kind: ErrorKind, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { kind, code: code.into(), message: message.into(), retry_after: None }
+        Self { kind, code: code.into(), message: message.into(), retry_after: None, is_of_some: false }
     }
 
     /// The same, and the service asked for this pause.

@@ -8,10 +8,12 @@ use std::time::Duration;
 use comeback_backoff::{Backoff, BackoffError, Jitter};
 
 /// The waits before an entry's retries: the nth wait comes before the nth retry, and where the waits end, so do the
-/// retries. The halves of a call that was refused whole do not count as retries.
+/// retries. What uses up no retry: the halves of a call that was refused whole, and a throttled entry of a call of which the
+/// service took others. It goes again after the wait of its next call, or the last wait there is.
 #[derive(Clone)]
 pub struct Retries {
-    wait: Arc<dyn Fn(usize) -> Option<Duration> + Send + Sync>,
+    /// The wait before this retry; or else, if so asked, the last one there is.
+    wait: Arc<dyn Fn(usize, bool) -> Option<Duration> + Send + Sync>,
 }
 
 const RETRIES: u64 = 5;
@@ -48,7 +50,7 @@ impl Retries {
         Self::exact(Backoff::squared(STEP, STEP * 25))
     }
 
-    /// Every entry is sent once; only calls that are refused whole are sent again, in halves.
+    /// Every entry is sent once, even if it is throttled; only calls that are refused whole are sent again, in halves.
     pub fn none() -> Self {
         Self::of([])
     }
@@ -67,12 +69,21 @@ impl Retries {
     /// The waits that `make` makes anew for each failed batch, so that they can have jitter:
     /// `Retries::each(move || backoff.delays())`, with comeback-backoff's `Backoff`.
     pub fn each<D: IntoIterator<Item = Duration>>(make: impl Fn() -> D + Send + Sync + 'static) -> Self {
-        Self { wait: Arc::new(move |retry| make().into_iter().nth(retry.checked_sub(1)?)) }
+        let wait = move |retry: usize, or_last: bool| {
+            let mut waits = make().into_iter();
+            if or_last { waits.take(retry).last() } else { waits.nth(retry.checked_sub(1)?) }
+        };
+        Self { wait: Arc::new(wait) }
     }
 
     /// The wait before retry `n` (1 for the first), if there is one.
     pub(crate) fn wait(&self, n: u64) -> Option<Duration> {
-        (self.wait)(usize::try_from(n).ok()?)
+        (self.wait)(usize::try_from(n).ok()?, false)
+    }
+
+    /// The wait before retry `n`, or else the last one; `None` if nothing is ever retried.
+    pub(crate) fn wait_or_last(&self, n: u64) -> Option<Duration> {
+        (self.wait)(usize::try_from(n).ok()?, true)
     }
 
     fn exact(backoff: Result<Backoff, BackoffError>) -> Self {

@@ -12,7 +12,7 @@ use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use tracing::Instrument;
 
 use crate::board::{Batch, Board, Settled, Wait};
-use crate::gate::{Gate, Pass};
+use crate::gate::Pass;
 use crate::{Answer, ErrorKind, Operation, Sender, ServiceError};
 
 /// Where entries come from, and when a delivery ends early.
@@ -80,7 +80,8 @@ pub(crate) async fn run<O, S, F>(
             if at_hand && let Poll::Ready(Some(entry)) = source.as_mut().poll_next(context) {
                 return Poll::Ready(Next::Entry(entry));
             }
-            let waits_for_more = !linger.is_zero() && at_hand && !source.is_done() && !board.is_full();
+            let waits_for_more =
+                !linger.is_zero() && at_hand && !source.is_done() && !board.is_full(gate.pace().size());
             let mut goes = || !waits_for_more || lingered(lingering.as_mut(), context, || sleep(*linger));
             if board.is_ready() && entering.is_terminated() && goes() {
                 entering.set(gate.enter(&**sleep).fuse());
@@ -100,7 +101,8 @@ pub(crate) async fn run<O, S, F>(
             Next::Entry(entry) => board.push(&**operation, entry),
             Next::Pass(pass) if board.is_ready() && may_start() => {
                 lingering.set(Fuse::terminated());
-                match begun(call(operation.clone(), board.take(), pass)).await {
+                let batch = board.take(gate.pace().size());
+                match begun(call(operation.clone(), batch, pass)).await {
                     Ok(answered) => waits.extend(take_in(sender, board, answered).map(sleeping)),
                     Err(call) => calls.push(call),
                 }
@@ -182,24 +184,38 @@ fn take_in<O: Operation, S>(
     board: &mut Board<O::Entry, O::Receipt>,
     (batch, pass, result): Answered<O::Entry, O::Receipt>,
 ) -> impl Iterator<Item = Wait> + use<O, S> {
-    slow_down(&sender.gate, &pass, &result, batch.entries.len());
+    let throttle = Throttle::of(&result, batch.entries.len());
+    if let Some(throttled) = throttle.entries {
+        let entries = batch.entries.len();
+        sender.gate.pace().answered(pass.round, entries, entries - throttled);
+    }
     let again = board.answered(batch, result, &sender.retries);
+    if let Some((asked, error)) = throttle.asked {
+        let own = again.iter().map(|wait| wait.delay).max().unwrap_or_default();
+        let pause = sender.gate.pace().pause(asked, own);
+        sender.tell_pause(pause, &error);
+    }
     sender.tell(board.progress);
     again.into_iter()
 }
 
-/// Lets the whole sender keep to what the service takes.
-fn slow_down<R>(gate: &Gate, pass: &Pass, result: &Result<Vec<Answer<R>>, ServiceError>, entries: usize) {
-    let errors: Vec<&ServiceError> = match result {
-        Ok(answers) => answers.iter().filter_map(|answer| answer.as_ref().err()).collect(),
-        Err(error) => vec![error; entries],
-    };
-    if let Some(pause) = errors.iter().filter_map(|error| error.retry_after).max() {
-        gate.pace().pause(pause);
-    }
-    let throttled = errors.iter().filter(|error| error.kind == ErrorKind::Throttled).count();
-    // A call that failed whole for another reason says nothing of the pace.
-    if result.is_ok() || throttled > 0 {
-        gate.pace().answered(pass.round, throttled as f64 / entries as f64);
+/// What a call says of the pace of the whole sender.
+struct Throttle {
+    /// How many entries were throttled; `None` if the call failed whole for another reason, which says nothing.
+    entries: Option<usize>,
+    /// The longest pause that the service asked for, and its error.
+    asked: Option<(Duration, ServiceError)>,
+}
+
+impl Throttle {
+    fn of<R>(result: &Result<Vec<Answer<R>>, ServiceError>, entries: usize) -> Self {
+        let errors: Vec<&ServiceError> = match result {
+            Ok(answers) => answers.iter().filter_map(|answer| answer.as_ref().err()).collect(),
+            Err(error) => vec![error; entries],
+        };
+        let asked = errors.iter().filter_map(|&error| Some((error.retry_after?, error)));
+        let asked = asked.max_by_key(|(pause, _)| *pause).map(|(pause, error)| (pause, error.clone()));
+        let throttled = errors.iter().filter(|error| error.kind == ErrorKind::Throttled).count();
+        Self { entries: (result.is_ok() || throttled > 0).then_some(throttled.min(entries)), asked }
     }
 }

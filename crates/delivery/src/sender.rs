@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::gate::Gate;
 use crate::limits::Limits;
-use crate::{Operation, Progress, Retries};
+use crate::{Operation, Progress, Retries, ServiceError};
 
 /// Delivers entries through a batch API. Build one per queue, table, stream or bus, and use it for any
 /// number of deliveries, also at the same time: they and the sender's clones share one
@@ -21,7 +21,10 @@ pub struct Sender<O, S> {
     pub(crate) limits: Limits,
     pub(crate) linger: Duration,
     on_progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    on_pause: Option<Arc<OnPause>>,
 }
+
+type OnPause = dyn Fn(Duration, &ServiceError) + Send + Sync;
 
 /// How many calls of one sender are under way at once by default.
 pub const CONCURRENCY: usize = 4;
@@ -32,13 +35,14 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     pub fn over(operation: O, sleep: S) -> Self {
         Self {
             limits: operation.limits(),
+            gate: Arc::new(Gate::new(CONCURRENCY, operation.limits().entries)),
             operation: Arc::new(operation),
             sleep: Arc::new(sleep),
-            gate: Arc::new(Gate::new(CONCURRENCY)),
             retries: Retries::default(),
             concurrency: CONCURRENCY,
             linger: Duration::ZERO,
             on_progress: None,
+            on_pause: None,
         }
     }
 
@@ -63,7 +67,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     #[must_use]
     pub fn concurrency(self, calls: usize) -> Self {
         assert!(calls > 0, "concurrency is 0; it must be at least 1");
-        Self { concurrency: calls, gate: Arc::new(Gate::new(calls)), ..self }
+        Self { concurrency: calls, gate: Arc::new(Gate::new(calls, self.limits.entries)), ..self }
     }
 
     /// Lower limits than the service's own, such as those of a stream that takes smaller records.
@@ -81,7 +85,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         ] {
             assert!((1..=most).contains(&limit), "the limit of {name} is {limit}; it must be 1 to {most}");
         }
-        Self { limits, ..self }
+        Self { limits, gate: Arc::new(Gate::new(self.concurrency, limits.entries)), ..self }
     }
 
     /// How long a batch of [`send_stream`](Self::send_stream) or [`batcher`](Self::batcher) that is not full
@@ -97,6 +101,13 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     pub fn on_progress(self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         Self { on_progress: Some(Arc::new(tell)), ..self }
     }
+
+    /// Calls `tell` when the service asked for a pause (`Retry-After`), with its error and the time for which the sender
+    /// pauses: what was asked for, but at most 5 s longer than it would have waited anyway. A panic in it is caught.
+    #[must_use]
+    pub fn on_pause(self, tell: impl Fn(Duration, &ServiceError) + Send + Sync + 'static) -> Self {
+        Self { on_pause: Some(Arc::new(tell)), ..self }
+    }
 }
 
 impl<O, S> Sender<O, S> {
@@ -104,6 +115,12 @@ impl<O, S> Sender<O, S> {
         if let Some(tell) = &self.on_progress {
             // The panic hook has reported it, and no entry is to be lost for it.
             let _: Result<(), _> = catch_unwind(AssertUnwindSafe(|| tell(progress)));
+        }
+    }
+
+    pub(crate) fn tell_pause(&self, pause: Duration, error: &ServiceError) {
+        if let Some(tell) = &self.on_pause {
+            let _: Result<(), _> = catch_unwind(AssertUnwindSafe(|| tell(pause, error)));
         }
     }
 }
@@ -120,6 +137,7 @@ impl<O, S> Clone for Sender<O, S> {
             limits: self.limits,
             linger: self.linger,
             on_progress: self.on_progress.clone(),
+            on_pause: self.on_pause.clone(),
         }
     }
 }

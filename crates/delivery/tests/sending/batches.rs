@@ -1,7 +1,10 @@
 //! How entries are packed: few batches, full ones, and the order of lanes.
 
+use std::time::Duration;
+
+use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Cause, ErrorKind, Lane, Left, Progress};
+use comeback_delivery::{Cause, ErrorKind, Lane, Left, Progress, Retries};
 use proptest::prelude::*;
 
 use crate::service::{Entry, Fate, ROOMY, Service, complete, entries, error};
@@ -174,6 +177,73 @@ fn where_the_last_wins_one_that_never_fits_leaves_none_behind() {
     entries[1].size = 6;
     let undelivered = complete(service.sender().send(entries)).unwrap_err();
     assert_eq!(undelivered.by_entry(), [Ok(()), Err(Cause::TooLarge { size: 6, limit: 5 }), Ok(())]);
+}
+
+#[test]
+fn where_the_last_wins_a_write_that_is_left_keeps_no_later_one_back() {
+    let (refused, throttled) = (Fate::Error(ErrorKind::Refused), Fate::Error(ErrorKind::Throttled));
+    for (fate, cause) in [
+        (refused, Cause::Refused(error(ErrorKind::Refused))),
+        (throttled, Cause::Exhausted(error(ErrorKind::Throttled))),
+    ] {
+        let service = Service { lanes: Lane::last_wins, ..Service::new([fate, Fate::Ok]) };
+        let sender = service.sender().retries(Retries::none());
+        let undelivered = complete(sender.send(entries([LANE, LANE, LANE]))).unwrap_err();
+        assert_eq!(service.sent(), [[0], [1], [2]]);
+        assert_eq!(undelivered.by_entry(), [Err(cause), Ok(()), Ok(())]);
+    }
+}
+
+#[test]
+fn where_only_the_last_is_sent_those_before_it_are_delivered_with_it() {
+    let service = Service { lanes: Lane::only_last, ..Service::new([Fate::Ok]) };
+    let delivered = complete(service.sender().send(entries([LANE, OTHER, LANE, None, LANE, OTHER]))).unwrap();
+    assert_eq!((service.sent(), delivered.count()), (vec![vec![3, 4, 5]], 6));
+}
+
+#[test]
+fn if_the_last_is_refused_the_one_before_it_goes() {
+    let refused = Fate::Error(ErrorKind::Refused);
+    let service = Service { lanes: Lane::only_last, ..Service::new([refused, refused, Fate::Ok]) };
+    let undelivered = complete(service.sender().send(entries([LANE; 4]))).unwrap_err();
+    assert_eq!(service.sent(), [[3], [2], [1]]);
+    let refused = || Err(Cause::Refused(error(ErrorKind::Refused)));
+    assert_eq!(undelivered.by_entry(), [Ok(()), Ok(()), refused(), refused()]);
+}
+
+#[test]
+fn a_write_that_waits_is_replaced_by_one_that_comes() {
+    let (passing, refused) = (Fate::Error(ErrorKind::Transient), Fate::Error(ErrorKind::Refused));
+    let one = Limits { entries: 1, ..ROOMY };
+    let sent = |concurrency, script: &[Fate]| {
+        let lanes = Lane::only_last;
+        let service = Service { limits: one, polls: 3, lanes, ..Service::new(script) };
+        let sender = service.sender().concurrency(concurrency).retries(Retries::of([Duration::ZERO]));
+        // A stream is asked for two entries for each call that may be under way.
+        let outcomes = sender.send_stream(stream::iter(entries([LANE; 5]))).collect::<Vec<_>>();
+        let outcomes = complete(outcomes);
+        assert_eq!(outcomes.len(), 5);
+        let left = outcomes.into_iter().filter_map(Result::err).map(|left| left.index).collect::<Vec<_>>();
+        (service.sent(), left)
+    };
+    assert_eq!(sent(3, &[passing, Fate::Ok]).0, [[4], [4]], "all are at hand at once");
+    assert_eq!(sent(2, &[passing, Fate::Ok]).0, [[3], [3], [4]], "none comes while four are open");
+    // The stream's lane does not break.
+    assert_eq!(sent(1, &[Fate::Ok, refused, Fate::Ok]), (vec![vec![1], vec![3], vec![4]], vec![3]));
+}
+
+/// While the last is under way, what ends the delivery does not hand back what it replaces.
+#[test]
+fn what_is_replaced_by_a_call_under_way_has_its_outcome() {
+    let one = Limits { entries: 1, ..ROOMY };
+    let script = [Fate::Ok, Fate::Whole(ErrorKind::Denied)];
+    for (first, arrived) in [([LANE, LANE, OTHER, None], true), ([OTHER, None, LANE, LANE], false)] {
+        let service = Service { limits: one, polls: 3, lanes: Lane::only_last, ..Service::new(script) };
+        let outcomes =
+            comeback_delivery::by_entry(complete(service.sender().concurrency(2).send(entries(first))));
+        let of_lane: Vec<_> = outcomes.iter().zip(first).filter(|(_, lane)| *lane == LANE).collect();
+        assert!(of_lane.iter().all(|(outcome, _)| outcome.is_ok() == arrived), "{outcomes:?}");
+    }
 }
 
 proptest! {

@@ -1,28 +1,61 @@
-//! A service that takes a number of entries a second, on tokio's paused clock. `benches/figures.rs` has it too.
+//! Services that take a number of entries a second, on tokio's paused clock. `benches/figures.rs` has them too.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use comeback_delivery::limits::Limits;
+use comeback_delivery::limits::{KINESIS, Limits};
 use comeback_delivery::{Answer, ErrorKind, Operation, ServiceError};
 use tokio::time::Instant;
 
-/// A bucket of tokens, one for an entry. A call's entries past what is in it are throttled.
+/// A service with a bucket of tokens for entries and one for bytes. What is past either is throttled.
 pub(crate) struct Metered {
     limits: Limits,
-    per_second: f64,
-    burst: f64,
-    level: Mutex<(f64, Instant)>,
+    entry_bytes: usize,
+    /// Answers for each entry even if it takes none, as Kinesis does; DynamoDB and SQS fail the call.
+    answers_each: bool,
+    buckets: Mutex<[Bucket; 2]>,
     calls: AtomicUsize,
     /// Calls under way, and the most of them.
     under_way: Mutex<(usize, usize)>,
 }
 
+struct Bucket {
+    per_second: f64,
+    burst: f64,
+    level: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    fn full(per_second: f64, burst: f64) -> Self {
+        Self { per_second, burst, level: burst, at: Instant::now() }
+    }
+
+    fn fill(&mut self) {
+        self.level = (self.level + self.at.elapsed().as_secs_f64() * self.per_second).min(self.burst);
+        self.at = Instant::now();
+    }
+}
+
 impl Metered {
     pub(crate) fn new(limits: Limits, per_second: f64, burst: f64) -> Self {
-        let level = Mutex::new((burst, Instant::now()));
-        Self { limits, per_second, burst, level, calls: AtomicUsize::default(), under_way: Mutex::default() }
+        let buckets = [Bucket::full(per_second, burst), Bucket::full(0.0, f64::INFINITY)];
+        Self {
+            limits,
+            entry_bytes: 1,
+            answers_each: false,
+            buckets: Mutex::new(buckets),
+            calls: AtomicUsize::default(),
+            under_way: Mutex::default(),
+        }
+    }
+
+    /// A Kinesis shard, with records of this many bytes.
+    pub(crate) fn shard(entry_bytes: usize) -> Self {
+        let of_bytes = Bucket::full(SHARD_BYTES, SHARD_BYTES);
+        let buckets = Mutex::new([Bucket::full(SHARD_RECORDS, SHARD_RECORDS), of_bytes]);
+        Self { entry_bytes, answers_each: true, buckets, ..Self::new(KINESIS, 0.0, 0.0) }
     }
 
     /// The most calls that were under way at once.
@@ -31,17 +64,27 @@ impl Metered {
     }
 
     fn take(&self, entries: usize) -> usize {
-        let (level, at) = &mut *self.level.lock().expect("no panic");
-        *level = (*level + at.elapsed().as_secs_f64() * self.per_second).min(self.burst);
-        *at = Instant::now();
-        let taken = entries.min(*level as usize);
-        *level -= taken as f64;
+        let [count, bytes] = &mut *self.buckets.lock().expect("no panic");
+        count.fill();
+        bytes.fill();
+        let taken = entries.min(count.level as usize).min((bytes.level / self.entry_bytes as f64) as usize);
+        count.level -= taken as f64;
+        bytes.level -= (taken * self.entry_bytes) as f64;
         taken
     }
 
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
     }
+}
+
+/// What a shard takes in a second, and at once.
+const SHARD_RECORDS: f64 = 1_000.0;
+const SHARD_BYTES: f64 = 1_048_576.0;
+
+/// Records of this size that a shard takes in a second.
+pub(crate) fn shard_takes(entry_bytes: usize) -> f64 {
+    SHARD_RECORDS.min(SHARD_BYTES / entry_bytes as f64)
 }
 
 pub(crate) fn throttled() -> ServiceError {
@@ -57,7 +100,7 @@ impl Operation for &Metered {
     }
 
     fn size(&self, _: &usize) -> usize {
-        1
+        self.entry_bytes
     }
 
     async fn call(&self, entries: &[&usize]) -> Result<Vec<Answer<usize>>, ServiceError> {
@@ -70,7 +113,7 @@ impl Operation for &Metered {
         tokio::time::sleep(Duration::from_millis(5)).await;
         self.under_way.lock().expect("no panic").0 -= 1;
         let taken = self.take(entries.len());
-        if taken == 0 {
+        if taken == 0 && !self.answers_each {
             return Err(throttled());
         }
         let answer =

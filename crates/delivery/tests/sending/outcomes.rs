@@ -76,13 +76,15 @@ impl Case {
     /// What holds however a delivery ended.
     pub(crate) fn check(&self, outcome: Outcome, calls: &[Call]) -> Result<(), TestCaseError> {
         let mut known: HashMap<usize, Vec<Option<ErrorKind>>> = HashMap::new();
-        let mut halved: HashMap<usize, usize> = HashMap::new();
+        // Calls that used up no retry.
+        let mut free: HashMap<usize, usize> = HashMap::new();
         for call in calls {
             self.check_call(call)?;
             for (place, &id) in call.ids.iter().enumerate() {
                 let answers = call.answers.as_ref().map(|answers| Fate::kind(answers[place], answers[0]));
-                if call.was_halved() {
-                    *halved.entry(id).or_default() += 1;
+                let is_throttled = answers == Some(Some(ErrorKind::Throttled));
+                if call.was_halved() || is_throttled && call.took_some() && self.retries > 0 {
+                    *free.entry(id).or_default() += 1;
                     continue;
                 }
                 // A call that was dropped counts as without an answer.
@@ -122,8 +124,8 @@ impl Case {
                 for left in &undelivered.entries {
                     prop_assert_eq!(left.index, left.entry.id);
                     let answers = known.get(&left.index).map_or(&[] as &[_], Vec::as_slice);
-                    let halved = halved.get(&left.index).copied().unwrap_or_default();
-                    prop_assert_eq!(left.calls as usize, answers.len() + halved);
+                    let free = free.get(&left.index).copied().unwrap_or_default();
+                    prop_assert_eq!(left.calls as usize, answers.len() + free);
                     self.check_cause(&left.entry, &left.cause, answers, calls)?;
                 }
                 let oks = undelivered.by_entry().into_iter().map(|outcome| outcome.is_ok());
@@ -194,7 +196,7 @@ impl Case {
             Cause::Halted(error) => {
                 let whole = calls.iter().filter_map(|call| match call.answers.as_ref()?[0]? {
                     Fate::Whole(kind) => Some(kind),
-                    _ => None,
+                    _ => call.is_throttled_whole().then_some(ErrorKind::Throttled),
                 });
                 let ends = matches!(error.kind, ErrorKind::Denied | ErrorKind::Missing);
                 let failed = whole.filter(|kind| *kind == error.kind || !ends && kind.is_retriable()).count();

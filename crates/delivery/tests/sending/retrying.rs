@@ -6,7 +6,7 @@ use comeback_delivery::limits::Limits;
 use comeback_delivery::{Cause, ErrorKind, Retries};
 use proptest::prelude::*;
 
-use crate::service::{Fate, ROOMY, Service, complete, entries, error};
+use crate::service::{Entry, Fate, ROOMY, Service, complete, entries, error, poll_until};
 
 const PASSING: Fate = Fate::Error(ErrorKind::Transient);
 
@@ -79,6 +79,78 @@ fn what_is_logged_holds_no_entry() {
     let (debug, text) = (format!("{undelivered:?}"), undelivered.to_string());
     assert!(!debug.contains("entry:") && !debug.contains("size"), "{debug}");
     assert!(debug.contains("index: 0") && text.contains("number 0"), "{debug} {text}");
+}
+
+const THROTTLED: Fate = Fate::Error(ErrorKind::Throttled);
+
+#[test]
+fn a_throttled_entry_uses_up_a_retry_only_if_its_call_took_nothing() {
+    // Each call takes its first entry, and then the last one is alone.
+    let taking_one = [Fate::Ok, THROTTLED, THROTTLED, Fate::Ok, THROTTLED];
+    let service = Service::new([&taking_one[..], &[THROTTLED]].concat());
+    let sender = service.sender().retries(Retries::of([Duration::ZERO; 2]));
+    let undelivered = complete(sender.send(entries([None; 3]))).unwrap_err();
+    assert_eq!(service.sent(), [vec![0, 1, 2], vec![1], vec![2], vec![2], vec![2]]);
+    assert_eq!(undelivered.entries[0].cause, Cause::Exhausted(error(ErrorKind::Throttled)));
+}
+
+#[test]
+fn what_is_sent_once_is_sent_once_even_if_throttled_in_part() {
+    let service = Service::new([Fate::Ok, THROTTLED]);
+    complete(service.sender().retries(Retries::none()).send(entries([None; 2]))).unwrap_err();
+    assert_eq!(service.sent(), [[0, 1]]);
+}
+
+#[test]
+fn what_was_throttled_in_part_goes_on_after_an_interruption() {
+    let service = Service { polls: 9, ..Service::new([Fate::Ok, THROTTLED, Fate::Ok]) };
+    let sender = service.sender().retries(Retries::of([Duration::ZERO]));
+    let mut delivery = sender.start(entries([None; 2]));
+    poll_until(|| service.waits.borrow().len() == 1, delivery.run());
+    complete(delivery.run());
+    assert_eq!(delivery.finish().unwrap().count(), 2);
+}
+
+fn many(entries: usize) -> Vec<Entry> {
+    (0..entries).map(|id| Entry { id, size: 1, lane: None }).collect()
+}
+
+#[test]
+fn a_mistake_that_refuses_every_entry_ends_it_in_few_calls() {
+    for (limit, concurrency) in [(10, 4), (10, 1), (25, 4), (500, 4), (1_000, 1)] {
+        let limits = Limits { entries: limit, bytes: 10_000, entry_bytes: 10 };
+        let all: Vec<usize> = (0..1_000).collect();
+        let service = Service { limits, polls: 2, ..refusing(&all) };
+        let sender = service.sender().concurrency(concurrency);
+        let undelivered = complete(sender.send(many(1_000))).unwrap_err();
+        assert!(undelivered.calls <= 12, "{} calls of {limit}", undelivered.calls);
+        assert_eq!(undelivered.entries.len(), 1_000);
+        let refused = error(ErrorKind::Refused);
+        assert!(undelivered.entries.iter().all(|left| left.cause.error() == Some(&refused)));
+        let unsent = undelivered.entries.iter().filter(|left| left.calls == 0);
+        assert!(unsent.clone().all(|left| matches!(left.cause, Cause::Halted(_))));
+        assert!(unsent.count() >= 1_000usize.saturating_sub(6 * limit), "{limit}");
+    }
+}
+
+#[test]
+fn entries_that_are_bad_here_and_there_are_found_whatever_the_first_calls_say() {
+    let bad: Vec<usize> = (0..1_000).step_by(9).collect();
+    for concurrency in [1, 4] {
+        let limits = Limits { entries: 10, ..ROOMY };
+        let service = Service { limits, polls: 2, ..refusing(&bad) };
+        let undelivered = complete(service.sender().concurrency(concurrency).send(many(1_000))).unwrap_err();
+        let left: Vec<usize> = undelivered.entries.iter().map(|left| left.index).collect();
+        assert_eq!(left, bad, "{concurrency} calls at once");
+    }
+}
+
+#[test]
+fn calls_that_are_too_large_end_nothing() {
+    let all: Vec<usize> = (0..60).collect();
+    let service = Service { bad: (ErrorKind::TooLarge, all.clone()), ..Service::new([Fate::Ok]) };
+    let undelivered = complete(service.sender().send(many(60))).unwrap_err();
+    assert!(undelivered.entries.iter().all(|left| matches!(left.cause, Cause::Refused(_))));
 }
 
 fn refusing(bad: &[usize]) -> Service {

@@ -182,6 +182,21 @@ impl Call {
     }
 }
 
+impl Call {
+    fn kinds(&self) -> impl Iterator<Item = Option<ErrorKind>> + '_ {
+        let answers = self.answers.as_deref().unwrap_or_default();
+        answers.iter().map(|fate| Fate::kind(*fate, answers[0]))
+    }
+
+    pub(crate) fn took_some(&self) -> bool {
+        self.kinds().any(|kind| kind.is_none())
+    }
+
+    pub(crate) fn is_throttled_whole(&self) -> bool {
+        self.kinds().all(|kind| kind == Some(ErrorKind::Throttled))
+    }
+}
+
 impl Fate {
     /// The error that an entry of this fate comes to know; `None` if it is delivered. `first` is the
     /// fate of its call's first entry.

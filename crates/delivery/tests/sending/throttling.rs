@@ -4,11 +4,49 @@ use std::future::{Future, ready};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use comeback_delivery::limits::{DYNAMODB, Limits, SQS_SEND};
+use comeback_delivery::limits::{DYNAMODB, KINESIS, Limits, SQS_SEND};
 use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError};
 use tokio::time::Instant;
 
-use crate::metered::{Metered, throttled};
+use crate::metered::{Metered, shard_takes, throttled};
+
+/// Sends this many entries. Everything must arrive, within one and a half times what the service needs for what is past
+/// its burst.
+async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, burst: f64, what: &str) {
+    let sender = Sender::over(service, tokio::time::sleep).retries(Retries::seeded(7));
+    let start = Instant::now();
+    let outcomes = comeback_delivery::by_entry(sender.send(0..entries).await);
+    let left = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+    assert_eq!(left, 0, "{what}: left of {entries}");
+    let (took, ideal) = (start.elapsed().as_secs_f64(), (entries as f64 - burst) / per_second);
+    assert!(took <= 1.5 * ideal, "{what}: {took:.1} s, {ideal:.1} s would do");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_takes_records_of_any_size_as_fast_as_it_can() {
+    for kilobytes in [1, 2, 5, 10, 25, 50, 100] {
+        let per_second = shard_takes(kilobytes * 1_000);
+        // 2,516 records of 25 kB.
+        let (service, entries) = (Metered::shard(kilobytes * 1_000), (per_second * 60.0) as usize);
+        let what = format!("records of {kilobytes} kB");
+        all_arrive_in_time(&service, entries, per_second, per_second, &what).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_table_takes_all_writes_as_fast_as_it_can() {
+    for per_second in [0.5f64, 1.0, 2.5, 5.0, 10.0, 25.0, 100.0] {
+        // What it saves up: a second, or five minutes as DynamoDB does.
+        for burst in [per_second.max(1.0), 300.0 * per_second] {
+            for (name, limits) in [("DynamoDB", DYNAMODB), ("SQS", SQS_SEND), ("Kinesis", KINESIS)] {
+                let entries = (burst + 30.0 * per_second.max(2.0)) as usize;
+                let service = Metered::new(limits, per_second, burst);
+                let what = format!("{name}, {per_second} writes/s, burst {burst}");
+                all_arrive_in_time(&service, entries, per_second, burst, &what).await;
+            }
+        }
+    }
+}
 
 /// The figures of a table with 100 writes a second and a burst of 500.
 #[tokio::test(start_paused = true)]
@@ -77,14 +115,32 @@ impl Operation for &Asking {
 
 #[tokio::test(start_paused = true)]
 async fn no_call_begins_before_the_service_wants_one() {
-    let service = Asking(Duration::from_secs(7), Mutex::default());
+    let service = Asking(Duration::from_secs(4), Mutex::default());
     let sender =
         Sender::over(&service, tokio::time::sleep).retries(Retries::of([Duration::ZERO])).concurrency(1);
     let start = Instant::now();
     sender.send([(), (), ()]).await.unwrap();
     let calls: Vec<u64> =
         service.1.lock().expect("no panic").iter().map(|at| (*at - start).as_secs()).collect();
-    assert_eq!(calls, [0, 7, 7, 7]);
+    assert_eq!(calls, [0, 4, 4, 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_of_a_day_counts_as_our_own_wait_and_five_seconds() {
+    let told = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    let service = Asking(Duration::from_secs(86_400), Mutex::default());
+    let sender = Sender::over(&service, tokio::time::sleep)
+        .retries(Retries::of([Duration::from_secs(2)]))
+        .concurrency(1)
+        .on_pause(move |pause, error| {
+            tell.lock().unwrap().push((pause.as_secs(), error.code.clone()));
+            panic!("planned: it loses nothing");
+        });
+    let start = Instant::now();
+    sender.send([(), (), ()]).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(7));
+    assert_eq!(*told.lock().unwrap(), [(7, "Busy".to_owned())]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,7 +150,7 @@ async fn a_pause_past_the_deadline_is_not_waited_for() {
     let start = Instant::now();
     let may_start = || start.elapsed() < Duration::from_secs(3);
     let undelivered = sender.concurrency(1).send_while([(), ()], may_start).await.unwrap_err();
-    assert!(start.elapsed() <= Duration::from_secs(4), "{:?}", start.elapsed());
+    assert!(start.elapsed() <= Duration::from_millis(3_100), "{:?}", start.elapsed());
     let causes = undelivered.by_entry();
     assert!(causes.iter().all(|outcome| matches!(outcome, Err(Cause::Stopped(_)))), "{causes:?}");
 }
