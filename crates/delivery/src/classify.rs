@@ -162,8 +162,11 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
         | "RequestTooLargeException"
         | "SerializedRequestEntityTooLargeException" => ErrorKind::TooLarge,
         "NonExistentQueue" | "QueueDoesNotExist" | "ResourceNotFoundException" => ErrorKind::Missing,
+        // Of a whole Firehose stream, or of EventBridge in a whole region.
         "IncompleteSignature"
         | "InvalidClientTokenId"
+        | "InvalidKMSResourceException"
+        | "OperationDisabledException"
         | "InvalidSignatureException"
         | "MissingAuthenticationToken"
         | "OptInRequired"
@@ -266,6 +269,8 @@ mod tests {
                 // The key is not there; the stream and the function are.
                 (400, "KMSNotFoundException"),
                 (502, "KMSDisabledException"),
+                (400, "InvalidKMSResourceException"),
+                (400, "OperationDisabledException"),
                 (400, "UnrecognizedClientException"),
                 (400, "ExpiredTokenException"),
             ],

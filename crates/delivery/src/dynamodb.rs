@@ -1,7 +1,7 @@
 //! DynamoDB: `BatchWriteItem`, puts and deletes over several tables.
 //!
 //! DynamoDB refuses a call that names a key twice, so writes of one key go out one after another, in
-//! the order of input, and the last one stands. Repeating a write changes nothing, so a lost answer does
+//! the order of input, and the last one stands, even if an earlier one was refused. Repeating a write changes nothing, so a lost answer does
 //! no harm, unless someone else writes the same key in between.
 
 mod key;
@@ -41,7 +41,18 @@ pub type Sender = crate::Sender<BatchWriteItem, TokioSleep>;
 impl Sender {
     /// A sender to these tables. It must know their keys. The client's own retries are switched off.
     pub fn new(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
-        Self::over(BatchWriteItem { client, tables: tables.into_iter().collect() }, tokio::time::sleep)
+        Self::to(client, tables, false)
+    }
+
+    /// As [`new`](Self::new), but of the writes of one key that wait for their turn only the last is sent. Those before it
+    /// count as delivered with it. If it is refused, the one before it is sent.
+    pub fn with_last_writes_only(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
+        Self::to(client, tables, true)
+    }
+
+    fn to(client: Client, tables: impl IntoIterator<Item = Table>, only_last: bool) -> Self {
+        let tables = tables.into_iter().collect();
+        Self::over(BatchWriteItem { client, tables, only_last }, tokio::time::sleep)
     }
 }
 
@@ -99,6 +110,8 @@ impl Write {
 pub struct BatchWriteItem {
     client: Client,
     tables: Vec<Table>,
+    /// Whether earlier writes of a key that wait are left out.
+    only_last: bool,
 }
 
 impl Operation for BatchWriteItem {
@@ -120,44 +133,45 @@ impl Operation for BatchWriteItem {
     }
 
     fn lane(&self, write: &Write) -> Option<Lane> {
-        self.key(write).ok().map(Lane::last_wins)
+        let key = self.key(write).ok()?;
+        Some(if self.only_last { key.only_last() } else { key.last_wins() })
     }
 
-    /// DynamoDB would refuse the whole call for one write without a proper key, so that write is refused
-    /// here. A call that DynamoDB refuses for another reason goes again in halves, with such writes.
+    /// DynamoDB would refuse the whole call for one write without a proper key.
+    fn check(&self, write: &Write) -> Result<(), ServiceError> {
+        self.key(write).map(drop)
+    }
+
     async fn call(&self, writes: &[&Write]) -> Result<Vec<Answer>, ServiceError> {
-        let keys: Vec<Result<Lane, ServiceError>> = writes.iter().map(|write| self.key(write)).collect();
+        let keys: Vec<Lane> =
+            writes.iter().map(|write| self.key(write).expect("BUG: its key was checked")).collect();
         let mut requests: HashMap<String, Vec<WriteRequest>> = HashMap::new();
-        for (write, _) in writes.iter().zip(&keys).filter(|(_, key)| key.is_ok()) {
+        for write in writes {
             requests.entry(write.table.clone()).or_default().push(write.request());
         }
         let one_table = requests.len() == 1;
-        let sent = if requests.is_empty() { Ok(HashSet::new()) } else { self.send(requests).await };
-        // Of several tables, the one that is missing or not permitted is not named: the others go without it.
-        let sent = sent.map_err(|mut error| {
-            if error.kind.is_of_every_call() && !one_table {
-                error.kind = ErrorKind::Refused;
+        match self.send(requests).await {
+            Ok(unprocessed) => Ok(keys.iter().map(|key| taken(key, &unprocessed)).collect()),
+            // Of several tables, the one that is missing or not permitted is not named: the others go without it.
+            Err(mut error) if error.kind.is_of_every_call() && !one_table => {
+                (error.kind, error.is_of_some) = (ErrorKind::Refused, true);
+                Err(error)
             }
-            error
-        });
-        let other_tables_may_work =
-            |error: &ServiceError| error.kind.is_of_every_call() && self.tables.len() > 1;
-        if let Err(error) = &sent
-            && (error.kind.may_be_of_one_entry()
-                || keys.iter().all(Result::is_ok) && !other_tables_may_work(error))
-        {
-            return Err(error.clone());
+            // Other tables of the sender may work.
+            Err(error) if error.kind.is_of_every_call() && self.tables.len() > 1 => {
+                Ok(writes.iter().map(|_| Err(error.clone())).collect())
+            }
+            Err(error) => Err(error),
         }
-        let of_sent = |key: Lane| match &sent {
-            // DynamoDB gives no reason; most often the table's throughput is exceeded.
-            Ok(unprocessed) if unprocessed.contains(&key) => {
-                Err(ServiceError::new(ErrorKind::Throttled, "", "DynamoDB left it unprocessed"))
-            }
-            Ok(_) => Ok(()),
-            Err(error) => Err(error.clone()),
-        };
-        Ok(keys.into_iter().map(|key| key.and_then(of_sent)).collect())
     }
+}
+
+/// DynamoDB gives no reason for what it left; most often the table's throughput is exceeded.
+fn taken(key: &Lane, unprocessed: &HashSet<Lane>) -> Answer {
+    if unprocessed.contains(key) {
+        return Err(ServiceError::new(ErrorKind::Throttled, "", "DynamoDB left it unprocessed"));
+    }
+    Ok(())
 }
 
 impl BatchWriteItem {
@@ -233,7 +247,8 @@ mod tests {
             .http_client(http_client)
             .build();
         let tables = [Table::new("orders", "pk").sort("sk"), Table::new("customers", "pk")];
-        (BatchWriteItem { client: Client::from_conf(config), tables: tables.into_iter().collect() }, bodies)
+        let (client, tables) = (Client::from_conf(config), tables.into_iter().collect());
+        (BatchWriteItem { client, tables, only_last: false }, bodies)
     }
 
     fn key(pk: &str, sk: &str) -> Attributes {
@@ -299,37 +314,40 @@ mod tests {
             Write::put("orders", Attributes::from([("pk".into(), S("a".into()))])),
             Write::delete("customers", key("a", "1")),
         ];
-        let [one, two, three] = &bad;
-        let answers = operation.call(&[one, &customer("a"), two, three]).await.unwrap();
-        let texts: Vec<_> =
-            answers.iter().map(|answer| answer.as_ref().err().map(ServiceError::to_string)).collect();
+        assert!(bad.iter().all(|write| operation.lane(write).is_none()));
+        let writes = bad.into_iter().chain([customer("a")]);
+        let sender = crate::Sender::over(operation, |_| std::future::ready(()));
+        let undelivered = sender.send(writes).await.unwrap_err();
+        let texts: Vec<String> = undelivered.entries.iter().map(|left| left.cause.to_string()).collect();
         assert_eq!(
             texts,
             [
-                Some("table `nowhere` is not one of this sender's: give it to `Sender::new`".into()),
-                None,
-                Some("the key of a write to table `orders` has no `sk`".into()),
-                Some("the key of a write to table `customers` has `sk`, which is not of the key".into()),
+                "refused: table `nowhere` is not one of this sender's: give it to `Sender::new`",
+                "refused: the key of a write to table `orders` has no `sk`",
+                "refused: the key of a write to table `customers` has `sk`, which is not of the key",
             ]
         );
-        assert!(
-            answers.iter().flat_map(|answer| answer.as_ref().err()).all(|error| !error.kind.is_retriable())
-        );
-        assert!(bad.iter().all(|write| operation.lane(write).is_none()));
-        let answers = operation.call(&bad.each_ref()).await.unwrap();
-        assert!(answers.iter().all(Result::is_err));
-        assert_eq!(bodies.lock().unwrap().len(), 1, "nothing was left to call for");
+        assert!(undelivered.entries.iter().all(|left| left.calls == 0));
+        let body: Value = serde_json::from_str(&bodies.lock().unwrap()[0]).unwrap();
+        let items = json!([{"PutRequest": {"Item": {"pk": {"S": "a"}}}}]);
+        assert_eq!((undelivered.calls, body), (1, json!({"RequestItems": {"customers": items}})));
     }
 
     #[tokio::test]
-    async fn a_call_that_fails_whole_fails_what_it_carried_or_can_be_halved() {
-        let writes = [customer("a"), Write::put("nowhere", key("a", "1"))];
-        let failing = |code| answering(400, &json!({"__type": code, "message": "no"})).0;
-        let answers = failing("ThrottlingException").call(&writes.each_ref()).await.unwrap();
-        assert_eq!(answers[0], Err(ServiceError::new(ErrorKind::Throttled, "ThrottlingException", "no")));
-        assert_eq!(answers[1].as_ref().unwrap_err().kind, ErrorKind::Refused);
-        let refused = ServiceError::new(ErrorKind::Refused, "ValidationException", "no");
-        assert_eq!(failing("ValidationException").call(&writes.each_ref()).await, Err(refused));
+    async fn of_the_writes_of_a_key_only_the_last_goes_if_so_asked() {
+        let (mut operation, bodies) = answering(200, &json!({"UnprocessedItems": {}}));
+        operation.only_last = true;
+        let put = |state: &str| {
+            let state = ("state".to_owned(), S(state.into()));
+            Write::put("orders", key("a", "1").into_iter().chain([state]).collect())
+        };
+        let sender = crate::Sender::over(operation, |_| std::future::ready(()));
+        let delivered = sender.send([put("new"), put("paid"), customer("a"), put("sent")]).await.unwrap();
+        assert_eq!((delivered.count(), delivered.calls), (4, 1));
+        let body: Value = serde_json::from_str(&bodies.lock().unwrap()[0]).unwrap();
+        let orders = body["RequestItems"]["orders"].as_array().unwrap();
+        assert_eq!(orders.len(), 1);
+        assert_eq!(orders[0]["PutRequest"]["Item"]["state"], json!({"S": "sent"}));
     }
 
     fn value() -> impl Strategy<Value = AttributeValue> {

@@ -1,9 +1,9 @@
 //! SQS: `SendMessageBatch`, `ChangeMessageVisibilityBatch`, `DeleteMessageBatch`.
 //!
 //! On a FIFO queue (its name ends in `.fifo`) the messages of one group go out one at a time, in the
-//! order of input, and when one is left, so are those behind it. A message with a deduplication id
-//! arrives once, even if it is sent again because its answer was lost. On a standard queue there is no
-//! order, and a message that is sent again may arrive twice.
+//! order of input, and when one is left, so are those behind it. A message without a group is refused
+//! unsent. One with a deduplication id arrives once, even if it is sent again because its answer was
+//! lost. On a standard queue there is no order, and a message that is sent again may arrive twice.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ pub struct Message {
     pub body: String,
     /// Attributes by name, ten at most. They count in the message's size.
     pub attributes: Vec<(String, MessageAttributeValue)>,
-    /// On a FIFO queue, messages of one group keep their order. On a standard queue it names the tenant
+    /// A FIFO queue needs one: messages of one group keep their order. On a standard queue it names the tenant
     /// (fair queues).
     pub group_id: Option<String>,
     /// For a FIFO queue; not needed if the queue deduplicates by content.
@@ -142,6 +142,15 @@ impl Operation for SendMessages {
             name.len() + attribute.data_type().len() + text + binary
         });
         message.body.len() + attributes.sum::<usize>()
+    }
+
+    /// SQS refuses the whole call for one message without a group.
+    fn check(&self, message: &Message) -> Result<(), ServiceError> {
+        if self.fifo && message.group_id.as_ref().is_none_or(String::is_empty) {
+            let why = "a message to a FIFO queue needs a group: see `Message::fifo`";
+            return Err(ServiceError::new(ErrorKind::Refused, "", why));
+        }
+        Ok(())
     }
 
     fn lane(&self, message: &Message) -> Option<Lane> {
@@ -382,7 +391,7 @@ mod tests {
             delayed(1),
             delayed(u64::MAX),
         ];
-        let delivered = Sender::new(client, FIFO).send(messages).await.unwrap();
+        let delivered = Sender::new(client, URL).send(messages).await.unwrap();
         assert_eq!((delivered.count(), delivered.calls, delivered.retries), (5, 1, 0));
         let attributes = json!({"Reason": {"DataType": "String", "StringValue": "why"}});
         let traced = json!({"AWSTraceHeader": {"DataType": "String", "StringValue": header}});
@@ -393,7 +402,7 @@ mod tests {
             {"Id": "3", "MessageBody": "x", "DelaySeconds": 1},
             {"Id": "4", "MessageBody": "x", "DelaySeconds": i32::MAX},
         ]);
-        let expected = ("AmazonSQS.SendMessageBatch".into(), json!({"QueueUrl": FIFO, "Entries": entries}));
+        let expected = ("AmazonSQS.SendMessageBatch".into(), json!({"QueueUrl": URL, "Entries": entries}));
         assert_eq!(*requests.lock().unwrap(), [expected]);
     }
 
@@ -463,6 +472,20 @@ mod tests {
         let message = Message { attributes, trace_header, ..Message::new("körper") };
         let expected = "körper".len() + "nameStringvärde".len() + "bytesBinary".len() + 5;
         assert_eq!(sender.operation.size(&message), expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_without_a_group_goes_to_no_fifo_queue() {
+        let (client, requests) = answering([(200, done([0]))]);
+        let no_group = Message { group_id: Some(String::new()), ..Message::new("two") };
+        let messages = [Message::new("one"), no_group, Message::new("three").fifo("g", "d")];
+        let undelivered = Sender::new(client, FIFO).send(messages).await.unwrap_err();
+        let why = "refused: a message to a FIFO queue needs a group: see `Message::fifo`";
+        for left in &undelivered.entries {
+            assert_eq!((left.cause.to_string().as_str(), left.calls), (why, 0));
+        }
+        assert_eq!((undelivered.entries.len(), undelivered.calls), (2, 1));
+        assert_eq!(requests.lock().unwrap()[0].1["Entries"][0]["MessageBody"], "three");
     }
 
     #[test]

@@ -14,6 +14,7 @@ crate::for_every_api!(
     partial_failures_and_failed_calls_together,
     a_failure_that_never_heals_hands_everything_back,
     one_bad_entry_of_a_call_refused_whole_harms_no_other,
+    a_mistake_that_refuses_every_entry_costs_few_calls,
     what_is_the_senders_fault_is_not_sent_again,
     lists_that_are_absent,
     a_call_is_one_request_though_the_client_would_retry,
@@ -88,6 +89,24 @@ async fn one_bad_entry_of_a_call_refused_whole_harms_no_other<A: Api>() {
         };
         assert_eq!((error.kind, error.code.as_str()), (kind, code));
         assert!(service.log().calls.len() <= ENTRIES.div_ceil(A::LIMITS.entries) + 2 * most);
+    }
+}
+
+/// A wrong key schema, a wrong key of KMS, an API that is switched off.
+async fn a_mistake_that_refuses_every_entry_costs_few_calls<A: Api>() {
+    for (code, most) in [
+        (A::REFUSING_WHOLE, 12),
+        ("InvalidSourceException", 12),
+        // One call tells, beside three that are under way with it.
+        ("InvalidKMSResourceException", 4),
+        ("OperationDisabledException", 4),
+    ] {
+        let service = Service::start(move |_| Answer::Error(400, code)).await;
+        let undelivered = A::sender(&service).send(A::entries(1_000)).await.unwrap_err();
+        assert!(undelivered.calls <= most, "{code}: {} calls", undelivered.calls);
+        let causes = accounted::<A>(&service, &texts(1_000), Err(undelivered));
+        assert_eq!(causes.len(), 1_000);
+        assert!(causes.values().all(|cause| cause.error().is_some_and(|error| error.code == code)));
     }
 }
 
