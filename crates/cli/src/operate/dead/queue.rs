@@ -5,11 +5,12 @@ use std::time::Duration;
 use aws_sdk_sqs::types::{Message as Sent, MessageAttributeValue, MessageSystemAttributeName as Name};
 use aws_sdk_sqs::{Client, error::SdkError};
 use comeback_delivery::sqs::{Deleter, Message, Sender, Visibility, VisibilityChanger};
-use comeback_delivery::{Cause, ErrorKind, Retries, by_entry};
+use comeback_delivery::{Cause, ErrorKind, Retries, ServiceError, by_entry};
 use comeback_engine::{Letter, MOVED_ATTRIBUTE, Record, Timestamp};
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
+use crate::text::durations;
 
 /// How long a received letter is hidden from other readers, unless it is given back earlier. Reading 100,000 letters
 /// takes some minutes. A longer time would only keep letters from the operator of a command that was killed; a letter
@@ -100,14 +101,19 @@ impl SqsQueues {
         let (dead, retry) = (&deployment.dead_letter_queue.url, &deployment.retry_queue.url);
         // A message without an answer is not sent again, because an accepted copy is retried by itself. Its letter
         // stays, and the error says so.
-        let once = |url: &str| Sender::new(client.clone(), url).retries(Retries::none()).concurrency(AT_ONCE);
+        let once = |url: &str| {
+            let sender = Sender::new(client.clone(), url).retries(Retries::none()).concurrency(AT_ONCE);
+            sender.on_pause(tell_pause)
+        };
         Self {
             client: client.clone(),
             url: dead.clone(),
             to_retry_queue: once(retry),
             to_dead_letter_queue: once(dead),
-            deleter: Deleter::new(client.clone(), dead).concurrency(AT_ONCE),
-            shower: VisibilityChanger::new(client.clone(), dead).concurrency(GIVING_BACK),
+            deleter: Deleter::new(client.clone(), dead).concurrency(AT_ONCE).on_pause(tell_pause),
+            shower: VisibilityChanger::new(client.clone(), dead)
+                .concurrency(GIVING_BACK)
+                .on_pause(tell_pause),
         }
     }
 }
@@ -151,6 +157,15 @@ impl LetterQueue for SqsQueues {
     }
 }
 
+/// The command stands still meanwhile, with letters hidden.
+fn tell_pause(pause: Duration, error: &ServiceError) {
+    anstream::eprintln!("{}", waits(pause, error));
+}
+
+fn waits(pause: Duration, error: &ServiceError) -> String {
+    format!("waiting for {}, because SQS asked for a pause: {error}", durations::text(pause))
+}
+
 fn received(message: Sent) -> Result<Received, Failure> {
     let message_id = message.message_id.unwrap_or_default();
     let lacks = |what: &str| Failure::CouldNot(format!("SQS gave no {what} of message {message_id:?}"));
@@ -178,4 +193,16 @@ fn received(message: Sent) -> Result<Received, Failure> {
         let _ = record.restore(attribute);
     }
     Ok(Received { record, attributes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_says_how_long_and_why() {
+        let error = ServiceError::new(ErrorKind::Throttled, "SlowDown", "reduce your rate");
+        let said = waits(Duration::from_secs(5), &error);
+        assert_eq!(said, "waiting for 5s, because SQS asked for a pause: SlowDown: reduce your rate");
+    }
 }
