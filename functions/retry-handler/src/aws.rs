@@ -4,6 +4,7 @@ mod failure;
 mod settings;
 mod transport;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
@@ -77,7 +78,8 @@ impl Aws {
         }
     }
 
-    /// The account for one batch from that retry queue. No `Invoke` continues after `invokes_end`.
+    /// The account for one batch from that retry queue. No `Invoke` continues after `invokes_end`, and no call of the
+    /// batch's first hiding, which comes before them, starts in the second half of the time until then.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -85,8 +87,11 @@ impl Aws {
         invokes_end: Instant,
     ) -> AwsAccount<'_> {
         let retries = Retries::of(SqsBatchCalls::ceilings());
+        let left = invokes_end.saturating_duration_since(Instant::now());
         AwsAccount {
             aws: self,
+            // If no call can come after it, it has all of the time.
+            first_hiding_ends: Cell::new(Some(invokes_end - left / 2).filter(|_| !left.is_zero())),
             invokes_end,
             retry_queue_url: retry_queue_url.into(),
             dead_letter_queue_url: dead_letter_queue_url.into(),
@@ -102,6 +107,8 @@ impl Aws {
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
+    /// Until the first hiding has begun.
+    first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
     retry_queue_url: String,
     dead_letter_queue_url: String,
@@ -120,7 +127,10 @@ impl Account for AwsAccount<'_> {
             receipt_handle: change.record.receipt_handle.clone(),
             timeout: change.visibility_timeout,
         });
-        let outcome = self.hide.send_while(changes, || !past_deadline()).await;
+        // SQS may ask for a pause with each answer. The calls after the guard are to have their time all the same.
+        let ends = self.first_hiding_ends.take();
+        let may_start = || !past_deadline() && ends.is_none_or(|ends| Instant::now() < ends);
+        let outcome = self.hide.send_while(changes, may_start).await;
         failure::answers(outcome, failure::HIDE)
     }
 

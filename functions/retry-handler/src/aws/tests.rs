@@ -384,6 +384,25 @@ async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
     assert_eq!(started.elapsed(), 2 * SqsBatchCalls::LONGEST_TOTAL_WAIT);
 }
 
+/// The guard of the re-invocations. SQS can make it last long, by no answer or by a `Retry-After`.
+#[tokio::test(start_paused = true)]
+async fn the_first_hiding_leaves_half_of_the_time_to_the_calls_after_it() {
+    let aws = never();
+    let hiding_takes = async |account: &AwsAccount<'_>| {
+        let start = Instant::now();
+        assert!(account.change_visibility(&[hidden(1)], IN_TIME).await[0].is_err());
+        start.elapsed()
+    };
+    let in_8_s = aws.account(QUEUE, DEAD_LETTERS, Instant::now() + Duration::from_secs(8));
+    let first = hiding_takes(&in_8_s).await;
+    // The call that is under way after 4 s is let finish.
+    assert!((4.0..4.0 + ATTEMPT_TIMEOUT.as_secs_f64()).contains(&first.as_secs_f64()), "{first:?}");
+    let later = hiding_takes(&in_8_s).await;
+    assert!(later > 4 * ATTEMPT_TIMEOUT, "{later:?}: every retry");
+    let without_invokes = aws.account(QUEUE, DEAD_LETTERS, Instant::now());
+    assert_eq!(hiding_takes(&without_invokes).await, later);
+}
+
 #[tokio::test(start_paused = true)]
 async fn past_the_deadline_nothing_is_called_again() {
     let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
