@@ -1,16 +1,17 @@
-//! Ten million entries by comeback-delivery, through a batch API of one's own.
+//! The common uses of comeback-delivery, through a batch API of one's own; and ten million entries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
-use comeback_delivery::{Answer, ErrorKind, Operation, Sender, ServiceError};
+use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Sender, ServiceError};
 
-/// Fails for the first entry of each thousandth call.
+/// Fails for the first entry of each thousandth call, and refuses 13.
 #[derive(Default)]
 struct Api(AtomicU64);
 
-impl Operation for &Api {
+impl Operation for Api {
     type Entry = u64;
     type Receipt = ();
 
@@ -20,6 +21,10 @@ impl Operation for &Api {
 
     fn size(&self, _: &u64) -> usize {
         8
+    }
+
+    fn check(&self, entry: &u64) -> Result<(), ServiceError> {
+        if *entry == 13 { Err(ServiceError::new(ErrorKind::Refused, "Unlucky", "")) } else { Ok(()) }
     }
 
     async fn call(&self, entries: &[&u64]) -> Result<Vec<Answer>, ServiceError> {
@@ -32,11 +37,51 @@ impl Operation for &Api {
 }
 
 #[tokio::test(start_paused = true)]
+async fn everything_or_an_error() {
+    async fn send(entries: Vec<u64>) -> anyhow::Result<usize> {
+        let delivered = Sender::over(Api::default(), tokio::time::sleep).send(entries).await?;
+        Ok(delivered.count())
+    }
+    assert_eq!(send(vec![1, 2, 3]).await.expect("delivered"), 3);
+    let text = send(vec![1, 13]).await.expect_err("one is refused").to_string();
+    assert_eq!(text, "1 of 2 entries were not delivered; the first, number 1: refused: Unlucky: no message");
+}
+
+#[tokio::test(start_paused = true)]
+async fn keeping_what_is_left() {
+    let sender = Sender::over(Api::default(), tokio::time::sleep);
+    let undelivered = sender.send(0..20).await.expect_err("13 is refused");
+    let kept: Vec<u64> = undelivered.entries.into_iter().map(|left| left.entry).collect();
+    assert_eq!(kept, [13]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn until_a_deadline() {
+    let sender = Sender::over(Api::default(), |_| std::future::pending());
+    let deadline = tokio::time::sleep(Duration::from_secs(3));
+    let undelivered = sender.send_until([1], deadline).await.expect_err("its retry never comes");
+    assert!(matches!(undelivered.entries[0].cause, Cause::Stopped(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn single_entries_of_many_tasks() {
+    let sender = Sender::over(Api::default(), tokio::time::sleep).linger(Duration::from_millis(20));
+    let (batcher, run) = sender.batcher();
+    tokio::spawn(run);
+    let tasks = (100..200).map(|entry| {
+        let batcher = batcher.clone();
+        tokio::spawn(async move { batcher.send(entry).await })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.expect("no panic").expect("delivered");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_of_ten_million() {
-    let api = Api::default();
-    let sender = Sender::over(&api, tokio::time::sleep);
+    let sender = Sender::over(Api::default(), tokio::time::sleep);
     let before = peak_memory();
-    let mut outcomes = std::pin::pin!(sender.send_stream(stream::iter(0..10_000_000)));
+    let mut outcomes = std::pin::pin!(sender.send_stream(stream::iter(100..10_000_100)));
     let mut delivered = 0;
     while let Some(outcome) = outcomes.next().await {
         assert!(outcome.is_ok());
