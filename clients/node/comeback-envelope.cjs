@@ -28,9 +28,10 @@ function openEvent(event, requestId) {
   check(isObject, '_retry_metadata is not an object');
   const { attempt, initial_timestamp: since, style } = metadata;
   const key = metadata.origin_request_id ?? requestId;
-  check(Number.isInteger(attempt) && attempt >= 1, 'attempt is not an integer of at least 1');
-  check(Number.isInteger(since) && since >= 0, 'initial_timestamp is not an integer of at least 0');
-  check(typeof key === 'string' && key !== '', 'origin_request_id is not a string that is not empty');
+  check(isInteger(attempt) && attempt >= 1, 'attempt is not an integer of at least 1');
+  check(isInteger(since) && since >= 0, 'initial_timestamp is not an integer of at least 0');
+  // Without a lone surrogate, which no other system could store.
+  check(typeof key === 'string' && key !== '' && key.isWellFormed(), 'origin_request_id is not a string that is not empty');
   check([undefined, null, 'wrap', 'inline'].includes(style), 'style is neither wrap nor inline');
   if (style === 'inline') return { payload: rest, attempt, key };
   check(has(rest, '_original_payload'), '_original_payload is missing');
@@ -75,6 +76,11 @@ function words(thing) {
   } catch {
     return `an unprintable ${typeof thing}`;
   }
+}
+
+/** Of at most 64 bits, as far as a double tells. */
+function isInteger(number) {
+  return Number.isInteger(number) && number <= 2 ** 64;
 }
 
 function has(value, name) {

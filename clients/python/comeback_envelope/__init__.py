@@ -67,9 +67,9 @@ def open_event(event: Any, request_id: str) -> Event:
     _check(isinstance(metadata, dict), "_retry_metadata is not an object")
     attempt, since = metadata.get("attempt"), metadata.get("initial_timestamp")
     key, style = metadata.get("origin_request_id"), metadata.get("style")
-    _check(type(attempt) is int and attempt >= 1, "attempt is not an integer of at least 1")
-    _check(type(since) is int and since >= 0, "initial_timestamp is not an integer of at least 0")
-    _check(key is None or isinstance(key, str) and key != "", "origin_request_id is not a string that is not empty")
+    _check(type(attempt) is int and 1 <= attempt < 2**64, "attempt is not an integer of at least 1")
+    _check(type(since) is int and 0 <= since < 2**64, "initial_timestamp is not an integer of at least 0")
+    _check(key is None or isinstance(key, str) and _is_id(key), "origin_request_id is not a string that is not empty")
     _check(style in (None, "wrap", "inline"), "style is neither wrap nor inline")
     rest = {name: value for name, value in event.items() if name != "_retry_metadata"}
     if style == "inline":
@@ -117,6 +117,11 @@ def _words(thing: object) -> str:
         return thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
     except Exception:
         return f"an unprintable {type(thing).__name__}"
+
+
+def _is_id(key: str) -> bool:
+    """Not empty, and without a lone surrogate, which no other system could store."""
+    return key != "" and not any("\ud800" <= character <= "\udfff" for character in key)
 
 
 def _check(holds: bool, problem: str) -> None:

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use comeback_engine::{
-    BatchEvent, FailedEvent, FunctionPattern, Moved, Outcome, Pauses, Policies, Record, Step, Timestamp,
-    decide,
+    BatchEvent, Directive, FailedEvent, FunctionPattern, Moved, Outcome, Pauses, Policies, Record, Step,
+    Timestamp, decide,
 };
 use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
@@ -228,8 +228,16 @@ impl MessageDecision {
             due: outcome.due().map(|due| due.to_string()),
             visibility_timeout: outcome.visibility_timeout().map(|timeout| timeout.as_secs()),
             delay: outcome.moved.map(|delay| delay.as_secs()),
-            why: record.map(|record| why(outcome, record)).unwrap_or_default(),
+            why: record.map(|record| why(outcome, record) + &ignored(outcome)).unwrap_or_default(),
         }
+    }
+}
+
+/// What the function asked for in vain.
+fn ignored(outcome: &Outcome<'_>) -> String {
+    match outcome.retry.as_ref().and_then(|retry| retry.directive.as_ref()) {
+        Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),
+        _ => String::new(),
     }
 }
 

@@ -86,20 +86,97 @@ fn the_rust_reader_opens_every_golden_envelope_byte_for_byte() {
     }
 }
 
+/// What each reader says of bytes on which JSON parsers differ: `refused`, `not JSON`, or the payload, the attempt and the key;
+/// `all` if the three agree, and otherwise the sentence of `docs/envelope.md` that lists it.
+const READERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/envelopes/readers.json");
+
+#[test]
+fn the_rust_reader_says_what_its_cases_say() {
+    let page = fs::read_to_string(comeback_tests::root().join("docs/envelope.md")).expect("the page");
+    let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cases: Vec<Box<RawValue>> =
+        serde_json::from_str(&fs::read_to_string(READERS).expect("the cases")).expect("JSON");
+    assert!(cases.len() > 30);
+    for case in &cases {
+        let case = object(case.get());
+        let event = text(&case["event"]);
+        let found = match serde_json::from_str::<&RawValue>(&event) {
+            Err(_) => "\"not JSON\"".to_owned(),
+            Ok(event) => open(event).map_or("\"refused\"".to_owned(), |opened| {
+                let key = serde_json::to_string(opened.idempotency_key("r")).expect("text");
+                format!("[{}, {}, {key}]", opened.payload, opened.attempt())
+            }),
+        };
+        let without_space =
+            |json: &str| json.replace(char::is_whitespace, "").replace("\\ud83d\\ude00", "😀");
+        let wanted = case.get("all").or(case.get("rust")).expect("what Rust says");
+        assert_eq!(without_space(&found), without_space(wanted.get()), "{event}");
+        assert_eq!(case.contains_key("all"), !case.contains_key("listed"), "{event}");
+        if let Some(listed) = case.get("listed") {
+            assert!(page.contains(&text(listed)), "docs/envelope.md does not list {listed}");
+        }
+    }
+}
+
+#[test]
+fn the_python_file_says_what_its_cases_say() {
+    let check = r#"
+import json, sys
+from comeback_envelope import open_event
+
+for case in json.load(open(sys.argv[1], encoding="utf-8")):
+    try:
+        found = json.dumps(open_event(json.loads(case["event"]), "r")).replace("[NaN", '["NaN"')
+    except json.JSONDecodeError:
+        found = '"not JSON"'
+    except ValueError:
+        found = '"refused"'
+    wanted = case["all"] if "all" in case else case["python"]
+    assert json.loads(found) == wanted, f"{case['event']}: {found}"
+"#;
+    assert_passes("python3", "-c", check, &[READERS.into()]);
+}
+
+#[test]
+fn the_node_file_says_what_its_cases_say() {
+    let check = r#"
+const assert = require("node:assert");
+const { openEvent } = require("./comeback-envelope.cjs");
+const read = (text) => {
+  try {
+    const { payload, attempt, key } = openEvent(JSON.parse(text), "r");
+    return [payload, attempt, key];
+  } catch (error) {
+    return error instanceof SyntaxError ? "not JSON" : "refused";
+  }
+};
+for (const { event, all, node } of JSON.parse(require("node:fs").readFileSync(process.argv[1], "utf8"))) {
+  assert.deepStrictEqual(read(event), all ?? node, event);
+}
+"#;
+    assert_passes("node", "-e", check, &[READERS.into()]);
+}
+
 /// Runs `source` beside the copied files, with the golden files as arguments; it prints the name of each that holds.
 fn assert_checks_every_golden_file(program: &str, flag: &str, source: &str) {
     let files = golden_files();
-    let function = page::function(&format!("golden-{program}"));
-    let run = Command::new(program).arg(flag).arg(source).args(&files).current_dir(function).output();
+    let checked = assert_passes(program, flag, source, &files);
+    assert_eq!(checked.lines().map(Path::new).collect::<Vec<_>>(), files);
+}
+
+/// Runs `source` beside the copied files, and returns what it prints.
+fn assert_passes(program: &str, flag: &str, source: &str, arguments: &[PathBuf]) -> String {
+    let function = page::function(&format!("golden-{program}-{}", arguments.len()));
+    let run = Command::new(program).arg(flag).arg(source).args(arguments).current_dir(function).output();
     let run = run.unwrap_or_else(|error| panic!("this test needs {program} on the PATH: {error}"));
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    let checked = String::from_utf8(run.stdout).expect("paths in UTF-8");
-    assert_eq!(checked.lines().map(Path::new).collect::<Vec<_>>(), files);
+    String::from_utf8(run.stdout).expect("UTF-8")
 }
 
 fn golden_files() -> Vec<PathBuf> {
     let entries = fs::read_dir(GOLDEN).expect("the golden envelopes");
-    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<_> = paths.filter(|path| path != Path::new(READERS)).collect();
     files.sort();
     assert!(!files.is_empty(), "no golden envelopes in {GOLDEN}");
     files

@@ -178,3 +178,26 @@ fn refusals_say_what_is_wrong() {
         "error: the argument '--shift-to-now' cannot be used with '--json'\n",
     );
 }
+
+#[test]
+fn a_wait_that_is_ignored_is_named_with_the_reason() {
+    let folder = scratch();
+    let file = folder.path().join("event.json");
+    let asked = read("events/asks-for-a-wait.json");
+    for (message, ignored) in [
+        (
+            "15M; busy",
+            "\"15M\" is ignored: years and months have no fixed length (minutes are a lower-case m)",
+        ),
+        ("4102444800", "\"4102444800\" is ignored: its number is an epoch time over 14 days away"),
+        ("0", "\"0\" is ignored: its moment is not after the failure"),
+    ] {
+        let asked = asked.replace("15m; the warehouse is closed for stocktaking", message);
+        std::fs::write(&file, asked).expect("a scratch file can be written");
+        let text = printed(&format!("replay {}", file.display()));
+        let expected = format!("; its RetryAfter {ignored}\n");
+        assert!(text.contains("first receive; its backoff ends at ") && text.contains(&expected), "{text}");
+    }
+    let read = printed("replay events/asks-for-a-wait.json");
+    assert!(!read.contains("ignored"), "{read}");
+}
