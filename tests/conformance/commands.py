@@ -57,6 +57,9 @@ def resources(request: Request) -> tuple[str, ...]:
     name = str(next((parameters[it] for it in names if it in parameters), ""))
     is_handlers = re.search("retry-?handler", name, re.IGNORECASE) is not None
     match request.service:
+        case "sqs" if not re.search("dead|retr", name, re.IGNORECASE):
+            # Of a stack with a long name, the queues' names are cut.
+            return "the dead-letter queue", "the retry queue"
         case "sqs":
             return (f"the {queue(name)}",)
         case "lambda" if name and is_handlers:
