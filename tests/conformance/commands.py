@@ -21,6 +21,7 @@ CONDITIONS = {
     "ssm:GetParameterHistory": "if the parameter cannot be read as pauses",
     "attach lambda:UntagResource": "if the function was detached, but not to the end",
     "detach iam:PutRolePolicy": "if the policy has statements of others",
+    "doctor --probe lambda:ListFunctions": "if TARGET_FUNCTIONS has a pattern",
     "retry logs:DescribeLogGroups": "if an event may wait for more than a day",
 }
 
