@@ -177,7 +177,7 @@ fn the_rate_in_the_settings_is_what_schedule_prints() {
         .take_while(|line| !line.starts_with("```"))
         .collect();
     let text = printed("schedule --rate 10/s");
-    assert!(shown.len() == 6 && text.ends_with(&format!("\n{}\n", shown.join("\n"))), "{shown:#?}: {text}");
+    assert!(shown.len() == 5 && text.ends_with(&format!("\n{}\n", shown.join("\n"))), "{shown:#?}: {text}");
     let always = printed("schedule --rate 10/s --hide-up-to always");
     assert!(always.contains("The limit is reached 3h 20m after the target goes down."), "{always}");
     assert!(page.contains("after 3 h 20 min at 10 failing events a second."));
