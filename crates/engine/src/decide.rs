@@ -239,11 +239,11 @@ impl<'r> Case<'_, 'r> {
         if !first && left < CLOCK_TOLERANCE {
             return None;
         }
-        Some(Duration::from_secs(ceil_secs(left).min(self.longest_hide().as_secs()).max(1)))
+        Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
     }
 
     /// Rule 10.
-    fn longest_hide(&self) -> Duration {
+    fn longest_hiding(&self) -> Duration {
         // The time of the current receive is known only for the first one. A throttled poller may have held any later one
         // for the queue's own timeout.
         let since_receive = if self.record.is_first_receive() {

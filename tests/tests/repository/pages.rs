@@ -108,7 +108,7 @@ fn every_make_target_exists() {
 
 #[test]
 fn demo_is_a_simulation_of_a_recovery() {
-    let simulate = "cargo run --profile demo -p comeback --no-default-features -- simulate --recovery on\n";
+    let simulate = "cargo run --profile demo -p comeback --no-default-features -- simulate\n";
     assert_eq!(recipe("demo"), simulate);
 }
 

@@ -14,9 +14,9 @@ fn a_decision_is_shown_with_its_reason_its_calls_and_the_answer() {
     let expected = "\
 events/first-failure.json at 2026-09-14T15:46:54.187Z
   ac0cc4b9-406c-5db5-80f1-400cbb736fc1: defer, retry 1 of arn:aws:lambda:eu-west-1:123456789012:function:flaky-target:$LATEST
-    first receive; its backoff ends at 2026-09-14T15:46:55.187Z
+    first receive; its backoff ends at 2026-09-14T15:46:56.187Z
   → sqs:ChangeMessageVisibilityBatch
-    ac0cc4b9-406c-5db5-80f1-400cbb736fc1 for 1 s
+    ac0cc4b9-406c-5db5-80f1-400cbb736fc1 for 2 s
   batchItemFailures: ac0cc4b9-406c-5db5-80f1-400cbb736fc1
 
 ";
@@ -28,7 +28,7 @@ fn the_clock_the_policy_and_the_allow_list_can_be_set() {
     for (arguments, expected) in [
         (
             "--at 2026-09-14T16:00:00Z events/early-return.json",
-            "receive 2, back early; its backoff ends at 2026-09-14T16:16:48.233Z",
+            "receive 2, back early; its backoff ends at 2026-09-14T16:39:27.233Z",
         ),
         ("--non-retryable-errors Order* events/non-retryable-error.json", "dead_letter non_retryable_error"),
         (
@@ -64,11 +64,11 @@ fn an_entry_that_matches_no_function_is_a_warning() {
 fn without_room_a_message_is_sent_again_and_waits_until_the_same_moment() {
     let text = printed("replay events/first-failure.json --hide-up-to 0");
     let expected = r#"
-    first receive; its backoff ends at 2026-09-14T15:46:55.187Z
+    first receive; its backoff ends at 2026-09-14T15:46:56.187Z
   → sqs:ChangeMessageVisibilityBatch
     ac0cc4b9-406c-5db5-80f1-400cbb736fc1 for 4260 s
   → sqs:SendMessageBatch (retry queue)
-    ac0cc4b9-406c-5db5-80f1-400cbb736fc1 with a delay of 1 s
+    ac0cc4b9-406c-5db5-80f1-400cbb736fc1 with a delay of 2 s
     Comeback={"message_id":"ac0cc4b9-406c-5db5-80f1-400cbb736fc1","sent":1789400814187,"first_receive":1789400814233,"receives":1,"moves":1}
   batchItemFailures: none; SQS deletes every message
 "#;
@@ -76,11 +76,11 @@ fn without_room_a_message_is_sent_again_and_waits_until_the_same_moment() {
     // A copy of early-return.json's message is due when that message is.
     let moved = "replay --at 2026-09-14T16:02:00Z events/moved-message.json";
     let hidden = printed(moved);
-    let due = "moved 2 times; its backoff ends at 2026-09-14T16:16:48.233Z\n";
-    assert!(hidden.contains(due) && hidden.contains(" for 889 s\n"), "{hidden}");
+    let due = "moved 2 times; its backoff ends at 2026-09-14T16:39:27.233Z\n";
+    assert!(hidden.contains(due) && hidden.contains(" for 2248 s\n"), "{hidden}");
     let handled = handled(&format!("{moved} --hide-up-to 0"));
     let decision = &handled["decisions"][0];
-    assert_eq!((&decision["visibility_timeout"], &decision["delay"]), (&Value::Null, &889.into()));
+    assert_eq!((&decision["visibility_timeout"], &decision["delay"]), (&Value::Null, &750.into()));
     let call = &handled["calls"][1];
     assert_eq!(call["operation"], "sqs:SendMessageBatch (retry queue)", "after its message is hidden");
     let comeback = call["copies"][0]["comeback"].as_str().expect("text");

@@ -22,8 +22,7 @@ fn each_command_of_the_pages_runs() {
     // Other tests run these, and read what they print.
     let measured = ["Retries of one event", "Waiting events", "When the handler is down"];
     let measured: Vec<String> = measured.into_iter().flat_map(documented_commands).collect();
-    let shown =
-        ["simulate --recovery on", "schedule --rate 10/s", "schedule --rate 10/s --hide-up-to always"];
+    let shown = ["schedule --rate 10/s", "schedule --rate 10/s --hide-up-to always"];
     let commands: BTreeSet<&str> = texts
         .iter()
         .flat_map(|text| text.lines())
@@ -162,7 +161,7 @@ fn the_readmes_summary_is_what_simulate_prints() {
         .collect();
     assert!(shown.len() > 8, "the README shows no summary");
 
-    let printed = printed("simulate --recovery on");
+    let printed = printed("simulate");
     for line in shown {
         assert!(printed.lines().any(|printed| printed == line), "not printed: {line}\n{printed}");
     }

@@ -38,13 +38,13 @@ fn the_table_marks_the_cheapest_and_has_the_defaults() {
     let rows: Vec<&str> =
         output.lines().filter(|line| line.starts_with("│ ") && line.contains('×')).collect();
     assert_eq!(rows.iter().filter(|row| row.contains('▸')).count(), 1, "{output}");
-    assert_eq!(rows.iter().filter(|row| row.contains("○ 12h ┆ full")).count(), 1, "{output}");
+    assert_eq!(rows.iter().filter(|row| row.contains("○ 1h ┆ full")).count(), 1, "{output}");
     assert!(output.lines().all(|line| line.chars().count() <= 100), "{output}");
     let mut table = output.lines().filter(|line| line.starts_with(['│', '┌', '╞', '└']));
     assert!(table.all(|line| line.chars().count() <= 80), "{output}");
     let plan = json(QUICK);
     assert_eq!((&plan["limited_by"], &plan["limits"]), (&Value::Array(vec![]), &Value::Array(vec![])));
-    assert_eq!(plan["grid"].as_array().map(Vec::len), Some(9), "3 jitters, 3 bases");
+    assert_eq!(plan["grid"].as_array().map(Vec::len), Some(10), "the defaults, and 3 jitters with 3 bases");
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn the_picture_has_a_point_for_each_policy() {
     printed(&format!("{QUICK} --plot {}", folder.path().display()));
     let svg = std::fs::read_to_string(folder.path().join("plan.svg")).expect("it was written");
     let points = svg.matches("<circle ").count();
-    assert_eq!(points, 9 + 3 + 2, "the policies, the key, and the marks around two of them");
-    assert!(svg.contains("the cheapest in time: ") && svg.contains("the defaults: 12h, full, 1s"), "{svg}");
+    assert_eq!(points, 10 + 3 + 2, "the policies, the key, and the marks around two of them");
+    assert!(svg.contains("the cheapest in time: ") && svg.contains("the defaults: 1h, full, 10s"), "{svg}");
 }
 
 #[test]

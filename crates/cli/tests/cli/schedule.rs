@@ -18,23 +18,23 @@ fn json_of(flags: &str) -> Value {
 fn the_default_policys_table_is_this() {
     let text = schedule("--events 1000 --seed 1");
     let expected = "\
-MAX_AGE 24h, MAX_RETRIES 185, BASE_BACKOFF 1s, MAX_BACKOFF 11h 59m 30s, JITTER full
+MAX_AGE 24h, MAX_RETRIES 1000, BASE_BACKOFF 10s, MAX_BACKOFF 1h, JITTER full
 1,000 events that fail every time, until given up; seed 1
 
-┌───────┬─────────────┬───────────┬─────────┬─────────┬───────────────┬────────┐
-│ retry ┆     ceiling ┆ mean wait ┆      p5 ┆     p95 ┆ since failure ┆ events │
-╞═══════╪═════════════╪═══════════╪═════════╪═════════╪═══════════════╪════════╡
-│     1 ┆          1s ┆        1s ┆      1s ┆      1s ┆            1s ┆  100 % │
-│     2 ┆          2s ┆      1.5s ┆      1s ┆      2s ┆          2.5s ┆  100 % │
-│     3 ┆          4s ┆      2.6s ┆      1s ┆      4s ┆          5.1s ┆  100 % │
-│     4 ┆          8s ┆      4.5s ┆      1s ┆      8s ┆          9.6s ┆  100 % │
-│     5 ┆         16s ┆      8.7s ┆      1s ┆     16s ┆           18s ┆  100 % │
-│     6 ┆         32s ┆       16s ┆      2s ┆     31s ┆           34s ┆  100 % │
-│     7 ┆       1m 4s ┆       32s ┆      3s ┆   1m 1s ┆         1m 7s ┆  100 % │
-│     8 ┆       2m 8s ┆     1m 5s ┆      6s ┆   2m 2s ┆        2m 12s ┆  100 % │
-│     9 ┆      4m 16s ┆     2m 6s ┆     11s ┆   4m 4s ┆        4m 18s ┆  100 % │
-│    10 ┆      8m 32s ┆    4m 19s ┆     21s ┆   8m 6s ┆        8m 37s ┆  100 % │
-│    11 ┆      17m 4s ┆    8m 44s ┆     53s ┆ 16m 12s ┆       17m 21s ┆  100 % │
+┌───────┬─────────┬───────────┬────────┬─────────┬───────────────┬────────┐
+│ retry ┆ ceiling ┆ mean wait ┆     p5 ┆     p95 ┆ since failure ┆ events │
+╞═══════╪═════════╪═══════════╪════════╪═════════╪═══════════════╪════════╡
+│     1 ┆     10s ┆      5.5s ┆     1s ┆     10s ┆          5.5s ┆  100 % │
+│     2 ┆     20s ┆       11s ┆     1s ┆     19s ┆           16s ┆  100 % │
+│     3 ┆     40s ┆       21s ┆     2s ┆     39s ┆           37s ┆  100 % │
+│     4 ┆  1m 20s ┆       40s ┆     5s ┆  1m 16s ┆        1m 18s ┆  100 % │
+│     5 ┆  2m 40s ┆    1m 22s ┆     8s ┆  2m 33s ┆        2m 40s ┆  100 % │
+│     6 ┆  5m 20s ┆    2m 37s ┆    18s ┆   5m 4s ┆        5m 17s ┆  100 % │
+│     7 ┆ 10m 40s ┆    5m 20s ┆    27s ┆  10m 6s ┆       10m 37s ┆  100 % │
+│     8 ┆ 21m 20s ┆   10m 48s ┆     1m ┆ 20m 14s ┆       21m 25s ┆  100 % │
+│     9 ┆ 42m 40s ┆   20m 50s ┆ 1m 50s ┆ 40m 37s ┆       42m 15s ┆  100 % │
+│    10 ┆      1h ┆   30m 21s ┆ 2m 26s ┆ 56m 57s ┆        1h 13m ┆  100 % │
+│    11 ┆      1h ┆   30m 41s ┆  3m 5s ┆ 56m 56s ┆        1h 43m ┆  100 % │
 ";
     assert!(text.starts_with(expected), "{text}");
 }
@@ -47,10 +47,10 @@ fn the_same_seed_gives_the_same_bytes() {
     assert_ne!(json, run(6));
     assert_eq!(members(&json), ["policy", "seed", "events", "retries_made", "given_up", "retries"]);
     let json: Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["policy"]["max_backoff_seconds"], 43_170);
+    assert_eq!(json["policy"]["max_backoff_seconds"], 3_600);
     assert_eq!(json["given_up"]["max_age"], 300);
-    assert_eq!(json["retries"][9]["ceiling_seconds"], 512);
-    assert_eq!(json["retries"][0]["wait_seconds"], json!({"mean": 1.0, "p5": 1, "p95": 1}));
+    assert_eq!(json["retries"][8]["ceiling_seconds"], 2_560);
+    assert_eq!(json["retries"][9]["ceiling_seconds"], 3_600);
 }
 
 #[test]
@@ -61,10 +61,10 @@ fn every_variable_counts() {
         retries.iter().map(|retry| retry["wait_seconds"]["p95"].as_u64().expect("seconds")).collect()
     };
     let cut = "the last is cut to end a tenth of MAX_AGE before its end";
-    assert_eq!(waits("--max-age 100s"), [1, 2, 4, 8, 16, 32, 27], "{cut}");
+    assert_eq!(waits("--max-age 100s"), [10, 20, 40, 20], "{cut}");
     assert_eq!(waits("--base-backoff 3s --max-backoff 10s --max-retries 4"), [3, 6, 10, 10]);
     assert_eq!(waits("--non-retryable-errors Target*"), [0; 0]);
-    assert_eq!(waits("--envelope inline --max-retries 2"), [1, 2]);
+    assert_eq!(waits("--envelope inline --max-retries 2"), [10, 20]);
 }
 
 #[test]
@@ -99,7 +99,8 @@ fn a_policy_without_retries_says_why() {
 
 /// Without jitter the last retry of every event comes 16,383 s after its first failure, and its waits take
 /// 30 moves: 10 up to 512 s, and 2, 3, 5 and 10 for 1,024 to 8,192 s. Each event has 14 retries.
-const FOURTEEN_RETRIES: &str = "--events 2 --jitter none --max-retries 14";
+const FOURTEEN_RETRIES: &str =
+    "--events 2 --jitter none --max-retries 14 --base-backoff 1s --max-backoff 43170s";
 
 #[test]
 fn a_rate_says_how_many_wait_and_what_that_takes() {
@@ -112,12 +113,11 @@ fn a_rate_says_how_many_wait_and_what_that_takes() {
     let expected = "
 At 1 a minute, failing events wait for 4h 33m each on average: 273 at once, once as many are given up as arrive.
 There is no limit on waiting events. HIDE_UP_TO has room for these: none has to be sent again.
-The handler looks at 3.5 a minute of the hidden before they are due (LONGEST_HIDE, RECOVERY), which costs 0.0000309 USD an hour.
 It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a batch of ten.
 ";
     let under = schedule(&format!("{FOURTEEN_RETRIES} --rate 60/h"));
     assert!(under.ends_with(expected), "{under}");
-    let json = json_of(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 45000 --longest-hide 43170s"));
+    let json = json_of(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 45000"));
     let moves = json["in_flight"]["moves"].clone();
     let expected = json!({
         "events_per_second": 10.0,
@@ -129,7 +129,6 @@ It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a b
         "full_after_seconds": null,
         "highest_events_per_second": null,
         "moves": moves,
-        "looks": {"per_second": 0.0, "usd_per_hour": 0.0},
         "pollers": 6,
     });
     assert_eq!(json["in_flight"], expected);
@@ -146,18 +145,16 @@ fn where_messages_are_always_hidden_a_rate_says_when_the_limit_is_reached() {
     let expected = "
 At 10 a second, failing events are in flight for 4h 33m each on average: 164,000 at once, 1.37 times SQS's limit of 120,000.
 This policy has room for 7.32 a second.
-The handler looks at 35 a second of the hidden before they are due (LONGEST_HIDE, RECOVERY), which costs 0.0185 USD an hour.
 The limit is reached 3h 20m after the target goes down.
 From then on SQS hands out a message only when another leaves: retries come late, without an error, and
 events reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. A lower HIDE_UP_TO
 is the way out: what is not hidden is sent again with a delay, and there is no limit on that.
-It takes a MAXIMUM_CONCURRENCY of at least 4, if the handler takes 100ms for a batch of ten.
+It takes a MAXIMUM_CONCURRENCY of at least 3, if the handler takes 100ms for a batch of ten.
 ";
     assert!(over.ends_with(expected), "{over}");
     let expected = "
 At 1 a minute, failing events are in flight for 4h 33m each on average: 273 at once, 0.228 % of SQS's limit of 120,000.
 This policy has room for 7.32 a second.
-The handler looks at 3.5 a minute of the hidden before they are due (LONGEST_HIDE, RECOVERY), which costs 0.0000309 USD an hour.
 It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a batch of ten.
 ";
     let under = schedule(&format!("{always} 60/h"));
@@ -173,9 +170,9 @@ It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a b
 
 #[test]
 fn retries_without_a_row_are_counted() {
-    let some = schedule("--max-backoff 1s --max-retries 100 --events 2");
+    let some = schedule("--base-backoff 1s --max-backoff 1s --max-retries 100 --events 2");
     assert!(some.contains("┘\n21 of 100 retries have a row; --json prints them all\n\n"), "{some}");
-    assert!(!schedule("--events 20").contains("have a row"));
+    assert!(!schedule("--events 20 --max-age 4h").contains("have a row"));
 }
 
 #[test]
@@ -201,9 +198,10 @@ fn the_picture_is_written_to_a_file_or_a_folder() {
     let scratch = scratch();
     let plot = |path: &Path, flags: &str| schedule(&format!("--plot {} {flags}", path.display()));
     let file = scratch.path().join("of/mine.svg");
-    plot(&file, "--events 20");
+    let long = "--events 20 --base-backoff 1s --max-backoff 43170s";
+    plot(&file, long);
     let folder = scratch.path().join("plots");
-    plot(&folder, "--events 20");
+    plot(&folder, long);
     let svg = std::fs::read_to_string(folder.join("schedule.svg")).expect("it was written");
     assert_eq!(svg, std::fs::read_to_string(&file).expect("it was written"));
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
@@ -214,7 +212,7 @@ fn the_picture_is_written_to_a_file_or_a_folder() {
     }
     // Neither no retry nor very many are too much for it.
     plot(&file, "--max-retries 0 --events 1");
-    plot(&file, "--max-backoff 1s --max-retries 3000 --events 2");
+    plot(&file, "--base-backoff 1s --max-backoff 1s --max-retries 3000 --events 2");
     let svg = std::fs::read_to_string(&file).expect("it was written");
     assert!(svg.len() < 400_000 && !svg.contains("logarithmic"), "{} bytes", svg.len());
     let output = comeback(&format!("schedule --events 1 --plot {}/below", file.display()));

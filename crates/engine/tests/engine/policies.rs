@@ -82,7 +82,7 @@ fn base_and_cap_of_an_entry_replace_the_stacks_list_and_the_other_way_round() {
     let list = [("BACKOFFS", "20s, 5m,30m")];
     assert_eq!(ceilings(&list, "MAX_AGE=2h"), [20, 300, 1_800, 1_800]);
     assert_eq!(ceilings(&list, "BACKOFFS=7,7"), [7, 7, 7, 7]);
-    assert_eq!(ceilings(&list, "MAX_BACKOFF=3"), [1, 2, 3, 3]);
+    assert_eq!(ceilings(&list, "MAX_BACKOFF=30"), [10, 20, 30, 30]);
     assert_eq!(ceilings(&list, "BASE_BACKOFF=1m"), [60, 120, 240, 480]);
     let grown = [("BASE_BACKOFF", "10"), ("MAX_BACKOFF", "40")];
     assert_eq!(ceilings(&grown, "BACKOFFS=1,2"), [1, 2, 2, 2]);

@@ -357,7 +357,8 @@ impl Oracle {
     /// The handler asks to hide a message. If it is long enough, that may be for a call that follows.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let guards = hidden_for >= *self.bounds(position).guard(&self.case(position)).start();
-        self.mark(position, |copy| copy.guard = guards.then_some(hidden_for));
+        // Only of this copy: an earlier one in the batch may count as a first receive, and the backoff from another moment.
+        self.hands_mut().messages[position].guard = guards.then_some(hidden_for);
         if !guards {
             self.judge_hiding(position, hidden_for);
         }

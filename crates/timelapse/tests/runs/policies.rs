@@ -78,7 +78,7 @@ impl Watcher for Retries {
 #[test]
 fn a_shorter_age_that_is_not_over_leaves_a_last_retry() {
     let policies = |max_age| {
-        let backoff = [("BACKOFFS", "11h"), ("JITTER", "none")];
+        let backoff = [("BACKOFFS", "11h"), ("JITTER", "none"), ("HIDE_UP_TO", "0")];
         read(&[&[("MAX_AGE", max_age)], &backoff[..]].concat())
     };
     let scenario = Scenario { events: 20, arrival_spread: Duration::ZERO, ..two_functions() };
@@ -111,7 +111,7 @@ fn policies_that_change_while_events_wait_break_no_invariant() {
         // Without jitter a policy gives one due time, so that no retry may come before it.
         let jitter = ["none", "full"][(seed / 11) as usize % 2];
         let policies = |entry| {
-            let long = [("BASE_BACKOFF", "1"), ("MAX_BACKOFF", "43170")];
+            let long = [("MAX_RETRIES", "185"), ("BASE_BACKOFF", "1"), ("MAX_BACKOFF", "43170")];
             read(
                 &[&[("POLICIES", entry), ("JITTER", jitter), ("HIDE_UP_TO", hide_up_to)], &long[..]].concat(),
             )
