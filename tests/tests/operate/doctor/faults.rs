@@ -261,6 +261,12 @@ pub(super) const FAULTS: &[Fault] = &[
         "is meant by checked-ordres",
         By("variable POLICIES ''"),
     ),
+    warning(
+        "CB115",
+        "aws lambda update-function-configuration --function-name \"$FUNCTION\" --dead-letter-config TargetArn=\"$DEAD_ARN\"",
+        "its DeadLetterConfig names",
+        Fix,
+    ),
     Fault {
         arguments: "--probe",
         ..broken(

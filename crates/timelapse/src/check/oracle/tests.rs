@@ -37,7 +37,8 @@ impl Fixture {
     }
 
     fn pausing(pauses: Vec<OperatorPause>) -> Self {
-        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
+        let settings =
+            Settings { base_backoff: 1, target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
         let policy = Policy::new(settings).expect("a valid policy");
         let mut oracle = Oracle::new(
             &Scenario { events: 1, pauses, ..Scenario::default() },
