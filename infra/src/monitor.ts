@@ -32,7 +32,7 @@ const QUERIES: Record<string, readonly [name: string, steps: readonly string[]]>
   EventLife: [
     "one event's life",
     [
-      'fields @timestamp, action, retry, delay, due, error_type, reason, detail, problem, request_id, invoke_request_id',
+      'fields @timestamp, action, cause, retry, delay, due, error_type, reason, detail, problem, request_id, invoke_request_id',
       'filter key = "PUT THE KEY HERE"',
       'sort @timestamp asc',
     ],
@@ -40,7 +40,7 @@ const QUERIES: Record<string, readonly [name: string, steps: readonly string[]]>
   WaitingByFunction: [
     'waiting by function',
     [
-      'filter ispresent(key) and not (ispresent(problem) and action in ["reinvoke", "dead_letter"])',
+      'filter ispresent(key)',
       'stats latest(action) as last_action by target, key',
       'filter last_action in ["defer", "keep", "hold"]',
       'stats count(*) as waiting by target',
@@ -50,7 +50,7 @@ const QUERIES: Record<string, readonly [name: string, steps: readonly string[]]>
   ReasonsByHour: [
     'reasons by hour',
     [
-      'filter ispresent(reason) and not ispresent(problem)',
+      'filter action = "dead_letter"',
       'stats count(*) as dead_letters by bin(1h) as hour, reason',
       'sort hour desc',
     ],

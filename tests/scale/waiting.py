@@ -27,9 +27,10 @@ def time_text(seconds):
 
 def line(now, number, action):
     due = time_text(now + 3_600)
-    fields = {"timestamp": time_text(now), "level": "INFO", "message_id": f"message-{number:028}", "key": f"key-{number:032}",
-              "target": FUNCTION_ARN, "retry": 3, "action": action, "delay": 3_600, "due": due,
-              "request_id": f"request-{number:028}", "first_failure": time_text(now - 3_600), "error_type": f"Error{number % 9}"}
+    fields = {"timestamp": time_text(now), "level": "INFO", "v": 1, "message_id": f"message-{number:028}", "key": f"key-{number:032}",
+              "target": FUNCTION_ARN, "retry": 3, "first_failure": time_text(now - 3_600), "request_id": f"request-{number:028}",
+              "error_type": f"Error{number % 9}", "action": action, "due": due}
+    fields |= {"due_by": "policy", "delay": 3_600} if action == "defer" else {"invoke_request_id": f"request-{number:027}x"}
     return json.dumps(fields)
 
 

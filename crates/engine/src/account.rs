@@ -161,9 +161,11 @@ pub struct CallFailure {
 /// Why an `Invoke` was not accepted, by what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// It may work later: throttled, 5xx, never sent, or something that an operator can fix. The event was not
-    /// accepted. The message is kept and hidden; no retry is consumed.
+    /// It may work later: throttled, 5xx, or something that an operator can fix. The event was not accepted. The message is
+    /// kept and hidden; no retry is consumed.
     Later(CallFailure),
+    /// It was never sent. The message is kept and hidden; no retry is consumed.
+    NotSent(CallFailure),
     /// It was sent, and the event may have been accepted. The message is kept and hidden for one to two hours; no retry
     /// is consumed.
     Unanswered(String),
@@ -254,7 +256,7 @@ impl<A: Account> Guarded<'_, A> {
         let call = async { self.account.invoke(record, function_arn, envelope.seal(style)).await };
         match self.started_in_time(call).await {
             Ok(answer) => answer,
-            Err(NoAnswer::NotStarted) => Err(InvokeFailure::Later(not_started())),
+            Err(NoAnswer::NotStarted) => Err(InvokeFailure::NotSent(not_started())),
             // It may have panicked with its request sent.
             Err(NoAnswer::Panicked) => Err(InvokeFailure::Unanswered(panicked().cause)),
         }

@@ -34,7 +34,8 @@ impl Reason {
 }
 
 /// The reasons of a dead-letter: a fixed set of names, filtered on by users.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ReasonCode {
     /// `MAX_RETRIES` re-invocations were made.
     MaxRetries,

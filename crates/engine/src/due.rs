@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use comeback_backoff::Jitter;
 use rand::RngExt;
+use serde::{Deserialize, Serialize};
 
 use crate::failed_event::FailedEvent;
 use crate::seed::generator;
@@ -37,7 +38,8 @@ pub(crate) struct Due {
 }
 
 /// What gave a retry its due time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum DueBy {
     /// The backoff of its policy.
     Policy,
@@ -47,18 +49,6 @@ pub enum DueBy {
     Pause,
     /// An operator, by a [`RetryNow`](crate::RetryNow).
     RetryNow,
-}
-
-impl DueBy {
-    /// `policy`, `retry_after`, `pause` or `retry_now`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Policy => "policy",
-            Self::RetryAfter => "retry_after",
-            Self::Pause => "pause",
-            Self::RetryNow => "retry_now",
-        }
-    }
 }
 
 /// A retry request that moved a retry forward.

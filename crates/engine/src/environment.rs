@@ -21,13 +21,13 @@ use crate::isolated::isolated;
 use crate::known_pauses::KnownPauses;
 use crate::pauses::NO_PAUSES;
 use crate::record::Moved;
-use crate::report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
+use crate::report::{BatchReport, Cause, Moves, Outcome, PausesRead, Retry, Step};
 use crate::waits::{Wait, guard};
 use crate::{Envelope, Pauses, Policies, QueueArn, Record, Room, Timestamp};
 
-/// Remedy for a re-invocation that may have been accepted. Commands find such waits in the handler's log by this text.
-pub const UNANSWERED: &str = "it may have been accepted, and is made again in one to two hours: \
-    look for an outage of Lambda or of the network";
+/// Remedy for a re-invocation that may have been accepted.
+const UNANSWERED: &str =
+    "it is made again in one to two hours: look for an outage of Lambda or of the network";
 /// Remedy for moves that may have been accepted.
 const LOST_COPY: &str = "the copies may be on their way, and the messages themselves come back in one to two hours at \
     the earliest: look for an outage of SQS or of the network";
@@ -133,7 +133,7 @@ impl Environment {
     fn decide<'a>(&self, record: &'a Record, now: Timestamp) -> Message<'a> {
         let mut message = Message::new(record);
         if let Some(wait) = Wait::carried(record, now) {
-            message.keep(wait);
+            message.keep(wait, Cause::WaitGoesOn);
         } else if self.policies.stack().keeps_everything() {
             message.keep_unattached(now);
         } else {
@@ -141,7 +141,7 @@ impl Environment {
             match isolated(|| decide(record, &self.policies, known.unwrap_or(&NO_PAUSES), now)) {
                 Ok(action) if known.is_none() && depends_on_pauses(&action, record, now) => {
                     message.outcome.retry = action.event().map(Retry::of);
-                    message.keep(Wait::after_failure(record, now));
+                    message.keep(Wait::after_failure(record, now), Cause::PausesUnknown);
                 }
                 Ok(action) => message.take_on(action, now),
                 Err(problem) => message.keep_undecided(problem, now),
@@ -253,7 +253,8 @@ impl Environment {
         for (message, answer) in invoked.zip(answers) {
             match answer {
                 Ok(request_id) => message.invoked(request_id),
-                Err(InvokeFailure::Later(problem)) => message.failed(problem, now),
+                Err(InvokeFailure::Later(problem)) => message.failed(problem, Cause::Refused, now),
+                Err(InvokeFailure::NotSent(problem)) => message.failed(problem, Cause::NotSent, now),
                 Err(InvokeFailure::Unanswered(cause)) => self.wait_for_answer(message, cause, now),
                 Err(InvokeFailure::NotFound(cause)) => {
                     message.give_up(Reason::new(ReasonCode::TargetNotFound, cause), now);
@@ -272,6 +273,7 @@ impl Environment {
     fn wait_for_answer(&self, message: &mut Message<'_>, cause: String, now: Timestamp) {
         let Message { record, event: Some(event), .. } = &*message else { return };
         let wait = Wait::after_unanswered(&self.case(event, record, now));
+        message.outcome.kept = Some(Cause::Unanswered);
         message.outcome.problem = Some(CallFailure { cause, remedy: Some(UNANSWERED.into()) });
         message.next = Next::Wait(wait);
     }
@@ -381,7 +383,8 @@ impl<'a> Message<'a> {
     }
 
     /// Kept without a decision.
-    fn keep(&mut self, wait: Wait) {
+    fn keep(&mut self, wait: Wait, cause: Cause) {
+        self.outcome.kept = Some(cause);
         self.outcome.step = Some(Step::Keep { visibility_timeout: wait.visibility_timeout });
         self.next = Next::Wait(wait);
     }
@@ -396,7 +399,7 @@ impl<'a> Message<'a> {
                 self.outcome.retry = self.event.as_ref().map(Retry::of);
                 self.give_up(reason, now);
             }
-            None => self.keep(Wait::after_failure(self.record, now)),
+            None => self.keep(Wait::after_failure(self.record, now), Cause::Unattached),
         }
     }
 
@@ -404,7 +407,7 @@ impl<'a> Message<'a> {
     fn keep_undecided(&mut self, problem: CallFailure, now: Timestamp) {
         match expiring(self.record, self.record.first_sent(), now) {
             Some(reason) => self.give_up(reason, now),
-            None => self.failed(problem, now),
+            None => self.failed(problem, Cause::Undecided, now),
         }
     }
 
@@ -416,7 +419,7 @@ impl<'a> Message<'a> {
         self.outcome.step = Some(Step::DeadLetter { due: self.outcome.due(), reason });
         match letter {
             Ok(letter) => self.next = Next::SendDeadLetter(letter),
-            Err(problem) => self.failed(problem, now),
+            Err(problem) => self.failed(problem, Cause::DeadLetterNotSent, now),
         }
     }
 }
@@ -429,7 +432,8 @@ impl<'a> Message<'a> {
     }
 
     /// Its call failed, so it waits for a while.
-    fn failed(&mut self, problem: CallFailure, now: Timestamp) {
+    fn failed(&mut self, problem: CallFailure, cause: Cause, now: Timestamp) {
+        self.outcome.kept = Some(cause);
         self.outcome.problem = Some(problem);
         self.next = Next::Wait(Wait::after_failure(self.record, now));
     }
@@ -553,7 +557,7 @@ async fn send_dead_letters<A: Account>(
     for message in messages.iter_mut().filter(|message| matches!(message.next, Next::SendDeadLetter(_))) {
         match answers.next_answer() {
             Ok(()) => message.next = Next::Nothing,
-            Err(problem) => message.failed(problem, now),
+            Err(problem) => message.failed(problem, Cause::DeadLetterNotSent, now),
         }
     }
 }

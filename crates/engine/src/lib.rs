@@ -16,6 +16,7 @@
 //! | `known_pauses` | what an environment knows of pauses, and when it reads them |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `report` | [`BatchReport`]: the outcome of each message |
+//! | `log_line`, `log_fold` | [`LogLine`], which the handler logs of each, and [`LogFold`]: what all lines say together |
 //! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Attribute`], [`Moved`], [`TraceHeader`] |
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
 //! | `stray` | what a message is that is not a failure record |
@@ -40,6 +41,8 @@ mod isolated;
 mod json;
 mod known_pauses;
 mod letter;
+mod log_fold;
+mod log_line;
 mod pauses;
 mod policies;
 mod policy;
@@ -70,12 +73,14 @@ pub use dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 pub use decide::{Action, decide};
 pub use directive::{Directive, error_names, simple_name};
 pub use due::{DueBy, Early};
-pub use environment::{Environment, UNANSWERED};
+pub use environment::Environment;
 pub use failed_event::FailedEvent;
 pub use invocation_record::InvocationRecord;
 pub use json::{LossyText, lossy_text};
 pub use known_pauses::LONG_PAUSE;
 pub use letter::{Letter, LetterKind};
+pub use log_fold::{LogFold, MessageKind, MessageState, WaitingMessage, WaitsFor};
+pub use log_line::{LogLevel, LogLine, LoggedEarly, LoggedEvent, LoggedFailure, NotALine, Version, What};
 pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};
 pub use policy::{
@@ -83,7 +88,7 @@ pub use policy::{
     MAXIMUM_CONCURRENCY_RANGE, Policy, SettingError, Settings,
 };
 pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
-pub use report::{BatchReport, Moves, Outcome, PausesRead, Retry, Step};
+pub use report::{BatchReport, Cause, Moves, Outcome, PausesRead, Retry, Step};
 pub use retry_now::{LONGEST_ORDER, LONGEST_WITHIN, RetryNow};
 pub use room::Room;
 pub use time::{Timestamp, duration, seconds};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};
 use crate::failed_event::FailedEvent;
@@ -90,6 +92,8 @@ pub struct Outcome<'a> {
     pub step: Option<Step>,
     /// The request id of the new invocation; `None` if none was accepted, or Lambda did not name it.
     pub invoke_request_id: Option<String>,
+    /// Why it is kept instead, if neither its retry's due time nor a pause keeps it.
+    pub kept: Option<Cause>,
     /// What went wrong with the step.
     pub problem: Option<CallFailure>,
     /// How long the message was hidden after a failed call; `None` if no call failed, or the hiding failed too.
@@ -109,6 +113,31 @@ pub struct Outcome<'a> {
     pub is_first_receive: bool,
     /// The id of the X-Ray trace that it belongs to, as does its re-invocation.
     pub trace: Option<&'a str>,
+}
+
+/// Why a message is kept that is neither deferred nor held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Lambda refused the re-invocation, for now.
+    Refused,
+    /// The re-invocation was not sent.
+    NotSent,
+    /// The re-invocation was sent and not answered: Lambda may have accepted it.
+    Unanswered,
+    /// The dead-letter could not be sent.
+    DeadLetterNotSent,
+    /// The pauses could not be read, so its function may be paused.
+    PausesUnknown,
+    /// The allow-list is empty.
+    Unattached,
+    /// It is a copy, and a wait that began before it was moved goes on.
+    WaitGoesOn,
+    /// The rules have failed on it.
+    Undecided,
+    /// A cause that this version does not know.
+    #[serde(other)]
+    Other,
 }
 
 /// A retry of an event, and what finds the event in the logs.
@@ -210,6 +239,7 @@ impl<'a> Outcome<'a> {
             retry: None,
             step: None,
             invoke_request_id: None,
+            kept: None,
             problem: None,
             hidden_for: None,
             moved: None,

@@ -1,10 +1,12 @@
 //! Moments, and durations as text.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 use chrono::DateTime;
-use serde::{Serialize, Serializer};
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// 9999-12-31T23:59:59Z, in seconds. Anything later is a mistake, such as milliseconds.
 pub(crate) const LATEST: u64 = 253_402_300_799;
@@ -86,6 +88,14 @@ impl fmt::Display for Timestamp {
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.as_secs() > LATEST { serializer.serialize_none() } else { serializer.collect_str(self) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        Self::from_rfc3339(&text)
+            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&text), &"a time as RFC 3339 has it"))
     }
 }
 

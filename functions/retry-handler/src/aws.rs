@@ -156,7 +156,7 @@ impl Account for AwsAccount<'_> {
                 }
             });
         if Instant::now() >= self.invokes_end {
-            return Err(InvokeFailure::Later(failure::passing(
+            return Err(InvokeFailure::NotSent(failure::passing(
                 "not started: too close to the function's deadline",
             )));
         }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 
 use crate::aws::Aws;
-use crate::clock::now;
+use crate::clock;
 use crate::config::{Config, Queue, url_of};
 use crate::log;
 
@@ -43,7 +43,7 @@ impl Handler {
     /// included.
     pub(crate) async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> Result<SqsBatchResponse, Error> {
         let batch = BatchEvent::read(event.payload.get())?;
-        let now = now();
+        let now = clock::now();
         let left = self.time_left(Timestamp::from_millis(event.context.deadline), now);
         if left <= RESERVE {
             tracing::error!(
@@ -86,7 +86,7 @@ impl Handler {
         log::unreadable(&batch);
         let mut environment = self.environment.lock().await;
         let report = environment.handle(&batch, now, &past_deadline, &account).await;
-        log::report(&report);
+        log::report(&report, clock::now());
         if let Some(metrics) = &self.config.metrics {
             log::lines(&metrics.lines(environment.policies().stack(), &report, now));
         }

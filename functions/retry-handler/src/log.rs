@@ -3,9 +3,7 @@
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
 
-use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, Directive, DueBy, Moves, Outcome, Pause, PausesRead, Step,
-};
+use comeback_engine::{BatchEvent, BatchReport, CallFailure, LogLine, Moves, Pause, PausesRead, Timestamp};
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -60,8 +58,8 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
 }
 
 /// A line for each message that was handled. Copies that were only moved once more share a line.
-pub(crate) fn report(report: &BatchReport<'_>) {
-    report.outcomes.iter().filter(|it| !it.only_moves_on()).for_each(outcome);
+pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
+    messages(report.log_lines(now));
     moves(&report.moves);
     if let Some(failure) = &report.unguarded {
         failed(
@@ -94,14 +92,30 @@ fn unreadable_retry(problem: &str) {
     );
 }
 
+/// The lines about messages, as the engine has them.
+fn messages<'l>(lines: impl Iterator<Item = LogLine<'l>>) {
+    let lines = lines.map(|line| serde_json::to_string(&line).expect("BUG: a line of the log is no JSON"));
+    self::lines(&lines.collect::<Vec<_>>());
+}
+
 /// Lines that are JSON already.
 pub(crate) fn lines(lines: &[String]) {
-    let mut out = std::io::stdout().lock();
+    let mut out = out();
     for line in lines {
         if let Err(error) = writeln!(out, "{line}") {
-            tracing::error!("a line of metrics could not be written: {error}");
+            tracing::error!("a line could not be written: {error}");
         }
     }
+}
+
+#[cfg(not(test))]
+fn out() -> impl std::io::Write {
+    std::io::stdout().lock()
+}
+
+#[cfg(test)]
+fn out() -> impl std::io::Write {
+    tests::OUT.with_borrow(Clone::clone)
 }
 
 fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
@@ -166,48 +180,6 @@ fn moves(Moves { made, failed, problem }: &Moves) {
     }
 }
 
-/// One line for what was decided for a message, and whether it worked.
-fn outcome(outcome: &Outcome<'_>) {
-    let retry = outcome.retry.as_ref();
-    let reason = outcome.reason();
-    let problem = outcome.problem.as_ref();
-    let directive = retry.and_then(|retry| retry.directive.as_ref());
-    let (retry_after, unreadable) = match directive {
-        Some(Directive::RetryAfter(moment)) => (Some(tracing::field::display(moment)), None),
-        Some(Directive::Unreadable { text, why }) => (None, Some(format!("{text:?}: {why}"))),
-        Some(Directive::NonRetryable) | None => (None, None),
-    };
-    let early = outcome.early.as_ref();
-    let is_warning = problem.is_none() && (reason.is_some() || unreadable.is_some());
-    event!(
-        if is_warning { Level::WARN } else { level(problem) },
-        message_id = outcome.message_id,
-        key = retry.map(|retry| cut(&retry.key)),
-        target = retry.map(|retry| cut(&retry.function_arn)),
-        retry = retry.map(|retry| retry.number),
-        action = outcome.step.as_ref().map(Step::name),
-        delay = outcome.moved.or(outcome.visibility_timeout()).map(|wait| wait.as_secs()),
-        due = outcome.due().map(tracing::field::display),
-        due_by = outcome.due_by.map(DueBy::name),
-        not_before = outcome.not_before.map(tracing::field::display),
-        asked_at = early.map(|early| tracing::field::display(early.asked_at)),
-        asked_by = early.and_then(|early| early.asked_by.as_deref()).map(cut),
-        otherwise_due = early.map(|early| tracing::field::display(early.otherwise_due)),
-        request_id = retry.and_then(|retry| retry.request_id.as_deref()).map(cut),
-        invoke_request_id = outcome.invoke_request_id.as_deref().map(cut),
-        trace = outcome.trace,
-        first_failure = retry.map(|retry| tracing::field::display(retry.first_failure)),
-        error_type = retry.and_then(|retry| retry.error_type.as_deref()).map(cut),
-        policy = retry.and_then(|retry| retry.policy.as_deref()).map(cut),
-        retry_after,
-        retry_after_ignored = unreadable,
-        reason = reason.map(|reason| reason.code.name()),
-        detail = reason.map(|reason| reason.detail.as_str()),
-        problem = problem.map(|problem| cut(&problem.cause)),
-        remedy = problem.and_then(|problem| problem.remedy.as_deref()),
-    );
-}
-
 /// Limits text from queues and services: CloudWatch drops lines that are too long.
 fn cut(text: &str) -> &str {
     const CHARACTERS: usize = 512;
@@ -216,18 +188,19 @@ fn cut(text: &str) -> &str {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::cell::RefCell;
     use std::future::Future;
     use std::io;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use comeback_engine::{Early, Pauses, Reason, ReasonCode, Retry, Timestamp};
+    use comeback_engine::{Cause, DueBy, LogLine, Outcome, Pauses, Retry, Step};
     use serde_json::{Value, json};
 
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
 
     impl io::Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -240,7 +213,19 @@ pub(crate) mod tests {
         }
     }
 
+    thread_local! {
+        /// Where lines about messages go on this thread: beside those of `tracing`.
+        pub(super) static OUT: RefCell<Lines> = RefCell::default();
+    }
+
     impl Lines {
+        /// Lines that this thread logs from now on.
+        fn begin() -> Self {
+            let lines = Self::default();
+            OUT.set(lines.clone());
+            lines
+        }
+
         fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
@@ -248,7 +233,7 @@ pub(crate) mod tests {
 
     /// What is done, and all that is logged on this thread meanwhile.
     pub(crate) async fn logged_in<O>(work: impl Future<Output = O>) -> (O, String) {
-        let lines = Lines::default();
+        let lines = Lines::begin();
         let writer = lines.clone();
         let _logging = tracing::subscriber::set_default(subscriber(move || writer.clone()));
         (work.await, lines.text())
@@ -256,21 +241,13 @@ pub(crate) mod tests {
 
     /// All that is logged meanwhile.
     pub(crate) fn logged(work: impl FnOnce()) -> String {
-        let lines = Lines::default();
+        let lines = Lines::begin();
         let writer = lines.clone();
         tracing::subscriber::with_default(subscriber(move || writer.clone()), work);
         lines.text()
     }
 
-    /// The line of an outcome, its timestamp checked and taken out.
-    fn line(outcome: &Outcome<'_>) -> Value {
-        let text = logged(|| super::outcome(outcome));
-        assert_eq!(text.lines().count(), 1, "{text}");
-        let mut line: Value = serde_json::from_str(&text).unwrap();
-        let timestamp = line.as_object_mut().unwrap().remove("timestamp").unwrap();
-        assert!(Timestamp::from_rfc3339(timestamp.as_str().unwrap()).is_some(), "{timestamp}");
-        line
-    }
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
     fn retry() -> Retry {
         Retry {
@@ -294,11 +271,12 @@ pub(crate) mod tests {
                 visibility_timeout: Duration::from_secs(4),
             }),
             invoke_request_id: None,
+            kept: None,
             problem: None,
             hidden_for: None,
             moved: None,
             not_before: None,
-            due_by: None,
+            due_by: Some(DueBy::Policy),
             early: None,
             is_copy: false,
             trace: None,
@@ -313,56 +291,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_deferral_is_one_line_with_what_was_decided() {
-        assert_eq!(
-            line(&Outcome { due_by: Some(DueBy::Policy), ..deferred() }),
-            json!({"level": "INFO", "message_id": "m-1", "key": "r-0", "target": "arn:f", "retry": 3,
-                   "action": "defer", "delay": 4, "due": "2023-11-14T22:13:20.000Z", "due_by": "policy",
-                   "request_id": "r-2", "first_failure": "2023-11-14T21:56:40.000Z", "error_type": "Timeout"})
-        );
-    }
-
-    #[test]
-    fn a_re_invocation_names_the_attempt_before_it_and_the_one_just_made() {
-        let due = Timestamp::from_secs(1_700_000_000);
-        let invoke_request_id = Some("r-3".into());
-        let reinvoked =
-            line(&Outcome { step: Some(Step::Reinvoke { due }), invoke_request_id, ..deferred() });
-        assert_eq!(
-            (&reinvoked["request_id"], &reinvoked["invoke_request_id"]),
-            (&json!("r-2"), &json!("r-3"))
-        );
-        let unknown = Retry { request_id: None, error_type: None, ..retry() };
-        let unknown = line(&Outcome { retry: Some(unknown), ..deferred() });
-        for absent in ["request_id", "invoke_request_id", "error_type"] {
-            assert_eq!(unknown.get(absent), None, "{unknown}");
-        }
-    }
-
-    #[test]
-    fn the_trace_of_an_event_is_on_its_line() {
-        let trace = Some("1-5759e988-bd862e3fe1be46a994272793");
-        assert_eq!(line(&Outcome { trace, ..deferred() })["trace"], json!(trace));
-    }
-
-    #[test]
-    fn the_entry_of_a_functions_own_policy_is_on_the_line() {
-        let retry = Retry { policy: Some("orders*".into()), ..retry() };
-        assert_eq!(line(&Outcome { retry: Some(retry), ..deferred() })["policy"], "orders*");
-    }
-
-    #[test]
-    fn a_directive_is_on_the_line_and_one_that_cannot_be_read_is_a_warning() {
-        let said = |directive| {
-            let retry = Retry { directive: Some(directive), ..retry() };
-            let line = line(&Outcome { retry: Some(retry), ..deferred() });
-            ["level", "retry_after", "retry_after_ignored"].map(|field| line[field].clone())
-        };
-        let moment = Directive::RetryAfter(Timestamp::from_secs(1_700_000_000));
-        assert_eq!(said(moment), [json!("INFO"), json!("2023-11-14T22:13:20.000Z"), Value::Null]);
-        let unreadable = Directive::Unreadable { text: "soon".into(), why: "it is not a date" };
-        assert_eq!(said(unreadable), [json!("WARN"), Value::Null, json!("\"soon\": it is not a date")]);
-        assert_eq!(said(Directive::NonRetryable), [json!("INFO"), Value::Null, Value::Null]);
+    fn a_line_about_a_message_is_as_the_engine_has_it() {
+        let event = BatchEvent::default();
+        let report = BatchReport { outcomes: vec![deferred()], ..BatchReport::new(&event) };
+        let text = logged(|| super::report(&report, NOW));
+        assert_eq!(LogLine::read(text.trim_end()), Ok(LogLine::of(&deferred(), NOW)), "{text}");
+        assert_eq!(text.matches('\n').count(), 1, "{text}");
     }
 
     /// What a batch logs, without the timestamps.
@@ -372,7 +306,7 @@ pub(crate) mod tests {
     }
 
     fn lines_of(batch: &BatchReport<'_>) -> Vec<Value> {
-        let text = logged(|| report(batch));
+        let text = logged(|| report(batch, NOW));
         let untimed = |line: &str| {
             let mut line: Value = serde_json::from_str(line).unwrap();
             line.as_object_mut().unwrap().remove("timestamp");
@@ -394,6 +328,7 @@ pub(crate) mod tests {
         assert_eq!((&first["action"], &first["key"]), (&json!("defer"), &json!("r-0")));
         let failed = Outcome {
             step: Some(Step::Reinvoke { due: Timestamp::from_secs(1_700_000_000) }),
+            kept: Some(Cause::Refused),
             problem: Some(CallFailure { cause: "throttled".into(), remedy: None }),
             not_before: Some(Timestamp::from_secs(1_700_001_400)),
             ..moved()
@@ -401,7 +336,7 @@ pub(crate) mod tests {
         let of_failed = &lines(vec![failed, moved()], made, None)[0];
         assert_eq!(
             (&of_failed["action"], &of_failed["problem"], &of_failed["delay"], &of_failed["not_before"]),
-            (&json!("reinvoke"), &json!("throttled"), &json!(700), &json!("2023-11-14T22:36:40.000Z")),
+            (&json!("keep"), &json!("throttled"), &json!(700), &json!("2023-11-14T22:36:40.000Z")),
             "a message whose step failed has its own line all the same"
         );
     }
@@ -478,51 +413,5 @@ pub(crate) mod tests {
         assert_eq!(unreadable(Vec::new()), [] as [Value; 0]);
         let warning = &unreadable(vec!["missing field `at`".into()])[0];
         assert_eq!((&warning["level"], &warning["problem"]), (&json!("WARN"), &json!("missing field `at`")));
-    }
-
-    #[test]
-    fn a_retry_that_comes_early_names_its_request() {
-        let asked_at = Timestamp::from_secs(1_700_000_000);
-        let otherwise_due = Timestamp::from_secs(1_700_025_200);
-        let early = Some(Early { otherwise_due, asked_at, asked_by: Some("ops".into()) });
-        let step = Some(Step::Reinvoke { due: Timestamp::from_secs(1_700_000_060) });
-        let line = line(&Outcome { step, early, ..deferred() });
-        let fields = ["asked_at", "asked_by", "otherwise_due"].map(|field| line[field].clone());
-        assert_eq!(fields, ["2023-11-14T22:13:20.000Z", "ops", "2023-11-15T05:13:20.000Z"].map(Value::from));
-    }
-
-    #[test]
-    fn a_forged_text_cannot_make_a_line_long() {
-        let long = || "é".repeat(700_000);
-        let (function_arn, key) = (long(), long());
-        let (request_id, error_type) = (Some(long()), Some(long()));
-        let retry = Some(Retry { function_arn, key, request_id, error_type, ..retry() });
-        let line = line(&Outcome { retry, invoke_request_id: Some(long()), ..deferred() });
-        for name in ["target", "key", "request_id", "error_type", "invoke_request_id"] {
-            assert_eq!(line[name], "é".repeat(512), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_dead_letter_has_its_reason_and_warns() {
-        let reason = Reason { code: ReasonCode::MaxRetries, detail: "185 made".into() };
-        let outcome = Outcome { step: Some(Step::DeadLetter { due: None, reason }), ..deferred() };
-        assert_eq!(
-            line(&outcome),
-            json!({"level": "WARN", "message_id": "m-1", "key": "r-0", "target": "arn:f", "retry": 3,
-                   "action": "dead_letter", "request_id": "r-2", "first_failure": "2023-11-14T21:56:40.000Z",
-                   "error_type": "Timeout", "reason": "max_retries", "detail": "185 made"})
-        );
-    }
-
-    #[test]
-    fn a_problem_that_an_operator_can_fix_is_an_error_with_its_remedy() {
-        let problem = |remedy: Option<&'static str>| {
-            Some(CallFailure { cause: "denied".into(), remedy: remedy.map(Into::into) })
-        };
-        let fixable = line(&Outcome { problem: problem(Some("allow it")), ..deferred() });
-        assert_eq!((&fixable["level"], &fixable["remedy"]), (&json!("ERROR"), &json!("allow it")));
-        let passing = line(&Outcome { problem: problem(None), ..deferred() });
-        assert_eq!((&passing["level"], &passing["problem"]), (&json!("WARN"), &json!("denied")));
     }
 }

@@ -188,6 +188,7 @@ mod tests {
             retry: Some(retry),
             step: Some(step),
             invoke_request_id: None,
+            kept: None,
             problem: None,
             hidden_for: None,
             moved: None,

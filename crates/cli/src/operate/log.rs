@@ -1,7 +1,6 @@
 //! Searching CloudWatch Logs, and the handler's lines about messages.
 
-use comeback_engine::Timestamp;
-use serde::{Deserialize, Deserializer};
+use comeback_engine::{LogLine, Timestamp, What};
 
 use crate::account::{Account, Failure, Or as _};
 
@@ -111,75 +110,42 @@ fn pattern(term: &str) -> Result<Option<String>, Failure> {
     Ok((!term.is_empty()).then(|| format!("\"{term}\"")))
 }
 
-/// A line that the handler writes about a message, as far as the commands need it.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub(crate) struct HandlerLine {
-    #[serde(deserialize_with = "time")]
-    pub(crate) timestamp: Option<Timestamp>,
-    pub(crate) key: String,
-    pub(crate) target: String,
-    pub(crate) retry: u64,
-    pub(crate) action: String,
-    pub(crate) message_id: Option<String>,
-    pub(crate) request_id: Option<String>,
-    pub(crate) invoke_request_id: Option<String>,
-    #[serde(deserialize_with = "time")]
-    pub(crate) first_failure: Option<Timestamp>,
-    pub(crate) error_type: Option<String>,
-    /// The entry of `POLICIES` that counted for the event, by its pattern.
-    pub(crate) policy: Option<String>,
-    #[serde(deserialize_with = "time")]
-    pub(crate) due: Option<Timestamp>,
-    /// What gave the due time: `policy`, `retry_after`, `pause` or `retry_now`. Older handlers do not say it.
-    pub(crate) due_by: Option<String>,
-    pub(crate) delay: Option<u64>,
-    #[serde(deserialize_with = "time")]
-    pub(crate) not_before: Option<Timestamp>,
-    #[serde(deserialize_with = "time")]
-    pub(crate) retry_after: Option<Timestamp>,
-    #[serde(deserialize_with = "time")]
-    pub(crate) asked_at: Option<Timestamp>,
-    pub(crate) asked_by: Option<String>,
-    #[serde(deserialize_with = "time")]
-    pub(crate) otherwise_due: Option<Timestamp>,
-    pub(crate) reason: Option<String>,
-    pub(crate) detail: Option<String>,
-    pub(crate) problem: Option<String>,
-    pub(crate) remedy: Option<String>,
+/// Reads a line of the handler's log that is about an event.
+pub(crate) fn event_line(text: &str) -> Option<LogLine<'static>> {
+    LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
-impl HandlerLine {
-    /// Reads a line; `None` if it is not about an event.
-    pub(crate) fn read(text: &str) -> Option<Self> {
-        Self::read_any(text).filter(|line| !line.key.is_empty())
-    }
-
-    /// Reads a line that may have no key, as an older handler's.
-    pub(crate) fn read_any(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok().filter(|line: &Self| line.timestamp.is_some())
-    }
-
-    /// Whether one of its ids is this one. CloudWatch's own filter may let other lines pass.
-    pub(crate) fn names(&self, id: &str) -> bool {
-        let ids = [&self.message_id, &self.request_id, &self.invoke_request_id];
-        self.key == id || ids.into_iter().any(|it| it.as_deref() == Some(id))
-    }
-
-    pub(crate) fn at(&self) -> Timestamp {
-        self.timestamp.expect("BUG: a line without a time was read")
-    }
-}
-
-fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
-    let text = Option::<String>::deserialize(deserializer)?;
-    Ok(text.as_deref().and_then(Timestamp::from_rfc3339))
+/// Whether one of a line's ids is this one. CloudWatch's own filter may let other lines pass.
+pub(crate) fn names(line: &LogLine<'_>, id: &str) -> bool {
+    let event = line.event.as_ref();
+    let failed = event.and_then(|event| event.request_id.as_deref());
+    let invoked = match &line.what {
+        What::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
+        _ => None,
+    };
+    let ids = [Some(&*line.message_id), event.map(|event| &*event.key), failed, invoked];
+    ids.contains(&Some(id))
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use serde_json::{Value, json};
 
     use super::*;
+
+    const NOW: &str = "2026-09-14T15:46:54.145Z";
+
+    /// A line about the first message of event `k-1`, with these fields besides or instead.
+    pub(crate) fn test_line(fields: Value) -> LogLine<'static> {
+        let mut line = json!({
+            "timestamp": NOW, "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1", "target": "arn:orders",
+            "retry": 1, "request_id": "r-0", "error_type": "TargetDown", "first_failure": "1970-01-01T00:01:40Z",
+        });
+        let known = line.as_object_mut().unwrap();
+        known.extend(fields.as_object().unwrap().clone());
+        known.retain(|_, value| !value.is_null());
+        LogLine::read(&line.to_string()).unwrap_or_else(|why| panic!("{why:?}: {line}"))
+    }
 
     #[test]
     fn a_term_is_quoted_and_cannot_end_its_quotes() {
@@ -191,19 +157,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_event_is_none() {
-        for text in [
-            "START RequestId: k-1",
-            "{}",
-            r#"{"timestamp":"2026-09-14T15:46:54.145Z","level":"INFO","action":"move","moved":3}"#,
-            r#"{"key":"k-1"}"#,
-            r#"{"timestamp":"yesterday","key":"k-1"}"#,
-            r#"["k-1"]"#,
-        ] {
-            assert_eq!(HandlerLine::read(text), None, "{text}");
+    fn a_line_is_found_by_each_of_its_ids() {
+        let line = test_line(json!({"action": "reinvoke", "due": NOW, "invoke_request_id": "r-1"}));
+        for id in ["m-1", "k-1", "r-0", "r-1"] {
+            assert!(names(&line, id), "{id}");
         }
-        let line = r#"{"timestamp":"2026-09-14T15:46:54.145Z","key":"k-1","request_id":null,"invoke_request_id":"r-2","new":1}"#;
-        let line = HandlerLine::read(line).unwrap();
-        assert!(line.names("k-1") && line.names("r-2") && !line.names("r-1") && !line.names(""));
+        assert!(!names(&line, "r-2") && !names(&line, ""));
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(event_line(&text), Some(line));
+        assert_eq!(event_line(&text.replace(r#""key":"k-1","#, "")), None);
+        assert_eq!(event_line("START RequestId: k-1"), None);
     }
 }

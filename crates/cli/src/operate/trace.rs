@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anstyle::AnsiColor;
 use clap::Args;
-use comeback_engine::{HOLD, Timestamp};
+use comeback_engine::{Cause, DueBy, HOLD, Timestamp};
 
 use crate::clock::now;
 use crate::failure::Failure;
@@ -108,11 +108,11 @@ pub(crate) fn sentence(step: &Step) -> String {
         What::Redriven => "redriven: its retries start over".into(),
         What::Waits { retry, due, due_by, policy } => {
             let wait = short(due.since(step.at).as_secs_f64());
-            let by = match due_by.as_deref() {
-                Some("pause") => ", after a pause".into(),
-                Some("retry_after") => ", as its function asked (RetryAfter)".into(),
-                Some("retry_now") => ", by `comeback retry`".into(),
-                _ => policy_of("by", policy),
+            let by = match due_by {
+                DueBy::Pause => ", after a pause".into(),
+                DueBy::RetryAfter => ", as its function asked (RetryAfter)".into(),
+                DueBy::RetryNow => ", by `comeback retry`".into(),
+                DueBy::Policy => policy_of("by", policy),
             };
             format!("waits {wait} for retry {retry}, until {due}{by}")
         }
@@ -126,14 +126,28 @@ pub(crate) fn sentence(step: &Step) -> String {
             let early = early.map(|early| before_its_time(early, step.at)).unwrap_or_default();
             format!("retry {retry} invoked{early}{late}{}", policy_of("under", policy)) + &id(request_id)
         }
-        What::Kept { action, problem, remedy } => {
+        What::Kept { cause, problem, remedy } => {
             let remedy = remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-            red(format!("{action} failed, and the event is kept: {problem}{remedy}"))
+            red(format!("kept: {}: {problem}{remedy}", kept_because(*cause)))
         }
         What::GivenUp { reason, detail, policy } => {
             let detail = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
             red(format!("dead-lettered, {reason}{detail}")) + &policy_of("under", policy)
         }
+    }
+}
+
+/// What failed.
+const fn kept_because(cause: Option<Cause>) -> &'static str {
+    match cause {
+        Some(Cause::Refused) => "Lambda refused the retry",
+        Some(Cause::NotSent) => "the retry was not sent",
+        Some(Cause::Unanswered) => "the retry was not answered, and Lambda may have accepted it",
+        Some(Cause::DeadLetterNotSent) => "the dead-letter could not be sent",
+        Some(
+            Cause::PausesUnknown | Cause::Unattached | Cause::WaitGoesOn | Cause::Undecided | Cause::Other,
+        ) => "the handler could not handle it",
+        None => "it could not be hidden",
     }
 }
 
@@ -224,14 +238,17 @@ fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
         }
         End::Kept => "It is kept, and the handler will try again.".into(),
         End::GivenUp => {
-            let at = trace.story.steps.last().map(|step| format!(" at {}", step.at)).unwrap_or_default();
+            let given_up = |step: &&Step| matches!(step.what, What::GivenUp { .. });
+            let at = trace.story.steps.iter().rfind(given_up).map(|step| format!(" at {}", step.at));
+            let at = at.unwrap_or_default();
             format!("Dead-lettered{at}. Still there? `{}`", dead_show(&trace.story.key, place))
         }
         End::Invoked { request_id, at } => {
-            let retry = match trace.story.steps.last().map(|step| &step.what) {
-                Some(What::Invoked { retry, .. }) => format!("Retry {retry}"),
-                _ => "Its last retry".to_owned(),
-            };
+            let retry = trace.story.steps.iter().rev().find_map(|step| match step.what {
+                What::Invoked { retry, .. } => Some(format!("Retry {retry}")),
+                _ => None,
+            });
+            let retry = retry.unwrap_or_else(|| "Its last retry".into());
             let report = invocation(trace, request_id).map(|invocation| &invocation.report);
             after_retry(&retry, *at, report, now)
         }
@@ -326,7 +343,7 @@ mod tests {
         };
         let steps = vec![
             (0, failed(0)),
-            (1, What::Waits { retry: 1, due: at(3), due_by: None, policy: Some("orders-*".into()) }),
+            (1, What::Waits { retry: 1, due: at(3), due_by: DueBy::Policy, policy: Some("orders-*".into()) }),
             (4, invoked(1)),
         ];
         let trace =
@@ -368,7 +385,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
                     error_type: Some("TargetDown".into()),
                 },
             ),
-            (failed, What::Waits { retry: 1, due, due_by: None, policy: None }),
+            (failed, What::Waits { retry: 1, due, due_by: DueBy::Policy, policy: None }),
             (
                 invoked,
                 What::Invoked {
@@ -396,13 +413,12 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
     #[test]
     fn a_wait_names_what_gave_its_end() {
         for (due_by, expected) in [
-            (None, ", by the policy of orders-*"),
-            (Some("policy"), ", by the policy of orders-*"),
-            (Some("pause"), ", after a pause"),
-            (Some("retry_after"), ", as its function asked (RetryAfter)"),
-            (Some("retry_now"), ", by `comeback retry`"),
+            (DueBy::Policy, ", by the policy of orders-*"),
+            (DueBy::Pause, ", after a pause"),
+            (DueBy::RetryAfter, ", as its function asked (RetryAfter)"),
+            (DueBy::RetryNow, ", by `comeback retry`"),
         ] {
-            let (due_by, policy) = (due_by.map(Into::into), Some("orders-*".into()));
+            let policy = Some("orders-*".into());
             let what = What::Waits { retry: 1, due: at(3), due_by, policy };
             let said = sentence(&Step { at: at(1), what });
             assert_eq!(said, format!("waits 2s for retry 1, until 2026-09-14T15:33:23.000Z{expected}"));
@@ -464,7 +480,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         let hostile = || HOSTILE.to_owned();
         let steps = [
             What::Failed { attempt: 0, request_id: Some(hostile()), error_type: Some(hostile()) },
-            What::Waits { retry: 1, due: at(3), due_by: None, policy: Some(hostile()) },
+            What::Waits { retry: 1, due: at(3), due_by: DueBy::Policy, policy: Some(hostile()) },
             What::Invoked {
                 retry: 1,
                 request_id: Some(hostile()),
@@ -472,7 +488,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
                 early: Some(early(HOSTILE)),
                 policy: Some(hostile()),
             },
-            What::Kept { action: hostile(), problem: hostile(), remedy: Some(hostile()) },
+            What::Kept { cause: Some(Cause::Refused), problem: hostile(), remedy: Some(hostile()) },
             What::GivenUp { reason: hostile(), detail: Some(hostile()), policy: Some(hostile()) },
         ];
         let invocation = Invocation {
@@ -556,7 +572,7 @@ Whether its function is paused now is not known: parameter p: it is garbled; put
             let text = plain(&trace(vec![(0, what)], end, invocations), 10);
             text.lines().last().unwrap().to_owned()
         };
-        let wait = || What::Waits { retry: 1, due: at(3), due_by: None, policy: None };
+        let wait = || What::Waits { retry: 1, due: at(3), due_by: DueBy::Policy, policy: None };
         let given_up = What::GivenUp { reason: "max_age".into(), detail: None, policy: None };
         for (what, end, expected) in [
             (wait(), End::Waiting { due: at(70) }, "It waits. Its next retry is due in 1m."),

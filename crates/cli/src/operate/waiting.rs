@@ -1,7 +1,6 @@
 //! `comeback waiting`: which events wait, for what, and until when.
 //!
-//! SQS cannot list a queue, and shows nothing of a hidden message. The handler's log is the only index: its last line about
-//! a message says whether it waits.
+//! SQS cannot list a queue, and shows nothing of a hidden message. The handler's log is the only index.
 
 mod events;
 mod text;
@@ -15,7 +14,9 @@ use std::io::{BufWriter, Write as _};
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::{LONGEST_VISIBILITY, Pauses, Policies, QUEUE_VISIBILITY_TIMEOUT, RETENTION, Timestamp};
+use comeback_engine::{
+    LONGEST_VISIBILITY, LogLine, NotALine, Pauses, Policies, QUEUE_VISIBILITY_TIMEOUT, RETENTION, Timestamp,
+};
 use indicatif::HumanCount;
 
 use crate::account::{Account, Failure, Or as _};
@@ -23,13 +24,14 @@ use crate::clock;
 use crate::failure;
 use crate::operate::deployment::{Deployment, Depth, Unlisted};
 use crate::operate::function::{FunctionName, attach_commands};
-use crate::operate::log::{HIDING_INFO, HandlerLine, LogEvent, Search};
+use crate::operate::log::{HIDING_INFO, LogEvent, Search};
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{self, in_force::InForce, noticed_within};
 use crate::operate::session::{Common, Session};
 use crate::operate::waiting::events::Group;
 use crate::operate::waiting::text::{Report, write};
 use crate::text::durations;
+use crate::text::numbers::counted;
 use crate::text::terminal::{Progress, shown};
 
 /// SQS hides a message for 12 hours at most. Then the handler receives it, and writes a line about it; if it was throttled,
@@ -111,6 +113,8 @@ pub(crate) struct Reading {
     pub(crate) waits: Waits,
     /// Lines about the events that the filter takes.
     lines: u64,
+    /// Lines of a later version than this command knows.
+    newer: u64,
     /// Functions of the filter of which there are lines.
     logged: BTreeSet<usize>,
 }
@@ -135,12 +139,17 @@ impl Reading {
         let kept_for = kept_for.filter(|kept_for| *kept_for < reach);
         let search = Search { group, term: "", since, until: Some(now), stream: None };
         let progress = Progress::endless("reading the handler's log: {pos} pages");
-        let (mut waits, mut lines, mut logged) = (Waits::default(), 0, BTreeSet::new());
+        let (mut waits, mut lines, mut newer, mut logged) = (Waits::default(), 0, 0, BTreeSet::new());
         let functions = || wanted.functions.iter().enumerate();
         let mut take = |event: LogEvent| {
-            let Some(line) = HandlerLine::read(&event.message) else { return };
-            logged.extend(functions().filter(|(_, it)| it.names(&line.target)).map(|(index, _)| index));
-            if wanted.takes(&line) {
+            let line = match LogLine::read(&event.message) {
+                Ok(line) => line,
+                Err(NotALine::Newer) => return newer += 1,
+                Err(NotALine::Other) => return,
+            };
+            let Some(about) = &line.event else { return };
+            logged.extend(functions().filter(|(_, it)| it.names(&about.target)).map(|(index, _)| index));
+            if wanted.takes(about) {
                 waits.take(&line);
                 lines += 1;
             }
@@ -163,6 +172,7 @@ impl Reading {
             has_log,
             waits,
             lines,
+            newer,
             logged,
         };
         reading.heed_allow_list();
@@ -223,7 +233,11 @@ impl Reading {
 
     /// Whether the log keeps and shows a line of each message that the handler has received.
     fn has_all_lines(&self, now: Timestamp) -> bool {
-        self.is_all_read(now) && self.has_log && self.kept_for.is_none() && !self.hides_lines()
+        self.is_all_read(now)
+            && self.has_log
+            && self.kept_for.is_none()
+            && self.newer == 0
+            && !self.hides_lines()
     }
 
     /// Whether the log has a line of everything that waits. With a filter, hidden messages without a line are not noticed.
@@ -294,6 +308,13 @@ impl Reading {
         note(
             self.hides_lines(),
             format!("The handler's log level is {level}, which hides most of what waits: set it to INFO."),
+        );
+        note(
+            self.newer > 0,
+            format!(
+                "{} written by a newer handler, which this command cannot read: update it.",
+                counted(self.newer, "line was", "lines were")
+            ),
         );
         let visible = retry_queue.visible;
         note(
@@ -434,8 +455,11 @@ async fn kept_for(account: &Account, group: &str) -> Result<Option<Duration>, Fa
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::operate::deployment::Mapping;
+    use crate::operate::log::tests::test_line;
 
     pub(super) const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
     pub(super) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -465,6 +489,7 @@ mod tests {
             has_log: true,
             waits: Waits::default(),
             lines: 0,
+            newer: 0,
             logged: BTreeSet::new(),
         }
     }
@@ -484,6 +509,7 @@ mod tests {
         assert!(!complete(&|it| it.since = NOW.before(DAY / 24)));
         assert!(!complete(&|it| it.kept_for = Some(DAY)));
         assert!(!complete(&|it| it.retry_queue.visible = 1));
+        assert!(!complete(&|it| it.newer = 1));
         assert!(!complete(&|it| it.deployment.log_level = Some("WARN".into())));
         assert!(complete(&|it| (it.has_log, it.retry_queue) = (false, Depth::default())), "nothing waits");
     }
@@ -499,7 +525,8 @@ mod tests {
         let log = "/aws/lambda/retry-handler";
         type Change<'c> = &'c dyn Fn(&mut Reading);
         let denied = Failure::CouldNot("ssm:GetParameter of p: denied".into());
-        let cases: [(Change<'_>, String); 7] = [
+        let cases: [(Change<'_>, String); 8] = [
+            (&|it| it.newer = 2, "2 lines were written by a newer handler, which this command cannot read: update it.".into()),
             (
                 &|it| it.deployment.never_runs = true,
                 "Now the handler's reserved concurrency is 0, so nothing is retried: `comeback doctor --short --stack shop` names the fix.".into(),
@@ -550,13 +577,9 @@ mod tests {
             let mut reading = reading(Depth::default());
             reading.deployment.variables.insert("TARGET_FUNCTIONS".into(), list.into());
             for (n, target) in targets.iter().enumerate() {
-                let line = HandlerLine {
-                    key: format!("k-{n}"),
-                    action: "hold".into(),
-                    timestamp: Some(NOW),
-                    ..HandlerLine::default()
-                };
-                reading.waits.take(&HandlerLine { target: (*target).into(), ..line });
+                let key = format!("k-{n}");
+                let fields = json!({"timestamp": NOW, "action": "hold", "due": NOW, "delay": 60, "key": key, "target": target});
+                reading.waits.take(&test_line(fields));
             }
             reading.heed_allow_list();
             reading.heed_pauses(NOW);

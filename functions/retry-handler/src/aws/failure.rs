@@ -202,7 +202,8 @@ pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
                 }
                 _ => INVOKE.of(&said),
             };
-            InvokeFailure::Later(CallFailure { cause, remedy })
+            let failure = CallFailure { cause, remedy };
+            if code.is_empty() { InvokeFailure::NotSent(failure) } else { InvokeFailure::Later(failure) }
         }
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::aws::SdkSettings;
 use crate::aws::tests::{Requests, answering, answering_by, entries, never_invoking};
+use crate::clock::now;
 use crate::log::tests::logged_in;
 
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -316,8 +317,14 @@ async fn pauses_are_read_and_obeyed() {
     let denied = "allow ssm:GetParameter";
     let body = json!({"Parameter": {"Value": PAUSED}, "Successful": [{"Id": "0"}]});
     for (status, error, body, action, said) in [
-        (200, "", body, r#""action":"hold","delay":1344"#, ""),
-        (400, "AccessDeniedException", json!({"message": "no"}), r#""action":"keep""#, denied),
+        (200, "", body, r#""action":"hold""#, r#""delay":1344"#),
+        (
+            400,
+            "AccessDeniedException",
+            json!({"message": "no"}),
+            r#""action":"keep","cause":"pauses_unknown""#,
+            denied,
+        ),
     ] {
         let (aws, requests) = answering(status, error, &body);
         let config = Config { pauses: Some("/comeback/pauses".into()), ..handler(None).0.config };

@@ -1,17 +1,16 @@
 //! Whether a function's events have left the retry queue, so that `detach` may remove what retries them.
 
-use std::collections::HashMap;
+use std::hash::RandomState;
 use std::time::Duration;
 
-use comeback_engine::{RETENTION, Timestamp, qualifier_after};
+use comeback_engine::{LogFold, LogLine, NotALine, RETENTION, Timestamp, WaitsFor, qualifier_after};
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::kept;
 use crate::operate::deployment::{Deployment, Depth};
 use crate::operate::function::InvokeSettings;
-use crate::operate::log::{HIDING_INFO, HandlerLine, LogEvent, Search};
-use crate::operate::waiting::LONGEST_HIDDEN;
+use crate::operate::log::{HIDING_INFO, LogEvent, Search};
 use crate::text::terminal::Progress;
 
 /// Lambda keeps an event of an attached function for up to a minute before running it, and sends the failure within another.
@@ -21,7 +20,7 @@ const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 ///
 /// SQS cannot list a queue, but the handler logs a line when an event arrives and another when it settles it. No event
 /// waits once all of this holds: every invocation that may still fail has ended, the handler has received each message
-/// that is due, and the last line of each event settles it. SQS only estimates how many messages a queue has, so even if
+/// that is due, and a line settles each message of which there are lines. SQS only estimates how many messages a queue has, so even if
 /// it seems empty, the log decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
@@ -90,11 +89,14 @@ async fn read_waiting(
     let since = now.before(RETENTION);
     let search = Search { group: &deployment.log_group, term: arn, since, until: None, stream: None };
     let mut log = Waiting::default();
-    let of_target = |line: &HandlerLine| qualifier_after(&line.target, arn).is_some();
-    let see = |event: LogEvent| {
-        if let Some(line) = HandlerLine::read_any(&event.message).filter(of_target) {
-            log.see(&line);
+    let see = |event: LogEvent| match LogLine::read(&event.message) {
+        Ok(line)
+            if line.event.as_ref().is_some_and(|event| qualifier_after(&event.target, arn).is_some()) =>
+        {
+            log.messages.take(&line);
         }
+        Err(NotALine::Newer) => log.is_newer = true,
+        Ok(_) | Err(NotALine::Other) => {}
     };
     let progress = Progress::endless("reading the handler's log: {pos} lines");
     let is_there = search.each(account, &|lines| progress.set(lines as u64), see).await?;
@@ -126,41 +128,24 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
 /// What a handler's log says about the events of one function.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The time of each event's last line, and whether the event still waits after it, by its key.
-    last: HashMap<String, (Timestamp, bool)>,
-    /// The latest due time of an event or a copy.
-    latest: Option<Timestamp>,
-    /// The latest time until which an event without a key may wait.
-    without_key: Option<Timestamp>,
+    messages: LogFold<RandomState>,
+    /// Some lines have a later version than this command knows.
+    is_newer: bool,
 }
 
 impl Waiting {
-    /// Takes a line of the handler's log. Lines come in any order, because several instances write at once.
-    fn see(&mut self, line: &HandlerLine) {
-        let settles = matches!(&*line.action, "reinvoke" | "dead_letter") && line.problem.is_none();
-        if !settles {
-            // Copies of an event share its key, and each has its own due time.
-            self.latest = self.latest.max(line.due);
-        }
-        if line.key.is_empty() {
-            if matches!(&*line.action, "defer" | "keep" | "hold") {
-                self.without_key = self.without_key.max(Some(line.at().saturating_add(LONGEST_HIDDEN)));
-            }
-            return;
-        }
-        // If two lines have the same time, the event waits unless both settle it.
-        let seen = (line.at(), !settles);
-        self.last.entry(line.key.clone()).and_modify(|last| *last = seen.max(*last)).or_insert(seen);
-    }
-
     fn wait(&self, now: Timestamp) -> Option<String> {
-        if let Some(until) = self.without_key.filter(|until| now < *until) {
-            return Some(format!("some of its events, logged without a key, may wait until {until}"));
+        if self.is_newer {
+            return Some("the handler's log has lines that this command cannot read (update it)".into());
         }
-        let latest = self.latest.filter(|latest| now < *latest);
-        match (self.last.values().filter(|(_, waits)| *waits).count(), latest) {
-            (0, None) => None,
-            (0, Some(latest)) => Some(format!("a copy of an event waits until {latest}")),
+        let until = self.messages.waiting().filter_map(|message| match message.waits_for {
+            WaitsFor::Due { due, .. } => Some(due),
+            WaitsFor::NextTry { at, .. } => at,
+            WaitsFor::Resume => None,
+        });
+        let latest = until.max().filter(|latest| now < *latest);
+        match (self.messages.waiting().len(), latest) {
+            (0, _) => None,
             (count, Some(latest)) => Some(format!("{count} of its events wait, the last until {latest}")),
             (count, None) => Some(format!("{count} of its events wait, and all of them are due")),
         }
@@ -194,9 +179,12 @@ async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use crate::operate::attach::model::attachment;
     use crate::operate::deployment::Mapping;
     use crate::operate::function::Target;
+    use crate::operate::log::tests::test_line;
 
     use super::*;
 
@@ -271,7 +259,7 @@ mod tests {
             assert_eq!(unseen(EMPTY, &deployment), None);
         }
         let mut waiting = Waiting::default();
-        waiting.see(&HandlerLine { key: "k".into(), timestamp: Some(DETACHED), ..HandlerLine::default() });
+        waiting.messages.take(&test_line(json!({"action": "hold", "due": DETACHED, "delay": 60})));
         let said = wait(EMPTY, Some(&waiting), DETACHED);
         assert!(said.is_some_and(|said| said.starts_with("1 of its events")));
         assert_eq!(wait(EMPTY, Some(&Waiting::default()), DETACHED), None);
@@ -289,59 +277,43 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_key_counts_until_its_message_must_be_seen_again() {
-        for (action, waits) in
-            [("defer", true), ("keep", true), ("hold", true), ("reinvoke", false), ("dead_letter", false)]
-        {
-            let mut log = Waiting::default();
-            let line =
-                HandlerLine { timestamp: Some(DETACHED), action: action.into(), ..HandlerLine::default() };
-            log.see(&line);
-            let end = DETACHED.saturating_add(Duration::from_secs(43_200 + 1_230));
-            let just_before = Timestamp::from_millis(end.as_millis() - 1);
-            let said = log.wait(just_before);
-            assert_eq!(
-                said.is_some_and(|said| said.ends_with(&format!("may wait until {end}"))),
-                waits,
-                "{action}"
-            );
-            assert_eq!(log.wait(end), None);
-        }
-    }
-
-    #[test]
     fn an_event_waits_until_a_line_settles_it() {
-        let line = |at: u64, action: &str, problem: Option<&str>| HandlerLine {
-            key: "k".into(),
-            timestamp: Some(DETACHED.saturating_add(Duration::from_secs(at))),
-            action: action.into(),
-            due: Timestamp::from_rfc3339(DUE).filter(|_| action == "defer"),
-            problem: problem.map(ToOwned::to_owned),
-            ..HandlerLine::default()
+        let line = |at: u64, mut fields: Value| {
+            fields["timestamp"] = json!(DETACHED.saturating_add(Duration::from_secs(at)));
+            test_line(fields)
         };
-        let after = |lines: &[HandlerLine], now: Timestamp| {
+        let after = |lines: &[LogLine<'static>], now: Timestamp| {
             let mut log = Waiting::default();
-            lines.iter().for_each(|line| log.see(line));
+            lines.iter().for_each(|line| log.messages.take(line));
             log.wait(now)
         };
         let (before_due, after_due) = (DETACHED, DETACHED.saturating_add(Duration::from_secs(86_400)));
         let waits = Some(format!("1 of its events wait, the last until {DUE}"));
         let due = Some("1 of its events wait, and all of them are due".to_owned());
-        let (defer, settled) = (line(1, "defer", None), line(2, "reinvoke", None));
+        let defer = line(1, json!({"action": "defer", "due": DUE, "due_by": "policy", "delay": 60}));
+        let settled = line(2, json!({"action": "reinvoke", "due": DUE}));
         assert_eq!(after(&[], after_due), None);
         assert_eq!(after(std::slice::from_ref(&defer), before_due), waits);
         assert_eq!(after(std::slice::from_ref(&defer), after_due), due);
-        for end in [settled.clone(), line(2, "dead_letter", None)] {
+        let given_up = line(2, json!({"action": "dead_letter", "reason": "max_age", "detail": "too old"}));
+        for end in [settled.clone(), given_up] {
             assert_eq!(after(&[defer.clone(), end.clone()], after_due), None);
             assert_eq!(after(&[end, defer.clone()], after_due), None, "whatever comes first");
         }
-        for refused in [line(2, "reinvoke", Some("throttled")), line(2, "keep", None), line(2, "hold", None)]
+        for kept in
+            [json!({"action": "keep", "cause": "refused"}), json!({"action": "hold", "due": DUE, "delay": 9})]
         {
-            assert_eq!(after(&[defer.clone(), refused], after_due), due);
+            assert_eq!(after(&[defer.clone(), line(2, kept)], after_due), due);
         }
-        let again = line(3, "defer", None);
-        assert_eq!(after(&[again, defer.clone(), settled.clone()], after_due), due, "it failed again");
-        let copies = after(&[defer, settled], before_due);
-        assert_eq!(copies, Some(format!("a copy of an event waits until {DUE}")));
+        // Another failure of the event, or of a copy.
+        let again =
+            json!({"action": "defer", "due": DUE, "due_by": "policy", "delay": 60, "request_id": "r-1"});
+        assert_eq!(after(&[defer, settled, line(3, again)], before_due), waits);
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_read_keeps_everything() {
+        let waiting = Waiting { is_newer: true, ..Waiting::default() };
+        assert!(waiting.wait(DETACHED).unwrap().contains("update it"));
     }
 }

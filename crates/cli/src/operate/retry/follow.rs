@@ -5,13 +5,13 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
-use comeback_engine::Timestamp;
+use comeback_engine::{LogLine, Timestamp, What};
 use indicatif::HumanCount;
 
 use crate::account::Failure;
 use crate::clock::now;
 use crate::operate::deployment::Deployment;
-use crate::operate::log::{HandlerLine, LogEvent, Search};
+use crate::operate::log::{LogEvent, Search};
 use crate::operate::session::Session;
 use crate::operate::waiting::Wanted;
 use crate::text::numbers::counted;
@@ -99,7 +99,8 @@ impl Counts {
         let take = |page: Vec<LogEvent>| {
             for event in page {
                 self.last = self.last.max(Some(event.at));
-                if let Some(line) = HandlerLine::read(&event.message).filter(|line| wanted.takes(line)) {
+                let Ok(line) = LogLine::read(&event.message) else { continue };
+                if line.event.as_ref().is_some_and(|about| wanted.takes(about)) {
                     self.take(line, awaited);
                 }
             }
@@ -113,13 +114,16 @@ impl Counts {
         self.last.map_or(start, |last| last.before(LINES_ARRIVE).max(start))
     }
 
-    fn take(&mut self, line: HandlerLine, awaited: &HashSet<(String, u64)>) {
+    fn take(&mut self, line: LogLine<'_>, awaited: &HashSet<(String, u64)>) {
+        let Some(event) = line.event else { return };
         // The invocation that failed before this line.
-        self.failed.extend(line.request_id);
-        let retry = (line.key, line.retry);
-        if line.action == "reinvoke" && line.problem.is_none() && awaited.contains(&retry) {
+        self.failed.extend(event.request_id.map(Into::into));
+        let retry = (event.key.into(), event.retry);
+        if let What::Reinvoke { invoke_request_id, .. } = line.what
+            && awaited.contains(&retry)
+        {
             self.retried.insert(retry);
-            self.invocations.extend(line.invoke_request_id);
+            self.invocations.extend(invoke_request_id.map(Into::into));
         }
     }
 
@@ -142,27 +146,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::operate::log::tests::test_line;
 
     #[test]
     fn each_awaited_retry_counts_once_and_nothing_else_does() {
         let awaited =
             HashSet::from([("slow".to_owned(), 9), ("orders".to_owned(), 2), ("late".to_owned(), 4)]);
         let mut counts = Counts::default();
-        let mut take =
-            |action: &str, (key, retry): (&str, u64), ids: [Option<&str>; 2], problem: Option<&str>| {
-                let line = json!({
-                    "timestamp": "2026-11-22T09:12:10.431Z", "key": key, "retry": retry, "action": action,
-                    "request_id": ids[0], "invoke_request_id": ids[1], "problem": problem,
-                });
-                counts.take(HandlerLine::read(&line.to_string()).unwrap(), &awaited);
-            };
-        take("reinvoke", ("orders", 2), [Some("r-0"), Some("r-1")], None);
-        take("reinvoke", ("orders", 2), [Some("r-0"), Some("r-1")], None);
-        take("defer", ("orders", 3), [Some("r-1"), None], None);
-        take("reinvoke", ("orders", 3), [Some("r-1"), Some("r-2")], None);
-        take("reinvoke", ("failed later", 1), [Some("r-5"), Some("r-6")], None);
-        take("reinvoke", ("slow", 9), [Some("r-7"), None], Some("throttled"));
-        take("reinvoke", ("late", 4), [Some("r-8"), None], None);
+        let mut take = |action: &str, (key, retry): (&str, u64), ids: [Option<&str>; 2]| {
+            let line = json!({
+                "key": key, "retry": retry, "action": action, "request_id": ids[0], "invoke_request_id": ids[1],
+                "due": "2026-11-22T09:12:10.431Z", "due_by": "policy", "delay": 9, "cause": "refused",
+            });
+            counts.take(test_line(line), &awaited);
+        };
+        take("reinvoke", ("orders", 2), [Some("r-0"), Some("r-1")]);
+        take("reinvoke", ("orders", 2), [Some("r-0"), Some("r-1")]);
+        take("defer", ("orders", 3), [Some("r-1"), None]);
+        take("reinvoke", ("orders", 3), [Some("r-1"), Some("r-2")]);
+        take("reinvoke", ("failed later", 1), [Some("r-5"), Some("r-6")]);
+        take("keep", ("slow", 9), [Some("r-7"), None]);
+        take("reinvoke", ("late", 4), [Some("r-8"), None]);
         assert_eq!(counts.in_words(awaited.len()), "2 of 3 retried, 1 failed again");
     }
 

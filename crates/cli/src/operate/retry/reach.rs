@@ -151,7 +151,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::operate::log::HandlerLine;
+    use crate::operate::log::tests::test_line;
 
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
 
@@ -162,11 +162,11 @@ mod tests {
     fn take(waits: &mut Waits, key: &str, at: Timestamp, retry: u64, more: serde_json::Value) {
         let due = NOW.saturating_add(Duration::from_secs(30_000));
         let mut line = json!({
-            "timestamp": at.to_string(), "key": key, "target": "arn:aws:lambda:eu-west-1:123456789012:function:orders",
-            "retry": retry, "action": "defer", "due": due.to_string(), "delay": 3_600,
+            "timestamp": at, "key": key, "target": "arn:aws:lambda:eu-west-1:123456789012:function:orders",
+            "retry": retry, "action": "defer", "due": due, "due_by": "policy", "delay": 3_600,
         });
         line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        waits.take(&HandlerLine::read(&line.to_string()).unwrap());
+        waits.take(&test_line(line));
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
             1,
             json!({"due": NOW.saturating_add(Duration::from_secs(60)).to_string()}),
         );
-        take(&mut waits, "k-4", before(10), 1, json!({"retry_after": NOW.to_string()}));
+        take(&mut waits, "k-4", before(10), 1, json!({"due_by": "retry_after"}));
         take(&mut waits, "k-5", before(10), 1_000, json!({}));
         take(&mut waits, "k-6", before(10), 1, json!({"action": "hold"}));
         let within = Duration::from_secs(300);

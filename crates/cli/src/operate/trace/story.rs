@@ -1,15 +1,19 @@
 //! One event's life: its lines, found in the logs and put in order. The handler's log is the only index there is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::RandomState;
 
-use comeback_engine::Timestamp;
+use comeback_engine::{
+    Cause, DueBy, LogFold, LogLine, LoggedEarly, LoggedEvent, LoggedFailure, MessageState, Timestamp,
+    WaitsFor, What as Logged,
+};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::clock::now;
 use crate::operate::deployment::{Deployment, Unlisted};
-use crate::operate::log::{HandlerLine, LogEvent, Search};
+use crate::operate::log::{LogEvent, Search, event_line, names};
 use crate::operate::pauses::in_force::InForce;
 use crate::operate::pauses::{self, noticed_within};
 
@@ -51,8 +55,7 @@ pub(crate) enum What {
     Waits {
         retry: u64,
         due: Timestamp,
-        /// What gave the due time: `policy`, `retry_after`, `pause` or `retry_now`; `None` if the handler is too old to say it.
-        due_by: Option<String>,
+        due_by: DueBy,
         /// The entry of `POLICIES` in force; `None` if the stack's policy was.
         policy: Option<String>,
     },
@@ -71,8 +74,8 @@ pub(crate) enum What {
         policy: Option<String>,
     },
     Kept {
-        /// The step: `defer`, `reinvoke`, …
-        action: String,
+        /// `None` if it waits for its due time or a pause, and could not be hidden.
+        cause: Option<Cause>,
         problem: String,
         /// What an operator can do about it, where that is known.
         remedy: Option<String>,
@@ -94,7 +97,7 @@ pub(crate) struct Early {
     pub(crate) otherwise_due: Timestamp,
 }
 
-/// The event's state after its last line.
+/// The state of the event's latest failure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
 pub(crate) enum End {
@@ -113,21 +116,27 @@ pub(crate) enum End {
 
 impl Story {
     /// Puts the lines of one event in order; `None` if there are none.
-    pub(crate) fn of(mut lines: Vec<HandlerLine>) -> Option<Self> {
-        lines.sort_by_key(HandlerLine::at);
-        let key = lines.first()?.key.clone();
-        let target = lines.iter().map(|line| &line.target).rfind(|target| !target.is_empty())?.clone();
+    pub(crate) fn of(mut lines: Vec<LogLine<'_>>) -> Option<Self> {
+        lines.sort_by_key(|line| line.timestamp);
+        let events = || lines.iter().filter_map(|line| line.event.as_ref());
+        let last = events().next_back()?;
+        let (key, target) = (last.key.to_string(), last.target.to_string());
         // The first line that names an invocation counts: a redriven letter keeps the id, and may change the target.
-        let targets = lines.iter().rev().flat_map(|line| {
-            let ids = [&line.request_id, &line.invoke_request_id].into_iter().flatten();
-            ids.map(|id| (id.clone(), line.target.clone()))
+        let targets = lines.iter().rev().filter_map(|line| Some((line.event.as_ref()?, &line.what)));
+        let targets = targets.flat_map(|(event, what)| {
+            let invoked = match what {
+                Logged::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_ref(),
+                _ => None,
+            };
+            let ids = event.request_id.as_ref().into_iter().chain(invoked);
+            ids.map(|id| (id.to_string(), event.target.to_string()))
         });
         let targets = targets.collect();
-        let first_failure = lines.iter().filter_map(|line| line.first_failure).min();
+        let first_failure = events().map(|event| event.first_failure).min();
+        let end = End::of(&lines)?;
         let mut teller = Teller::default();
         lines.into_iter().for_each(|line| teller.take(line));
         let Teller { steps, copies, .. } = teller;
-        let end = End::after(steps.last()?);
         Some(Self { key, target, targets, first_failure, steps, end, copies })
     }
 
@@ -151,34 +160,29 @@ struct Teller {
 }
 
 impl Teller {
-    fn take(&mut self, line: HandlerLine) {
-        self.failure(&line);
-        let (at, retry) = (line.at(), line.retry);
-        let what = match (line.problem, line.reason, line.action.as_str(), line.due) {
-            (Some(problem), ..) => What::Kept { action: line.action, problem, remedy: line.remedy },
-            (None, Some(reason), ..) => What::GivenUp { reason, detail: line.detail, policy: line.policy },
-            (None, None, "reinvoke", due) => {
-                let due = line.otherwise_due.or(due);
-                let late_ms = due.and_then(|due| u64::try_from(at.since(due).as_millis()).ok());
-                let early = line.otherwise_due.zip(line.asked_at).map(|(otherwise_due, asked_at)| Early {
-                    asked_at,
-                    asked_by: line.asked_by,
-                    otherwise_due,
-                });
-                What::Invoked {
-                    retry,
-                    request_id: line.invoke_request_id,
-                    late_ms,
-                    early,
-                    policy: line.policy,
-                }
+    fn take(&mut self, line: LogLine<'_>) {
+        let LogLine { timestamp: at, event: Some(event), what, .. } = line else { return };
+        self.failure(at, &event);
+        let LoggedEvent { retry, policy, .. } = event;
+        let policy = policy.map(Into::into);
+        let what = match what {
+            Logged::Keep { cause, failure: Some(failure), .. } => What::kept(Some(cause), failure),
+            Logged::Defer { failure: Some(failure), .. } | Logged::Hold { failure: Some(failure), .. } => {
+                What::kept(None, failure)
             }
-            (None, None, "hold", _) => What::Held { retry, last: at },
-            (None, None, "defer", Some(due)) => {
-                What::Waits { retry, due, due_by: line.due_by, policy: line.policy }
+            Logged::Defer { due, due_by, .. } => What::Waits { retry, due, due_by, policy },
+            Logged::Hold { .. } => What::Held { retry, last: at },
+            Logged::Reinvoke { due, invoke_request_id, early } => {
+                let early = early.map(Early::from);
+                let due = early.as_ref().map_or(due, |early| early.otherwise_due);
+                let late_ms = u64::try_from(at.since(due).as_millis()).ok();
+                What::Invoked { retry, request_id: invoke_request_id.map(Into::into), late_ms, early, policy }
+            }
+            Logged::DeadLetter { reason, detail, .. } => {
+                What::GivenUp { reason: reason.name().into(), detail: Some(detail.into()), policy }
             }
             // The wait after a step that did not work goes on.
-            _ => return,
+            Logged::Keep { failure: None, .. } => return,
         };
         // A later look knows the due time better: it counts from the message's first receive.
         let is_later_look = match (self.steps.last().map(|step| &step.what), &what) {
@@ -193,33 +197,65 @@ impl Teller {
     }
 
     /// Every line of a message says which attempt failed; only the first makes a step.
-    fn failure(&mut self, line: &HandlerLine) {
-        let Some(attempt) = line.retry.checked_sub(1) else { return };
+    fn failure(&mut self, at: Timestamp, event: &LoggedEvent<'_>) {
+        let Some(attempt) = event.retry.checked_sub(1) else { return };
         let was_given_up = matches!(self.steps.last(), Some(Step { what: What::GivenUp { .. }, .. }));
         let starts_anew = was_given_up && attempt == 0;
         if starts_anew {
             self.failed.clear();
         }
-        let is_copy = self.failed.iter().any(|(retry, _)| *retry == line.retry);
-        if self.failed.insert((line.retry, line.request_id.clone())) {
+        let is_copy = self.failed.iter().any(|(retry, _)| *retry == event.retry);
+        let request_id = event.request_id.as_deref().map(ToOwned::to_owned);
+        if self.failed.insert((event.retry, request_id.clone())) {
             self.copies += usize::from(is_copy);
-            let (request_id, error_type) = (line.request_id.clone(), line.error_type.clone());
+            let error_type = event.error_type.as_deref().map(Into::into);
             let failed = What::Failed { attempt, request_id, error_type };
             let what = if starts_anew { What::Redriven } else { failed };
-            self.steps.push(Step { at: line.at(), what });
+            self.steps.push(Step { at, what });
         }
     }
 }
 
+impl What {
+    fn kept(cause: Option<Cause>, LoggedFailure { problem, remedy }: LoggedFailure<'_>) -> Self {
+        Self::Kept { cause, problem: problem.into(), remedy: remedy.map(Into::into) }
+    }
+}
+
+impl From<LoggedEarly<'_>> for Early {
+    fn from(LoggedEarly { otherwise_due, asked_at, asked_by }: LoggedEarly<'_>) -> Self {
+        Self { asked_at, asked_by: asked_by.map(Into::into), otherwise_due }
+    }
+}
+
 impl End {
-    fn after(last: &Step) -> Self {
-        match &last.what {
-            What::Waits { due, .. } => Self::Waiting { due: *due },
-            What::Held { .. } => Self::Held,
-            What::Invoked { request_id, .. } => Self::Invoked { request_id: request_id.clone(), at: last.at },
-            What::GivenUp { .. } => Self::GivenUp,
-            What::Kept { .. } | What::Failed { .. } | What::Redriven => Self::Kept,
+    /// `None` without a line. Lines of an earlier failure may be missing, so only the latest counts, with its copies.
+    fn of(lines: &[LogLine<'_>]) -> Option<Self> {
+        let mut log = LogFold::new(RandomState::new());
+        lines.iter().for_each(|line| log.take(line));
+        let number = |event: &LoggedEvent<'_>| (event.first_failure, event.retry);
+        let latest = lines.iter().filter_map(|line| line.event.as_ref()).map(number).max()?;
+        let about =
+            lines.iter().filter(|line| line.event.as_ref().is_some_and(|event| number(event) == latest));
+        let waiting = about.clone().filter_map(|line| match log.state_of(line.event.as_ref()?)? {
+            MessageState::Waiting(message) => Some(message),
+            MessageState::Settled => None,
+        });
+        if let Some(message) = waiting.max_by_key(|message| message.at) {
+            return Some(match message.waits_for {
+                WaitsFor::Due { due, .. } => Self::Waiting { due },
+                WaitsFor::Resume => Self::Held,
+                WaitsFor::NextTry { .. } => Self::Kept,
+            });
         }
+        let settling = about.rev().find(|line| line.what.settles())?;
+        Some(match &settling.what {
+            Logged::Reinvoke { invoke_request_id, .. } => {
+                let request_id = invoke_request_id.as_deref().map(Into::into);
+                Self::Invoked { request_id, at: settling.timestamp }
+            }
+            _ => Self::GivenUp,
+        })
     }
 }
 
@@ -294,19 +330,20 @@ pub(crate) async fn story(
     let search = async |term: &str| {
         let found = Search { group: &deployment.log_group, term, since, until: None, stream: None };
         let events = found.run(account, progress).await?;
-        let lines = events.iter().filter_map(|event| HandlerLine::read(&event.message));
+        let lines = events.iter().filter_map(|event| event_line(&event.message));
         Ok::<_, Failure>(lines.collect::<Vec<_>>())
     };
     let mut lines = search(id).await?;
-    lines.retain(|line| line.names(id));
-    let keys: BTreeSet<String> = lines.iter().map(|line| line.key.clone()).collect();
+    lines.retain(|line| names(line, id));
+    let key_of = |line: &LogLine<'_>| line.event.as_ref().map(|event| event.key.to_string());
+    let keys: BTreeSet<String> = lines.iter().filter_map(key_of).collect();
     if keys.len() > 1 {
         let keys = keys.into_iter().collect::<Vec<_>>().join(", ");
         return Err(Failure::CouldNot(format!("{id} names several events: {keys}")));
     }
     if let Some(key) = keys.first().filter(|key| *key != id) {
         lines = search(key).await?;
-        lines.retain(|line| line.key == *key);
+        lines.retain(|line| key_of(line).as_ref() == Some(key));
     }
     Ok(Story::of(lines))
 }
@@ -410,40 +447,37 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::operate::log::tests::test_line;
 
     /// A line of the event k-1, whose first attempt was r-0, at that second.
-    fn line(second: u64, retry: u64, more: Value) -> HandlerLine {
-        let mut line = json!({
-            "timestamp": Timestamp::from_secs(second).to_string(), "key": "k-1", "target": "arn:f", "retry": retry,
-            "request_id": format!("r-{}", retry - 1),
-        });
-        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        HandlerLine::read(&line.to_string()).unwrap()
+    fn line(second: u64, retry: u64, mut more: Value) -> LogLine<'static> {
+        let known = more.as_object_mut().unwrap();
+        known.insert("timestamp".into(), json!(Timestamp::from_secs(second)));
+        known.insert("retry".into(), json!(retry));
+        known.entry("request_id").or_insert(json!(format!("r-{}", retry - 1)));
+        test_line(more)
     }
 
-    fn defers(second: u64, retry: u64, due: u64) -> HandlerLine {
-        let due = Timestamp::from_secs(due).to_string();
-        line(second, retry, json!({"action": "defer", "due": due, "error_type": "TargetDown"}))
+    fn defers(second: u64, retry: u64, due: u64) -> LogLine<'static> {
+        let due = Timestamp::from_secs(due);
+        line(second, retry, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 60}))
     }
 
-    fn invokes(second: u64, retry: u64, due: u64) -> HandlerLine {
-        let (due, id) = (Timestamp::from_secs(due).to_string(), format!("r-{retry}"));
-        line(
-            second,
-            retry,
-            json!({"action": "reinvoke", "due": due, "invoke_request_id": id, "error_type": "TargetDown"}),
-        )
+    fn invokes(second: u64, retry: u64, due: u64) -> LogLine<'static> {
+        let (due, id) = (Timestamp::from_secs(due), format!("r-{retry}"));
+        line(second, retry, json!({"action": "reinvoke", "due": due, "invoke_request_id": id}))
     }
 
-    fn gives_up(second: u64, retry: u64) -> HandlerLine {
-        line(
-            second,
-            retry,
-            json!({"action": "dead_letter", "reason": "max_retries", "detail": "2 retries made"}),
-        )
+    fn gives_up(second: u64, retry: u64) -> LogLine<'static> {
+        let detail = "2 retries made";
+        line(second, retry, json!({"action": "dead_letter", "reason": "max_retries", "detail": detail}))
     }
 
-    fn story(lines: Vec<HandlerLine>) -> Story {
+    fn event_of<'l>(line: &'l mut LogLine<'static>) -> &'l mut LoggedEvent<'static> {
+        line.event.as_mut().unwrap()
+    }
+
+    fn story(lines: Vec<LogLine<'_>>) -> Story {
         Story::of(lines).unwrap()
     }
 
@@ -471,8 +505,8 @@ mod tests {
     fn an_early_retry_is_late_only_after_its_own_time() {
         for (otherwise_due, expected) in [(20_000, 0), (1_000, 813_000)] {
             let early = json!({
-                "action": "reinvoke", "due": Timestamp::from_secs(1_000).to_string(),
-                "otherwise_due": Timestamp::from_secs(otherwise_due).to_string(),
+                "action": "reinvoke", "due": Timestamp::from_secs(1_000), "asked_at": Timestamp::from_secs(1_000),
+                "otherwise_due": Timestamp::from_secs(otherwise_due),
             });
             let story = story(vec![defers(10, 1, 20_000), line(1_813, 1, early)]);
             let What::Invoked { late_ms, .. } = story.steps[2].what else { panic!("{story:?}") };
@@ -483,12 +517,15 @@ mod tests {
     /// A change of policy while it waited.
     #[test]
     fn the_policy_of_the_last_look_gave_the_due_time() {
-        let by = |line: HandlerLine, policy: &str| HandlerLine { policy: Some(policy.into()), ..line };
+        let by = |mut line: LogLine<'static>, policy: &str| {
+            event_of(&mut line).policy = Some(policy.to_owned().into());
+            line
+        };
         let story = story(vec![by(defers(10, 1, 90), "o*"), by(defers(60, 1, 70), "orders")]);
         let policy = Some("orders".to_owned());
         assert_eq!(
             story.steps[1].what,
-            What::Waits { retry: 1, due: Timestamp::from_secs(70), due_by: None, policy }
+            What::Waits { retry: 1, due: Timestamp::from_secs(70), due_by: DueBy::Policy, policy }
         );
     }
 
@@ -499,13 +536,20 @@ mod tests {
         assert_eq!(story.end, End::Invoked { request_id: Some("r-1".into()), at: Timestamp::from_secs(13) });
     }
 
+    /// The batch with the deferral ended later than the one with the re-invocation.
+    #[test]
+    fn a_late_line_does_not_make_a_settled_event_wait() {
+        let story = story(vec![defers(10, 1, 12), invokes(13, 1, 12), defers(15, 1, 12)]);
+        assert!(matches!(story.end, End::Invoked { .. }), "{:?}", story.end);
+    }
+
     #[test]
     fn a_message_that_comes_back_early_waits_once() {
         let story = story(vec![defers(10, 1, 51), defers(20, 1, 50), defers(30, 1, 50), invokes(50, 1, 50)]);
         assert_eq!(steps(&story), ["failed", "waits", "invoked"]);
         assert_eq!(
             story.steps[1].what,
-            What::Waits { retry: 1, due: Timestamp::from_secs(50), due_by: None, policy: None }
+            What::Waits { retry: 1, due: Timestamp::from_secs(50), due_by: DueBy::Policy, policy: None }
         );
     }
 
@@ -519,7 +563,8 @@ mod tests {
 
     #[test]
     fn a_pause_is_one_step_however_often_the_event_is_looked_at() {
-        let hold = |second| line(second, 1, json!({"action": "hold"}));
+        let hold =
+            |second| line(second, 1, json!({"action": "hold", "due": Timestamp::from_secs(12), "delay": 60}));
         let held = story(vec![defers(10, 1, 12), hold(12), hold(1_356), hold(2_700)]);
         assert_eq!(steps(&held), ["failed", "waits", "held"]);
         assert_eq!(held.steps[2].what, What::Held { retry: 1, last: Timestamp::from_secs(2_700) });
@@ -528,28 +573,37 @@ mod tests {
 
     #[test]
     fn a_step_that_did_not_work_has_its_remedy_beside_it() {
-        let refused =
-            json!({"action": "reinvoke", "problem": "AccessDenied", "remedy": "allow it", "delay": 4});
+        let refused = json!({"action": "keep", "cause": "refused", "problem": "denied", "remedy": "allow it", "delay": 4});
         let kept = story(vec![defers(10, 1, 12), line(12, 1, refused)]);
         assert_eq!(steps(&kept), ["failed", "waits", "kept"]);
         assert_eq!(kept.end, End::Kept);
         // A dead-letter that could not be sent is not the end.
-        let unsent = json!({"action": "dead_letter", "reason": "max_retries", "problem": "AccessDenied"});
+        let unsent = json!({"action": "keep", "cause": "dead_letter_not_sent", "reason": "max_retries", "problem": "denied"});
         assert_eq!(story(vec![line(12, 1, unsent)]).end, End::Kept);
     }
 
     #[test]
     fn a_dead_letter_is_the_end_until_it_is_redriven() {
         let end = story(vec![defers(10, 2, 12), gives_up(12, 3)]);
-        assert_eq!(end.end, End::GivenUp);
-        let anew = story(vec![defers(10, 2, 12), gives_up(12, 3), defers(90, 1, 91), invokes(91, 1, 91)]);
+        assert_eq!(end.end, End::GivenUp, "its last re-invocation has no line");
+        let redriven = |mut line: LogLine<'static>| {
+            event_of(&mut line).first_failure = Timestamp::from_secs(700);
+            line
+        };
+        let anew = [defers(90, 1, 91), invokes(91, 1, 91)].map(redriven);
+        let anew = story([vec![defers(10, 2, 12), gives_up(12, 3)], anew.into()].concat());
+        assert!(matches!(anew.end, End::Invoked { .. }), "{:?}", anew.end);
         assert_eq!(steps(&anew), ["failed", "waits", "failed", "given_up", "redriven", "waits", "invoked"]);
     }
 
     #[test]
     fn a_retargeted_event_has_invocations_of_both_functions() {
-        let moved = |line: HandlerLine| HandlerLine { target: "arn:g".into(), ..line };
-        let again = line(91, 1, json!({"action": "reinvoke", "invoke_request_id": "r-7"}));
+        let moved = |mut line: LogLine<'static>| {
+            event_of(&mut line).target = "arn:g".into();
+            line
+        };
+        let due = Timestamp::from_secs(91);
+        let again = line(91, 1, json!({"action": "reinvoke", "due": due, "invoke_request_id": "r-7"}));
         let lines = vec![
             defers(10, 1, 12),
             invokes(13, 1, 12),
@@ -560,7 +614,7 @@ mod tests {
         let story = story(lines);
         assert_eq!(story.target, "arn:g");
         let targets = ["r-0", "r-1", "r-7"].map(|id| &*story.targets[id]);
-        assert_eq!(targets, ["arn:f", "arn:f", "arn:g"]);
+        assert_eq!(targets, ["arn:orders", "arn:orders", "arn:g"]);
     }
 
     #[test]
@@ -568,7 +622,7 @@ mod tests {
         let other = line(
             25,
             2,
-            json!({"action": "defer", "due": Timestamp::from_secs(40).to_string(), "request_id": "r-9"}),
+            json!({"action": "defer", "due": Timestamp::from_secs(40), "due_by": "policy", "delay": 9, "request_id": "r-9"}),
         );
         let story = story(vec![defers(10, 1, 12), defers(20, 2, 30), other]);
         assert_eq!(story.copies, 1);
@@ -585,7 +639,7 @@ mod tests {
         });
         let mut deployment = Deployment::sample();
         deployment.variables.insert("PAUSES".into(), "p".into());
-        let failure = in_force(&account.await, &deployment, "arn:f").await.unwrap_err().to_string();
+        let failure = in_force(&account.await, &deployment, "arn:orders").await.unwrap_err().to_string();
         assert!(failure.contains("put back version 1, the last that can be read: aws ssm"), "{failure}");
     }
 

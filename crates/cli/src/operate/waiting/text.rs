@@ -124,7 +124,7 @@ fn row(event: &WaitingEvent<'_>, now: Timestamp) -> [String; 7] {
         function(event.target),
         &event.retry.to_string(),
         error(event.target, event.error_type),
-        &age(event.first_failure, now),
+        &age(Some(event.first_failure), now),
         &match event.paused_until {
             Some(until) => format!("paused until {until}"),
             None => due(event.due, event.why, now),
@@ -164,11 +164,11 @@ mod tests {
     use std::time::Duration;
 
     use clap::{Args as _, FromArgMatches as _};
-    use comeback_engine::{Pauses, UNANSWERED};
+    use comeback_engine::Pauses;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::operate::log::HandlerLine;
+    use crate::operate::log::tests::test_line;
     use crate::operate::pauses::in_force::InForce;
     use crate::operate::waiting::events::Waits;
     use crate::operate::waiting::tests::{NOW, ORDERS, reading};
@@ -184,17 +184,17 @@ mod tests {
         let mut waits = Waits::default();
         for (key, error_type, more) in events {
             let mut line = json!({
-                "timestamp": NOW.to_string(), "key": key, "target": ORDERS, "retry": 7, "error_type": error_type,
-                "first_failure": NOW.before(Duration::from_secs(4_000)).to_string(),
+                "timestamp": NOW, "key": key, "target": ORDERS, "retry": 7, "error_type": error_type,
+                "first_failure": NOW.before(Duration::from_secs(4_000)),
             });
             line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            waits.take(&HandlerLine::read(&line.to_string()).unwrap());
+            waits.take(&test_line(line));
         }
         waits
     }
 
     fn holds() -> Value {
-        json!({"action": "hold"})
+        json!({"action": "hold", "due": NOW, "delay": 1_344})
     }
 
     fn report(waits: &Waits) -> Report<'_> {
@@ -225,10 +225,10 @@ mod tests {
     #[test]
     fn a_table_counts_and_a_line_is_one_event() {
         let unanswered = json!({
-            "action": "reinvoke", "problem": "no answer", "remedy": UNANSWERED,
-            "not_before": NOW.before(Duration::from_secs(3)).to_string(),
+            "action": "keep", "cause": "unanswered", "problem": "no answer",
+            "not_before": NOW.before(Duration::from_secs(3)),
         });
-        let asked = json!({"action": "defer", "due_by": "retry_after", "due": after(65).to_string()});
+        let asked = json!({"action": "defer", "due_by": "retry_after", "due": after(65), "delay": 65});
         let waits = waits(&[
             ("5e2c1a9b-6a8e-4a41-9d0e-0d0f4f0c8a11", "TargetDown", asked),
             ("k-2", "TargetDown", unanswered),
@@ -270,11 +270,11 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
         let mut waits = Waits::default();
         let mut wait = |key: &str, function: &str, retry: u64, error: &str, failed: u64, due: u64| {
             let line = json!({
-                "timestamp": now.to_string(), "key": key, "target": ORDERS.replace("orders", function), "retry": retry,
-                "error_type": error, "first_failure": now.before(Duration::from_secs(60 * failed)).to_string(),
-                "action": "defer", "due": now.saturating_add(Duration::from_secs(due)).to_string(),
+                "timestamp": now, "key": key, "target": ORDERS.replace("orders", function), "retry": retry,
+                "error_type": error, "first_failure": now.before(Duration::from_secs(60 * failed)), "action": "defer",
+                "due": now.saturating_add(Duration::from_secs(due)), "due_by": "policy", "delay": due,
             });
-            waits.take(&HandlerLine::read(&line.to_string()).unwrap());
+            waits.take(&test_line(line));
         };
         wait("155e5584-c6b0-4854-95ed-b368c65838d0", "orders", 9, "TargetDown", 187, 12);
         wait("8f0e21c4-0b5d-4c7e-9f65-2d4f6b0d7c11", "orders", 8, "TargetDown", 179, 17);

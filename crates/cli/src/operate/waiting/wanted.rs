@@ -1,11 +1,10 @@
 //! Which events a command is about: its filter, for CloudWatch and for itself.
 
 use clap::Args;
-use comeback_engine::error_names;
+use comeback_engine::{LoggedEvent, error_names};
 use wildmatch::WildMatch;
 
 use crate::operate::function::FunctionName;
-use crate::operate::log::HandlerLine;
 
 /// The longest filter pattern that CloudWatch takes.
 const LONGEST_PATTERN: usize = 1_024;
@@ -30,13 +29,14 @@ impl Wanted {
         *self == Self::default()
     }
 
-    pub(crate) fn takes(&self, line: &HandlerLine) -> bool {
-        self.key.as_ref().is_none_or(|key| line.key == *key)
+    pub(crate) fn takes(&self, event: &LoggedEvent<'_>) -> bool {
+        self.key.as_ref().is_none_or(|key| event.key == *key)
             && (self.functions.is_empty()
-                || self.functions.iter().any(|function| function.names(&line.target)))
+                || self.functions.iter().any(|function| function.names(&event.target)))
             && self.error.as_ref().is_none_or(|glob| {
                 let glob = WildMatch::new(glob);
-                line.error_type
+                event
+                    .error_type
                     .as_ref()
                     .is_some_and(|error| error_names(error).iter().any(|name| glob.matches(name)))
             })
@@ -79,7 +79,10 @@ fn is_plain(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::operate::log::tests::test_line;
 
     fn wanted(functions: &[&str], error: Option<&str>, key: Option<&str>) -> Wanted {
         Wanted {
@@ -114,12 +117,10 @@ mod tests {
 
     #[test]
     fn a_line_must_pass_every_test() {
-        let line = HandlerLine {
-            key: "k-1".into(),
-            target: "arn:aws:lambda:eu-west-1:123456789012:function:orders:live".into(),
-            error_type: Some("com.acme.TimeoutException".into()),
-            ..HandlerLine::default()
-        };
+        let target = "arn:aws:lambda:eu-west-1:123456789012:function:orders:live";
+        let fields = json!({"action": "hold", "due": "2026-09-14T15:46:54Z", "delay": 60, "target": target,
+                            "error_type": "com.acme.TimeoutException"});
+        let event = test_line(fields).event.unwrap();
         for (functions, error, key, expected) in [
             (&[][..], None, None, true),
             (&["orders"], None, None, true),
@@ -132,9 +133,9 @@ mod tests {
             (&["billing"], Some("Timeout"), Some("k-1"), false),
         ] {
             let wanted = wanted(functions, error, key);
-            assert_eq!(wanted.takes(&line), expected, "{wanted:?}");
+            assert_eq!(wanted.takes(&event), expected, "{wanted:?}");
         }
-        let unknown = HandlerLine { error_type: None, ..line };
+        let unknown = LoggedEvent { error_type: None, ..event };
         assert!(!wanted(&[], Some("*"), None).takes(&unknown), "its error is not known");
     }
 }

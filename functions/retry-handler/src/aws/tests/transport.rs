@@ -79,7 +79,7 @@ async fn without_credentials_nothing_was_sent() {
     let missing = provide_credentials_fn(|| async { Err(CredentialsError::not_loaded("none here")) });
     let shared = signed().into_builder().credentials_provider(SharedCredentialsProvider::new(missing));
     let answer = invoke(&Aws::new(&shared.http_client(connecting()).build(), None)).await;
-    let Err(InvokeFailure::Later(failure)) = answer else { panic!("{answer:?}") };
+    let Err(InvokeFailure::NotSent(failure)) = answer else { panic!("{answer:?}") };
     assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
 
@@ -212,7 +212,7 @@ async fn a_connection_that_fails_is_reported_as_by_the_sdk() {
     ] {
         let answer = invoke(&calling(&endpoint, connecting())).await;
         assert_eq!(matches!(answer, Err(InvokeFailure::Unanswered(_))), was_sent, "{endpoint}: {answer:?}");
-        assert_eq!(matches!(answer, Err(InvokeFailure::Later(_))), !was_sent, "{endpoint}: {answer:?}");
+        assert_eq!(matches!(answer, Err(InvokeFailure::NotSent(_))), !was_sent, "{endpoint}: {answer:?}");
         assert_eq!(outcome_of(of_the_sdk(), &endpoint).await, expected, "the SDK, {endpoint}");
         assert_eq!(outcome_of(connecting(), &endpoint).await, expected, "{endpoint}");
     }
@@ -227,7 +227,7 @@ async fn a_connection_that_takes_too_long_is_reported_as_by_the_sdk() {
     assert_eq!(outcome_of(connecting(), &endpoint).await, "timeout");
     let start = Instant::now();
     let answer = invoke(&calling(&endpoint, connecting())).await;
-    assert!(matches!(answer, Err(InvokeFailure::Later(_))), "{answer:?}");
+    assert!(matches!(answer, Err(InvokeFailure::NotSent(_))), "{answer:?}");
     assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
 
@@ -285,7 +285,7 @@ fn written(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
 async fn a_server_that_no_built_in_authority_has_signed_for_gets_nothing() {
     let (endpoint, _) = serving_tls().await;
     let answer = invoke_trusting(&[], &endpoint).await;
-    let Err(InvokeFailure::Later(failure)) = answer else { panic!("{answer:?}") };
+    let Err(InvokeFailure::NotSent(failure)) = answer else { panic!("{answer:?}") };
     assert!(failure.cause.contains("UnknownIssuer"), "{failure:?}");
 }
 
@@ -300,7 +300,7 @@ async fn a_certificate_that_a_variable_names_is_trusted() {
     }
     let (elsewhere, _) = serving_tls().await;
     let answer = invoke_trusting(&[("AWS_CA_BUNDLE", &file)], &elsewhere).await;
-    assert!(matches!(answer, Err(InvokeFailure::Later(_))), "{answer:?}");
+    assert!(matches!(answer, Err(InvokeFailure::NotSent(_))), "{answer:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::Timestamp;
+use comeback_engine::{LogLevel, LogLine, Timestamp};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -50,15 +50,14 @@ impl LoggedErrors {
 
     /// Counts a line if it is an ERROR, and keeps the newest.
     fn add(&mut self, event: &LogEvent) {
-        let line: Value = serde_json::from_str(&event.message).unwrap_or_default();
-        if line["level"] != "ERROR" {
-            return;
-        }
+        let said = match LogLine::read(&event.message) {
+            Ok(line) => of_message(&line),
+            Err(_) => of_handler(&event.message),
+        };
+        let Some((text, remedy)) = said else { return };
         self.count += 1;
         if self.newest.as_ref().is_none_or(|newest| newest.at <= event.at) {
-            let text = |name: &str| line[name].as_str().map(ToOwned::to_owned);
-            let said = text("problem").or_else(|| text("message")).unwrap_or_else(|| line.to_string());
-            self.newest = Some(LoggedError { at: event.at, text: said, remedy: text("remedy") });
+            self.newest = Some(LoggedError { at: event.at, text, remedy });
         }
     }
 
@@ -71,10 +70,26 @@ impl LoggedErrors {
     }
 }
 
+/// The problem and the remedy of an ERROR about a message.
+fn of_message(line: &LogLine<'_>) -> Option<(String, Option<String>)> {
+    let failure = line.failure().filter(|_| line.level == LogLevel::Error)?;
+    Some((failure.problem.to_string(), failure.remedy.as_deref().map(Into::into)))
+}
+
+/// The same of an ERROR about the handler itself.
+fn of_handler(text: &str) -> Option<(String, Option<String>)> {
+    let line: Value = serde_json::from_str(text).ok()?;
+    let field = |name: &str| line[name].as_str().map(ToOwned::to_owned);
+    let said = field("problem").or_else(|| field("message")).unwrap_or_else(|| line.to_string());
+    (line["level"] == "ERROR").then(|| (said, field("remedy")))
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
 
     use super::*;
+    use crate::operate::log::tests::test_line;
 
     fn searched(lines: &[(u64, &str)]) -> LoggedErrors {
         let mut errors = LoggedErrors::default();
@@ -93,6 +108,12 @@ mod tests {
             (3, r#"{"level":"WARN","problem":"throttled"}"#),
             (4, "START RequestId: 1"),
         ]);
+        let kept =
+            json!({"level": "ERROR", "action": "keep", "cause": "refused", "problem": "p", "remedy": "r"});
+        let text = serde_json::to_string(&test_line(kept)).unwrap();
+        let of_message =
+            LoggedError { at: Timestamp::from_millis(1), text: "p".into(), remedy: Some("r".into()) };
+        assert_eq!(searched(&[(1, &text)]).newest, Some(of_message));
         let newest = LoggedError {
             at: Timestamp::from_millis(2),
             text: "denied".into(),

@@ -1,0 +1,356 @@
+//! A line of the handler's log about a message: who, when, and what happened. The handler writes this type, and whoever reads
+//! its log reads this type.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::account::CallFailure;
+use crate::report::{BatchReport, Cause, Outcome, Retry, Step};
+use crate::{Directive, DueBy, Early, ReasonCode, Timestamp};
+
+/// CloudWatch drops lines that are too long. Text from queues and services is cut after this many characters.
+const LONGEST_TEXT: usize = 512;
+
+/// What happened to a message in one batch, as one line of JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine<'a> {
+    /// When the handler wrote it, at the end of the batch.
+    pub timestamp: Timestamp,
+    /// By which Lambda's log level shows or hides the line.
+    pub level: LogLevel,
+    /// The version of this format.
+    pub v: Version,
+    /// SQS's id. A copy of a moved message has its own.
+    pub message_id: Cow<'a, str>,
+    /// Its event; `None` if the message was not parsed.
+    #[serde(flatten)]
+    pub event: Option<LoggedEvent<'a>>,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What<'a>,
+    /// The id of its X-Ray trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Cow<'a, str>>,
+}
+
+/// Version 1. A reader ignores members that it does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Version;
+
+/// Lambda's names of the levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum LogLevel {
+    /// All went as it should.
+    Info,
+    /// A failed call, a dead-letter, or a `RetryAfter` that cannot be read.
+    Warn,
+    /// A failure that an operator can fix.
+    Error,
+}
+
+/// The event in a message, and its next retry. All lines about a message have the same, and so have those about its copies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedEvent<'a> {
+    /// The event's `origin_request_id`: the same on every retry.
+    pub key: Cow<'a, str>,
+    /// The function's ARN.
+    pub target: Cow<'a, str>,
+    /// The number of the next retry, starting at 1.
+    pub retry: u64,
+    /// When the event first failed.
+    #[serde(serialize_with = "to_the_second")]
+    pub first_failure: Timestamp,
+    /// The invocation that failed before this retry, if its record names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Cow<'a, str>>,
+    /// The type of its error, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_type: Option<Cow<'a, str>>,
+    /// The entry of `POLICIES` that counts for the function; `None` if the policy is the stack's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Cow<'a, str>>,
+    /// The time that a `RetryAfter` asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Timestamp>,
+    /// The text of a `RetryAfter` that was ignored, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ignored: Option<Cow<'a, str>>,
+}
+
+/// What happened to a message. Durations are whole seconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum What<'a> {
+    /// It waits until its retry is due.
+    Defer {
+        /// When the retry is due.
+        due: Timestamp,
+        /// What gave that time.
+        due_by: DueBy,
+        /// How long it is hidden, or the delay of its copy.
+        delay: u64,
+        /// What moved the due time forward.
+        #[serde(flatten)]
+        early: Option<LoggedEarly<'a>>,
+        /// Why it could not be hidden. It comes back sooner then.
+        #[serde(flatten)]
+        failure: Option<LoggedFailure<'a>>,
+    },
+    /// It waits because its function is paused.
+    Hold {
+        /// When the retry was due.
+        due: Timestamp,
+        /// How long it is hidden, or the delay of its copy.
+        delay: u64,
+        /// When the handler checks its copy, if it was moved.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        not_before: Option<Timestamp>,
+        /// Why it could not be hidden. It comes back sooner then.
+        #[serde(flatten)]
+        failure: Option<LoggedFailure<'a>>,
+    },
+    /// Its target was invoked, which settles it.
+    Reinvoke {
+        /// When the retry was due.
+        due: Timestamp,
+        /// The new invocation, if Lambda named it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        invoke_request_id: Option<Cow<'a, str>>,
+        /// What moved the due time forward.
+        #[serde(flatten)]
+        early: Option<LoggedEarly<'a>>,
+    },
+    /// It was dead-lettered, which settles it.
+    DeadLetter {
+        /// Why.
+        reason: ReasonCode,
+        /// The reason in words.
+        detail: Cow<'a, str>,
+        /// When the retry was due, if it was the target that refused it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        due: Option<Timestamp>,
+    },
+    /// It is kept, and the handler tries again.
+    Keep {
+        /// Why.
+        cause: Cause,
+        /// How long it is hidden, or the delay of its copy; `None` if it could not be hidden.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        delay: Option<u64>,
+        /// When the handler checks its copy, if it was moved.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        not_before: Option<Timestamp>,
+        /// Why it is to be dead-lettered, if the dead-letter could not be sent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<ReasonCode>,
+        /// That reason in words.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        detail: Option<Cow<'a, str>>,
+        /// The call that failed.
+        #[serde(flatten)]
+        failure: Option<LoggedFailure<'a>>,
+    },
+}
+
+/// An operator's request that moved a retry forward.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedEarly<'a> {
+    /// When the retry would be due without it.
+    pub otherwise_due: Timestamp,
+    /// When it was made.
+    pub asked_at: Timestamp,
+    /// Who made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<Cow<'a, str>>,
+}
+
+/// A failed call, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoggedFailure<'a> {
+    /// The service's message.
+    pub problem: Cow<'a, str>,
+    /// What an operator can do about it, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Cow<'a, str>>,
+}
+
+/// Why a text is not read as a [`LogLine`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotALine {
+    /// It is not about a message.
+    Other,
+    /// It has a later version than this reader knows.
+    Newer,
+}
+
+impl LogLine<'_> {
+    /// Reads a line of the handler's log.
+    ///
+    /// # Errors
+    ///
+    /// The text is not about a message, or of a later version.
+    pub fn read(text: &str) -> Result<LogLine<'static>, NotALine> {
+        #[derive(Deserialize)]
+        struct AnyVersion {
+            v: u64,
+        }
+        serde_json::from_str(text).map_err(|_| match serde_json::from_str(text) {
+            Ok(AnyVersion { v: 2.. }) => NotALine::Newer,
+            _ => NotALine::Other,
+        })
+    }
+
+    /// What failed, if a call did.
+    pub const fn failure(&self) -> Option<&LoggedFailure<'_>> {
+        self.what.failure()
+    }
+}
+
+impl<'a> LogLine<'a> {
+    /// What a batch's report says of one message.
+    pub fn of(outcome: &'a Outcome<'_>, timestamp: Timestamp) -> Self {
+        let event = outcome.retry.as_ref().map(LoggedEvent::of);
+        let what = What::of(outcome);
+        let is_ignored = event.as_ref().is_some_and(|event| event.retry_after_ignored.is_some());
+        let level = match what.failure() {
+            Some(LoggedFailure { remedy: Some(_), .. }) => LogLevel::Error,
+            Some(_) => LogLevel::Warn,
+            None if is_ignored || matches!(what, What::DeadLetter { .. }) => LogLevel::Warn,
+            None => LogLevel::Info,
+        };
+        let trace = outcome.trace.map(Into::into);
+        Self { timestamp, level, v: Version, message_id: outcome.message_id.into(), event, what, trace }
+    }
+}
+
+impl BatchReport<'_> {
+    /// A line for each message, except for copies that were only moved once more.
+    pub fn log_lines(&self, timestamp: Timestamp) -> impl Iterator<Item = LogLine<'_>> {
+        let outcomes = self.outcomes.iter().filter(|outcome| !outcome.only_moves_on());
+        outcomes.map(move |outcome| LogLine::of(outcome, timestamp))
+    }
+}
+
+impl<'a> LoggedEvent<'a> {
+    fn of(retry: &'a Retry) -> Self {
+        let (retry_after, retry_after_ignored) = match &retry.directive {
+            Some(Directive::RetryAfter(moment)) => (Some(*moment), None),
+            Some(Directive::Unreadable { text, why }) => (None, Some(format!("{text:?}: {why}").into())),
+            Some(Directive::NonRetryable) | None => (None, None),
+        };
+        let text = |text: &'a Option<String>| text.as_deref().map(cut);
+        Self {
+            key: cut(&retry.key),
+            target: cut(&retry.function_arn),
+            retry: retry.number,
+            first_failure: retry.first_failure,
+            request_id: text(&retry.request_id),
+            error_type: text(&retry.error_type),
+            policy: text(&retry.policy),
+            retry_after,
+            retry_after_ignored,
+        }
+    }
+}
+
+impl<'a> What<'a> {
+    fn of(outcome: &'a Outcome<'_>) -> Self {
+        let failure = outcome.problem.as_ref().map(LoggedFailure::of);
+        let delay = outcome.moved.or(outcome.visibility_timeout()).as_ref().map(Duration::as_secs);
+        let not_before = outcome.not_before;
+        let early = || outcome.early.as_ref().map(LoggedEarly::of);
+        match (outcome.kept, &outcome.step) {
+            (None, Some(Step::Defer { due, .. })) => {
+                let due_by = outcome.due_by.unwrap_or(DueBy::Policy);
+                let delay = delay.unwrap_or_default();
+                Self::Defer { due: *due, due_by, delay, early: early(), failure }
+            }
+            (None, Some(Step::Hold { due, .. })) => {
+                Self::Hold { due: *due, delay: delay.unwrap_or_default(), not_before, failure }
+            }
+            (None, Some(Step::Reinvoke { due })) => {
+                let invoke_request_id = outcome.invoke_request_id.as_deref().map(cut);
+                Self::Reinvoke { due: *due, invoke_request_id, early: early() }
+            }
+            (None, Some(Step::DeadLetter { due, reason })) => {
+                Self::DeadLetter { reason: reason.code, detail: reason.detail.as_str().into(), due: *due }
+            }
+            (cause, _) => {
+                let reason = outcome.reason();
+                Self::Keep {
+                    cause: cause.unwrap_or(Cause::Undecided),
+                    delay,
+                    not_before,
+                    reason: reason.map(|reason| reason.code),
+                    detail: reason.map(|reason| reason.detail.as_str().into()),
+                    failure,
+                }
+            }
+        }
+    }
+
+    /// Whether the message leaves the queue with its event: re-invoked or dead-lettered.
+    pub const fn settles(&self) -> bool {
+        match self {
+            Self::Reinvoke { .. } | Self::DeadLetter { .. } => true,
+            Self::Defer { .. } | Self::Hold { .. } | Self::Keep { .. } => false,
+        }
+    }
+
+    const fn failure(&self) -> Option<&LoggedFailure<'a>> {
+        match self {
+            Self::Defer { failure, .. } | Self::Hold { failure, .. } | Self::Keep { failure, .. } => {
+                failure.as_ref()
+            }
+            Self::Reinvoke { .. } | Self::DeadLetter { .. } => None,
+        }
+    }
+}
+
+impl<'a> LoggedEarly<'a> {
+    fn of(Early { otherwise_due, asked_at, asked_by }: &'a Early) -> Self {
+        let asked_by = asked_by.as_deref().map(cut);
+        Self { otherwise_due: *otherwise_due, asked_at: *asked_at, asked_by }
+    }
+}
+
+impl<'a> LoggedFailure<'a> {
+    fn of(failure: &'a CallFailure) -> Self {
+        Self { problem: cut(&failure.cause), remedy: failure.remedy.as_deref().map(Into::into) }
+    }
+}
+
+fn cut(text: &str) -> Cow<'_, str> {
+    text.char_indices().nth(LONGEST_TEXT).map_or(text, |(end, _)| &text[..end]).into()
+}
+
+impl Serialize for Version {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(1)
+    }
+}
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u64::deserialize(deserializer)? {
+            1 => Ok(Self),
+            other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"version 1")),
+        }
+    }
+}
+
+/// A first failure has no milliseconds, and no line needs four bytes that say so.
+fn to_the_second<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = moment.to_string();
+    match text.strip_suffix(".000Z") {
+        Some(whole) => serializer.collect_str(&format_args!("{whole}Z")),
+        None => serializer.serialize_str(&text),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,281 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::Reason;
+
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
+const DUE: Timestamp = Timestamp::from_secs(1_700_000_004);
+
+/// No field is left out, so that a new one has to be added here.
+pub(crate) fn event() -> LoggedEvent<'static> {
+    LoggedEvent {
+        key: "r-0".into(),
+        target: "arn:f".into(),
+        retry: 3,
+        first_failure: Timestamp::from_secs(1_699_999_000),
+        request_id: Some("r-2".into()),
+        error_type: Some("Timeout".into()),
+        policy: Some("orders*".into()),
+        retry_after: Some(DUE),
+        retry_after_ignored: Some("its message is not text".into()),
+    }
+}
+
+/// What can happen, with every field.
+pub(crate) fn happenings() -> [What<'static>; 5] {
+    let early = || {
+        let asked_by = Some("ops".into());
+        Some(LoggedEarly { otherwise_due: DUE, asked_at: NOW, asked_by })
+    };
+    let failure = || {
+        let remedy = Some("allow it".into());
+        Some(LoggedFailure { problem: "denied".into(), remedy })
+    };
+    let (due, delay, not_before) = (DUE, 4, Some(NOW));
+    [
+        What::Defer { due, due_by: DueBy::Policy, delay, early: early(), failure: failure() },
+        What::Hold { due, delay, not_before, failure: failure() },
+        What::Reinvoke { due, invoke_request_id: Some("r-3".into()), early: early() },
+        What::DeadLetter { reason: ReasonCode::MaxAge, detail: "too old".into(), due: Some(due) },
+        What::Keep {
+            cause: Cause::DeadLetterNotSent,
+            delay: Some(delay),
+            not_before,
+            reason: Some(ReasonCode::MaxAge),
+            detail: Some("too old".into()),
+            failure: failure(),
+        },
+    ]
+}
+
+pub(crate) fn line(what: What<'static>) -> LogLine<'static> {
+    LogLine {
+        timestamp: NOW,
+        level: LogLevel::Info,
+        v: Version,
+        message_id: "m-1".into(),
+        event: Some(event()),
+        what,
+        trace: Some("1-5759e988-bd862e3fe1be46a994272793".into()),
+    }
+}
+
+fn outcome(step: Step) -> Outcome<'static> {
+    let retry = Retry {
+        function_arn: "arn:f".into(),
+        number: 3,
+        key: "r-0".into(),
+        request_id: Some("r-2".into()),
+        error_type: Some("Timeout".into()),
+        directive: None,
+        first_failure: Timestamp::from_secs(1_699_999_000),
+        policy: None,
+    };
+    let record = Box::leak(Box::new(crate::Record {
+        message_id: "m-1".into(),
+        receipt_handle: "h-1".into(),
+        body: String::new(),
+        receive_count: 2,
+        sent: NOW,
+        first_receive: NOW,
+        moved: None,
+        trace_header: None,
+        attributes: Vec::new(),
+    }));
+    Outcome { retry: Some(retry), step: Some(step), ..Outcome::of(record) }
+}
+
+fn deferred() -> Outcome<'static> {
+    let step = Step::Defer { due: DUE, visibility_timeout: Duration::from_secs(4) };
+    Outcome { due_by: Some(DueBy::Policy), ..outcome(step) }
+}
+
+fn written(outcome: &Outcome<'_>) -> Value {
+    serde_json::to_value(LogLine::of(outcome, NOW)).unwrap()
+}
+
+fn failure(remedy: Option<&'static str>) -> Option<CallFailure> {
+    Some(CallFailure { cause: "denied".into(), remedy: remedy.map(Into::into) })
+}
+
+#[test]
+fn a_deferral_is_one_line() {
+    let text = serde_json::to_string(&LogLine::of(&deferred(), NOW)).unwrap();
+    assert_eq!(
+        text,
+        concat!(
+            r#"{"timestamp":"2023-11-14T22:13:20.123Z","level":"INFO","v":1,"message_id":"m-1","key":"r-0","#,
+            r#""target":"arn:f","retry":3,"first_failure":"2023-11-14T21:56:40Z","request_id":"r-2","#,
+            r#""error_type":"Timeout","action":"defer","due":"2023-11-14T22:13:24.000Z","due_by":"policy","delay":4}"#
+        )
+    );
+}
+
+#[test]
+fn every_line_is_read_as_it_was_written() {
+    for what in happenings() {
+        let whole = line(what.clone());
+        let text = serde_json::to_string(&whole).unwrap();
+        assert_eq!(LogLine::read(&text), Ok(whole.clone()), "{text}");
+        let unparsed = LogLine { event: None, trace: None, ..whole };
+        let text = serde_json::to_string(&unparsed).unwrap();
+        assert_eq!(LogLine::read(&text), Ok(unparsed), "{text}");
+    }
+    for outcome in [deferred(), outcome(Step::Reinvoke { due: DUE })] {
+        let line = LogLine::of(&outcome, NOW);
+        assert_eq!(LogLine::read(&serde_json::to_string(&line).unwrap()), Ok(line));
+    }
+}
+
+#[test]
+fn what_is_no_line_of_this_version_is_not_read() {
+    let text = serde_json::to_string(&LogLine::of(&deferred(), NOW)).unwrap();
+    assert_eq!(LogLine::read(&text.replace(r#""v":1"#, r#""v":2"#)), Err(NotALine::Newer));
+    assert!(LogLine::read(&text.replacen('{', r#"{"new":{"member":1},"#, 1)).is_ok());
+    for other in [
+        "START RequestId: r-1",
+        "{}",
+        r#"["r-0"]"#,
+        r#"{"timestamp":"2026-09-14T15:46:54.145Z","level":"INFO","action":"move","moved":3}"#,
+        &text.replace(r#""v":1,"#, ""),
+        &text.replace("2023-11-14T22:13:20.123Z", "yesterday"),
+    ] {
+        assert_eq!(LogLine::read(other), Err(NotALine::Other), "{other}");
+    }
+    let kept = serde_json::to_string(&line(happenings()[4].clone())).unwrap();
+    let read = LogLine::read(&kept.replace("dead_letter_not_sent", "new")).unwrap();
+    assert!(matches!(read.what, What::Keep { cause: Cause::Other, .. }), "{read:?}");
+}
+
+#[test]
+fn names_on_the_wire_are_those_of_dead_letters() {
+    for code in ReasonCode::ALL {
+        assert_eq!(serde_json::to_value(code).unwrap(), code.name());
+    }
+}
+
+#[test]
+fn the_level_is_that_of_the_worst_news() {
+    let level = |outcome: &Outcome<'_>| written(outcome)["level"].clone();
+    assert_eq!(level(&deferred()), "INFO");
+    assert_eq!(level(&Outcome { problem: failure(None), ..deferred() }), "WARN");
+    assert_eq!(level(&Outcome { problem: failure(Some("allow it")), ..deferred() }), "ERROR");
+    let reason = Reason { code: ReasonCode::MaxRetries, detail: "185 made".into() };
+    assert_eq!(level(&outcome(Step::DeadLetter { due: None, reason })), "WARN");
+}
+
+#[test]
+fn a_directive_is_on_the_line() {
+    let said = |directive| {
+        let retry = deferred().retry.map(|retry| Retry { directive: Some(directive), ..retry });
+        let line = written(&Outcome { retry, ..deferred() });
+        ["level", "retry_after", "retry_after_ignored"].map(|field| line[field].clone())
+    };
+    let moment = said(Directive::RetryAfter(DUE));
+    assert_eq!(moment, [json!("INFO"), json!("2023-11-14T22:13:24.000Z"), Value::Null]);
+    let unreadable = said(Directive::Unreadable { text: "soon".into(), why: "it is not a date" });
+    assert_eq!(unreadable, [json!("WARN"), Value::Null, json!("\"soon\": it is not a date")]);
+    assert_eq!(said(Directive::NonRetryable), [json!("INFO"), Value::Null, Value::Null]);
+}
+
+#[test]
+fn a_failed_call_names_its_cause_and_what_was_to_be_done() {
+    let refused = Outcome {
+        kept: Some(Cause::Refused),
+        problem: failure(Some("allow it")),
+        hidden_for: Some(Duration::from_secs(7)),
+        ..outcome(Step::Reinvoke { due: DUE })
+    };
+    let LogLine { what, .. } = LogLine::of(&refused, NOW);
+    let What::Keep { cause, delay, failure: Some(said), .. } = &what else { panic!("{what:?}") };
+    assert_eq!((*cause, *delay, &*said.problem), (Cause::Refused, Some(7), "denied"));
+    assert!(!what.settles());
+    let reason = Reason { code: ReasonCode::MaxRetries, detail: "185 made".into() };
+    let unsent = Outcome {
+        kept: Some(Cause::DeadLetterNotSent),
+        problem: failure(None),
+        ..outcome(Step::DeadLetter { due: None, reason })
+    };
+    let line = written(&unsent);
+    let fields = ["action", "cause", "reason", "detail", "delay"].map(|field| line[field].clone());
+    let expected = [json!("keep"), json!("dead_letter_not_sent"), json!("max_retries"), json!("185 made")];
+    assert_eq!((&fields[..4], &fields[4]), (&expected[..], &Value::Null), "it could not be hidden");
+    let undecided =
+        Outcome { step: None, kept: Some(Cause::Undecided), problem: failure(None), ..deferred() };
+    assert_eq!(written(&undecided)["cause"], "undecided");
+}
+
+#[test]
+fn a_moved_message_has_the_delay_of_its_copy() {
+    let moved = Outcome { moved: Some(Duration::from_secs(700)), ..deferred() };
+    assert_eq!(written(&moved)["delay"], 700);
+    let held = Step::Hold { due: DUE, visibility_timeout: Duration::from_secs(1_344) };
+    let held = Outcome { moved: Some(Duration::from_secs(672)), not_before: Some(NOW), ..outcome(held) };
+    let line = written(&held);
+    assert_eq!((&line["delay"], &line["not_before"]), (&json!(672), &json!("2023-11-14T22:13:20.123Z")));
+}
+
+#[test]
+fn a_retry_that_comes_early_names_the_request() {
+    let early = Some(Early { otherwise_due: DUE, asked_at: NOW, asked_by: Some("ops".into()) });
+    let line = written(&Outcome { early, ..outcome(Step::Reinvoke { due: NOW }) });
+    let fields = ["asked_at", "asked_by", "otherwise_due"].map(|field| line[field].clone());
+    assert_eq!(fields, ["2023-11-14T22:13:20.123Z", "ops", "2023-11-14T22:13:24.000Z"].map(Value::from));
+}
+
+#[test]
+fn a_forged_text_cannot_make_a_line_long() {
+    let long = || "é".repeat(700_000);
+    let (function_arn, key) = (long(), long());
+    let (request_id, error_type, policy) = (Some(long()), Some(long()), Some(long()));
+    let retry = deferred().retry;
+    let retry = retry.map(|retry| Retry { function_arn, key, request_id, error_type, policy, ..retry });
+    let invoke_request_id = Some(long());
+    let line = written(&Outcome { retry, invoke_request_id, ..outcome(Step::Reinvoke { due: DUE }) });
+    for name in ["target", "key", "request_id", "error_type", "policy", "invoke_request_id"] {
+        assert_eq!(line[name], "é".repeat(512), "{name}");
+    }
+}
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/what-happens-to.md");
+
+/// The names in the first column of a table of the page's part about the log.
+fn documented(head: &str) -> BTreeSet<String> {
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let (_, log) = page.split_once("\n## The log\n").unwrap();
+    let (_, table) = log.split_once(head).unwrap_or_else(|| panic!("no table {head:?}"));
+    let rows = table.lines().skip(2).take_while(|row| row.starts_with('|'));
+    let cells = rows.map(|row| row.split('|').nth(1).unwrap());
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned)).collect()
+}
+
+#[test]
+fn the_page_has_each_field_and_no_other() {
+    let lines = happenings().map(|what| serde_json::to_value(line(what)).unwrap());
+    let fields = lines.iter().flat_map(|line| line.as_object().unwrap().keys().cloned());
+    assert_eq!(fields.collect::<BTreeSet<_>>(), documented("| field | meaning |"));
+}
+
+#[test]
+fn the_page_has_each_cause() {
+    let causes = [
+        Cause::Refused,
+        Cause::NotSent,
+        Cause::Unanswered,
+        Cause::DeadLetterNotSent,
+        Cause::PausesUnknown,
+        Cause::Unattached,
+        Cause::WaitGoesOn,
+        Cause::Undecided,
+    ];
+    let names = causes.map(|cause| serde_json::to_value(cause).unwrap().as_str().unwrap().to_owned());
+    assert_eq!(BTreeSet::from(names), documented("| cause | meaning |"));
+    // A new cause must be added above.
+    match causes[0] {
+        Cause::Refused | Cause::NotSent | Cause::Unanswered | Cause::DeadLetterNotSent => {}
+        Cause::PausesUnknown | Cause::Unattached | Cause::WaitGoesOn | Cause::Undecided | Cause::Other => {}
+    }
+}
