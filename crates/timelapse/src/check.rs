@@ -4,6 +4,7 @@
 pub(crate) mod books;
 pub(crate) mod bounds;
 pub(crate) mod ledger;
+pub(crate) mod log;
 mod lookup;
 pub(crate) mod oracle;
 pub(crate) mod pauses;
@@ -42,6 +43,7 @@ texts! {
     FewReceives = "no message reaches 1,000 receives while the handler runs",
     PausedNotInvoked = "no function is invoked by a handler that knows it to be paused",
     PauseEndsNothing = "no event is given up as too old because of a pause that is recorded",
+    TrueLog = "the handler's log says of each message whether it waits, and for what",
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

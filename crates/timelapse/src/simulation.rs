@@ -115,6 +115,7 @@ fn simulate(
     }
     let mut world = account.service.into_inner();
     world.finish();
+    world.check_log().map_err(|broken| (End::Broken(broken), scenario.duration))?;
     let World { oracle, tallies, dice, .. } = world;
     Summary::of(scenario, tallies, oracle.ledger, dice.struck())
         .map_err(|broken| (End::Broken(broken), scenario.duration))
@@ -149,6 +150,8 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
     for outcome in &report.outcomes {
         watcher.decided(world.now.since(START), batch.event_of(outcome.message_id), outcome);
     }
+    let now = world.now;
+    world.log.reported(&report, |message_id| batch.event_of(message_id), now);
     world.note_report(&report);
     let failures: Vec<&str> = report.batch_item_failures().collect();
     let kept = kept(&batch.event.records, &failures);

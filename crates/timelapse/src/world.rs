@@ -15,7 +15,9 @@ use crate::aws::agenda::{Agenda, START};
 use crate::aws::mapping::{LONG_POLL, Mapping};
 use crate::aws::queue::{Queue, QueueSettings, QueueTimer, Receipt, Received, Sent};
 use crate::aws::target::{Fate, Id, Target, Ways};
+use crate::check::Broken;
 use crate::check::books::{Attempt, Carried, Origin};
+use crate::check::log::LogCheck;
 use crate::check::oracle::{Oracle, Start};
 use crate::event::EventNumber;
 use crate::faults::Dice;
@@ -64,6 +66,7 @@ pub(crate) struct World {
     mix: Mix,
     pub(crate) dice: Dice,
     pub(crate) oracle: Oracle,
+    pub(crate) log: LogCheck,
     pub(crate) tallies: Tallies,
     at_hand: Option<AtHand>,
     environments: Environments,
@@ -97,6 +100,8 @@ impl World {
         let parameter = Parameter::of(&scenario.pauses, &scenario.retries, Some(policy))
             .expect("BUG: a scenario's pauses are checked");
         let oracle = Oracle::new(scenario, policies, changes, parameter.forgotten.clone());
+        let is_ordered = !scenario.pauses.is_empty() || !scenario.retries.is_empty();
+        let can_change = is_ordered || !changes.is_empty() || scenario.faults.iter().next().is_some();
         let mut world = Self {
             now: START,
             agenda: Agenda::default(),
@@ -107,6 +112,7 @@ impl World {
             dice: Dice::new(scenario.seed, START, &scenario.faults),
             environments: Environments::new(policies, changes, scenario, oracle.environment_made()),
             oracle,
+            log: LogCheck::new(can_change),
             tallies: Tallies::until(scenario.end(), scenario.targets.len()),
             at_hand: None,
             arrivals,
@@ -156,6 +162,7 @@ impl World {
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
+            self.log.excuse(origin.attempt.event);
             self.tallies.minute(self.now).dead_lettered += 1;
         }
         if !self.mapping.poll_planned && self.can_receive() {
@@ -171,6 +178,17 @@ impl World {
         let end = self.scenario.end();
         self.advance(end);
         self.tallies.calls.add(ApiCall::ReceiveMessage, self.mapping.empty_polls(end));
+    }
+
+    /// Compares the handler's log with the queue, once the run is over.
+    pub(crate) fn check_log(&mut self) -> Result<(), Broken> {
+        let stored = self.queue.stored().map(|(mut record, attributes, carried)| {
+            let comeback = attributes.and_then(|attributes| attributes.comeback.as_deref());
+            // A garbled one is ignored.
+            let _ = comeback.map(|attribute| record.restore(attribute));
+            (carried.origin.attempt.event, record)
+        });
+        std::mem::take(&mut self.log).check(stored)
     }
 
     fn arrive(&mut self) {

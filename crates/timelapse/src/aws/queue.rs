@@ -340,6 +340,15 @@ impl<T> Queue<T> {
         self.messages.get(received.receipt.slot).filter(|message| message.id == received.id)
     }
 
+    /// Each message as a receiver would get it, with what it carries.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = (Record, Option<&Attributes>, &T)> {
+        self.messages.iter().map(|(slot, message)| {
+            let mut record = blank(message.sent_at);
+            message.write(Receipt { slot, number: message.number }, &mut record);
+            (record, message.attributes.as_deref(), &message.carried)
+        })
+    }
+
     fn latest(&mut self, receipt: Receipt) -> Option<&mut Message<T>> {
         self.messages.get_mut(receipt.slot).filter(|message| message.number == receipt.number)
     }

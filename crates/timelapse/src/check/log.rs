@@ -1,0 +1,212 @@
+//! The handler's log against the run: when it ends, what the lines say together is compared with the queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::time::Duration;
+
+use comeback_engine::{
+    BatchReport, DueBy, FailedEvent, LogFold, LoggedEvent, MessageState, Outcome, Record, Retry, Step,
+    Timestamp, WaitsFor,
+};
+
+use super::{Broken, Invariant};
+use crate::event::EventNumber;
+
+/// A run may have millions of events. Checking the first ones keeps it fast and small.
+const MOST_EVENTS: usize = 10_000;
+/// A due time counts from the handler's clock at first, and from SQS's later. Each may be wrong by 5 s.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
+
+type Hasher = BuildHasherDefault<DefaultHasher>;
+
+/// The lines of a run, and what the handler reported.
+#[derive(Debug, Default)]
+pub(crate) struct LogCheck {
+    log: LogFold<Hasher>,
+    reported: BTreeMap<u64, Reported>,
+    event_of: BTreeMap<Box<str>, EventNumber>,
+    /// Events that lost a message, or a copy's attribute, to a fault.
+    excused: BTreeSet<EventNumber>,
+    /// Due times may change while a copy is only moved once more, which has no line.
+    can_change: bool,
+    broken: Option<Broken>,
+}
+
+/// The last report on a message and its copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reported {
+    Settled,
+    Waits { at: Timestamp, waits_for: WaitsFor },
+}
+
+/// What the lines about a message share.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Name<'a> {
+    key: &'a str,
+    target: &'a str,
+    retry: u64,
+    first_failure: Timestamp,
+    request_id: Option<&'a str>,
+}
+
+impl LogCheck {
+    /// `can_change`: pauses, requests to retry, faults or a change of policy may move due times.
+    pub(crate) fn new(can_change: bool) -> Self {
+        Self { can_change, ..Self::default() }
+    }
+
+    /// A handler reports on its batch, and writes its lines.
+    pub(crate) fn reported(
+        &mut self,
+        report: &BatchReport<'_>,
+        event_of: impl Fn(&str) -> EventNumber,
+        now: Timestamp,
+    ) {
+        for line in report.log_lines(now) {
+            if event_of(&line.message_id).0 < MOST_EVENTS {
+                self.log.take(&line);
+            }
+        }
+        for outcome in &report.outcomes {
+            let event = event_of(outcome.message_id);
+            if let Some(retry) = outcome.retry.as_ref().filter(|_| event.0 < MOST_EVENTS) {
+                self.note(outcome, retry, event, now);
+            }
+        }
+    }
+
+    fn note(&mut self, outcome: &Outcome<'_>, retry: &Retry, event: EventNumber, now: Timestamp) {
+        let id = Name::of(retry).id();
+        let before = self.reported.get(&id).copied();
+        let Some(waits_for) = waits_for(outcome, now) else {
+            self.reported.insert(id, Reported::Settled);
+            return;
+        };
+        match before {
+            Some(Reported::Settled) => {}
+            // The handler that moved it first died, and wrote no line.
+            None if outcome.only_moves_on() => {}
+            Some(Reported::Waits { waits_for: said, .. }) if outcome.only_moves_on() => {
+                if !self.can_change && !agree(said, waits_for) {
+                    let detail = format!("the log says {said:?}, and its copy waits for {waits_for:?}");
+                    self.broken.get_or_insert(Broken::new(Invariant::TrueLog, event, detail));
+                }
+            }
+            // Of two lines with the same time, either may be the last.
+            Some(Reported::Waits { at, waits_for: said }) if at == now && said > waits_for => {}
+            _ => {
+                self.event_of.entry(retry.key.as_str().into()).or_insert(event);
+                self.reported.insert(id, Reported::Waits { at: now, waits_for });
+            }
+        }
+    }
+
+    /// A fault removes a message of this event from the queue, or a copy's attribute.
+    pub(crate) fn excuse(&mut self, event: EventNumber) {
+        if event.0 < MOST_EVENTS {
+            self.excused.insert(event);
+        }
+    }
+
+    /// Compares the log with the messages on the queue, which are restored if they are copies.
+    pub(crate) fn check(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
+        if let Some(broken) = self.broken {
+            return Err(broken);
+        }
+        let mut on_queue = BTreeSet::new();
+        let is_checked = |event: &EventNumber| event.0 < MOST_EVENTS && !self.excused.contains(event);
+        for (event, record) in queue.filter(|(event, _)| is_checked(event)) {
+            let Ok(failed) = FailedEvent::read(&record) else { continue };
+            self.check_message(event, &failed)?;
+            on_queue.insert((
+                Box::<str>::from(&*failed.origin_request_id),
+                failed.retry,
+                failed.first_failure,
+            ));
+        }
+        for message in self.log.waiting() {
+            let event = self.event_of.get(&message.key).copied();
+            if event.as_ref().is_none_or(is_checked)
+                && !on_queue.contains(&(message.key.clone(), message.retry, message.first_failure))
+            {
+                let detail = format!("the log says that it waits, and it is not on the queue: {message:?}");
+                return Err(Broken::new(Invariant::TrueLog, event, detail));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_message(&self, event: EventNumber, failed: &FailedEvent<'_>) -> Result<(), Broken> {
+        let logged = LoggedEvent {
+            key: failed.origin_request_id.as_str().into(),
+            target: failed.function_arn.as_ref().into(),
+            retry: failed.retry,
+            first_failure: failed.first_failure,
+            request_id: failed.request_id.as_deref().map(Into::into),
+            error_type: None,
+            policy: None,
+            retry_after: None,
+            retry_after_ignored: None,
+        };
+        let id = Name {
+            key: &logged.key,
+            target: &logged.target,
+            retry: logged.retry,
+            first_failure: logged.first_failure,
+            request_id: logged.request_id.as_deref(),
+        }
+        .id();
+        let reported = self.reported.get(&id).copied();
+        let said = self.log.state_of(&logged);
+        let is_true = match (reported, said) {
+            (None, None) | (Some(Reported::Settled), Some(MessageState::Settled)) => true,
+            (Some(Reported::Waits { at, waits_for }), Some(MessageState::Waiting(message))) => {
+                (at, waits_for) == (message.at, message.waits_for)
+            }
+            _ => false,
+        };
+        if is_true {
+            return Ok(());
+        }
+        let detail = format!("the log says {said:?}, the handler's last report was {reported:?}");
+        Err(Broken::new(Invariant::TrueLog, event, detail))
+    }
+}
+
+/// What a message waits for after a report; `None` if it was re-invoked or dead-lettered.
+fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
+    if let Some(cause) = outcome.kept {
+        let hidden = outcome.visibility_timeout().map(|hidden| now.saturating_add(hidden));
+        return Some(WaitsFor::NextTry { cause, at: outcome.not_before.or(hidden) });
+    }
+    match outcome.step {
+        Some(Step::Defer { due, .. }) => {
+            Some(WaitsFor::Due { due, by: outcome.due_by.unwrap_or(DueBy::Policy) })
+        }
+        Some(Step::Hold { .. }) => Some(WaitsFor::Resume),
+        Some(Step::Reinvoke { .. } | Step::DeadLetter { .. }) => None,
+        Some(Step::Keep { .. }) | None => panic!("BUG: a message is kept without a cause"),
+    }
+}
+
+/// Whether two reports on a wait mean the same end.
+fn agree(said: WaitsFor, now: WaitsFor) -> bool {
+    match (said, now) {
+        (WaitsFor::Due { due: said, .. }, WaitsFor::Due { due, .. }) => {
+            due.since(said).max(said.since(due)) <= CLOCKS_DIFFER
+        }
+        // A held or failed message waits for its due time next.
+        _ => true,
+    }
+}
+
+impl<'a> Name<'a> {
+    fn of(retry: &'a Retry) -> Self {
+        let Retry { key, function_arn: target, number, first_failure, request_id, .. } = retry;
+        Self { key, target, retry: *number, first_failure: *first_failure, request_id: request_id.as_deref() }
+    }
+
+    fn id(&self) -> u64 {
+        Hasher::default().hash_one(self)
+    }
+}
