@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Installs Debian packages.
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help demo scale bench-handler chaos mutants fuzz test test-fast test-clients conformance check lint-rust lint-infra lint-clients \
+.PHONY: help demo policy-table scale bench-handler chaos mutants fuzz test test-fast test-clients conformance check lint-rust lint-infra lint-clients \
 	lint-licences lint-templates lint-workflows build-tests test-servers test-stack test-infra with-stack with-servers without-cargo without-servers tools lock-tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
 
 help: ## list the targets
@@ -47,6 +47,9 @@ help: ## list the targets
 
 demo: ## simulate a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
 	cargo run --profile demo -p comeback --no-default-features -- simulate
+
+policy-table: ## print the tables of docs/plan.md that show the default policy beside others (five minutes)
+	cargo run --release -p comeback-timelapse --example policy_table
 
 scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## measure the cost of a retry, up to a million events; 100,000 dead letters and lines of a log (twenty minutes)
 	cargo build --release -p comeback

@@ -93,7 +93,7 @@ impl Plan {
             return Err(PlanError::Refused { settings: in_settings, goal: in_goal });
         }
         let rehearse = |settings: &Settings| {
-            let candidate = Candidate::rehearse(goal, settings);
+            let candidate = Candidate::rehearse(goal, settings, REHEARSED);
             progress();
             candidate
         };

@@ -140,7 +140,7 @@ pub fn logs(bytes: u64) -> f64 {
 
 /// Price of a retry in a full batch of small messages: its record is sent, and received twice, once to be hidden and
 /// once to be hidden, re-invoked and deleted.
-pub(crate) fn usd_a_retry() -> f64 {
+pub fn usd_a_retry() -> f64 {
     let Scenario { handler_run_time, run_time, batch_size, .. } = Scenario::default();
     let retries = BATCHES * batch_size as u64;
     let calls = [

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE, Policy, Settings};
 use serde::Serialize;
 
-use super::goal::{Goal, REHEARSED};
+use super::goal::Goal;
 use crate::aws::queue::{IN_FLIGHT_LIMIT, LONGEST_DELAY};
 use crate::figures::Minute;
 use crate::figures::prices::{usd_a_move, usd_a_retry};
@@ -41,26 +41,35 @@ pub struct Candidate {
     pub usd_per_million_events: f64,
     /// Batches under way at once in the busiest minute: the least `MAXIMUM_CONCURRENCY`.
     pub maximum_concurrency: u64,
-    /// Rehearsed events that could have succeeded and were given up, by reason, of the [`REHEARSED`].
+    /// Rehearsed events that could have succeeded and were given up, by reason.
     pub given_up: BTreeMap<&'static str, usize>,
 }
 
 impl Candidate {
-    /// Rehearses the outage with every message hidden and polled at once. Both are computed at the goal's own rate.
-    pub(super) fn rehearse(goal: &Goal, settings: &Settings) -> Result<Self, RunError> {
+    /// Rehearses the outage with this many events, every message hidden and polled at once. Moves and pollers are
+    /// computed, at the goal's own rate.
+    ///
+    /// # Errors
+    ///
+    /// The goal was refused, or the run broke an invariant.
+    ///
+    /// # Panics
+    ///
+    /// If a [`Policy`] refuses the settings.
+    pub fn rehearse(goal: &Goal, settings: &Settings, events: usize) -> Result<Self, RunError> {
         let ideal = Settings {
             hide_up_to: HideUpTo::Always,
             maximum_concurrency: *MAXIMUM_CONCURRENCY_RANGE.end(),
             ..settings.clone()
         };
         let policy = |settings| Policy::new(settings).expect("BUG: the grid has an invalid policy");
-        let summary = run(&goal.scenario(settings), &policy(ideal).into(), &mut ())?;
+        let summary = run(&goal.scenario(settings, events), &policy(ideal).into(), &mut ())?;
         let never = Never::of(goal, &policy(settings.clone()));
         Ok(Self::computed(goal, settings, summary, &never))
     }
 
     fn computed(goal: &Goal, settings: &Settings, summary: Summary, never: &Never) -> Self {
-        let (rate, rehearsed) = (goal.events_per_second, REHEARSED as f64);
+        let (rate, rehearsed) = (goal.events_per_second, summary.events as f64);
         let factor = goal.events_to_recover() / rehearsed;
         let a_second = |minutes: &[Minute]| {
             let retries = minutes.iter().map(|minute| minute.retries).max().unwrap_or_default();
@@ -147,6 +156,7 @@ mod tests {
 
     use super::*;
     use crate::aws::target::TARGET_ARN;
+    use crate::plan::REHEARSED;
     use crate::scenario::Scenario;
 
     /// The simulation counts call by call, and also the polls that find nothing and the batches that are not quite full.
@@ -179,7 +189,8 @@ mod tests {
         let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
         let soon = Goal { outage: Duration::from_secs(3_600), ..Goal::default() };
         let p99 = |goal: &Goal| {
-            let candidate = Candidate::rehearse(goal, &settings).expect("a run without a violation");
+            let candidate =
+                Candidate::rehearse(goal, &settings, REHEARSED).expect("a run without a violation");
             candidate.recovery_ms.expect("all is delivered").p99
         };
         let little = Goal { capacity: Some(0.5), ..soon.clone() };

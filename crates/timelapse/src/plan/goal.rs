@@ -50,17 +50,17 @@ impl Default for Goal {
 
 impl Goal {
     /// The outage, and the time in which every event ends under these settings.
-    pub(super) fn scenario(&self, settings: &Settings) -> Scenario {
+    pub(super) fn scenario(&self, settings: &Settings, events: usize) -> Scenario {
         // A scenario's traffic are its own events, and at least those of a minute.
         let shorter = (60.0 / self.outage.as_secs_f64()).max(1.0);
         let capacity = self.capacity.map(|times| (times * shorter / (1.0 - self.never_succeed)).min(1_000.0));
         Scenario {
             seed: self.seed,
-            events: REHEARSED,
+            events,
             arrival_spread: self.outage,
             outage: self.outage,
             duration: self.outage + Duration::from_secs(settings.max_age + 3_600),
-            in_flight_limit: REHEARSED,
+            in_flight_limit: events,
             capacity,
             ..Scenario::default()
         }

@@ -6,6 +6,7 @@ mod moves;
 mod pauses;
 mod plan;
 mod policies;
+mod policy_table;
 mod queue;
 mod retries;
 mod schedule;

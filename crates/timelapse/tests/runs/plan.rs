@@ -5,6 +5,8 @@ use std::time::Duration;
 use comeback_engine::{Policy, Settings};
 use comeback_timelapse::{Candidate, Goal, Plan, PlanError, Scenario, TARGET_ARN, run};
 
+use crate::policy_table::{self, DAY, OUTAGES, Outage, POLICIES, failing, quiet};
+
 fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
@@ -78,4 +80,23 @@ fn everything_refused_is_said_at_once() {
         capacity is 0; it must be 0.1 to 1000";
     assert_eq!(error.to_string(), expected);
     assert!(matches!(error, PlanError::Refused { .. }));
+}
+
+/// `make policy-table` prints every row. The cheapest of the defaults are made again here.
+#[test]
+fn the_page_shows_the_defaults_beside_other_policies() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");
+    let page = std::fs::read_to_string(page).expect("the page can be read");
+    let shows = |line: &str| assert!(page.lines().any(|shown| shown == line), "not on the page: {line}");
+    let (default, numbers) = POLICIES[0];
+    let Settings { base_backoff, max_backoff, max_retries, .. } = Settings::default();
+    assert_eq!(numbers, [base_backoff, max_backoff, max_retries]);
+    [Outage::COLUMNS, quiet::COLUMNS, failing::COLUMNS].into_iter().for_each(shows);
+    shows(&OUTAGES[0].row(default, &policy_table::settings(numbers, Outage::MAX_AGE)));
+    shows(&quiet::row(default, &policy_table::settings(numbers, Outage::MAX_AGE)));
+    shows(&failing::row(1, default, &policy_table::settings(numbers, DAY)));
+    for (policy, _) in POLICIES {
+        let rows = page.matches(&format!("| {policy} |")).count();
+        assert_eq!(rows, OUTAGES.len() + 3, "rows of {policy}");
+    }
 }

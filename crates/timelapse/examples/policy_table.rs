@@ -1,0 +1,57 @@
+//! Prints the tables of docs/plan.md that show the default policy beside others (`make policy-table`).
+
+#[path = "../tests/runs/policy_table.rs"]
+mod policy_table;
+
+use std::time::Duration;
+
+use comeback_timelapse::{Goal, Plan};
+
+use policy_table::{DAY, OUTAGES, Outage, POLICIES, failing, quiet, settings};
+
+/// The goal of the planned policies.
+const RECOVER_WITHIN: Duration = Duration::from_secs(3_600);
+
+fn main() {
+    head(Outage::COLUMNS);
+    for outage in OUTAGES {
+        for (name, policy) in POLICIES {
+            println!("{}", outage.row(name, &settings(policy, Outage::MAX_AGE)));
+        }
+        println!("{}", planned(outage));
+    }
+    println!();
+    head(quiet::COLUMNS);
+    for (name, policy) in POLICIES {
+        println!("{}", quiet::row(name, &settings(policy, Outage::MAX_AGE)));
+    }
+    println!();
+    head(failing::COLUMNS);
+    for days in [1, 14] {
+        for (name, policy) in POLICIES {
+            println!("{}", failing::row(days, name, &settings(policy, days * DAY)));
+        }
+    }
+}
+
+fn head(columns: &str) {
+    println!("{columns}\n|{}", "---|".repeat(columns.matches('|').count() - 1));
+}
+
+/// The row of the policy that `comeback plan` recommends.
+fn planned(outage: Outage) -> String {
+    let (_, defaults) = POLICIES[0];
+    let defaults = settings(defaults, Outage::MAX_AGE);
+    let goal = Goal { recover_within: RECOVER_WITHIN, ..outage.goal() };
+    let plan = Plan::of(&goal, &defaults, &|| {}).expect("a plan");
+    let cheapest = plan.cheapest.expect("a policy that meets the goal");
+    let policy = comeback_engine::Settings {
+        base_backoff: cheapest.base_backoff,
+        max_backoff: cheapest.max_backoff,
+        jitter: cheapest.jitter.parse().expect("a jitter"),
+        ..defaults
+    };
+    let minutes = policy.max_backoff as f64 / 60.0;
+    let name = format!("`plan`: {} s to {minutes} min, {}", policy.base_backoff, cheapest.jitter);
+    outage.row(&name, &policy)
+}
