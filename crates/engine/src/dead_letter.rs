@@ -8,7 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::json::{non_empty_string, object};
+use crate::json::{non_empty_text, object};
 use crate::{Attribute, Record};
 
 /// Bytes of an SQS message with its attributes.
@@ -174,7 +174,7 @@ pub(crate) fn json_of(body: &Body<'_>) -> String {
 impl DeadLetter {
     /// The dead-letter of an event, in place of the received record.
     pub(crate) fn of_event(record: &Record, reason: &Reason, body: &Body<'_>) -> Self {
-        let error_type = body.error.as_ref().and_then(|error| error.r#type).and_then(non_empty_string);
+        let error_type = body.error.as_ref().and_then(|error| error.r#type).and_then(non_empty_text);
         let retries_made = body.retries_made.to_string();
         let letter = Self {
             body: json_of(body),

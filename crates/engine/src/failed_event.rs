@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::dead_letter::{Body, DeadLetter, ErrorBody, RedrivenLetter};
 use crate::invocation_record::{InvocationError, InvocationRecord};
-use crate::json::{lossy_text, non_empty_string};
+use crate::json::{id, lossy_text};
 use crate::stray;
 use crate::{Directive, Reason, ReasonCode, Record, Timestamp};
 
@@ -138,7 +138,7 @@ impl<'a> FailedEvent<'a> {
     /// twice.
     fn redriven(record: &Record, letter: RedrivenLetter<'a>) -> Result<Self, Reason> {
         let anew = Self::anew(record, letter.function_arn, open(letter.payload)?.payload, letter.payload);
-        let origin_request_id = non_empty_string(letter.origin_request_id).unwrap_or(anew.origin_request_id);
+        let origin_request_id = id(letter.origin_request_id).unwrap_or(anew.origin_request_id);
         Ok(Self { origin_request_id, ..anew })
     }
 

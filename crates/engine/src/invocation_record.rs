@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Timestamp;
-use crate::json::{Object, lossy_text, non_empty_string, object, present};
+use crate::json::{Object, id, lossy_text, object, present};
 
 /// Lambda's record of a failed asynchronous invocation, as it writes it to the failure destination.
 ///
@@ -159,7 +159,7 @@ impl<'a> InvocationRecord<'a> {
             .filter(|error| error.error_type.is_some() || error.message.is_some());
         Ok(Self {
             function_arn: context.function_arn,
-            request_id: context.request_id.and_then(non_empty_string),
+            request_id: context.request_id.and_then(id),
             timestamp: wire.timestamp.and_then(lossy_text).and_then(|time| Timestamp::from_rfc3339(&time)),
             request_payload: wire.request_payload,
             not_found,

@@ -107,7 +107,13 @@ fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     text.into()
 }
 
-pub(crate) fn non_empty_string(raw: &RawValue) -> Option<String> {
+/// An id that has to stay as it is; `None` if it is empty.
+pub(crate) fn id(raw: &RawValue) -> Option<String> {
+    string(raw).filter(|id| !id.is_empty())
+}
+
+/// A text that people read; `None` if it is empty.
+pub(crate) fn non_empty_text(raw: &RawValue) -> Option<String> {
     lossy_text(raw).filter(|text| !text.is_empty()).map(Cow::into_owned)
 }
 

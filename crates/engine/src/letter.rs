@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::dead_letter::{Body, RedrivenLetter, json_of};
 use crate::failed_event::FailedEvent;
 use crate::invocation_record::InvocationRecord;
-use crate::json::{non_empty_string, object, present};
+use crate::json::{id, non_empty_text, object, present};
 use crate::{Reason, ReasonCode, Record, Timestamp};
 
 /// The kinds of messages in the dead-letter queue.
@@ -152,8 +152,8 @@ impl<'a> Letter<'a> {
                 .and_then(|metadata| metadata.origin_request_id)
                 .or(failure.request_id)
                 .or_else(|| Some(self.record.first_id().to_owned())),
-            error_type: error.and_then(|error| error.error_type).and_then(non_empty_string),
-            error_message: error.and_then(|error| error.message).and_then(non_empty_string),
+            error_type: error.and_then(|error| error.error_type).and_then(non_empty_text),
+            error_message: error.and_then(|error| error.message).and_then(non_empty_text),
             payload: Some(payload),
             ..self
         }
@@ -166,15 +166,14 @@ impl<'a> Letter<'a> {
         Self {
             kind: LetterKind::Event,
             reason: Some(letter.reason),
-            detail: history.detail.and_then(non_empty_string),
+            detail: history.detail.and_then(non_empty_text),
             function_arn: Some(letter.function_arn),
             retries_made: number(history.retries_made),
             first_failure: number(history.initial_timestamp).map(Timestamp::from_secs),
             given_up: Timestamp::from_secs(letter.dead_lettered_at).min(self.record.sent),
-            key: non_empty_string(letter.origin_request_id)
-                .or_else(|| Some(self.record.first_id().to_owned())),
-            error_type: error.r#type.and_then(non_empty_string),
-            error_message: error.message.and_then(non_empty_string),
+            key: id(letter.origin_request_id).or_else(|| Some(self.record.first_id().to_owned())),
+            error_type: error.r#type.and_then(non_empty_text),
+            error_message: error.message.and_then(non_empty_text),
             payload: Some(Cow::Borrowed(letter.payload)),
             ..self
         }

@@ -65,8 +65,8 @@ pub use account::{
     VisibilityChange,
 };
 pub use arn::{
-    FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, PauseTarget, QueueArn, name_and_qualifier,
-    qualifier_after, short_name,
+    BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, PauseTarget, QueueArn,
+    name_and_qualifier, qualifier_after, short_name,
 };
 pub use batch_event::{BatchEvent, IncompleteMessage};
 pub use dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};

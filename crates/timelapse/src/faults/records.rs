@@ -49,9 +49,12 @@ pub(crate) fn name_unlisted_function(record: &mut String) -> Flaw {
 }
 
 /// Beginnings of hostile messages, with the wait that each asks for, if any.
-const HOSTILE: [(&str, Option<Duration>); 10] = [
-    ("9999999999", Some(Duration::from_secs(9_999_999_999))),
-    ("18446744073709551615; for ever", Some(Duration::from_secs(u64::MAX))),
+const HOSTILE: [(&str, Option<Duration>); 12] = [
+    // Bare numbers over 14 days away may have been meant otherwise.
+    ("9999999999", None),
+    ("18446744073709551615; for ever", None),
+    ("999999999999d", Some(Duration::from_secs(999_999_999_999 * 86_400))),
+    ("PT0.5S", Some(Duration::from_millis(500))),
     ("9999-12-31T23:59:59Z", Some(Duration::from_secs(u64::MAX))),
     ("14d", Some(Duration::from_secs(14 * 86_400))),
     ("1; and again", Some(Duration::from_secs(1))),
