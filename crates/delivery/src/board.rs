@@ -121,14 +121,13 @@ impl<E, R: Clone> Board<E, R> {
             return;
         }
         let before = lane.as_ref().and_then(|lane| self.lanes.push(lane, index));
-        match (&lane, before) {
-            (Some(lane), Some(before)) if lane.only_last => {
-                if self.ready.remove(&before) {
-                    self.ready.insert(index);
-                }
-            }
-            (_, before) if before.is_none() => drop(self.ready.insert(index)),
-            _ => {}
+        let goes_next = match before {
+            None => true,
+            // In place of the one before it, unless that is under way.
+            Some(before) => lane.as_ref().is_some_and(|lane| lane.only_last) && self.ready.remove(&before),
+        };
+        if goes_next {
+            self.ready.insert(index);
         }
         let (entry, place) = (Arc::new(entry), Place::Here);
         self.tracks.insert(index, Track { entry, size, lane, calls: 0, free: 0, place, error: None });

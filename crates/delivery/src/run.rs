@@ -90,11 +90,8 @@ pub(crate) async fn run<O, S, F>(
                 return Poll::Ready(Next::Pass(pass));
             }
             let is_idle = board.open() == 0 || waits.is_empty() && !board.is_ready();
-            if calls.is_empty() && source.is_done() && is_idle {
-                Poll::Ready(Next::End)
-            } else {
-                Poll::Pending
-            }
+            let is_over = calls.is_empty() && source.is_done() && is_idle;
+            if is_over { Poll::Ready(Next::End) } else { Poll::Pending }
         })
         .await;
         match next {

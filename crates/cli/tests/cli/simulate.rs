@@ -31,7 +31,7 @@ fn chaos_counts_each_fault_and_repeats() {
     assert_ne!(text, run(4));
     let chaos: Value = serde_json::from_str(&text).expect("JSON");
     let struck = chaos["faults"]["struck"].as_object().expect("an object");
-    assert_eq!(struck.len(), 39, "all but the end of retention: {struck:?}");
+    assert_eq!(struck.len(), 38, "all but the end of retention: {struck:?}");
     assert!(struck["clock_skew"].as_u64() > Some(0));
     assert!(chaos["faults"]["duplicate_retries"].is_u64() && chaos["faults"]["duplicate_moves"].is_u64());
     // The command that a run prints is one that repeats it.
