@@ -71,15 +71,17 @@ async fn delays_are_anything_that_yields_durations() {
 #[tokio::test(start_paused = true)]
 async fn the_operations_own_error_comes_out() {
     async fn any() -> anyhow::Result<u64> {
-        Ok(retry(async || Err::<u64, _>(anyhow::anyhow!("busy")), [MS]).sleep(sleep).await?)
+        let made = retry(async || Err::<u64, _>(anyhow::anyhow!("busy")), [MS]).sleep(sleep).await?;
+        Ok(made)
     }
     async fn boxed() -> Result<u64, Box<dyn std::error::Error + Send + Sync>> {
-        Ok(retry(async || Err::<u64, Box<dyn std::error::Error + Send + Sync>>("busy".into()), [MS])
-            .sleep(sleep)
-            .await?)
+        let busy = async || Err::<u64, Box<dyn std::error::Error + Send + Sync>>("busy".into());
+        let made = retry(busy, [MS]).sleep(sleep).await?;
+        Ok(made)
     }
     async fn text() -> Result<u64, String> {
-        Ok(retry(async || Err::<u64, _>("busy".to_owned()), [MS]).sleep(sleep).await?)
+        let made = retry(async || Err::<u64, _>("busy".to_owned()), [MS]).sleep(sleep).await?;
+        Ok(made)
     }
     async fn io() -> std::io::Result<u64> {
         retry(async || Err::<u64, _>(std::io::ErrorKind::TimedOut.into()), [MS]).sleep(sleep).await

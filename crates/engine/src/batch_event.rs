@@ -149,7 +149,7 @@ impl BatchEvent {
     ///
     /// # Errors
     ///
-    /// [`MissingMessageId`]: none of them may be handled.
+    /// A message has no id: none of them may be handled.
     pub fn check_ids(&self) -> Result<(), MissingMessageId> {
         let nameless = self.incomplete.iter().any(|message| message.message_id.is_empty());
         if nameless { Err(MissingMessageId) } else { Ok(()) }

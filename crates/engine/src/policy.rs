@@ -327,7 +327,7 @@ pub enum SettingError {
         /// `MAX_BACKOFF`.
         max: u64,
     },
-    /// Over [`MOST_BACKOFFS`].
+    /// Over 64.
     #[error("BACKOFFS has {0} ceilings; it may have 64")]
     ManyBackoffs(usize),
     /// Outside [`BACKOFF_RANGE`].

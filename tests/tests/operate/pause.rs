@@ -71,8 +71,8 @@ pub(crate) async fn a_full_history_leaves_room_for_what_is_new(world: &World) {
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);
     let parameter = pauses_parameter(ministack, stack);
-    let now =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+    let date = ministack.shell().run("date +%s").unwrap_or_else(|error| panic!("{error}"));
+    let now: u64 = date.trim().parse().expect("seconds since 1970");
     let ended = |n: u64| {
         let from = now - 6_000 * (n + 1);
         format!(

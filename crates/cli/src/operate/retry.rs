@@ -129,10 +129,9 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         Ok((pauses, reading, Reach { unmatched: arguments.error.clone().zip(errors), ..reach }))
     };
     let (pauses, reading, reach) = session.interrupt.or(work).await?;
-    let mut hidden = reach.hidden;
-    if !reading.is_complete(begin) {
-        hidden = hidden.max(longest_hiding(&policies, &target));
-    }
+    let is_complete = reading.is_complete(begin);
+    let unknown = if is_complete { Duration::ZERO } else { longest_hiding(&policies, &target) };
+    let hidden = reach.hidden.max(unknown);
     let mut notes = reading.notes_on_all(begin);
     notes.extend(paused(&pauses, &target, &deployment.handler_arn, &session.common.place_flags(), begin));
     let answer = |ordered| Answer {
@@ -149,7 +148,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         let name = named(arguments.function.as_ref());
         write!(out, "{}", text(&name, &reach, arguments.within, hidden, &notes))?;
     }
-    let is_useless = !reach.brings_forward && reading.is_complete(begin);
+    let is_useless = !reach.brings_forward && is_complete;
     if is_useless && !session.common.json {
         writeln!(out, "So nothing is ordered.")?;
     }
@@ -167,12 +166,8 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     if session.common.json {
         return Ok(());
     }
-    writeln!(
-        out,
-        "Ordered at {}. `comeback waiting{}` shows what is left.",
-        order.at,
-        session.common.place_flags()
-    )?;
+    let flags = session.common.place_flags();
+    writeln!(out, "Ordered at {}. `comeback waiting{flags}` shows what is left.", order.at)?;
     if arguments.watch && reach.retries.is_empty() {
         // With a log of everything that waits, nothing would have been ordered.
         writeln!(out, "There is nothing to watch: which events wait is not known from the handler's log.")?;

@@ -84,6 +84,20 @@ impl Attachment {
             ));
         }
         self.forget([kept::DETACHED.to_owned()], &mut plan);
+        self.say_what_dead_letters(&mut plan);
+        if let Some(stack) = self.target.stack().filter(|_| !plan.changes.is_empty()) {
+            plan.notes.push(format!(
+                "stack {stack} made {}: write this into its template too, or a later deployment may undo it",
+                self.target.name
+            ));
+        }
+        self.say_room_left(&mut plan);
+        self.say_what_counts(&mut plan);
+        Ok(plan)
+    }
+
+    /// Names the function's own dead-letter queue, which Lambda uses beside the destination.
+    fn say_what_dead_letters(&self, plan: &mut AttachPlan) {
         if let Some(queue) = self.target.dead_letter.as_ref().filter(|_| !plan.changes.is_empty()) {
             let name = &self.target.name;
             plan.notes.push(format!(
@@ -94,15 +108,6 @@ impl Attachment {
                 ))
             ));
         }
-        if let Some(stack) = self.target.stack().filter(|_| !plan.changes.is_empty()) {
-            plan.notes.push(format!(
-                "stack {stack} made {}: write this into its template too, or a later deployment may undo it",
-                self.target.name
-            ));
-        }
-        self.say_room_left(&mut plan);
-        self.say_what_counts(&mut plan);
-        Ok(plan)
     }
 
     /// Names the entry of `POLICIES` that counts for the function, unless nothing changes.
