@@ -79,6 +79,8 @@ pub struct MessageKind {
     pub target: Option<String>,
     /// The error of its failed invocation.
     pub error_type: Option<String>,
+    /// The text of a `RetryAfter` that was ignored, and why; of several texts, the last in their order.
+    pub retry_after_ignored: Option<String>,
 }
 
 /// What the log says of one message.
@@ -118,10 +120,17 @@ impl<S: BuildHasher + Clone> LogFold<S> {
             }
             return;
         }
-        let LoggedEvent { key, retry, first_failure, .. } = event;
+        let LoggedEvent { key, retry, first_failure, retry_after_ignored, .. } = event;
+        let kind = self.kind(event);
+        if let Some(ignored) = retry_after_ignored {
+            let known = &mut self.kinds[kind as usize].retry_after_ignored;
+            if known.as_deref() < Some(ignored) {
+                *known = Some(ignored.as_ref().into());
+            }
+        }
         let message = WaitingMessage {
             key: key.as_ref().into(),
-            kind: self.kind(event),
+            kind,
             retry: *retry,
             first_failure: *first_failure,
             waits_for,
@@ -166,7 +175,8 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         let next = self.kinds.len().min(MOST_KINDS);
         if next < MOST_KINDS {
             let error_type = event.error_type.as_deref().map(Into::into);
-            self.kinds.push(MessageKind { target: Some(event.target.as_ref().into()), error_type });
+            let target = Some(event.target.as_ref().into());
+            self.kinds.push(MessageKind { target, error_type, retry_after_ignored: None });
             self.kind_of.insert(id, next as u32);
         } else if self.kinds.len() == MOST_KINDS {
             self.kinds.push(MessageKind::default());

@@ -101,9 +101,11 @@ pub(crate) fn sentence(step: &Step) -> String {
     let red = |text: String| coloured(AnsiColor::Red, &shown(&text));
     let id = |id: &Option<String>| id.as_ref().map(|id| format!("  {}", shown(id))).unwrap_or_default();
     match &step.what {
-        What::Failed { attempt, request_id, error_type } => {
+        What::Failed { attempt, request_id, error_type, retry_after_ignored } => {
             let error = error_type.as_deref().unwrap_or("an unknown error");
-            red(format!("attempt {attempt} failed with {error}")) + &id(request_id)
+            let ignored = retry_after_ignored.as_ref().map(|it| format!(", whose wait is ignored: {it}"));
+            red(format!("attempt {attempt} failed with {error}{}", ignored.unwrap_or_default()))
+                + &id(request_id)
         }
         What::Redriven => "redriven: its retries start over".into(),
         What::Waits { retry, due, due_by, policy } => {
@@ -320,6 +322,7 @@ mod tests {
             attempt,
             request_id: Some(format!("r-{attempt}")),
             error_type: Some("TargetDown".into()),
+            retry_after_ignored: None,
         }
     }
 
@@ -383,6 +386,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
                     attempt: 0,
                     request_id: Some(key.into()),
                     error_type: Some("TargetDown".into()),
+                    retry_after_ignored: None,
                 },
             ),
             (failed, What::Waits { retry: 1, due, due_by: DueBy::Policy, policy: None }),
@@ -479,7 +483,12 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
     fn nothing_logged_can_command_the_terminal() {
         let hostile = || HOSTILE.to_owned();
         let steps = [
-            What::Failed { attempt: 0, request_id: Some(hostile()), error_type: Some(hostile()) },
+            What::Failed {
+                attempt: 0,
+                request_id: Some(hostile()),
+                error_type: Some(hostile()),
+                retry_after_ignored: Some(hostile()),
+            },
             What::Waits { retry: 1, due: at(3), due_by: DueBy::Policy, policy: Some(hostile()) },
             What::Invoked {
                 retry: 1,

@@ -297,6 +297,9 @@ impl Reading {
         let unknown = |failure: &Failure| format!("Whether a function is paused now is not known: {failure}");
         let mut notes: Vec<String> = self.pauses.as_ref().err().map(unknown).into_iter().collect();
         notes.extend(self.deployment.stopped_note(&self.place));
+        notes.extend(self.waits.ignored().into_iter().map(|(target, ignored)| {
+            format!("A RetryAfter of {target} is ignored, and its events get the ordinary backoff: {ignored}")
+        }));
         let mut note = |is_so: bool, text: String| notes.extend(is_so.then_some(text));
         let Self { deployment, place, retry_queue, since, reach, .. } = self;
         let group = &deployment.log_group;

@@ -43,7 +43,7 @@ pub(crate) struct Oracle {
     /// The pauses that had to leave the full parameter, and when.
     forgotten: Vec<(Timestamp, Pause)>,
     /// The longest hiding by which orders end.
-    longest_hide: Duration,
+    longest_wait: Duration,
     payload_size: usize,
     payload: String,
     hands: Option<Hands>,
@@ -111,7 +111,7 @@ impl Oracle {
             in_flight_bound: InFlightBound::of(policies.stack(), scenario),
             pauses: scenario.pauses.clone(),
             retries: scenario.retries.clone(),
-            longest_hide: policies.stack().backoff().cap(),
+            longest_wait: policies.stack().backoff().cap(),
             forgotten,
             payload_size: scenario.payload_size,
             payload: String::new(),
@@ -273,7 +273,7 @@ impl Oracle {
     /// The handler tries to read the pauses; `read` is the moment whose pauses it gets.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read
-            .map(|moment| Known::at(&self.pauses, &self.retries, &self.forgotten, self.longest_hide, moment));
+            .map(|moment| Known::at(&self.pauses, &self.retries, &self.forgotten, self.longest_wait, moment));
         let reads = &mut self.hands_mut().start.reads;
         reads.last_tried = Some(now);
         if let Some(known) = known {

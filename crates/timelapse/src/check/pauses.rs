@@ -34,7 +34,7 @@ pub(crate) struct Known {
     spans: Option<Vec<Span>>,
     orders: Vec<Order>,
     /// The longest hiding by which orders end.
-    longest_hide: Duration,
+    longest_wait: Duration,
 }
 
 /// An order to retry now.
@@ -52,17 +52,17 @@ pub(crate) struct Span {
 }
 
 impl Known {
-    pub(crate) const NOTHING: Self = Self { spans: None, orders: Vec::new(), longest_hide: Duration::ZERO };
+    pub(crate) const NOTHING: Self = Self { spans: None, orders: Vec::new(), longest_wait: Duration::ZERO };
     /// No pauses: a handler that reads no parameter.
     pub(crate) const NO_PAUSES: Self =
-        Self { spans: Some(Vec::new()), orders: Vec::new(), longest_hide: Duration::ZERO };
+        Self { spans: Some(Vec::new()), orders: Vec::new(), longest_wait: Duration::ZERO };
 
     /// What a handler reads of the parameter at `moment`. What has been `forgotten` by then is not there.
     pub(crate) fn at(
         all: &[OperatorPause],
         retries: &[OperatorRetry],
         forgotten: &[(Timestamp, Pause)],
-        longest_hide: Duration,
+        longest_wait: Duration,
         moment: Timestamp,
     ) -> Self {
         let is_forgotten = |pause: &OperatorPause| {
@@ -88,7 +88,7 @@ impl Known {
         spans.sort_by_key(|span| span.from);
         let given = retries.iter().filter(|retry| !retry.is_garbled && retry.moment() <= moment);
         let orders = given.map(|retry| Order { at: retry.moment(), within: retry.within }).collect();
-        Self { spans: Some(spans), orders, longest_hide }
+        Self { spans: Some(spans), orders, longest_wait }
     }
 
     fn spans(&self) -> &[Span] {
@@ -177,7 +177,7 @@ impl Known {
         between_reads: Duration,
     ) -> Option<Timestamp> {
         // The end is rounded up to a second.
-        let called = SECOND + self.longest_hide.max(HOLD) + UNHIDDEN + REFUSED + between_reads;
+        let called = SECOND + self.longest_wait.max(HOLD) + UNHIDDEN + REFUSED + between_reads;
         let lasts = |order: &Order| (order.within + called).min(LONGEST_ORDER);
         let reaches = |order: &&Order| sent < order.at && now <= order.at.saturating_add(lasts(order));
         self.orders.iter().filter(reaches).map(|order| order.at).min()

@@ -49,6 +49,8 @@ pub(crate) enum What {
         attempt: u64,
         request_id: Option<String>,
         error_type: Option<String>,
+        /// The text of its `RetryAfter`, if that was ignored, and why.
+        retry_after_ignored: Option<String>,
     },
     /// It was given up before, and an operator sent it back: its retries start over.
     Redriven,
@@ -209,7 +211,8 @@ impl Teller {
         if self.failed.insert((event.retry, request_id.clone())) {
             self.copies += usize::from(is_copy);
             let error_type = event.error_type.as_deref().map(Into::into);
-            let failed = What::Failed { attempt, request_id, error_type };
+            let retry_after_ignored = event.retry_after_ignored.as_deref().map(Into::into);
+            let failed = What::Failed { attempt, request_id, error_type, retry_after_ignored };
             let what = if starts_anew { What::Redriven } else { failed };
             self.steps.push(Step { at, what });
         }
@@ -512,6 +515,18 @@ mod tests {
             let What::Invoked { late_ms, .. } = story.steps[2].what else { panic!("{story:?}") };
             assert_eq!(late_ms, Some(expected));
         }
+    }
+
+    #[test]
+    fn an_ignored_wait_is_named_with_its_failure() {
+        let mut first = defers(10, 1, 90);
+        event_of(&mut first).retry_after_ignored = Some("\"soon\": why".into());
+        let story = story(vec![first]);
+        let step = &story.steps[0];
+        let What::Failed { retry_after_ignored, .. } = &step.what else { panic!("{step:?}") };
+        assert_eq!(retry_after_ignored.as_deref(), Some("\"soon\": why"));
+        let sentence = anstream::adapter::strip_str(&crate::operate::trace::sentence(step)).to_string();
+        assert!(sentence.contains(", whose wait is ignored: \"soon\": why"), "{sentence}");
     }
 
     /// A change of policy while it waited.

@@ -126,6 +126,12 @@ impl Waits {
         (!named.is_empty()).then(|| named.join(", "))
     }
 
+    /// Each function with events that wait although they asked for another time, and a text that was ignored, with why.
+    pub(crate) fn ignored(&self) -> BTreeMap<&str, &str> {
+        let kinds = self.log.waiting().map(|message| &self.log.kinds()[message.kind as usize]);
+        kinds.filter_map(|kind| kind.target.as_deref().zip(kind.retry_after_ignored.as_deref())).collect()
+    }
+
     /// The first of them to be due, `most` at most. Those without a due time come last.
     pub(crate) fn first_due_by(&self, by: Option<Timestamp>, most: usize) -> Sorted<'_> {
         let mut first = Vec::with_capacity(self.log.waiting().len());
@@ -146,7 +152,7 @@ impl Waits {
 
     fn event<'w>(&'w self, message: &'w WaitingMessage) -> WaitingEvent<'w> {
         let WaitingMessage { key, kind, retry, first_failure, .. } = message;
-        let MessageKind { target, error_type } = &self.log.kinds()[*kind as usize];
+        let MessageKind { target, error_type, .. } = &self.log.kinds()[*kind as usize];
         let (why, due, paused_until) = self.now(message);
         WaitingEvent {
             key,
@@ -332,6 +338,16 @@ mod tests {
         ] {
             assert_eq!(why(&[line]), [expected]);
         }
+    }
+
+    #[test]
+    fn an_ignored_wait_is_named_for_its_function() {
+        let mut ignored = defers(110, 900);
+        event_of(&mut ignored).retry_after_ignored = Some("\"soon\": why".into());
+        let target = event_of(&mut ignored).target.to_string();
+        assert!(waits(&[defers(110, 900)]).ignored().is_empty());
+        let waits = waits(&[ignored]);
+        assert_eq!(waits.ignored().into_iter().collect::<Vec<_>>(), [(target.as_str(), "\"soon\": why")]);
     }
 
     #[test]
