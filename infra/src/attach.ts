@@ -83,7 +83,9 @@ export function sendFailures(
 
 /** Whether the function has a `DeadLetterConfig`, as far as this app knows. */
 function hasDeadLetterQueue(fn: lambda.IFunction): boolean {
-  return fn instanceof lambda.Function && (fn.deadLetterQueue !== undefined || fn.deadLetterTopic !== undefined);
+  return (
+    fn instanceof lambda.Function && (fn.deadLetterQueue !== undefined || fn.deadLetterTopic !== undefined)
+  );
 }
 
 /** Lets the function's role send to the queue, and returns the policy. Returns nothing if the role is unknown. */

@@ -236,7 +236,8 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
 function globProblem(glob: string): string | undefined {
   const isAscii = /^[ -~]*$/.test(replaceTokens(glob, ''));
   return (
-    textProblem(glob, LONGEST_GLOB) ?? (isAscii ? undefined : 'it must be ASCII; write ? for any other character')
+    textProblem(glob, LONGEST_GLOB) ??
+    (isAscii ? undefined : 'it must be ASCII; write ? for any other character')
   );
 }
 

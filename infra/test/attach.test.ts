@@ -467,10 +467,14 @@ test('a policy for a function of another stack needs its name', () => {
   expect(refusal(attach)).toMatch(/^Other\/Orders is in another stack and has no functionName;/);
 });
 
-test('a dead-letter queue of the function\'s own is warned of', () => {
+test("a dead-letter queue of the function's own is warned of", () => {
   const stack = newStack('Stack', { env: ENV });
   const retries = newRetries(stack);
-  const own = { runtime: lambda.Runtime.NODEJS_22_X, handler: 'index.handler', code: lambda.Code.fromInline(' ') };
+  const own = {
+    runtime: lambda.Runtime.NODEJS_22_X,
+    handler: 'index.handler',
+    code: lambda.Code.fromInline(' '),
+  };
   retries.attach(new lambda.Function(stack, 'Own', { ...own, deadLetterQueueEnabled: true }));
   retries.attach(new lambda.Function(stack, 'None', own));
   const said = warnings(stack).filter((it) => it.includes('a dead-letter queue of its own'));
