@@ -31,7 +31,10 @@ function openEvent(event, requestId) {
   check(isInteger(attempt) && attempt >= 1, 'attempt is not an integer of at least 1');
   check(isInteger(since) && since >= 0, 'initial_timestamp is not an integer of at least 0');
   // Without a lone surrogate, which no other system could store.
-  check(typeof key === 'string' && key !== '' && key.isWellFormed(), 'origin_request_id is not a string that is not empty');
+  check(
+    typeof key === 'string' && key !== '' && key.isWellFormed(),
+    'origin_request_id is not a string that is not empty',
+  );
   check([undefined, null, 'wrap', 'inline'].includes(style), 'style is neither wrap nor inline');
   if (style === 'inline') return { payload: rest, attempt, key };
   check(has(rest, '_original_payload'), '_original_payload is missing');
