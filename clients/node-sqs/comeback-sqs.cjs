@@ -1,0 +1,552 @@
+'use strict';
+// Backoff, jitter and dead-letters for single messages of a Lambda function that reads an SQS queue. Needs only Node.js 20,
+// and the AWS SDK of Lambda's runtime once a message fails. It is CommonJS, which ECMAScript modules can load too.
+
+// Seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
+const LONGEST_BACKOFF = 43_170;
+// After the first receive, nobody says when a message was received: a throttled poller may have held it for 1,230 s.
+const LONGEST_LATER_HIDING = 41_940;
+const LONGEST_AGE = 1_209_600;
+const MAX_BACKOFF = 3_600;
+// A FIFO queue delivers nothing of a group while one of its messages is hidden.
+const FIFO_MAX_BACKOFF = 60;
+// A wait that a function asks for is lengthened by up to a tenth, so that its messages do not come back together.
+const SPREAD = 0.1;
+// SQS limits a message with its attributes to 1 MiB.
+const MOST_BYTES = 1_048_576;
+const MOST_ATTRIBUTES = 10;
+const MOST_ENTRIES = 10;
+const ATTRIBUTE_CHARACTERS = 256;
+const STACK_CHARACTERS = 8_192;
+const REASONS = ['max_retries', 'max_age', 'non_retryable_error'];
+
+/** Throw it to set when the message is retried, instead of the ordinary backoff. */
+class RetryAfter extends Error {
+  constructor(when, text) {
+    super(text === undefined ? momentText(when) : `${momentText(when)}; ${text}`);
+    this.name = 'RetryAfter'; // spelled out, because bundlers rename classes
+  }
+}
+
+/** Throw it if no retry can help. The message is dead-lettered. */
+class NonRetryable extends Error {
+  constructor(message, options) {
+    super(message, options);
+    this.name = 'NonRetryable';
+  }
+}
+
+/** Makes a function that handles one record into the Lambda handler of an SQS event source mapping. */
+function consumer(options, handler) {
+  const policy = new Policy(options ?? {});
+  if (typeof handler !== 'function') throw new TypeError('consumer takes its options, then a function');
+  return (event, context) => new Batch(policy, handler, event, context).handle();
+}
+
+class Policy {
+  constructor({
+    baseBackoff = 10,
+    maxBackoff,
+    jitter = 'full',
+    maxAge = '14d',
+    maxReceives,
+    deadLetterQueueUrl,
+    concurrency = 1,
+    ...others
+  }) {
+    const problems = Object.keys(others).map((name) => `${name} is not an option`);
+    const seconds = (name, value, least, most) => {
+      const read = optionSeconds(value);
+      if (read !== undefined && read >= least && read <= most) return read;
+      problems.push(
+        `${name} is ${shown(value)}; it must be ${least} s to ${most} s, as a number or text such as '15m'`,
+      );
+      return undefined;
+    };
+    const number = (name, value) => {
+      if (Number.isInteger(value) && value >= 1 && value <= 1_000) return;
+      problems.push(`${name} is ${shown(value)}; it must be a whole number from 1 to 1000`);
+    };
+    this.maxBackoff =
+      maxBackoff === undefined ? undefined : seconds('maxBackoff', maxBackoff, 1, LONGEST_BACKOFF);
+    this.baseBackoff = seconds('baseBackoff', baseBackoff, 1, this.maxBackoff ?? MAX_BACKOFF);
+    this.maxAge = seconds('maxAge', maxAge, 60, LONGEST_AGE);
+    if (!['full', 'equal', 'none'].includes(jitter))
+      problems.push(`jitter is ${shown(jitter)}; it must be 'full', 'equal' or 'none'`);
+    if (maxReceives !== undefined) number('maxReceives', maxReceives);
+    number('concurrency', concurrency);
+    if (deadLetterQueueUrl !== undefined && !/^https?:\/\/[^/\s]+\/\S+$/.test(deadLetterQueueUrl))
+      problems.push(`deadLetterQueueUrl is ${shown(deadLetterQueueUrl)}; it must be the URL of an SQS queue`);
+    if (problems.length > 0) throw new RangeError(problems.join('; '));
+    Object.assign(this, { jitter, maxReceives, deadLetterQueueUrl, concurrency });
+  }
+
+  cap(fifo) {
+    return this.maxBackoff ?? (fifo ? Math.max(this.baseBackoff, FIFO_MAX_BACKOFF) : MAX_BACKOFF);
+  }
+
+  /** The backoff after this receive, in whole seconds. */
+  draw(receives, fifo) {
+    const ceiling = Math.min(this.cap(fifo), this.baseBackoff * 2 ** (receives - 1));
+    const least = { full: 1, equal: Math.ceil(ceiling / 2), none: ceiling }[this.jitter];
+    return least + Math.floor(Math.random() * (ceiling - least + 1));
+  }
+
+  /** Why the failure of a message is its last, whatever its backoff would be. */
+  ends(message, errorType, now) {
+    if (['NonRetryable', 'NonRetriable', 'NeverRetry'].includes(simpleName(errorType)))
+      return { reason: 'non_retryable_error', detail: `${errorType} asks for no retry` };
+    if (this.maxReceives !== undefined && message.receives >= this.maxReceives) {
+      const detail = `received ${message.receives} times; maxReceives is ${this.maxReceives}`;
+      return { reason: 'max_retries', detail };
+    }
+    return now > message.sent + this.maxAge * 1_000 ? this.tooOld(message) : undefined;
+  }
+
+  tooOld(message) {
+    return { reason: 'max_age', detail: `sent at ${rfc3339(message.sent)}; maxAge is ${this.maxAge} s` };
+  }
+
+  /** When a message that failed now is to come back, and what says so; no `due` if it would be too old by then. */
+  due(message, asked, now, fifo) {
+    const dueBy = asked === undefined ? 'policy' : 'retry_after';
+    const due =
+      asked === undefined
+        ? now + this.draw(message.receives, fifo) * 1_000
+        : asked + (asked - now) * SPREAD * Math.random();
+    // The last receive leaves the function time before maxAge.
+    const margin = Math.min(60, this.maxAge / 10) * 1_000;
+    const last = message.sent + this.maxAge * 1_000 - margin;
+    if (due <= last) return { due, dueBy };
+    return { due: last >= now + margin ? last : undefined, dueBy };
+  }
+}
+
+/** A record, and what became of it. */
+class Message {
+  settled = false; // succeeded, or accepted by the dead-letter queue
+  due; // when it is to come back; 0 at once. Undefined leaves it to the queue's visibility timeout
+
+  constructor(record, fifo, now) {
+    const attributes = record.attributes ?? {};
+    const number = (name, otherwise) =>
+      /^\d+$/.test(attributes[name]) ? Number(attributes[name]) : otherwise;
+    this.record = record;
+    this.id = record.messageId;
+    this.receives = Math.max(1, number('ApproximateReceiveCount', 1));
+    this.sent = number('SentTimestamp', now);
+    this.firstReceive = number('ApproximateFirstReceiveTimestamp', now);
+    // Of a FIFO queue. In a standard queue, a group orders nothing.
+    this.group = fifo ? String(attributes.MessageGroupId) : undefined;
+  }
+
+  /** Seconds to hide it, counted from now. */
+  hiding(now) {
+    if (this.due === 0) return 0;
+    const held = Math.ceil(Math.max(0, now - this.firstReceive) / 1_000);
+    const longest = this.receives > 1 ? LONGEST_LATER_HIDING : Math.max(1, LONGEST_BACKOFF - held);
+    return Math.min(longest, Math.max(1, Math.ceil(Math.round(this.due - now) / 1_000)));
+  }
+}
+
+/** One invocation: runs the records, then hides what failed. */
+class Batch {
+  started = false;
+
+  constructor(policy, handler, event, context) {
+    Object.assign(this, { policy, handler, context });
+    this.records = event.Records ?? [];
+    this.queueArn = String(this.records[0]?.eventSourceARN ?? '');
+    this.fifo = this.queueArn.endsWith('.fifo');
+    // No record starts in the last of the time, which is for hiding and dead-lettering what failed.
+    this.reserve = Math.min(5_000, context.getRemainingTimeInMillis() / 10);
+  }
+
+  async handle() {
+    if (!this.records.every(({ messageId }) => typeof messageId === 'string' && messageId !== '')) {
+      log('ERROR', {
+        action: 'keep',
+        problem: 'a record has no messageId, so none of the batch was run',
+      });
+      return { batchItemFailures: [{ itemIdentifier: '' }] }; // makes Lambda keep the whole batch
+    }
+    const messages = this.records.map((record) => new Message(record, this.fifo, Date.now()));
+    if (this.policy.concurrency === 1) {
+      await this.runInOrder(messages);
+    } else {
+      const lanes = lanesOf(messages);
+      await Promise.all(Array.from({ length: this.policy.concurrency }, () => this.runLanes(lanes)));
+    }
+    await this.hide(messages.filter(({ settled, due }) => !settled && due !== undefined));
+    const kept = messages.filter(({ settled }) => !settled);
+    return { batchItemFailures: kept.map(({ id }) => ({ itemIdentifier: id })) };
+  }
+
+  async runLanes(lanes) {
+    for (let lane = lanes.shift(); lane !== undefined; lane = lanes.shift()) await this.runInOrder(lane);
+  }
+
+  async runInOrder(messages) {
+    const blocked = new Set();
+    for (const message of messages) {
+      if (blocked.has(message.group)) {
+        message.due = 0;
+      } else if (!this.hasTime()) {
+        return;
+      } else if (!(await this.settles(message)) && message.group !== undefined) {
+        blocked.add(message.group);
+      }
+    }
+  }
+
+  hasTime() {
+    if (this.started && this.context.getRemainingTimeInMillis() <= this.reserve) return false;
+    this.started = true; // the first record always starts
+    return true;
+  }
+
+  /** Runs a record: whether it is done. */
+  async settles(message) {
+    try {
+      await this.handler(redriven(message.record), this.context);
+      message.settled = true;
+    } catch (error) {
+      await this.fail(message, error);
+    }
+    return message.settled;
+  }
+
+  async fail(message, thrown) {
+    const now = Date.now();
+    const error = described(thrown);
+    const line = {
+      message_id: message.id,
+      target: this.context.invokedFunctionArn,
+      retry: message.receives,
+      error_type: error.type,
+      error_message: error.message,
+      stack_trace: error.stack,
+    };
+    const { moment, ignored } = asked(error, now);
+    line.retry_after_ignored = ignored;
+    const { due, dueBy } = this.policy.due(message, moment, now, this.fifo);
+    const end =
+      this.policy.ends(message, error.type, now) ??
+      (due === undefined ? this.policy.tooOld(message) : undefined);
+    if (end === undefined) {
+      message.due = due;
+      log('INFO', { action: 'defer', due: rfc3339(due), due_by: dueBy, ...line });
+      return;
+    }
+    Object.assign(line, { action: 'dead_letter', ...end });
+    const { problem, remedy } = await this.deadLetter(message, error, end, now);
+    message.settled = problem === undefined;
+    if (message.settled) {
+      log('WARN', line);
+      return;
+    }
+    const { deadLetterQueueUrl } = this.policy;
+    const backoff =
+      deadLetterQueueUrl === undefined
+        ? this.policy.cap(this.fifo)
+        : this.policy.draw(message.receives, this.fifo);
+    message.due = now + backoff * 1_000;
+    log('ERROR', { due: rfc3339(message.due), problem, remedy, ...line });
+  }
+
+  /** Dead-letters a message. What went wrong and what to do, or neither. */
+  async deadLetter(message, error, end, now) {
+    const url = this.policy.deadLetterQueueUrl;
+    if (url === undefined) {
+      const remedy = 'set deadLetterQueueUrl, or give the queue a redrive policy';
+      return { problem: 'nothing can end it', remedy };
+    }
+    if (url.split('/').slice(-2).join() === this.queueArn.split(':').slice(-2).join())
+      return { problem: 'deadLetterQueueUrl names the queue itself', remedy: 'name another queue' };
+    const call = { QueueUrl: url, ...letter(message, error, end, this.context.invokedFunctionArn, now) };
+    if (url.endsWith('.fifo'))
+      Object.assign(call, {
+        MessageGroupId: message.group ?? message.id,
+        MessageDeduplicationId: message.id,
+      });
+    try {
+      await sqs(this.queueArn).send('SendMessage', call);
+      return {};
+    } catch (refused) {
+      return problemOf(refused, 'sqs:SendMessage', url);
+    }
+  }
+
+  /** One call for ten messages. What is not hidden returns after the queue's own timeout. */
+  async hide(messages) {
+    for (let start = 0; start < messages.length; start += MOST_ENTRIES) {
+      const part = messages.slice(start, start + MOST_ENTRIES);
+      const now = Date.now();
+      const Entries = part.map((message, index) => ({
+        Id: String(index),
+        ReceiptHandle: message.record.receiptHandle,
+        VisibilityTimeout: message.hiding(now),
+      }));
+      const call = { QueueUrl: queueUrl(this.queueArn), Entries };
+      try {
+        const { Failed = [] } = await sqs(this.queueArn).send('ChangeMessageVisibilityBatch', call);
+        for (const { Id, Code, Message } of Failed) {
+          const problem = `SQS did not hide it: ${Code}: ${Message}`;
+          log('ERROR', { message_id: part[Number(Id)].id, action: 'keep', problem });
+        }
+      } catch (refused) {
+        const said = problemOf(refused, 'sqs:ChangeMessageVisibility', this.queueArn);
+        for (const { id } of part) log('ERROR', { message_id: id, action: 'keep', ...said });
+      }
+    }
+  }
+}
+
+/** What must run one after another: the messages of a FIFO group. */
+function lanesOf(messages) {
+  const lanes = new Map();
+  for (const message of messages) {
+    const lane = message.group ?? message.id;
+    if (!lanes.has(lane)) lanes.set(lane, []);
+    lanes.get(lane).push(message);
+  }
+  return [...lanes.values()];
+}
+
+/** The record as it was sent: a dead-letter of ours that was moved back to the queue holds the body. */
+function redriven(record) {
+  if (typeof record.body !== 'string' || !record.body.startsWith('{"reason":')) return record;
+  try {
+    const dead = JSON.parse(record.body);
+    const ours =
+      REASONS.includes(dead.reason) && 'dead_lettered_at' in dead && typeof dead.payload === 'string';
+    return ours ? { ...record, body: dead.payload } : record;
+  } catch {
+    return record;
+  }
+}
+
+/** The body and attributes of a dead-letter; if that is too large, the received body with the reason. */
+function letter(message, error, { reason, detail }, functionArn, now) {
+  const received = String(message.record.body ?? '');
+  const body = JSON.stringify({
+    reason,
+    detail,
+    function_arn: functionArn,
+    retries_made: message.receives - 1,
+    initial_timestamp: Math.floor(message.sent / 1_000),
+    dead_lettered_at: Math.floor(now / 1_000),
+    origin_request_id: message.id,
+    error: { type: error.type, message: error.message },
+    payload: redriven(message.record).body ?? '',
+  }).replace(/[\ufffe\uffff]/g, (it) => `\\u${it.charCodeAt(0).toString(16)}`);
+  const ours = {
+    Reason: text(reason),
+    TargetFunction: text(functionArn),
+    RetriesMade: { DataType: 'Number', StringValue: String(message.receives - 1) },
+    ...(error.type === '' ? {} : { ErrorType: text(error.type) }),
+  };
+  const attributes = { ...ours, ...ownAttributes(message.record, ours) };
+  if (size(body, attributes) <= MOST_BYTES) return { MessageBody: body, MessageAttributes: attributes };
+  const least = { Reason: text(reason) };
+  if (size(received, least) <= MOST_BYTES) return { MessageBody: received, MessageAttributes: least };
+  return { MessageBody: received };
+}
+
+/** The message's own attributes, as far as ten allow. */
+function ownAttributes(record, ours) {
+  const own = Object.entries(record.messageAttributes ?? {}).flatMap(([name, value]) => {
+    const { dataType: DataType = 'String', binaryValue, stringValue } = value;
+    if (name in ours) return [];
+    if (binaryValue) return [[name, { DataType, BinaryValue: Buffer.from(binaryValue, 'base64') }]];
+    return stringValue ? [[name, { DataType, StringValue: stringValue }]] : [];
+  });
+  return Object.fromEntries(own.slice(0, MOST_ATTRIBUTES - Object.keys(ours).length));
+}
+
+function text(value) {
+  // SQS refuses other characters. Source: SendMessage, SQS API reference.
+  // eslint-disable-next-line no-control-regex
+  const accepted = value.toWellFormed().replace(/[^\t\n\r\x20-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd');
+  return { DataType: 'String', StringValue: [...accepted].slice(0, ATTRIBUTE_CHARACTERS).join('') };
+}
+
+function size(body, attributes) {
+  const parts = Object.entries(attributes).flatMap(([name, it]) => [
+    name,
+    it.DataType,
+    it.StringValue ?? it.BinaryValue,
+  ]);
+  return [body, ...parts].reduce((bytes, part) => bytes + Buffer.byteLength(part), 0);
+}
+
+// What an error says
+
+/** Anything can be thrown, and reading it can throw again. */
+function described(thrown) {
+  try {
+    const isError = typeof thrown === 'object' && thrown !== null;
+    const type = String((isError ? (thrown.name ?? thrown.constructor?.name) : undefined) ?? typeof thrown);
+    const message = String(isError ? (thrown.message ?? '') : thrown);
+    const stack =
+      isError && thrown.stack !== undefined ? String(thrown.stack).slice(0, STACK_CHARACTERS) : undefined;
+    return { type, message, stack };
+  } catch {
+    return { type: 'Error', message: '', stack: undefined };
+  }
+}
+
+/** The moment that a `RetryAfter` asks for, or why it is ignored. */
+function asked({ type, message }, now) {
+  if (simpleName(type) !== 'RetryAfter') return {};
+  const shortened = shown(message.slice(0, 64));
+  const moment = momentOf(message.split(';', 1)[0].trim(), now);
+  if (moment === undefined) return { ignored: `${shortened} does not begin with a duration or a date` };
+  return moment > now ? { moment } : { ignored: `${shortened} is not after the failure` };
+}
+
+/** As the retry handler has it: without a bundler's digits, a path before it, and `Error` or `Exception` after it. */
+function simpleName(errorType) {
+  const name = errorType
+    .replace(/\$\d+$/, '')
+    .split(/[.$/]|::/)
+    .at(-1);
+  return name.replace(/(?<=.)(Error|Exception)$/, '');
+}
+
+const DECIMAL = String.raw`\d+(?:[.,]\d+)?`;
+
+/** Epoch milliseconds. */
+function momentOf(said, now) {
+  if (said.length > 64) return undefined;
+  if (new RegExp(`^${DECIMAL}$`).test(said)) {
+    const number = Number(said.replace(',', '.'));
+    if (number <= LONGEST_AGE) return now + Math.ceil(number) * 1_000;
+    if (number < 1e9) return undefined;
+    return number < 1e12 ? number * 1_000 : number;
+  }
+  const seconds = duration(said);
+  return seconds === undefined ? date(said) : now + seconds * 1_000;
+}
+
+/** Seconds, of `1h30m` or `PT1H30M`: units in descending order, each once, a fraction only in the last. */
+function duration(said) {
+  const iso = /^P(?!$)([^T]*)(?:T(.+))?$/.exec(said);
+  if (iso === null) return sum(said, { d: 86_400, h: 3_600, m: 60, s: 1, ms: 0.001 });
+  const days = iso[1] === '' ? 0 : (sum(iso[1], { W: 604_800 }) ?? sum(iso[1], { D: 86_400 }));
+  const rest = iso[2] === undefined ? 0 : sum(iso[2], { H: 3_600, M: 60, S: 1 });
+  return days === undefined || rest === undefined ? undefined : days + rest;
+}
+
+function sum(said, units) {
+  const pattern = Object.keys(units).map((unit) => `(?:(${DECIMAL})${unit})?`);
+  const found = new RegExp(`^${pattern.join('')}$`).exec(said);
+  const values = Object.values(units)
+    .map((seconds, index) => ({ value: found?.[index + 1], seconds }))
+    .filter(({ value }) => value !== undefined);
+  if (values.length === 0 || !values.slice(0, -1).every(({ value }) => /^\d+$/.test(value))) return undefined;
+  return values.reduce((total, { value, seconds }) => total + Number(value.replace(',', '.')) * seconds, 0);
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+/** Epoch milliseconds, of an RFC 3339 time (its seconds may be missing) or one of the three HTTP dates. */
+function date(said) {
+  const rfc =
+    /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?:[Zz]|([+-])(\d\d):?(\d\d))$/.exec(
+      said,
+    );
+  if (rfc !== null) {
+    const [year, month, day, hour, minute, second] = rfc.slice(1, 7).map((it) => Number(it ?? 0));
+    return utc([year, month, day, hour, minute, second], Number(`0.${rfc[7] ?? 0}`), rfc.slice(8));
+  }
+  const http =
+    /^[A-Z][a-z]+, (\d\d)[ -]([A-Z][a-z]{2})[ -](\d{2}|\d{4}) (\d\d):(\d\d):(\d\d) (?:GMT|UTC|([+-])(\d\d)(\d\d))$/.exec(
+      said,
+    );
+  if (http !== null) {
+    const short = Number(http[3]);
+    const year = http[3].length === 4 ? short : short + (short < 70 ? 2_000 : 1_900);
+    const time = http.slice(4, 7).map(Number);
+    return utc([year, MONTHS.indexOf(http[2]) + 1, Number(http[1]), ...time], 0, http.slice(7));
+  }
+  const asctime = /^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ \d]\d) (\d\d):(\d\d):(\d\d) (\d{4})$/.exec(said);
+  if (asctime === null) return undefined;
+  const [, month, day, hour, minute, second, year] = asctime;
+  return utc([year, MONTHS.indexOf(month) + 1, day, hour, minute, second].map(Number), 0, []);
+}
+
+/** Refuses what `Date` would carry over, such as 31 February. */
+function utc([year, month, day, hour, minute, second], fraction, [sign, hours, minutes]) {
+  const at = new Date(0);
+  at.setUTCFullYear(year, month - 1, day);
+  at.setUTCHours(hour, minute, second);
+  const valid =
+    at.getUTCMonth() === month - 1 && at.getUTCDate() === day && hour < 24 && minute < 60 && second < 60;
+  const offset = (sign === '-' ? -60_000 : 60_000) * (Number(hours ?? 0) * 60 + Number(minutes ?? 0));
+  return valid ? at.getTime() + fraction * 1_000 - offset : undefined;
+}
+
+/** The whole seconds of an option; undefined if it is not a duration. */
+function optionSeconds(value) {
+  const seconds = typeof value === 'string' ? (/^\d+$/.test(value) ? Number(value) : duration(value)) : value;
+  return Number.isInteger(seconds) ? seconds : undefined;
+}
+
+/** The text that the consumer and the retry handler read. Nothing is refused while an error is being made. */
+function momentText(when) {
+  // Not `instanceof`: a date may come from another context, as in Jest.
+  const isDate = Object.prototype.toString.call(when) === '[object Date]';
+  try {
+    return isDate && !Number.isNaN(when.getTime()) ? when.toISOString() : String(when);
+  } catch {
+    return '';
+  }
+}
+
+function shown(value) {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+}
+
+// AWS
+
+const clients = new Map();
+
+/** Loaded on the first failure: the SDK takes longer to load than the function may take to run. */
+function sqs(queueArn) {
+  const region = queueArn.split(':')[3] || undefined;
+  if (!clients.has(region)) {
+    const sdk = require('@aws-sdk/client-sqs');
+    // Short, because calls are made in the last of the function's time.
+    const requestHandler = { connectionTimeout: 1_000, requestTimeout: 2_000 };
+    const client = new sdk.SQSClient({ region, maxAttempts: 2, requestHandler });
+    clients.set(region, { send: (name, call) => client.send(new sdk[`${name}Command`](call)) });
+  }
+  return clients.get(region);
+}
+
+function queueUrl(queueArn) {
+  const [, partition, , region, account, name] = queueArn.split(':');
+  const suffix = partition === 'aws-cn' ? 'amazonaws.com.cn' : 'amazonaws.com';
+  const endpoint =
+    process.env.AWS_ENDPOINT_URL_SQS ?? process.env.AWS_ENDPOINT_URL ?? `https://sqs.${region}.${suffix}`;
+  return `${endpoint.replace(/\/$/, '')}/${account}/${name}`;
+}
+
+function problemOf(error, action, resource) {
+  const denied = /AccessDenied/.test(error?.name);
+  const remedy = denied ? `allow ${action} in the function's role` : undefined;
+  return { problem: `${action} on ${resource}: ${error?.name ?? error}`, remedy };
+}
+
+function log(level, line) {
+  const timestamp = new Date().toISOString();
+  // Not console.log, which Lambda would wrap into a line of its own.
+  process.stdout.write(`${JSON.stringify({ timestamp, level, v: 1, ...line })}\n`);
+}
+
+function rfc3339(millis) {
+  return new Date(Math.round(millis)).toISOString();
+}
+
+module.exports = { NonRetryable, RetryAfter, consumer };

@@ -1,0 +1,89 @@
+/** The record of an SQS message, as Lambda passes it; `SQSRecord` of `@types/aws-lambda` fits. */
+export interface MessageRecord {
+  messageId: string;
+  receiptHandle: string;
+  body: string;
+  attributes: object;
+  messageAttributes: object;
+  eventSourceARN: string;
+}
+
+/** What the consumer uses of Lambda's context. */
+export interface FunctionContext {
+  getRemainingTimeInMillis(): number;
+  invokedFunctionArn: string;
+}
+
+/** Every duration is a number of seconds, or text such as `'15m'` or `'14d'`. */
+export interface ConsumerOptions {
+  /**
+   * The ceiling of the first backoff; 1 s to `maxBackoff`. It doubles with each receive.
+   * @default 10
+   */
+  baseBackoff?: number | string;
+  /**
+   * The cap of the ceiling; up to 43,170 s, 12 hours less 30 s.
+   * @default 3600, and 60 for a FIFO queue, whose groups wait for their first message
+   */
+  maxBackoff?: number | string;
+  /**
+   * How the backoff is drawn: up to its ceiling, from its upper half, or not at all.
+   * @default 'full'
+   */
+  jitter?: 'full' | 'equal' | 'none';
+  /**
+   * A message that fails this long after it was sent is dead-lettered; 60 s to 14 days.
+   * @default '14d'
+   */
+  maxAge?: number | string;
+  /**
+   * A message that fails on this receive is dead-lettered.
+   * @default only its age ends a message
+   */
+  maxReceives?: number;
+  /**
+   * Where dead-letters go.
+   * @default none: messages are hidden for `maxBackoff`, until the queue's redrive policy or retention ends them
+   */
+  deadLetterQueueUrl?: string;
+  /**
+   * How many records run at once. Those of a FIFO group always run one after another.
+   * @default 1
+   */
+  concurrency?: number;
+}
+
+/** Lambda's partial batch response. */
+export interface BatchResponse {
+  batchItemFailures: { itemIdentifier: string }[];
+}
+
+/**
+ * Makes a function that handles one record into the Lambda handler of an SQS event source mapping. A record whose function
+ * throws or rejects is retried alone, after a jittered backoff. The mapping needs `ReportBatchItemFailures`.
+ *
+ * @throws RangeError with everything that is wrong with the options
+ */
+export function consumer<
+  R extends MessageRecord = MessageRecord,
+  C extends FunctionContext = FunctionContext,
+>(
+  options: ConsumerOptions,
+  handler: (record: R, context: C) => unknown,
+): (event: { Records: R[] }, context: C) => Promise<BatchResponse>;
+
+/** Throw it to set when the message is retried, instead of the ordinary backoff. */
+export class RetryAfter extends Error {
+  /**
+   * @param when seconds to wait, counted from the failure, a date, or the text of a `Retry-After` header
+   * @param text an explanation for people
+   */
+  constructor(when: number | string | Date, text?: string);
+  readonly name: 'RetryAfter';
+}
+
+/** Throw it if no retry can help. The message is dead-lettered. */
+export class NonRetryable extends Error {
+  constructor(message?: string, options?: { cause?: unknown });
+  readonly name: 'NonRetryable';
+}

@@ -1,0 +1,252 @@
+// What the common cases do not show: options, the draw's distribution, dead-letters in full, concurrency, and the log.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { test } from 'node:test';
+import vm from 'node:vm';
+import { NonRetryable, RetryAfter, consumer } from 'comeback-sqs';
+import { recorded } from './support.mjs';
+
+const NOW = Date.parse('2026-11-26T12:00:00Z');
+const QUEUE = 'arn:aws:sqs:eu-west-1:123456789012:orders';
+const DEAD = 'https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead';
+const CONTEXT = {
+  getRemainingTimeInMillis: () => 60_000,
+  invokedFunctionArn: 'arn:aws:lambda:eu-west-1:123456789012:function:orders',
+};
+
+const record = (number = 0, more = {}) => ({
+  messageId: `m-${number}`,
+  receiptHandle: `h-${number}`,
+  body: '{}',
+  attributes: {
+    ApproximateReceiveCount: '1',
+    SentTimestamp: String(NOW),
+    ApproximateFirstReceiveTimestamp: String(NOW),
+  },
+  eventSourceARN: QUEUE,
+  ...more,
+});
+
+test('every bad option is named', () => {
+  const options = {
+    baseBackoff: 0,
+    maxBackoff: '13h',
+    jitter: 'some',
+    maxAge: '1m30',
+    maxReceives: 0,
+    deadLetterQueueUrl: 'arn:aws:sqs:eu-west-1:1:dead',
+    concurrency: 1.5,
+    maxRetries: 3,
+  };
+  assert.throws(() => consumer(options, () => {}), {
+    name: 'RangeError',
+    message: [
+      'maxRetries is not an option',
+      'maxBackoff is "13h"; it must be 1 s to 43170 s, as a number or text such as \'15m\'',
+      "baseBackoff is 0; it must be 1 s to 3600 s, as a number or text such as '15m'",
+      'maxAge is "1m30"; it must be 60 s to 1209600 s, as a number or text such as \'15m\'',
+      "jitter is \"some\"; it must be 'full', 'equal' or 'none'",
+      'maxReceives is 0; it must be a whole number from 1 to 1000',
+      'concurrency is 1.5; it must be a whole number from 1 to 1000',
+      'deadLetterQueueUrl is "arn:aws:sqs:eu-west-1:1:dead"; it must be the URL of an SQS queue',
+    ].join('; '),
+  });
+  assert.throws(() => consumer({}), { name: 'TypeError' });
+});
+
+test('draws stay in bounds and spread', async (t) => {
+  const { calls } = recorded(t, NOW);
+  let state = 7; // xorshift: the same draws in every run
+  t.mock.method(Math, 'random', () => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) / 2 ** 32;
+  });
+  for (const [jitter, least, mean] of [
+    ['full', 1, 320.5],
+    ['equal', 320, 480],
+  ]) {
+    const handler = consumer({ jitter }, () => Promise.reject(new Error('no')));
+    const attributes = { ...record().attributes, ApproximateReceiveCount: '7' };
+    calls.length = 0;
+    await handler(
+      { Records: Array.from({ length: 20_000 }, (_, number) => record(number, { attributes })) },
+      CONTEXT,
+    );
+    const draws = calls.flatMap(([, { Entries }]) =>
+      Entries.map(({ VisibilityTimeout }) => VisibilityTimeout),
+    );
+    assert.equal(draws.length, 20_000);
+    assert.deepEqual([Math.min(...draws), Math.max(...draws)], [least, 640]);
+    assert.equal(new Set(draws).size, 640 - least + 1, 'every whole second is drawn');
+    assert.ok(Math.abs(draws.reduce((sum, draw) => sum + draw, 0) / draws.length - mean) < 5);
+  }
+});
+
+test('a dead-letter has everything', async (t) => {
+  const { calls } = recorded(t, NOW);
+  const own = Object.fromEntries(
+    [0, 1, 2, 3, 4].map((number) => [`a${number}`, { stringValue: 'x', dataType: 'String' }]),
+  );
+  const messageAttributes = {
+    ...own,
+    Reason: { stringValue: 'theirs', dataType: 'String' },
+    raw: { binaryValue: 'AP8=', dataType: 'Binary' },
+    over: { stringValue: 'the eleventh', dataType: 'String' },
+  };
+  const handler = consumer({ deadLetterQueueUrl: DEAD }, () => {
+    throw new NonRetryable('cancelled \ud800\0\uffff');
+  });
+  const body = '{"n": 1E400}';
+  assert.deepEqual(await handler({ Records: [record(0, { body, messageAttributes })] }, CONTEXT), {
+    batchItemFailures: [],
+  });
+  const [[name, call]] = calls;
+  assert.deepEqual([calls.length, name, call.QueueUrl], [1, 'SendMessage', DEAD]);
+  assert.ok(!call.MessageBody.includes('\uffff'), 'SQS refuses it');
+  assert.deepEqual(JSON.parse(call.MessageBody), {
+    reason: 'non_retryable_error',
+    detail: 'NonRetryable asks for no retry',
+    function_arn: CONTEXT.invokedFunctionArn,
+    retries_made: 0,
+    initial_timestamp: NOW / 1_000,
+    dead_lettered_at: NOW / 1_000,
+    origin_request_id: 'm-0',
+    error: { type: 'NonRetryable', message: 'cancelled \ud800\0\uffff' },
+    payload: body,
+  });
+  assert.deepEqual(Object.keys(call.MessageAttributes), [
+    'Reason',
+    'TargetFunction',
+    'RetriesMade',
+    'ErrorType',
+    ...Object.keys(own),
+    'raw',
+  ]);
+  assert.equal(call.MessageAttributes.Reason.StringValue, 'non_retryable_error');
+  assert.deepEqual([...call.MessageAttributes.raw.BinaryValue], [0, 255]);
+});
+
+test('a dead-letter that is too large is the body with its reason', async (t) => {
+  const { calls } = recorded(t, NOW);
+  const handler = consumer({ deadLetterQueueUrl: DEAD }, () => {
+    throw new NonRetryable('cancelled');
+  });
+  for (const [size, attributes] of [
+    [1_048_500, ['Reason']],
+    [1_048_576, []],
+  ]) {
+    const body = 'x'.repeat(size);
+    await handler({ Records: [record(0, { body })] }, CONTEXT);
+    const [, call] = calls.pop();
+    assert.ok(call.MessageBody === body);
+    assert.deepEqual(Object.keys(call.MessageAttributes ?? {}), attributes);
+  }
+});
+
+test('whatever is thrown fails its record alone', async (t) => {
+  const { calls } = recorded(t, NOW);
+  const unreadable = new Proxy({}, { get: () => assert.fail('not readable') });
+  const thrown = [undefined, null, 'text', 7n, Symbol('s'), unreadable, Object.create(null), new Error('no')];
+  const handler = consumer({ jitter: 'none' }, ({ messageId }) => {
+    throw thrown[Number(messageId.slice(2))];
+  });
+  const { batchItemFailures } = await handler(
+    { Records: thrown.map((_, number) => record(number)) },
+    CONTEXT,
+  );
+  assert.equal(batchItemFailures.length, thrown.length);
+  assert.deepEqual(
+    calls[0][1].Entries.map(({ VisibilityTimeout }) => VisibilityTimeout),
+    thrown.map(() => 10),
+  );
+});
+
+test('records run at once, but not those of a group', async (t) => {
+  recorded(t, NOW);
+  let most = 0;
+  const running = new Set();
+  const handler = consumer({ concurrency: 3 }, async ({ messageId, attributes }) => {
+    const lane = attributes.MessageGroupId ?? messageId;
+    assert.ok(!running.has(lane));
+    running.add(lane);
+    most = Math.max(most, running.size);
+    await new Promise(setImmediate);
+    running.delete(lane);
+  });
+  const records = Array.from({ length: 40 }, (_, number) => record(number));
+  assert.deepEqual(await handler({ Records: records }, CONTEXT), { batchItemFailures: [] });
+  assert.equal(most, 3);
+  most = 0;
+  const fifo = records.map((it, number) => ({
+    ...it,
+    eventSourceARN: `${QUEUE}.fifo`,
+    attributes: { ...it.attributes, MessageGroupId: String(number % 2) },
+  }));
+  assert.deepEqual(await handler({ Records: fifo }, CONTEXT), { batchItemFailures: [] });
+  assert.equal(most, 2);
+});
+
+test('the line of a failure', async (t) => {
+  const { lines } = recorded(t, NOW);
+  const handler = consumer({ jitter: 'none' }, () => {
+    throw new RetryAfter('soon', 'the quota is used up');
+  });
+  await handler({ Records: [record(0, { body: 'secret' })] }, CONTEXT);
+  const [{ stack_trace, ...line }] = lines;
+  assert.match(stack_trace, /^RetryAfter: soon/);
+  assert.ok(!JSON.stringify(lines).includes('secret'));
+  assert.deepEqual(line, {
+    timestamp: '2026-11-26T12:00:00.000Z',
+    level: 'INFO',
+    v: 1,
+    action: 'defer',
+    due: '2026-11-26T12:00:10.000Z',
+    due_by: 'policy',
+    message_id: 'm-0',
+    target: CONTEXT.invokedFunctionArn,
+    retry: 1,
+    error_type: 'RetryAfter',
+    error_message: 'soon; the quota is used up',
+    retry_after_ignored: '"soon; the quota is used up" does not begin with a duration or a date',
+  });
+});
+
+test('a missing permission is named', async (t) => {
+  const { lines } = recorded(t, NOW, () =>
+    Promise.reject(Object.assign(new Error('no'), { name: 'AccessDenied' })),
+  );
+  const handler = consumer({}, () => Promise.reject(new Error('no')));
+  assert.deepEqual(await handler({ Records: [record()] }, CONTEXT), {
+    batchItemFailures: [{ itemIdentifier: 'm-0' }],
+  });
+  const { level, remedy } = lines.at(-1);
+  assert.deepEqual([level, remedy], ['ERROR', "allow sqs:ChangeMessageVisibility in the function's role"]);
+});
+
+test('the errors take whatever a client has at hand', () => {
+  for (const [when, message] of [
+    [120, '120'],
+    ['120', '120'],
+    [0.5, '0.5'],
+    [new Date(NOW), '2026-11-26T12:00:00.000Z'],
+    [vm.runInNewContext(`new Date(${NOW})`), '2026-11-26T12:00:00.000Z'],
+    [undefined, 'undefined'],
+    [new Date(NaN), 'Invalid Date'],
+  ])
+    assert.equal(new RetryAfter(when).message, message);
+});
+
+test('no SDK is loaded without a failure', () => {
+  const script = `
+    const { consumer } = require('comeback-sqs');
+    const context = { getRemainingTimeInMillis: () => 1000, invokedFunctionArn: 'f' };
+    consumer({}, () => {})({ Records: [{ messageId: 'm' }] }, context).then((response) =>
+      console.log(JSON.stringify(response), Object.keys(require.cache).filter((it) => it.includes('aws')).length));`;
+  const cwd = new URL('..', import.meta.url);
+  assert.equal(
+    execFileSync('node', ['-e', script], { cwd, encoding: 'utf8' }),
+    '{"batchItemFailures":[]} 0\n',
+  );
+});

@@ -1,0 +1,609 @@
+"""Backoff, jitter and dead-letters for single messages of a Lambda function that reads an SQS queue.
+
+Needs only Python, and boto3 once a message fails.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import math
+import os
+import random
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, NamedTuple
+
+__all__ = ["NonRetryable", "RetryAfter", "consumer"]
+
+_Record = dict[str, Any]
+_Handler = Callable[[_Record, Any], Any]
+_Response = dict[str, list[dict[str, str]]]
+
+# Seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
+_LONGEST_BACKOFF = 43_170
+# After the first receive, nobody says when a message was received: a throttled poller may have held it for 1,230 s.
+_LONGEST_LATER_HIDING = 41_940
+_LONGEST_AGE = 1_209_600
+# A FIFO queue delivers nothing of a group while one of its messages is hidden.
+_FIFO_MAX_BACKOFF = 60
+_MAX_BACKOFF = 3_600
+# SQS limits a batch of messages, and each message, to 1 MiB.
+_MOST_BYTES = 1_048_576
+_MOST_ATTRIBUTES = 10
+_MOST_ENTRIES = 10
+_ATTRIBUTE_CHARACTERS = 256
+_STACK_CHARACTERS = 8_192
+_COROUTINE = 0x80  # inspect.CO_COROUTINE
+_DECIMAL = r"[0-9]+(?:[.,][0-9]+)?"
+_REASONS = ("max_retries", "max_age", "non_retryable_error")
+# A wait that a function asks for is lengthened by up to a tenth, so that its messages do not come back together.
+_SPREAD = 0.1
+
+
+class RetryAfter(Exception):
+    """Raise it to set when the message is retried, instead of the ordinary backoff.
+
+    `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime`, or the text of a `Retry-After`
+    header. `text` is an explanation for people.
+    """
+
+    def __init__(self, when: object, text: str | None = None) -> None:
+        super().__init__(_moment_text(when) if text is None else f"{_moment_text(when)}; {text}")
+        self._given = (when, text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._given
+
+
+class NonRetryable(Exception):
+    """Raise it if no retry can help. The message is dead-lettered."""
+
+
+def consumer(
+    *,
+    base_backoff: float | str = 10,
+    max_backoff: float | str | None = None,
+    jitter: str = "full",
+    max_age: float | str = "14d",
+    max_receives: int | None = None,
+    dead_letter_queue_url: str | None = None,
+    concurrency: int = 1,
+) -> Callable[[_Handler], Callable[[dict[str, Any], Any], _Response]]:
+    """Makes a function that handles one record into the Lambda handler of an SQS event source mapping.
+
+    A record whose function raises is retried alone: hidden for a jittered backoff under
+    min(`max_backoff`, `base_backoff` · 2^(receives − 1)), and reported in `batchItemFailures`, which the mapping needs
+    (`ReportBatchItemFailures`). Durations are seconds, or text such as `"15m"`.
+
+    - `base_backoff`: 1 s to `max_backoff`.
+    - `max_backoff`: up to 43,170 s. By default an hour, and a minute for FIFO queues.
+    - `jitter`: `"full"`, `"equal"` or `"none"`.
+    - `max_age`: a message that fails this long after it was sent is dead-lettered; 60 s to 14 days.
+    - `max_receives`: a message that fails on this receive is dead-lettered. By default only its age ends it.
+    - `dead_letter_queue_url`: where dead-letters go. Without it, messages are hidden for `max_backoff` instead, until
+      the queue's redrive policy or retention ends them.
+    - `concurrency`: how many records run at once, in threads; those of a FIFO group always run one after another.
+
+    Raises `ValueError` with everything that is wrong with the options.
+    """
+    policy = _Policy.of(
+        base_backoff=base_backoff,
+        max_backoff=max_backoff,
+        jitter=jitter,
+        max_age=max_age,
+        max_receives=max_receives,
+        dead_letter_queue_url=dead_letter_queue_url,
+        concurrency=concurrency,
+    )
+
+    def decorate(handler: _Handler) -> Callable[[dict[str, Any], Any], _Response]:
+        if getattr(getattr(handler, "__code__", None), "co_flags", 0) & _COROUTINE:
+            raise TypeError("the function of a consumer must not be async: Lambda's Python runtime does not await it")
+
+        @functools.wraps(handler)
+        def handle(event: dict[str, Any], context: Any) -> _Response:
+            return _Batch(policy, handler, event, context).handle()
+
+        return handle
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class _Policy:
+    base_backoff: int
+    max_backoff: int | None
+    jitter: str
+    max_age: int
+    max_receives: int | None
+    dead_letter_queue_url: str | None
+    concurrency: int
+
+    @classmethod
+    def of(cls, *, base_backoff: Any, max_backoff: Any, jitter: Any, max_age: Any, **rest: Any) -> _Policy:
+        problems: list[str] = []
+
+        def seconds(name: str, value: object, least: int, most: int, default: int) -> int:
+            read = _option_seconds(value)
+            if read is None or not least <= read <= most:
+                problems.append(f"{name} is {value!r}; it must be {least} s to {most} s, as a number or text such as '15m'")
+                return default
+            return read
+
+        highest = None if max_backoff is None else seconds("max_backoff", max_backoff, 1, _LONGEST_BACKOFF, _LONGEST_BACKOFF)
+        base = seconds("base_backoff", base_backoff, 1, highest or _MAX_BACKOFF, 1)
+        age = seconds("max_age", max_age, 60, _LONGEST_AGE, _LONGEST_AGE)
+        if jitter not in ("full", "equal", "none"):
+            problems.append(f"jitter is {jitter!r}; it must be 'full', 'equal' or 'none'")
+        for name, least, most in (("max_receives", 1, 1_000), ("concurrency", 1, 1_000)):
+            value = rest[name]
+            if name == "max_receives" and value is None:
+                continue
+            if type(value) is not int or not least <= value <= most:
+                problems.append(f"{name} is {value!r}; it must be a whole number from {least} to {most}")
+        url = rest["dead_letter_queue_url"]
+        if url is not None and not (isinstance(url, str) and re.fullmatch(r"https?://[^/\s]+/\S+", url)):
+            problems.append(f"dead_letter_queue_url is {url!r}; it must be the URL of an SQS queue")
+        if problems:
+            raise ValueError("; ".join(problems))
+        return cls(base, highest, jitter, age, **rest)
+
+    def ceiling(self, receives: int, fifo: bool) -> int:
+        # No float and no huge power for any receive count.
+        return min(self.cap(fifo), self.base_backoff << min(receives - 1, 32))
+
+    def cap(self, fifo: bool) -> int:
+        return self.max_backoff or (max(self.base_backoff, _FIFO_MAX_BACKOFF) if fifo else _MAX_BACKOFF)
+
+    def draw(self, receives: int, fifo: bool) -> int:
+        """The backoff after this receive, in whole seconds."""
+        ceiling = self.ceiling(receives, fifo)
+        least = {"full": 1, "equal": -(-ceiling // 2), "none": ceiling}[self.jitter]
+        return least + math.floor(random.random() * (ceiling - least + 1))
+
+    def ends(self, message: _Message, error: BaseException, now: float) -> _End | None:
+        """Why the failure of a message is its last, whatever its backoff would be."""
+        error_type = type(error).__name__
+        if isinstance(error, NonRetryable) or _simple_name(error_type) in ("NonRetryable", "NonRetriable", "NeverRetry"):
+            return _End("non_retryable_error", f"{error_type} asks for no retry")
+        if self.max_receives is not None and message.receives >= self.max_receives:
+            return _End("max_retries", f"received {message.receives} times; max_receives is {self.max_receives}")
+        return self.too_old(message) if now > message.sent + self.max_age else None
+
+    def too_old(self, message: _Message) -> _End:
+        return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
+
+    def due(self, message: _Message, asked: float | None, now: float, fifo: bool) -> tuple[float | None, str]:
+        """When a message that failed now is to come back, and what says so; None if it would be too old by then."""
+        if asked is None:
+            due, due_by = now + self.draw(message.receives, fifo), "policy"
+        else:
+            due, due_by = asked + (asked - now) * _SPREAD * random.random(), "retry_after"
+        # The last receive leaves the function time before max_age.
+        margin = min(60.0, self.max_age / 10)
+        last = message.sent + self.max_age - margin
+        if due <= last:
+            return due, due_by
+        return (last if last >= now + margin else None), due_by
+
+
+class _End(NamedTuple):
+    """Why a message gets no retry."""
+
+    reason: str
+    detail: str
+
+
+@dataclass
+class _Message:
+    """A record, and what became of it."""
+
+    record: _Record
+    message_id: str
+    receives: int
+    sent: float
+    first_receive: float
+    # Of a FIFO queue. In a standard queue, a group orders nothing.
+    group: str | None
+    # Succeeded, or accepted by the dead-letter queue.
+    settled: bool = False
+    # When it is to come back; 0 at once. None leaves it to the queue's visibility timeout.
+    due: float | None = None
+
+    @classmethod
+    def of(cls, record: _Record, fifo: bool, now: float) -> _Message:
+        attributes = record.get("attributes") or {}
+
+        def number(name: str, default: float) -> float:
+            try:
+                return int(attributes[name])
+            except (KeyError, TypeError, ValueError):
+                return default
+
+        return cls(
+            record=record,
+            message_id=record["messageId"],
+            receives=max(1, int(number("ApproximateReceiveCount", 1))),
+            sent=number("SentTimestamp", now * 1_000) / 1_000,
+            first_receive=number("ApproximateFirstReceiveTimestamp", now * 1_000) / 1_000,
+            group=str(attributes.get("MessageGroupId")) if fifo else None,
+        )
+
+    def hiding(self, now: float) -> int:
+        """Seconds to hide it, counted from now."""
+        if not self.due:
+            return 0
+        longest = _LONGEST_LATER_HIDING
+        if self.receives == 1:
+            longest = max(1, _LONGEST_BACKOFF - math.ceil(max(0.0, now - self.first_receive)))
+        return min(longest, max(1, math.ceil(round(self.due - now, 3))))
+
+
+class _Batch:
+    """One invocation: runs the records, then hides what failed."""
+
+    def __init__(self, policy: _Policy, handler: _Handler, event: dict[str, Any], context: Any) -> None:
+        self.policy, self.handler, self.context = policy, handler, context
+        self.records: list[_Record] = event.get("Records") or []
+        self.queue_arn = str((self.records[0] if self.records else {}).get("eventSourceARN") or "")
+        self.fifo = self.queue_arn.endswith(".fifo")
+        # No record starts in the last of the time, which is for hiding and dead-lettering what failed.
+        self.reserve = min(5.0, self.time_left() / 10)
+        self.started = False
+
+    def time_left(self) -> float:
+        return float(self.context.get_remaining_time_in_millis()) / 1_000
+
+    def handle(self) -> _Response:
+        if not all(isinstance(record.get("messageId"), str) and record["messageId"] for record in self.records):
+            _log("ERROR", action="keep", problem="a record has no messageId, so none of the batch was run")
+            # An empty identifier makes Lambda keep the whole batch.
+            return {"batchItemFailures": [{"itemIdentifier": ""}]}
+        messages = [_Message.of(record, self.fifo, time.time()) for record in self.records]
+        if self.policy.concurrency == 1:
+            self.run_in_order(messages)
+        else:
+            self.run_at_once(messages)
+        self.hide([message for message in messages if not message.settled and message.due is not None])
+        return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
+
+    # Running
+
+    def run_in_order(self, messages: list[_Message]) -> None:
+        blocked: set[str] = set()
+        for message in messages:
+            if message.group in blocked:
+                message.due = 0
+            elif not self.has_time():
+                return
+            elif not self.settles(message) and message.group is not None:
+                blocked.add(message.group)
+
+    def run_at_once(self, messages: list[_Message]) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # few need it, and it takes a while to load
+
+        lanes: dict[object, list[_Message]] = {}
+        for message in messages:
+            lanes.setdefault(message.group or message.message_id, []).append(message)
+        with ThreadPoolExecutor(self.policy.concurrency) as pool:
+            for _ in pool.map(self.run_in_order, lanes.values()):
+                pass
+
+    def has_time(self) -> bool:
+        if self.started and self.time_left() <= self.reserve:
+            return False
+        self.started = True  # the first record always starts
+        return True
+
+    def settles(self, message: _Message) -> bool:
+        """Runs a record: whether it is done."""
+        try:
+            self.handler(_redriven(message.record), self.context)
+            message.settled = True
+        except BaseException as error:  # also SystemExit, which would end the whole batch
+            self.fail(message, error)
+        return message.settled
+
+    # A failure
+
+    def fail(self, message: _Message, error: BaseException) -> None:
+        failed_at = time.time()
+        error_type = type(error).__name__
+        line: dict[str, Any] = {
+            "message_id": message.message_id,
+            "target": str(self.context.invoked_function_arn),
+            "retry": message.receives,
+            "error_type": error_type,
+            "error_message": _text(error),
+            "stack_trace": _stack(error),
+        }
+        asked, line["retry_after_ignored"] = _asked(error, failed_at)
+        end = self.policy.ends(message, error, failed_at)
+        due, due_by = self.policy.due(message, asked, failed_at, self.fifo)
+        if end is None and due is None:
+            end = self.policy.too_old(message)
+        if end is None:
+            message.due = due
+            _log("INFO", action="defer", due=_rfc3339(due or 0), due_by=due_by, **line)
+            return
+        problem, remedy = self.dead_letter(message, error, end, failed_at)
+        message.settled = problem is None
+        line |= {"action": "dead_letter", **end._asdict()}
+        if problem is None:
+            _log("WARN", **line)
+            return
+        backoff = self.policy.draw(message.receives, self.fifo)
+        message.due = failed_at + (backoff if self.policy.dead_letter_queue_url else self.policy.cap(self.fifo))
+        _log("ERROR", due=_rfc3339(message.due), problem=problem, remedy=remedy, **line)
+
+    def dead_letter(
+        self, message: _Message, error: BaseException, end: _End, now: float
+    ) -> tuple[str | None, str | None]:
+        """Dead-letters a message. What went wrong and what to do, or nothing."""
+        url = self.policy.dead_letter_queue_url
+        if url is None:
+            return "nothing can end it", "set dead_letter_queue_url, or give the queue a redrive policy"
+        if url.split("/")[-2:] == self.queue_arn.split(":")[-2:]:
+            return "dead_letter_queue_url names the queue itself", "name another queue"
+        call = _dead_letter(message, error, end, str(self.context.invoked_function_arn), now)
+        if url.endswith(".fifo"):
+            call |= {"MessageGroupId": message.group or message.message_id, "MessageDeduplicationId": message.message_id}
+        try:
+            _sqs(self.queue_arn).send_message(QueueUrl=url, **call)
+        except Exception as refused:
+            return _problem(refused, "sqs:SendMessage", url)
+        return None, None
+
+    # Hiding
+
+    def hide(self, messages: list[_Message]) -> None:
+        """One call for ten messages. What is not hidden returns after the queue's own timeout."""
+        url = _queue_url(self.queue_arn)
+        for start in range(0, len(messages), _MOST_ENTRIES):
+            part, now = messages[start : start + _MOST_ENTRIES], time.time()
+            entries = [
+                {"Id": str(index), "ReceiptHandle": it.record.get("receiptHandle"), "VisibilityTimeout": it.hiding(now)}
+                for index, it in enumerate(part)
+            ]
+            try:
+                answer = _sqs(self.queue_arn).change_message_visibility_batch(QueueUrl=url, Entries=entries)
+            except Exception as refused:
+                problem, remedy = _problem(refused, "sqs:ChangeMessageVisibility", self.queue_arn)
+                for message in part:
+                    _log("ERROR", message_id=message.message_id, action="keep", problem=problem, remedy=remedy)
+                continue
+            for entry in answer.get("Failed", []):
+                problem = f"SQS did not hide it: {entry.get('Code')}: {entry.get('Message')}"
+                _log("ERROR", message_id=part[int(entry["Id"])].message_id, action="keep", problem=problem)
+
+
+# What a message says
+
+
+def _redriven(record: _Record) -> _Record:
+    """The record as it was sent: a dead-letter of ours that was moved back to the queue holds the body."""
+    body = record.get("body")
+    if not (isinstance(body, str) and body.startswith('{"reason":')):
+        return record
+    try:
+        letter = json.loads(body)
+    except ValueError:
+        return record
+    ours = letter.get("reason") in _REASONS and "dead_lettered_at" in letter and isinstance(letter.get("payload"), str)
+    return {**record, "body": letter["payload"]} if ours else record
+
+
+def _dead_letter(message: _Message, error: BaseException, end: _End, function_arn: str, now: float) -> dict[str, Any]:
+    """The body and attributes of a dead-letter; if that is too large, the received body with the reason."""
+    received = str(message.record.get("body", ""))
+    body = {
+        "reason": end.reason,
+        "detail": end.detail,
+        "function_arn": function_arn,
+        "retries_made": message.receives - 1,
+        "initial_timestamp": int(message.sent),
+        "dead_lettered_at": int(now),
+        "origin_request_id": message.message_id,
+        "error": {"type": type(error).__name__, "message": _text(error)},
+        "payload": _redriven(message.record).get("body", ""),
+    }
+    ours = {
+        "Reason": _string(end.reason),
+        "TargetFunction": _string(function_arn),
+        "RetriesMade": {"DataType": "Number", "StringValue": str(message.receives - 1)},
+        "ErrorType": _string(type(error).__name__),
+    }
+    text = json.dumps(body, separators=(",", ":"))
+    attributes = {**ours, **_own_attributes(message.record, ours)}
+    if _size(text, attributes) <= _MOST_BYTES:
+        return {"MessageBody": text, "MessageAttributes": attributes}
+    attributes = {"Reason": _string(end.reason)}
+    if _size(received, attributes) <= _MOST_BYTES:
+        return {"MessageBody": received, "MessageAttributes": attributes}
+    return {"MessageBody": received}
+
+
+def _own_attributes(record: _Record, ours: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The message's own attributes, as far as ten allow."""
+    own: dict[str, dict[str, Any]] = {}
+    for name, value in (record.get("messageAttributes") or {}).items():
+        data_type = value.get("dataType", "String")
+        if name in ours or len(ours) + len(own) == _MOST_ATTRIBUTES:
+            continue
+        if value.get("binaryValue") is not None:
+            own[name] = {"DataType": data_type, "BinaryValue": base64.b64decode(value["binaryValue"])}
+        elif value.get("stringValue"):
+            own[name] = {"DataType": data_type, "StringValue": value["stringValue"]}
+    return own
+
+
+def _string(text: str) -> dict[str, str]:
+    # SQS refuses other characters. Source: SendMessage, SQS API reference.
+    accepted = re.sub("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]", "\ufffd", text)
+    return {"DataType": "String", "StringValue": accepted[:_ATTRIBUTE_CHARACTERS]}
+
+
+def _size(body: str, attributes: dict[str, dict[str, Any]]) -> int:
+    values = [(name, it["DataType"], it.get("StringValue", ""), it.get("BinaryValue", b"")) for name, it in attributes.items()]
+    texts = sum(len(text.encode(errors="replace")) for name, kind, value, _ in values for text in (name, kind, value))
+    return len(body.encode(errors="replace")) + texts + sum(len(binary) for *_, binary in values)
+
+
+# What an error says
+
+
+def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
+    """The moment that a `RetryAfter` asks for, or why it is ignored."""
+    if not (isinstance(error, RetryAfter) or _simple_name(type(error).__name__) == "RetryAfter"):
+        return None, None
+    message = _text(error)
+    moment = _moment(message.split(";")[0].strip(), now)
+    if moment is None:
+        return None, f"{message[:64]!r} does not begin with a duration or a date"
+    if moment <= now:
+        return None, f"{message[:64]!r} is not after the failure"
+    return moment, None
+
+
+def _simple_name(error_type: str) -> str:
+    """As the retry handler has it: without the digits of a bundler, a path before it, and `Error` or `Exception` after it."""
+    name = re.sub(r"\$\d+$", "", error_type)
+    name = re.split(r"[.$/]|::", name)[-1]
+    return re.sub(r"(?<=.)(Error|Exception)$", "", name)
+
+
+def _moment(text: str, now: float) -> float | None:
+    if len(text) > 64:
+        return None
+    if re.fullmatch(_DECIMAL, text):
+        number = float(text.replace(",", "."))
+        if number <= _LONGEST_AGE:
+            return now + math.ceil(number)
+        if number < 10**9:
+            return None
+        return number if number < 10**12 else number / 1_000
+    seconds = _duration(text)
+    return now + seconds if seconds is not None else _date(text)
+
+
+def _duration(text: str) -> float | None:
+    """Seconds, of `1h30m` or `PT1H30M`: units in descending order, each once, a fraction only in the last."""
+    iso = re.fullmatch(r"P(?!$)([^T]*)(?:T(.+))?", text)
+    if iso is None:
+        return _sum(text, {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 0.001})
+    days = _sum(iso[1], {"W": 604_800}) or _sum(iso[1], {"D": 86_400}) if iso[1] else 0.0
+    rest = _sum(iso[2], {"H": 3_600, "M": 60, "S": 1}) if iso[2] else 0.0
+    return None if days is None or rest is None else days + rest
+
+
+def _sum(text: str, units: dict[str, float]) -> float | None:
+    found = re.fullmatch("".join(rf"(?:({_DECIMAL}){unit})?" for unit in units), text)
+    values = [] if found is None else [(value, unit) for value, unit in zip(found.groups(), units.values()) if value]
+    if not values or not all(value.isdigit() for value, _ in values[:-1]):
+        return None
+    return sum(float(value.replace(",", ".")) * unit for value, unit in values)
+
+
+def _date(text: str) -> float | None:
+    """Epoch seconds, of an RFC 3339 time (its seconds may be missing) or one of the three HTTP dates."""
+    found = re.fullmatch(
+        r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d)?(?:[.,](\d+))?(?:[Zz]|([+-]\d\d):?(\d\d))", text, re.ASCII
+    )
+    if found is not None:
+        day, minute, second, fraction, hours, minutes = found.groups()
+        if fraction and not second:
+            return None
+        zone = f"{hours or '+00'}{minutes or '00'}"
+        whole = _parsed(f"{day} {minute}{second or ':00'} {zone}", "%Y-%m-%d %H:%M:%S %z")
+        return None if whole is None else whole + float(f"0.{fraction or 0}")
+    zoned = re.sub(r" (GMT|UTC)$", " +0000", text)
+    for moment, form in (
+        (zoned, "%a, %d %b %Y %H:%M:%S %z"),
+        (zoned, "%A, %d-%b-%y %H:%M:%S %z"),
+        (f"{text} +0000", "%a %b %d %H:%M:%S %Y %z"),
+    ):
+        parsed = _parsed(moment, form)
+        if parsed is not None:
+            return parsed
+    return None
+
+
+def _parsed(text: str, form: str) -> float | None:
+    try:
+        return datetime.strptime(text, form).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # an error of the error
+        return ""
+
+
+def _stack(error: BaseException) -> str:
+    import traceback  # only failures need it
+
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-_STACK_CHARACTERS:]
+
+
+def _option_seconds(value: object) -> int | None:
+    """The whole seconds of an option; None if it is not a duration."""
+    if isinstance(value, str):
+        value = float(value) if value.isdigit() else _duration(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value != int(value):
+        return None
+    return int(value)
+
+
+def _moment_text(when: object) -> str:
+    """The text that the consumer and the retry handler read. Nothing is refused while an error is being made."""
+    if isinstance(when, datetime):
+        zoned = when if when.utcoffset() is not None else when.replace(tzinfo=timezone.utc)
+        return zoned.isoformat().replace("+00:00", "Z")
+    if isinstance(when, timedelta):
+        when = when.total_seconds()
+    return f"{when:f}".rstrip("0").rstrip(".") if isinstance(when, float) and math.isfinite(when) else str(when)
+
+
+# AWS
+
+
+@functools.lru_cache(maxsize=None)
+def _sqs(queue_arn: str) -> Any:
+    """Loaded on the first failure: boto3 takes longer to load than the function may take to run."""
+    import boto3  # type: ignore[import-untyped]
+    from botocore.config import Config  # type: ignore[import-untyped]
+
+    # Short, because calls are made in the last of the function's time.
+    config = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 2, "mode": "standard"})
+    return boto3.client("sqs", region_name=(queue_arn.split(":") + [""] * 4)[3] or None, config=config)
+
+
+def _queue_url(queue_arn: str) -> str:
+    _, partition, _, region, account, name = (queue_arn.split(":") + [""] * 6)[:6]
+    suffix = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_SQS") or os.environ.get("AWS_ENDPOINT_URL")
+    return f"{(endpoint or f'https://sqs.{region}.{suffix}').rstrip('/')}/{account}/{name}"
+
+
+def _problem(error: Exception, action: str, resource: str) -> tuple[str, str | None]:
+    code = getattr(error, "response", {}).get("Error", {}).get("Code", type(error).__name__)
+    denied = "AccessDenied" in str(code)
+    return f"{action} on {resource}: {code}", f"allow {action} in the function's role" if denied else None
+
+
+def _log(level: str, **line: Any) -> None:
+    known = {name: value for name, value in line.items() if value is not None}
+    print(json.dumps({"timestamp": _rfc3339(time.time()), "level": level, "v": 1, **known}), flush=True)
+
+
+def _rfc3339(seconds: float) -> str:
+    moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=round(seconds * 1_000))
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

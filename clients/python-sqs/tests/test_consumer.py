@@ -1,0 +1,258 @@
+"""What the common cases do not show: options, the draw's distribution, dead-letters in full, threads, and the log."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import comeback_sqs
+from comeback_sqs import NonRetryable, RetryAfter, consumer
+
+NOW = 1_795_694_400.0
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
+DEAD = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead"
+CONTEXT = SimpleNamespace(
+    get_remaining_time_in_millis=lambda: 60_000,
+    invoked_function_arn="arn:aws:lambda:eu-west-1:123456789012:function:orders",
+)
+
+
+def record(number: int = 0, **more: Any) -> dict[str, Any]:
+    attributes = {
+        "ApproximateReceiveCount": "1",
+        "SentTimestamp": str(int(NOW * 1_000)),
+        "ApproximateFirstReceiveTimestamp": str(int(NOW * 1_000)),
+    }
+    base = {"messageId": f"m-{number}", "receiptHandle": f"h-{number}", "body": "{}", "eventSourceARN": QUEUE}
+    return {**base, "attributes": attributes, **more}
+
+
+class Sqs:
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.hidden: list[int] = []
+
+    def send_message(self, **call: Any) -> None:
+        self.sent.append(call)
+
+    def change_message_visibility_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
+        self.hidden += [entry["VisibilityTimeout"] for entry in Entries]
+        return {}
+
+
+@pytest.fixture
+def sqs(monkeypatch: pytest.MonkeyPatch) -> Sqs:
+    fake = Sqs()
+    monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: fake)
+    monkeypatch.setattr("time.time", lambda: NOW)
+    return fake
+
+
+def test_every_bad_option_is_named() -> None:
+    with pytest.raises(ValueError) as refused:
+        consumer(
+            base_backoff=0,
+            max_backoff="13h",
+            jitter="some",
+            max_age="1m30",
+            max_receives=0,
+            dead_letter_queue_url="arn:aws:sqs:eu-west-1:1:dead",
+            concurrency=1.5,  # type: ignore[arg-type]
+        )
+    assert str(refused.value).split("; ") == [
+        "max_backoff is '13h'",
+        "it must be 1 s to 43170 s, as a number or text such as '15m'",
+        "base_backoff is 0",
+        "it must be 1 s to 43170 s, as a number or text such as '15m'",
+        "max_age is '1m30'",
+        "it must be 60 s to 1209600 s, as a number or text such as '15m'",
+        "jitter is 'some'",
+        "it must be 'full', 'equal' or 'none'",
+        "max_receives is 0",
+        "it must be a whole number from 1 to 1000",
+        "concurrency is 1.5",
+        "it must be a whole number from 1 to 1000",
+        "dead_letter_queue_url is 'arn:aws:sqs:eu-west-1:1:dead'",
+        "it must be the URL of an SQS queue",
+    ]
+
+
+@pytest.mark.parametrize("value", [True, float("nan"), float("inf"), 1.5, None, "", "-5", "1M", [10]])
+def test_what_is_not_whole_seconds_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match="base_backoff is"):
+        consumer(base_backoff=value)
+
+
+def test_an_async_function_is_refused() -> None:
+    async def handler(record: Any, context: Any) -> None: ...
+
+    with pytest.raises(TypeError, match="async"):
+        consumer()(handler)
+
+
+@pytest.mark.parametrize(("jitter", "least", "mean"), [("full", 1, 320.5), ("equal", 320, 480.0)])
+def test_draws_stay_in_bounds_and_spread(jitter: str, least: int, mean: float) -> None:
+    random.seed(7)
+    policy = comeback_sqs._Policy.of(
+        base_backoff=10,
+        max_backoff=None,
+        jitter=jitter,
+        max_age="14d",
+        max_receives=None,
+        dead_letter_queue_url=None,
+        concurrency=1,
+    )
+    draws = [policy.draw(7, False) for _ in range(20_000)]
+    assert (min(draws), max(draws)) == (least, 640)
+    assert set(draws) == set(range(least, 641)), "every whole second is drawn"
+    assert abs(sum(draws) / len(draws) - mean) < 5
+    for receives in (1, 2, 30, 1_000, 10**9):
+        ceiling = min(3_600, 10 * 2 ** min(receives - 1, 64))
+        assert all(1 <= policy.draw(receives, False) <= ceiling for _ in range(200))
+
+
+def test_a_dead_letter_has_everything(sqs: Sqs) -> None:
+    own = {f"a{number}": {"stringValue": "x", "dataType": "String"} for number in range(5)}
+    own["Reason"] = {"stringValue": "theirs", "dataType": "String"}
+    own["raw"] = {"binaryValue": base64.b64encode(b"\x00\xff").decode(), "dataType": "Binary"}
+    own["over"] = {"stringValue": "the eleventh", "dataType": "String"}
+
+    @consumer(dead_letter_queue_url=DEAD)
+    def handler(record: Any, context: Any) -> None:
+        raise NonRetryable("cancelled \ud800\x00")
+
+    handler({"Records": [record(body='{"n": 1E400}', messageAttributes=own)]}, CONTEXT)
+    (call,) = sqs.sent
+    assert call["QueueUrl"] == DEAD
+    assert json.loads(call["MessageBody"]) == {
+        "reason": "non_retryable_error",
+        "detail": "NonRetryable asks for no retry",
+        "function_arn": CONTEXT.invoked_function_arn,
+        "retries_made": 0,
+        "initial_timestamp": int(NOW),
+        "dead_lettered_at": int(NOW),
+        "origin_request_id": "m-0",
+        "error": {"type": "NonRetryable", "message": "cancelled \ud800\x00"},
+        "payload": '{"n": 1E400}',
+    }
+    attributes = call["MessageAttributes"]
+    assert list(attributes) == ["Reason", "TargetFunction", "RetriesMade", "ErrorType", *(f"a{n}" for n in range(5)), "raw"]
+    assert attributes["Reason"]["StringValue"] == "non_retryable_error"
+    assert attributes["raw"] == {"DataType": "Binary", "BinaryValue": b"\x00\xff"}
+
+
+def test_a_dead_letter_that_is_too_large_is_the_body_with_its_reason(sqs: Sqs) -> None:
+    @consumer(dead_letter_queue_url=DEAD)
+    def handler(record: Any, context: Any) -> None:
+        raise NonRetryable("cancelled")
+
+    for size, attributes in ((1_048_500, ["Reason"]), (1_048_576, [])):
+        handler({"Records": [record(body="x" * size)]}, CONTEXT)
+        call = sqs.sent.pop()
+        assert (call["MessageBody"], list(call.get("MessageAttributes", {}))) == ("x" * size, attributes)
+
+
+def test_an_error_of_any_kind_fails_its_record_alone(sqs: Sqs) -> None:
+    class Unprintable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    errors: list[BaseException] = [SystemExit(1), Unprintable(), KeyboardInterrupt(), MemoryError()]
+
+    @consumer(jitter="none")
+    def handler(record: Any, context: Any) -> None:
+        raise errors.pop()
+
+    response = handler({"Records": [record(number) for number in range(4)]}, CONTEXT)
+    assert (len(response["batchItemFailures"]), sqs.hidden) == (4, [10] * 4)
+
+
+def test_records_run_at_once_but_not_those_of_a_group(sqs: Sqs) -> None:
+    meeting = threading.Barrier(2, timeout=10)
+    ran: list[str] = []
+
+    @consumer(concurrency=2)
+    def handler(record: Any, context: Any) -> None:
+        meeting.wait()  # nobody passes alone
+        ran.append(record["messageId"])
+
+    handler({"Records": [record(0), record(1)]}, CONTEXT)
+    assert sorted(ran) == ["m-0", "m-1"]
+    running: set[str] = set()
+
+    @consumer(concurrency=8)
+    def fifo(record: Any, context: Any) -> None:
+        group = record["attributes"]["MessageGroupId"]
+        assert group not in running
+        running.add(group)
+        ran.append(record["messageId"])
+        running.discard(group)
+
+    records = [record(number, eventSourceARN=QUEUE + ".fifo") for number in range(40)]
+    for number, it in enumerate(records):
+        it["attributes"] = {**it["attributes"], "MessageGroupId": str(number % 2)}
+    ran.clear()
+    assert fifo({"Records": records}, CONTEXT) == {"batchItemFailures": []}
+    assert [id for id in ran if int(id[2:]) % 2 == 0] == [f"m-{number}" for number in range(0, 40, 2)]
+
+
+def test_the_line_of_a_failure(sqs: Sqs, capsys: pytest.CaptureFixture[str]) -> None:
+    @consumer(jitter="none")
+    def handler(record: Any, context: Any) -> None:
+        raise RetryAfter("soon", "the quota is used up")
+
+    handler({"Records": [record(body="secret")]}, CONTEXT)
+    printed = capsys.readouterr().out
+    line = json.loads(printed)
+    assert "Traceback" in line.pop("stack_trace") and "secret" not in printed
+    assert line == {
+        "timestamp": "2026-11-26T12:00:00.000Z",
+        "level": "INFO",
+        "v": 1,
+        "action": "defer",
+        "due": "2026-11-26T12:00:10.000Z",
+        "due_by": "policy",
+        "message_id": "m-0",
+        "target": CONTEXT.invoked_function_arn,
+        "retry": 1,
+        "error_type": "RetryAfter",
+        "error_message": "soon; the quota is used up",
+        "retry_after_ignored": "'soon; the quota is used up' does not begin with a duration or a date",
+    }
+
+
+def test_a_missing_permission_is_named(sqs: Sqs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Denied(Exception):
+        response = {"Error": {"Code": "AccessDenied"}}
+
+    def deny(**call: Any) -> None:
+        raise Denied
+
+    monkeypatch.setattr(sqs, "change_message_visibility_batch", deny)
+
+    @consumer()
+    def handler(record: Any, context: Any) -> None:
+        raise ValueError
+
+    assert handler({"Records": [record()]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+    line = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (line["level"], line["remedy"]) == ("ERROR", "allow sqs:ChangeMessageVisibility in the function's role")
+
+
+def test_no_sdk_is_loaded_without_a_failure() -> None:
+    script = (
+        "import sys, types, comeback_sqs\n"
+        "handler = comeback_sqs.consumer()(lambda record, context: None)\n"
+        "context = types.SimpleNamespace(get_remaining_time_in_millis=lambda: 1000, invoked_function_arn='f')\n"
+        "print(handler({'Records': [{'messageId': 'm', 'attributes': {}}]}, context), 'boto3' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "{'batchItemFailures': []} False\n"
