@@ -18,6 +18,25 @@ const MOST_ATTRIBUTES = 10;
 const MOST_ENTRIES = 10;
 const ATTRIBUTE_CHARACTERS = 256;
 const STACK_CHARACTERS = 8_192;
+// The grammar of a requested wait.
+const WAIT_CHARACTERS = 64;
+const DECIMAL = String.raw`\d+(?:[.,]\d+)?`;
+const UNITS = { d: 86_400, h: 3_600, m: 60, s: 1, ms: 0.001 };
+const ISO_DAYS = { W: 604_800, D: 86_400 };
+const ISO_TIME = { H: 3_600, M: 60, S: 1 };
+const NOT_A_WAIT = { ignored: 'it does not begin with a duration or a date' };
+const YEARS_OR_MONTHS = { ignored: 'years and months have no fixed length (minutes are a lower-case m)' };
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
+const TIME = String.raw`(?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)`;
+const NUMERIC_ZONE = String.raw`[+-]\d\d(?::?\d\d)?`;
+const DATES = [
+  String.raw`(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)[Tt ](?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d))?(?:[.,](?<fraction>\d+))?(?<zone>[Zz]|${NUMERIC_ZONE})`,
+  String.raw`(?<weekday>[A-Z][a-z]{2}), (?<day>\d\d) (?<month>[A-Z][a-z]{2}) (?<year>\d{4}) ${TIME} (?<zone>GMT|UTC|${NUMERIC_ZONE})`,
+  String.raw`(?<weekday>[A-Z][a-z]+day), (?<day>\d\d)-(?<month>[A-Z][a-z]{2})-(?<year>\d\d) ${TIME} (?<zone>GMT|UTC|${NUMERIC_ZONE})`,
+  String.raw`(?<weekday>[A-Z][a-z]{2}) (?<month>[A-Z][a-z]{2}) (?<day>[ \d]\d) ${TIME} (?<year>\d{4})(?<zone> GMT| UTC| ${NUMERIC_ZONE})?`,
+].map((form) => new RegExp(`^${form}$`));
+
 const REASONS = ['max_retries', 'max_age', 'non_retryable_error'];
 
 /** Throw it to set when the message is retried, instead of the ordinary backoff. */
@@ -399,97 +418,103 @@ function described(thrown) {
 /** The moment that a `RetryAfter` asks for, or why it is ignored. */
 function asked({ type, message }, now) {
   if (simpleName(type) !== 'RetryAfter') return {};
-  const shortened = shown(message.slice(0, 64));
-  const moment = momentOf(message.split(';', 1)[0].trim(), now);
-  if (moment === undefined) return { ignored: `${shortened} does not begin with a duration or a date` };
-  return moment > now ? { moment } : { ignored: `${shortened} is not after the failure` };
+  const { wait, ignored } = requestedWait(message, now);
+  if (wait > 0) return { moment: now + wait * 1_000 };
+  const said = JSON.stringify(message.split(';', 1)[0].slice(0, WAIT_CHARACTERS));
+  return { ignored: `${said}: ${ignored ?? 'its moment is not after the failure'}` };
 }
 
-/** As the retry handler has it: without a bundler's digits, a path before it, and `Error` or `Exception` after it. */
+/** As the retry handler has it: without what compilers, bundlers and packages put around a name, and its ending. */
 function simpleName(errorType) {
-  const name = errorType
-    .replace(/\$\d+$/, '')
+  const name = errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, '');
+  const last = name
+    .replace(/(?<=.)(\$\d*)+$/, '')
     .split(/[.$/]|::/)
     .at(-1);
-  return name.replace(/(?<=.)(Error|Exception)$/, '');
+  return last.replace(/(?<=.)(Error|Exception)$/, '');
 }
 
-const DECIMAL = String.raw`\d+(?:[.,]\d+)?`;
+/** Seconds to wait, by the grammar of docs/envelope.md, or why there are none. `now` is in epoch milliseconds. */
+function requestedWait(message, now) {
+  const text = message.split(';', 1)[0].replace(/^[ \t\n\r\f]+|[ \t\n\r\f]+$/g, '');
+  if (text.length > WAIT_CHARACTERS) return NOT_A_WAIT;
+  if (text.startsWith('P')) return isoDuration(text.slice(1));
+  if (/^\d/.test(text) && text[4] !== '-')
+    return new RegExp(`^${DECIMAL}$`).test(text) ? bareNumber(text, now / 1_000) : sum(text, UNITS);
+  const moment = date(text);
+  return moment === undefined ? NOT_A_WAIT : { wait: Math.max(0, (moment - now) / 1_000) };
+}
 
-/** Epoch milliseconds. */
-function momentOf(said, now) {
-  if (said.length > 64) return undefined;
-  if (new RegExp(`^${DECIMAL}$`).test(said)) {
-    const number = Number(said.replace(',', '.'));
-    if (number <= LONGEST_AGE) return now + Math.ceil(number) * 1_000;
-    if (number < 1e9) return undefined;
-    return number < 1e12 ? number * 1_000 : number;
+function bareNumber(text, now) {
+  const number = Number(text.replace(',', '.'));
+  const [whole, fraction = ''] = text.split(/[.,]/);
+  if (number < LONGEST_AGE || Number(whole) + (/[1-9]/.test(fraction) ? 1 : 0) <= LONGEST_AGE)
+    return { wait: Number(whole) + (/[1-9]/.test(fraction) ? 1 : 0) };
+  if (number < 1e9)
+    return { ignored: 'its number is over 14 days of seconds, and too small for an epoch time' };
+  const wait = (number < 1e12 ? number : number / 1_000) - now;
+  if (wait > LONGEST_AGE) return { ignored: 'its number is an epoch time over 14 days away' };
+  return { wait: Math.max(0, wait) };
+}
+
+function isoDuration(text) {
+  const [days, rest] = text.split(/T(.*)/s);
+  if (rest === undefined) return sum(days, ISO_DAYS);
+  if (/[.,]/.test(days)) return NOT_A_WAIT;
+  const parts = [...(days === '' ? [] : [sum(days, ISO_DAYS)]), sum(rest, ISO_TIME)];
+  const ignored = parts.find((part) => part.ignored !== undefined);
+  return ignored ?? { wait: parts.reduce((total, { wait }) => total + wait, 0) };
+}
+
+/** The sum of numbers with units, each at most once and from the longest. Only the last may have a fraction. */
+function sum(text, units) {
+  let [total, rest, left] = [0, text, Object.keys(units)];
+  for (;;) {
+    const found = new RegExp(`^(${DECIMAL})[ \\t]*([A-Za-z]*)[ \\t]*`).exec(rest);
+    if (found === null) return NOT_A_WAIT;
+    const [all, number, unit] = found;
+    if (!left.includes(unit))
+      return !Object.hasOwn(units, unit) && /^([yYM]|mo)/.test(unit) ? YEARS_OR_MONTHS : NOT_A_WAIT;
+    total += Number(number.replace(',', '.')) * units[unit];
+    rest = rest.slice(all.length);
+    left = left.slice(left.indexOf(unit) + 1);
+    if (rest === '') return { wait: total };
+    if (!/^\d+$/.test(number)) return NOT_A_WAIT;
   }
-  const seconds = duration(said);
-  return seconds === undefined ? date(said) : now + seconds * 1_000;
 }
 
-/** Seconds, of `1h30m` or `PT1H30M`: units in descending order, each once, a fraction only in the last. */
-function duration(said) {
-  const iso = /^P(?!$)([^T]*)(?:T(.+))?$/.exec(said);
-  if (iso === null) return sum(said, { d: 86_400, h: 3_600, m: 60, s: 1, ms: 0.001 });
-  const days = iso[1] === '' ? 0 : (sum(iso[1], { W: 604_800 }) ?? sum(iso[1], { D: 86_400 }));
-  const rest = iso[2] === undefined ? 0 : sum(iso[2], { H: 3_600, M: 60, S: 1 });
-  return days === undefined || rest === undefined ? undefined : days + rest;
-}
-
-function sum(said, units) {
-  const pattern = Object.keys(units).map((unit) => `(?:(${DECIMAL})${unit})?`);
-  const found = new RegExp(`^${pattern.join('')}$`).exec(said);
-  const values = Object.values(units)
-    .map((seconds, index) => ({ value: found?.[index + 1], seconds }))
-    .filter(({ value }) => value !== undefined);
-  if (values.length === 0 || !values.slice(0, -1).every(({ value }) => /^\d+$/.test(value))) return undefined;
-  return values.reduce((total, { value, seconds }) => total + Number(value.replace(',', '.')) * seconds, 0);
-}
-
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-
-/** Epoch milliseconds, of an RFC 3339 time (its seconds may be missing) or one of the three HTTP dates. */
-function date(said) {
-  const rfc =
-    /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(?:[Zz]|([+-])(\d\d):?(\d\d))$/.exec(
-      said,
-    );
-  if (rfc !== null) {
-    const [year, month, day, hour, minute, second] = rfc.slice(1, 7).map((it) => Number(it ?? 0));
-    return utc([year, month, day, hour, minute, second], Number(`0.${rfc[7] ?? 0}`), rfc.slice(8));
-  }
-  const http =
-    /^[A-Z][a-z]+, (\d\d)[ -]([A-Z][a-z]{2})[ -](\d{2}|\d{4}) (\d\d):(\d\d):(\d\d) (?:GMT|UTC|([+-])(\d\d)(\d\d))$/.exec(
-      said,
-    );
-  if (http !== null) {
-    const short = Number(http[3]);
-    const year = http[3].length === 4 ? short : short + (short < 70 ? 2_000 : 1_900);
-    const time = http.slice(4, 7).map(Number);
-    return utc([year, MONTHS.indexOf(http[2]) + 1, Number(http[1]), ...time], 0, http.slice(7));
-  }
-  const asctime = /^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ \d]\d) (\d\d):(\d\d):(\d\d) (\d{4})$/.exec(said);
-  if (asctime === null) return undefined;
-  const [, month, day, hour, minute, second, year] = asctime;
-  return utc([year, MONTHS.indexOf(month) + 1, day, hour, minute, second].map(Number), 0, []);
-}
-
-/** Refuses what `Date` would carry over, such as 31 February. */
-function utc([year, month, day, hour, minute, second], fraction, [sign, hours, minutes]) {
+/** Epoch milliseconds, of an RFC 3339 time (its seconds may be missing) or of one of the three HTTP dates. */
+function date(text) {
+  const found = DATES.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined);
+  if (found === undefined) return undefined;
+  const { weekday, day, hour, minute, second = '0', fraction = '0', zone } = found;
+  const month = /\d/.test(found.month) ? Number(found.month) : MONTHS.indexOf(found.month) + 1;
+  let year = Number(found.year);
+  if (found.year.length === 2) year += year < 70 ? 2_000 : 1_900;
   const at = new Date(0);
-  at.setUTCFullYear(year, month - 1, day);
-  at.setUTCHours(hour, minute, second);
-  const valid =
-    at.getUTCMonth() === month - 1 && at.getUTCDate() === day && hour < 24 && minute < 60 && second < 60;
-  const offset = (sign === '-' ? -60_000 : 60_000) * (Number(hours ?? 0) * 60 + Number(minutes ?? 0));
-  return valid ? at.getTime() + fraction * 1_000 - offset : undefined;
+  at.setUTCFullYear(year, month - 1, Number(day));
+  at.setUTCHours(Number(hour), Number(minute), Number(second));
+  // What `Date` would carry over, such as 31 February, is no date.
+  const carried = at.getUTCMonth() !== month - 1 || at.getUTCDate() !== Number(day);
+  const late = Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59;
+  const wrongDay = weekday !== undefined && weekday.slice(0, 3) !== DAYS[at.getUTCDay()];
+  const offset = offsetOf(zone?.trim());
+  if (year < 1970 || carried || late || wrongDay || offset === undefined) return undefined;
+  return at.getTime() + Number(`0.${fraction}`) * 1_000 - offset;
+}
+
+/** Milliseconds east of UTC. */
+function offsetOf(zone) {
+  const [, sign, hours, minutes = '0'] = /^([+-])(\d\d):?(\d\d)?$/.exec(zone) ?? [];
+  if (sign === undefined) return 0;
+  if (Number(hours) > 23 || Number(minutes) > 59) return undefined;
+  return (sign === '-' ? -60_000 : 60_000) * (Number(hours) * 60 + Number(minutes));
 }
 
 /** The whole seconds of an option; undefined if it is not a duration. */
 function optionSeconds(value) {
-  const seconds = typeof value === 'string' ? (/^\d+$/.test(value) ? Number(value) : duration(value)) : value;
+  const read = (text) => (/^\d+$/.test(text) ? Number(text) : sum(text, UNITS).wait);
+  const seconds = typeof value === 'string' ? read(value) : value;
   return Number.isInteger(seconds) ? seconds : undefined;
 }
 

@@ -209,7 +209,7 @@ test('the line of a failure', async (t) => {
     retry: 1,
     error_type: 'RetryAfter',
     error_message: 'soon; the quota is used up',
-    retry_after_ignored: '"soon; the quota is used up" does not begin with a duration or a date',
+    retry_after_ignored: '"soon": it does not begin with a duration or a date',
   });
 });
 

@@ -39,7 +39,32 @@ _MOST_ENTRIES = 10
 _ATTRIBUTE_CHARACTERS = 256
 _STACK_CHARACTERS = 8_192
 _COROUTINE = 0x80  # inspect.CO_COROUTINE
+_WAIT_CHARACTERS = 64
 _DECIMAL = r"[0-9]+(?:[.,][0-9]+)?"
+_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 0.001}
+_ISO_DAYS = {"W": 604_800.0, "D": 86_400.0}
+_ISO_TIME = {"H": 3_600.0, "M": 60.0, "S": 1.0}
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+_NUMERIC_ZONE = r"[+-]\d\d(?::?\d\d)?"
+_DATES = (
+    r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[Tt ](?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d))?"
+    rf"(?:[.,](?P<fraction>\d+))?(?P<zone>[Zz]|{_NUMERIC_ZONE})",
+    rf"(?P<weekday>[A-Z][a-z]{{2}}), (?P<day>\d\d) (?P<month>[A-Z][a-z]{{2}}) (?P<year>\d{{4}}) {_TIME}"
+    rf" (?P<zone>GMT|UTC|{_NUMERIC_ZONE})",
+    rf"(?P<weekday>[A-Z][a-z]+day), (?P<day>\d\d)-(?P<month>[A-Z][a-z]{{2}})-(?P<year>\d{{2}}) {_TIME}"
+    rf" (?P<zone>GMT|UTC|{_NUMERIC_ZONE})",
+    rf"(?P<weekday>[A-Z][a-z]{{2}}) (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})"
+    rf"(?P<zone> GMT| UTC| {_NUMERIC_ZONE})?",
+)
+
+
+class _Unreadable(Exception):
+    """Why a text is not a wait."""
+
+
+_NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
 # A wait that a function asks for is lengthened by up to a tenth, so that its messages do not come back together.
 _SPREAD = 0.1
@@ -461,83 +486,102 @@ def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
     """The moment that a `RetryAfter` asks for, or why it is ignored."""
     if not (isinstance(error, RetryAfter) or _simple_name(type(error).__name__) == "RetryAfter"):
         return None, None
-    message = _text(error)
-    moment = _moment(message.split(";")[0].strip(), now)
-    if moment is None:
-        return None, f"{message[:64]!r} does not begin with a duration or a date"
-    if moment <= now:
-        return None, f"{message[:64]!r} is not after the failure"
-    return moment, None
+    said = _text(error)
+    try:
+        wait = _requested_wait(said, now)
+    except _Unreadable as why:
+        return None, f"{said.partition(';')[0][:_WAIT_CHARACTERS]!r}: {why}"
+    return (now + wait, None) if wait > 0 else (None, f"{said[:_WAIT_CHARACTERS]!r}: its moment is not after the failure")
 
 
 def _simple_name(error_type: str) -> str:
-    """As the retry handler has it: without the digits of a bundler, a path before it, and `Error` or `Exception` after it."""
-    name = re.sub(r"\$\d+$", "", error_type)
-    name = re.split(r"[.$/]|::", name)[-1]
-    return re.sub(r"(?<=.)(Error|Exception)$", "", name)
+    """As the retry handler has it: without what compilers, bundlers and packages put around a name, and its ending."""
+    name = re.sub(r"(?<=.)(\$\d*)+$", "", re.sub(r"^Function<(.*)>$", r"\1", error_type).lstrip("&"))
+    return re.sub(r"(?<=.)(Error|Exception)$", "", re.split(r"[.$/]|::", name)[-1])
 
 
-def _moment(text: str, now: float) -> float | None:
-    if len(text) > 64:
-        return None
-    if re.fullmatch(_DECIMAL, text):
-        number = float(text.replace(",", "."))
-        if number <= _LONGEST_AGE:
-            return now + math.ceil(number)
-        if number < 10**9:
-            return None
-        return number if number < 10**12 else number / 1_000
-    seconds = _duration(text)
-    return now + seconds if seconds is not None else _date(text)
+def _requested_wait(text: str, now: float) -> float:
+    """Seconds to wait, by the grammar of docs/envelope.md."""
+    text = text.partition(";")[0].strip(" \t\n\r\f")
+    if len(text) > _WAIT_CHARACTERS:
+        raise _NOT_A_WAIT
+    if text.startswith("P"):
+        days, time_sign, rest = text[1:].partition("T")
+        if not time_sign:
+            return _sum(days, _ISO_DAYS)
+        if re.search("[.,]", days):
+            raise _NOT_A_WAIT
+        return (_sum(days, _ISO_DAYS) if days else 0) + _sum(rest, _ISO_TIME)
+    if re.match("[0-9]", text) and text[4:5] != "-":
+        return _bare_number(text, now) if re.fullmatch(_DECIMAL, text) else _sum(text, _UNITS)
+    return max(0.0, _date(text) - now)
 
 
-def _duration(text: str) -> float | None:
-    """Seconds, of `1h30m` or `PT1H30M`: units in descending order, each once, a fraction only in the last."""
-    iso = re.fullmatch(r"P(?!$)([^T]*)(?:T(.+))?", text)
-    if iso is None:
-        return _sum(text, {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 0.001})
-    days = _sum(iso[1], {"W": 604_800}) or _sum(iso[1], {"D": 86_400}) if iso[1] else 0.0
-    rest = _sum(iso[2], {"H": 3_600, "M": 60, "S": 1}) if iso[2] else 0.0
-    return None if days is None or rest is None else days + rest
+def _bare_number(text: str, now: float) -> float:
+    number = float(text.replace(",", "."))
+    if number <= _LONGEST_AGE:
+        return float(text.split(".")[0].split(",")[0]) + (re.search("[.,].*[1-9]", text) is not None)
+    if number < 10**9:
+        raise _Unreadable("its number is over 14 days of seconds, and too small for an epoch time")
+    wait = (number if number < 10**12 else number / 1_000) - now
+    if wait > _LONGEST_AGE:
+        raise _Unreadable("its number is an epoch time over 14 days away")
+    return max(0.0, wait)
 
 
-def _sum(text: str, units: dict[str, float]) -> float | None:
-    found = re.fullmatch("".join(rf"(?:({_DECIMAL}){unit})?" for unit in units), text)
-    values = [] if found is None else [(value, unit) for value, unit in zip(found.groups(), units.values()) if value]
-    if not values or not all(value.isdigit() for value, _ in values[:-1]):
-        return None
-    return sum(float(value.replace(",", ".")) * unit for value, unit in values)
+def _sum(text: str, units: dict[str, float]) -> float:
+    """The sum of numbers with units, each at most once and from the longest. Only the last may have a fraction."""
+    total, left = 0.0, list(units)
+    while True:
+        found = re.match(rf"({_DECIMAL})[ \t]*([A-Za-z]*)[ \t]*", text)
+        if found is None:
+            raise _NOT_A_WAIT
+        number, unit = found.groups()
+        if unit not in left:
+            if unit not in units and re.match("[yYM]|mo", unit):
+                raise _Unreadable("years and months have no fixed length (minutes are a lower-case m)")
+            raise _NOT_A_WAIT
+        total += float(number.replace(",", ".")) * units[unit]
+        text, left = text[found.end() :], left[left.index(unit) + 1 :]
+        if not text:
+            return total
+        if not number.isdigit():
+            raise _NOT_A_WAIT
 
 
-def _date(text: str) -> float | None:
-    """Epoch seconds, of an RFC 3339 time (its seconds may be missing) or one of the three HTTP dates."""
-    found = re.fullmatch(
-        r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d)(:\d\d)?(?:[.,](\d+))?(?:[Zz]|([+-]\d\d):?(\d\d))", text, re.ASCII
-    )
-    if found is not None:
-        day, minute, second, fraction, hours, minutes = found.groups()
-        if fraction and not second:
-            return None
-        zone = f"{hours or '+00'}{minutes or '00'}"
-        whole = _parsed(f"{day} {minute}{second or ':00'} {zone}", "%Y-%m-%d %H:%M:%S %z")
-        return None if whole is None else whole + float(f"0.{fraction or 0}")
-    zoned = re.sub(r" (GMT|UTC)$", " +0000", text)
-    for moment, form in (
-        (zoned, "%a, %d %b %Y %H:%M:%S %z"),
-        (zoned, "%A, %d-%b-%y %H:%M:%S %z"),
-        (f"{text} +0000", "%a %b %d %H:%M:%S %Y %z"),
-    ):
-        parsed = _parsed(moment, form)
-        if parsed is not None:
-            return parsed
-    return None
+def _date(text: str) -> float:
+    """Epoch seconds, of an RFC 3339 time (its seconds may be missing) or of one of the three HTTP dates."""
+    for form in _DATES:
+        found = re.fullmatch(form, text, re.ASCII)
+        if found is None:
+            continue
+        part = found.groupdict()
+        month = part["month"]
+        year = int(part["year"])
+        if len(part["year"]) == 2:
+            year += 2_000 if year < 70 else 1_900
+        try:
+            number = int(month) if month.isdigit() else _MONTHS.index(month) + 1
+            hour, minute, second = (int(part[name] or 0) for name in ("hour", "minute", "second"))
+            moment = datetime(year, number, int(part["day"]), hour, minute, second, tzinfo=timezone.utc)
+        except ValueError:
+            break
+        weekday = part.get("weekday")
+        if year < 1970 or (weekday is not None and weekday[:3] != _DAYS[moment.weekday()]):
+            break
+        fraction = float(f"0.{part.get('fraction') or 0}")
+        return moment.timestamp() + fraction - _offset((part["zone"] or "").strip())
+    raise _NOT_A_WAIT
 
 
-def _parsed(text: str, form: str) -> float | None:
-    try:
-        return datetime.strptime(text, form).timestamp()
-    except (ValueError, OverflowError):
-        return None
+def _offset(zone: str) -> int:
+    """Seconds east of UTC."""
+    if zone[:1] not in ("+", "-"):
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
+    if hours > 23 or minutes > 59:
+        raise _NOT_A_WAIT
+    return (-60 if zone[0] == "-" else 60) * (hours * 60 + minutes)
 
 
 def _text(error: BaseException) -> str:
@@ -556,7 +600,10 @@ def _stack(error: BaseException) -> str:
 def _option_seconds(value: object) -> int | None:
     """The whole seconds of an option; None if it is not a duration."""
     if isinstance(value, str):
-        value = float(value) if value.isdigit() else _duration(value)
+        try:
+            value = _bare_number(value, 0) if value.isdigit() else _sum(value, _UNITS)
+        except _Unreadable:
+            return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value != int(value):
         return None
     return int(value)

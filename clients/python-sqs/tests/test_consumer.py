@@ -225,7 +225,7 @@ def test_the_line_of_a_failure(sqs: Sqs, capsys: pytest.CaptureFixture[str]) -> 
         "retry": 1,
         "error_type": "RetryAfter",
         "error_message": "soon; the quota is used up",
-        "retry_after_ignored": "'soon; the quota is used up' does not begin with a duration or a date",
+        "retry_after_ignored": "'soon': it does not begin with a duration or a date",
     }
 
 
