@@ -1,0 +1,143 @@
+//! The calls to SQS.
+
+use std::time::Duration;
+
+use aws_config::BehaviorVersion;
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_sqs::primitives::Blob;
+use aws_sdk_sqs::types::{ChangeMessageVisibilityBatchRequestEntry, MessageAttributeValue};
+use futures_util::future::BoxFuture;
+use tokio::sync::OnceCell;
+
+use crate::dead_letter::{DeadLetter, Value};
+
+/// Entries of a batch call.
+pub(crate) const MOST_ENTRIES: usize = 10;
+/// Short, because calls are made in the last of the function's time.
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A message to hide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hiding {
+    pub(crate) receipt_handle: String,
+    pub(crate) visibility_timeout: Duration,
+}
+
+/// Why a call or one of its entries failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) problem: String,
+    pub(crate) remedy: Option<String>,
+}
+
+/// SQS, as a consumer sees it.
+pub(crate) trait Sqs: Send + Sync {
+    /// Hides at most ten messages. The positions that failed, with the reason.
+    fn hide<'a>(
+        &'a self,
+        queue_url: &'a str,
+        messages: &'a [Hiding],
+    ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>>;
+
+    fn send<'a>(&'a self, queue_url: &'a str, letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>>;
+}
+
+/// The SDK's client, made on the first failure: without one, it would only lengthen the start.
+#[derive(Debug, Default)]
+pub(crate) struct Aws(OnceCell<Client>);
+
+impl Aws {
+    async fn client(&self) -> &Client {
+        let make = || async {
+            let timeouts = TimeoutConfig::builder().operation_attempt_timeout(CALL_TIMEOUT).build();
+            let retries = RetryConfig::standard().with_max_attempts(2);
+            let config = aws_config::defaults(BehaviorVersion::latest())
+                .timeout_config(timeouts)
+                .retry_config(retries);
+            Client::new(&config.load().await)
+        };
+        self.0.get_or_init(make).await
+    }
+}
+
+impl Sqs for Aws {
+    fn hide<'a>(
+        &'a self,
+        queue_url: &'a str,
+        messages: &'a [Hiding],
+    ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>> {
+        Box::pin(async move {
+            let entries = messages.iter().enumerate().map(|(position, it)| {
+                ChangeMessageVisibilityBatchRequestEntry::builder()
+                    .id(position.to_string())
+                    .receipt_handle(&it.receipt_handle)
+                    .visibility_timeout(it.visibility_timeout.as_secs() as i32)
+                    .build()
+                    .expect("BUG: an entry has its id and its handle")
+            });
+            let call = self.client().await.change_message_visibility_batch().queue_url(queue_url);
+            let answer = call.set_entries(Some(entries.collect())).send().await;
+            let answer = answer.map_err(|error| refused(&error, "sqs:ChangeMessageVisibility", queue_url))?;
+            let failed = answer.failed.into_iter().filter_map(|entry| {
+                let message = entry.message.unwrap_or_default();
+                Some((entry.id.parse().ok()?, format!("SQS did not hide it: {}: {message}", entry.code)))
+            });
+            Ok(failed.collect())
+        })
+    }
+
+    fn send<'a>(&'a self, queue_url: &'a str, letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>> {
+        Box::pin(async move {
+            let attributes = letter.attributes.into_iter().map(|attribute| {
+                let value = MessageAttributeValue::builder().data_type(attribute.data_type);
+                let value = match attribute.value {
+                    Value::Text(text) => value.string_value(text),
+                    Value::Bytes(bytes) => value.binary_value(Blob::new(bytes)),
+                };
+                (attribute.name, value.build().expect("BUG: an attribute has its type"))
+            });
+            let call = self.client().await.send_message().queue_url(queue_url).message_body(letter.body);
+            let call = call.set_message_attributes(Some(attributes.collect()));
+            let call = call
+                .set_message_group_id(letter.group)
+                .set_message_deduplication_id(letter.deduplication_id);
+            call.send().await.map(drop).map_err(|error| refused(&error, "sqs:SendMessage", queue_url))
+        })
+    }
+}
+
+fn refused<E: ProvideErrorMetadata>(error: &SdkError<E>, action: &str, queue: &str) -> Refused {
+    let code = error.code().map_or_else(|| error.to_string(), Into::into);
+    let denied = code.contains("AccessDenied");
+    Refused {
+        problem: format!("{action} on {queue}: {code}"),
+        remedy: denied.then(|| format!("allow {action} in the function's role")),
+    }
+}
+
+/// The URL of the queue with this ARN; where `AWS_ENDPOINT_URL` is set, the SDK sends the call there anyway.
+pub(crate) fn queue_url(arn: &str) -> String {
+    let parts: Vec<&str> = arn.split(':').collect();
+    let [_, partition, _, region, account, name] = parts[..] else { return String::new() };
+    let suffix = if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" };
+    format!("https://sqs.{region}.{suffix}/{account}/{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_of_a_queue() {
+        for (arn, url) in [
+            ("arn:aws:sqs:eu-west-1:123456789012:q", "https://sqs.eu-west-1.amazonaws.com/123456789012/q"),
+            ("arn:aws-cn:sqs:cn-north-1:1:q", "https://sqs.cn-north-1.amazonaws.com.cn/1/q"),
+            ("", ""),
+        ] {
+            assert_eq!(queue_url(arn), url);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! A batch: which of its records run, and what becomes of those that fail.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context as TaskContext, Poll};
+use std::time::{Duration, SystemTime};
+
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use comeback_engine::Timestamp;
+use futures_util::FutureExt as _;
+use futures_util::stream::{self, StreamExt as _};
+use lambda_runtime::{Context, Diagnostic, LambdaEvent};
+use rand::RngExt as _;
+use tower_service::Service;
+
+use crate::calls::{Aws, Hiding, MOST_ENTRIES, Refused, Sqs, queue_url};
+use crate::dead_letter::{DeadLetter, redriven};
+use crate::line::Line;
+use crate::policy::{BadOptions, End, Options, Sent};
+
+/// The last of the function's time, in which no record starts; a tenth of what is left at the start, if that is less.
+const RESERVE: Duration = Duration::from_secs(5);
+
+/// The service that [`consumer()`] makes.
+#[derive(Clone)]
+pub struct Consumer<F> {
+    shared: Arc<Shared<F>>,
+}
+
+struct Shared<F> {
+    options: Options,
+    handler: F,
+    sqs: Box<dyn Sqs>,
+    now: fn() -> Timestamp,
+    /// The function's time that is left.
+    time_left: Box<dyn Fn(&Context) -> Duration + Send + Sync>,
+    draw: Box<dyn Fn(u64, u64) -> u64 + Send + Sync>,
+}
+
+/// Makes a function that handles one record into the Lambda function of an SQS event source mapping, for
+/// [`lambda_runtime::run`].
+///
+/// The function's error may be anything that Lambda can report. [`diagnostic`](crate::diagnostic) makes one from a boxed
+/// error, in which a [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) keeps its name.
+///
+/// # Errors
+///
+/// Everything that is wrong with the options.
+pub fn consumer<F, Fut, E>(options: Options, handler: F) -> Result<Consumer<F>, BadOptions>
+where
+    F: Fn(SqsMessage, Context) -> Fut,
+    Fut: Future<Output = Result<(), E>>,
+    E: Into<Diagnostic>,
+{
+    options.check()?;
+    let draw = |least, most| rand::rng().random_range(least..=most);
+    let time_left = |context: &Context| Timestamp::from_millis(context.deadline).since(now());
+    Ok(Consumer {
+        shared: Arc::new(Shared {
+            options,
+            handler,
+            sqs: Box::new(Aws::default()),
+            now,
+            time_left: Box::new(time_left),
+            draw: Box::new(draw),
+        }),
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the shell is where the time comes from")]
+fn now() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+}
+
+impl<F, Fut, E> Service<LambdaEvent<SqsEvent>> for Consumer<F>
+where
+    F: Fn(SqsMessage, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<(), E>> + Send,
+    E: Into<Diagnostic> + Send,
+{
+    type Response = SqsBatchResponse;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<SqsBatchResponse, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, event: LambdaEvent<SqsEvent>) -> Self::Future {
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move { Ok(Batch::new(&shared, event.context).handle(event.payload.records).await) })
+    }
+}
+
+/// A record on its way through the batch.
+struct Message {
+    record: SqsMessage,
+    id: String,
+    sent: Sent,
+    /// Of a FIFO queue. In a standard queue, a group orders nothing.
+    group: Option<String>,
+    end: Ending,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// It was not run: it returns after the queue's own visibility timeout.
+    Untouched,
+    /// It succeeded, or the dead-letter queue has it.
+    Settled,
+    /// It failed, and comes back at this time.
+    Due(Timestamp),
+    /// The message before it in its FIFO group failed: it is shown again at once.
+    Blocked,
+}
+
+impl Message {
+    fn of(record: SqsMessage, fifo: bool, now: Timestamp) -> Self {
+        let attribute = |name: &str| record.attributes.get(name);
+        let millis = |name| attribute(name).and_then(|it| it.parse().ok()).map_or(now, Timestamp::from_millis);
+        let sent = Sent {
+            receives: attribute("ApproximateReceiveCount").and_then(|it| it.parse().ok()).unwrap_or(1),
+            sent: millis("SentTimestamp"),
+            first_receive: millis("ApproximateFirstReceiveTimestamp"),
+            fifo,
+        };
+        let group = attribute("MessageGroupId").filter(|_| fifo).cloned();
+        let id = record.message_id.clone().unwrap_or_default();
+        Self { record, id, sent, group, end: Ending::Untouched }
+    }
+}
+
+struct Batch<'a, F> {
+    shared: &'a Shared<F>,
+    context: Context,
+    reserve: Duration,
+    started: AtomicBool,
+}
+
+impl<'a, F, Fut, E> Batch<'a, F>
+where
+    F: Fn(SqsMessage, Context) -> Fut,
+    Fut: Future<Output = Result<(), E>>,
+    E: Into<Diagnostic>,
+{
+    fn new(shared: &'a Shared<F>, context: Context) -> Self {
+        let reserve = RESERVE.min((shared.time_left)(&context) / 10);
+        Self { shared, context, reserve, started: AtomicBool::new(false) }
+    }
+
+    async fn handle(&self, records: Vec<SqsMessage>) -> SqsBatchResponse {
+        let mut response = SqsBatchResponse::default();
+        if !records.iter().all(|record| record.message_id.as_ref().is_some_and(|id| !id.is_empty())) {
+            let problem = "a record has no messageId, so none of the batch was run".to_owned();
+            Line { level: "ERROR", action: "keep", problem: Some(problem), ..self.line() }.print();
+            // An empty identifier makes Lambda keep the whole batch.
+            response.set_failures([""]);
+            return response;
+        }
+        let queue_arn = records.first().and_then(|record| record.event_source_arn.clone()).unwrap_or_default();
+        let fifo = queue_arn.ends_with(".fifo");
+        let now = (self.shared.now)();
+        let messages = records.into_iter().map(|record| Message::of(record, fifo, now)).collect();
+        let mut messages = self.run(messages, &queue_arn).await;
+        self.hide(&mut messages, &queue_arn).await;
+        let kept = messages.iter().filter(|message| message.end != Ending::Settled);
+        response.set_failures(kept.map(|message| message.id.as_str()));
+        response
+    }
+
+    /// Runs the records: one after another, or as many at once as `concurrency` says. In the order of the batch again.
+    async fn run(&self, messages: Vec<Message>, queue_arn: &str) -> Vec<Message> {
+        if self.shared.options.concurrency == 1 {
+            return self.run_in_order(messages, queue_arn).await;
+        }
+        let order: HashMap<String, usize> =
+            messages.iter().enumerate().map(|(position, message)| (message.id.clone(), position)).collect();
+        let lanes = stream::iter(lanes(messages)).map(|lane| self.run_in_order(lane, queue_arn));
+        let lanes: Vec<Vec<Message>> = lanes.buffer_unordered(self.shared.options.concurrency).collect().await;
+        let mut messages: Vec<Message> = lanes.into_iter().flatten().collect();
+        messages.sort_by_key(|message| order[&message.id]);
+        messages
+    }
+
+    async fn run_in_order(&self, mut messages: Vec<Message>, queue_arn: &str) -> Vec<Message> {
+        let mut blocked: Vec<String> = Vec::new();
+        for message in &mut messages {
+            if message.group.as_ref().is_some_and(|group| blocked.contains(group)) {
+                message.end = Ending::Blocked;
+                continue;
+            }
+            if !self.has_time() {
+                break;
+            }
+            message.end = self.run_one(message, queue_arn).await;
+            if message.end != Ending::Settled {
+                blocked.extend(message.group.clone());
+            }
+        }
+        messages
+    }
+
+    /// The first record always starts.
+    fn has_time(&self) -> bool {
+        !self.started.swap(true, Ordering::Relaxed) || (self.shared.time_left)(&self.context) > self.reserve
+    }
+
+    async fn run_one(&self, message: &Message, queue_arn: &str) -> Ending {
+        let running = AssertUnwindSafe(async {
+            (self.shared.handler)(redriven(&message.record), self.context.clone()).await
+        });
+        let error = match running.catch_unwind().await {
+            Ok(Ok(())) => return Ending::Settled,
+            Ok(Err(error)) => error.into(),
+            Err(panic) => {
+                let said = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+                let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+                Diagnostic { error_type: "panic".into(), error_message: said }
+            }
+        };
+        self.failed(message, queue_arn, &error).await
+    }
+
+    /// Decides what becomes of a message whose function failed, and dead-letters it if that is its end.
+    async fn failed(&self, message: &Message, queue_arn: &str, error: &Diagnostic) -> Ending {
+        let Shared { options, now, draw, .. } = self.shared;
+        let now = now();
+        let (decided, ignored) = options.decide(message.sent, error, now, draw);
+        let line = Line {
+            message_id: Some(&message.id),
+            target: Some(&self.context.invoked_function_arn),
+            retry: Some(message.sent.receives),
+            error_type: Some(&error.error_type),
+            error_message: Some(&error.error_message),
+            retry_after_ignored: ignored,
+            ..self.line()
+        };
+        let end = match decided {
+            Ok(retry) => {
+                let due = Some(retry.due.to_string());
+                Line { level: "INFO", action: "defer", due, due_by: Some(retry.due_by), ..line }.print();
+                return Ending::Due(retry.due);
+            }
+            Err(end) => end,
+        };
+        let line = Line {
+            action: "dead_letter",
+            reason: Some(end.reason.name()),
+            detail: Some(end.detail.clone()),
+            ..line
+        };
+        let Err(refused) = self.dead_letter(message, queue_arn, error, &end, now).await else {
+            Line { level: "WARN", ..line }.print();
+            return Ending::Settled;
+        };
+        let fifo = message.sent.fifo;
+        let backoff = match options.dead_letter_queue_url {
+            Some(_) => options.draw(message.sent.receives, fifo, draw),
+            None => options.cap(fifo),
+        };
+        let due = now.saturating_add(backoff);
+        let (problem, remedy) = (Some(refused.problem), refused.remedy);
+        Line { level: "ERROR", due: Some(due.to_string()), problem, remedy, ..line }.print();
+        Ending::Due(due)
+    }
+
+    async fn dead_letter(
+        &self,
+        message: &Message,
+        queue_arn: &str,
+        error: &Diagnostic,
+        end: &End,
+        now: Timestamp,
+    ) -> Result<(), Refused> {
+        let refused = |problem: &str, remedy: &str| {
+            Err(Refused { problem: problem.into(), remedy: Some(remedy.into()) })
+        };
+        let Some(url) = &self.shared.options.dead_letter_queue_url else {
+            let remedy = "set dead_letter_queue_url, or give the queue a redrive policy";
+            return refused("nothing can end it", remedy);
+        };
+        if url.rsplit('/').take(2).eq(queue_arn.rsplit(':').take(2)) {
+            return refused("dead_letter_queue_url names the queue itself", "name another queue");
+        }
+        let target = &self.context.invoked_function_arn;
+        let mut letter = DeadLetter::of(&message.record, message.sent, error, end, target, now);
+        if url.ends_with(".fifo") {
+            letter = letter.in_order(message.group.as_deref().unwrap_or(&message.id), &message.id);
+        }
+        self.shared.sqs.send(url, letter).await
+    }
+
+    /// One call for ten messages. What is not hidden returns after the queue's own timeout.
+    async fn hide(&self, messages: &mut [Message], queue_arn: &str) {
+        let url = queue_url(queue_arn);
+        let failed: Vec<&Message> =
+            messages.iter().filter(|it| matches!(it.end, Ending::Due(_) | Ending::Blocked)).collect();
+        for part in failed.chunks(MOST_ENTRIES) {
+            let now = (self.shared.now)();
+            let hidings: Vec<Hiding> = part
+                .iter()
+                .map(|message| Hiding {
+                    receipt_handle: message.record.receipt_handle.clone().unwrap_or_default(),
+                    visibility_timeout: match message.end {
+                        Ending::Due(due) => message.sent.hiding(due, now),
+                        _ => Duration::ZERO,
+                    },
+                })
+                .collect();
+            let (refused, remedy) = match self.shared.sqs.hide(&url, &hidings).await {
+                Ok(failed) => (failed, None),
+                Err(Refused { problem, remedy }) => {
+                    ((0..part.len()).map(|position| (position, problem.clone())).collect(), remedy)
+                }
+            };
+            for (position, problem) in refused {
+                let message_id = part.get(position).map(|message| message.id.as_str());
+                let (problem, remedy) = (Some(problem), remedy.clone());
+                Line { level: "ERROR", action: "keep", message_id, problem, remedy, ..self.line() }.print();
+            }
+        }
+    }
+
+    fn line<'l>(&self) -> Line<'l> {
+        Line { timestamp: (self.shared.now)().to_string(), v: 1, ..Line::default() }
+    }
+}
+
+/// What must run one after another: the messages of a FIFO group.
+fn lanes(messages: Vec<Message>) -> Vec<Vec<Message>> {
+    let mut lanes: Vec<Vec<Message>> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for message in messages {
+        match &message.group {
+            Some(group) => {
+                let place = *places.entry(group.clone()).or_insert(lanes.len());
+                if place == lanes.len() {
+                    lanes.push(Vec::new());
+                }
+                lanes[place].push(message);
+            }
+            None => lanes.push(vec![message]),
+        }
+    }
+    lanes
+}
+
+#[cfg(test)]
+mod tests;

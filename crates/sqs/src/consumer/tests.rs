@@ -1,0 +1,323 @@
+//! The cases that every consumer has in common (`tests/golden/consumer`), and what they do not show.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::*;
+use crate::dead_letter::Value as AttributeValue;
+
+const NOW: Timestamp = Timestamp::from_secs(1_795_694_400);
+const QUEUE: &str = "arn:aws:sqs:eu-west-1:123456789012:orders";
+
+#[derive(Deserialize)]
+struct Case {
+    options: HashMap<String, Value>,
+    draw: f64,
+    queue: String,
+    batch: Vec<Given>,
+    #[serde(default)]
+    time_left: Vec<f64>,
+    #[serde(default)]
+    refuses: Vec<String>,
+    runs: Vec<String>,
+    dead_letters: Vec<(String, String)>,
+    hides: Vec<(String, u64)>,
+    hiding_calls: Option<usize>,
+    response: Vec<String>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Given {
+    id: Option<String>,
+    receives: u32,
+    sent_ago: u64,
+    first_ago: u64,
+    group: Option<String>,
+    body: Option<String>,
+    sees: Option<String>,
+    does: Does,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Does {
+    Succeeds,
+    Fails(String, String),
+}
+
+/// Records the calls, and refuses those that it is told to.
+#[derive(Clone, Default)]
+struct Fake {
+    refuses: Vec<String>,
+    calls: Arc<Mutex<Calls>>,
+}
+
+#[derive(Default)]
+struct Calls {
+    letters: Vec<DeadLetter>,
+    hides: Vec<(String, u64)>,
+    hiding_calls: usize,
+}
+
+impl Fake {
+    fn refused(&self, call: &str) -> Option<Refused> {
+        let refused = || Refused { problem: "denied".into(), remedy: None };
+        self.refuses.iter().any(|it| it == call).then(refused)
+    }
+}
+
+impl Sqs for Fake {
+    fn hide<'a>(
+        &'a self,
+        _: &'a str,
+        messages: &'a [Hiding],
+    ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>> {
+        let mut calls = self.calls.lock().unwrap();
+        calls.hiding_calls += 1;
+        let hidden = messages.iter();
+        calls.hides.extend(hidden.map(|it| (it.receipt_handle[2..].into(), it.visibility_timeout.as_secs())));
+        let refused = self.refused("ChangeMessageVisibilityBatch");
+        Box::pin(async move { refused.map_or(Ok(Vec::new()), Err) })
+    }
+
+    fn send<'a>(&'a self, _: &'a str, letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>> {
+        self.calls.lock().unwrap().letters.push(letter);
+        let refused = self.refused("SendMessage");
+        Box::pin(async move { refused.map_or(Ok(()), Err) })
+    }
+}
+
+fn seconds(value: &Value) -> Duration {
+    let text = value.as_str().map_or_else(|| value.to_string(), Into::into);
+    Duration::from_secs(comeback_engine::seconds(&text).unwrap())
+}
+
+fn options(given: &HashMap<String, Value>) -> Options {
+    let mut options = Options::default();
+    for (name, value) in given {
+        match name.as_str() {
+            "base_backoff" => options.base_backoff = seconds(value),
+            "max_backoff" => options.max_backoff = Some(seconds(value)),
+            "max_age" => options.max_age = seconds(value),
+            "jitter" => options.jitter = value.as_str().unwrap().parse().unwrap(),
+            "max_receives" => options.max_receives = Some(value.as_u64().unwrap() as u32),
+            "dead_letter_queue_url" => {
+                options.dead_letter_queue_url = Some(value.as_str().unwrap().into());
+            }
+            other => panic!("option {other}"),
+        }
+    }
+    options
+}
+
+fn record(given: &Given, queue: &str) -> SqsMessage {
+    let ago = |seconds: u64| (NOW.as_millis() - 1_000 * seconds).to_string();
+    let mut attributes = HashMap::from([
+        ("ApproximateReceiveCount".to_owned(), given.receives.to_string()),
+        ("SentTimestamp".to_owned(), ago(given.sent_ago)),
+        ("ApproximateFirstReceiveTimestamp".to_owned(), ago(given.first_ago)),
+    ]);
+    attributes.extend(given.group.clone().map(|group| ("MessageGroupId".to_owned(), group)));
+    let id = given.id.clone();
+    let mut record = SqsMessage::default();
+    record.receipt_handle = Some(format!("h-{}", id.as_deref().unwrap_or_default()));
+    record.body = given.body.clone().or_else(|| id.clone());
+    record.message_id = id;
+    record.attributes = attributes;
+    record.event_source_arn = Some(queue.into());
+    record
+}
+
+fn context() -> Context {
+    let mut context = Context::default();
+    context.invoked_function_arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders".into();
+    context
+}
+
+/// `left` is what is left of the function's time at each question, in seconds; the last is repeated.
+fn shared<F>(options: Options, handler: F, fake: &Fake, draw: f64, left: &[f64]) -> Shared<F> {
+    let left = Mutex::new(left.iter().copied().map(Duration::from_secs_f64).collect::<VecDeque<_>>());
+    let time_left = move |_: &Context| {
+        let mut left = left.lock().unwrap();
+        if left.len() > 1 { left.pop_front().unwrap() } else { left[0] }
+    };
+    let draw = move |least: u64, most: u64| least + (draw * (most - least + 1) as f64) as u64;
+    let (time_left, draw) = (Box::new(time_left), Box::new(draw));
+    Shared { options, handler, sqs: Box::new(fake.clone()), now: || NOW, time_left, draw }
+}
+
+async fn check(name: &str, case: Case) {
+    let fake = Fake { refuses: case.refuses.clone(), ..Fake::default() };
+    let ran = Mutex::new(Vec::new());
+    let handler = |record: SqsMessage, _: Context| {
+        let id = record.message_id.clone().unwrap();
+        let given = case.batch.iter().find(|given| given.id.as_ref() == Some(&id)).unwrap().clone();
+        assert_eq!(record.body, given.sees.or(Some(id.clone())), "{name}");
+        ran.lock().unwrap().push(id);
+        async {
+            match given.does {
+                Does::Succeeds => Ok(()),
+                Does::Fails(error_type, error_message) => Err(Diagnostic { error_type, error_message }),
+            }
+        }
+    };
+    let left = if case.time_left.is_empty() { &[60.0][..] } else { &case.time_left };
+    let shared = shared(options(&case.options), handler, &fake, case.draw, left);
+    let records: Vec<SqsMessage> = case.batch.iter().map(|given| record(given, &case.queue)).collect();
+    let response = Batch::new(&shared, context()).handle(records).await;
+    let failures: Vec<String> =
+        response.batch_item_failures.iter().map(|it| it.item_identifier.clone()).collect();
+    let calls = fake.calls.lock().unwrap();
+    let letters: Vec<(String, String)> = calls
+        .letters
+        .iter()
+        .map(|letter| {
+            let body: Value = serde_json::from_str(&letter.body).unwrap();
+            let text = |name: &str| body[name].as_str().unwrap().to_owned();
+            (text("origin_request_id"), text("reason"))
+        })
+        .collect();
+    assert_eq!(failures, case.response, "{name}");
+    assert_eq!(*ran.lock().unwrap(), case.runs, "{name}");
+    assert_eq!(calls.hides, case.hides, "{name}");
+    assert_eq!(calls.hiding_calls, case.hiding_calls.unwrap_or(usize::from(!case.hides.is_empty())), "{name}");
+    assert_eq!(letters, case.dead_letters, "{name}");
+}
+
+#[tokio::test]
+async fn cases() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/consumer");
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() > 20);
+    for file in files {
+        let case = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        check(&file.display().to_string(), case).await;
+    }
+}
+
+fn given(id: &str) -> Given {
+    let id = Some(id.into());
+    Given { id, receives: 1, sent_ago: 0, first_ago: 0, group: None, body: None, sees: None, does: Does::Succeeds }
+}
+
+async fn failures<F, Fut, E>(options: Options, fake: &Fake, records: Vec<SqsMessage>, handler: F) -> Vec<String>
+where
+    F: Fn(SqsMessage, Context) -> Fut,
+    Fut: Future<Output = Result<(), E>>,
+    E: Into<Diagnostic>,
+{
+    let shared = shared(options, handler, fake, 0.5, &[60.0]);
+    let response = Batch::new(&shared, context()).handle(records).await;
+    response.batch_item_failures.into_iter().map(|it| it.item_identifier).collect()
+}
+
+#[tokio::test]
+async fn a_panic_fails_its_record_alone() {
+    let records = ["a", "b", "c"].map(|id| record(&given(id), QUEUE)).to_vec();
+    let fake = Fake::default();
+    let handler = |record: SqsMessage, _| async move {
+        assert_ne!(record.message_id.as_deref(), Some("b"), "planned");
+        Ok::<_, Diagnostic>(())
+    };
+    assert_eq!(failures(Options::default(), &fake, records, handler).await, ["b"]);
+    assert_eq!(fake.calls.lock().unwrap().hides, [("b".to_owned(), 6)]);
+}
+
+#[tokio::test]
+async fn records_run_at_once_but_not_those_of_a_group() {
+    let running = Mutex::new((Vec::new(), 0));
+    let handler = |record: SqsMessage, _| {
+        let lane = record.attributes.get("MessageGroupId").or(record.message_id.as_ref()).unwrap().clone();
+        let running = &running;
+        async move {
+            {
+                let mut running = running.lock().unwrap();
+                assert!(!running.0.contains(&lane));
+                running.0.push(lane.clone());
+                running.1 = running.1.max(running.0.len());
+            }
+            tokio::task::yield_now().await;
+            running.lock().unwrap().0.retain(|it| *it != lane);
+            Ok::<_, Diagnostic>(())
+        }
+    };
+    let options = Options { concurrency: 3, ..Options::default() };
+    let ids: Vec<String> = (0..40).map(|number| format!("m{number}")).collect();
+    let records = |queue: &str, group: fn(usize) -> Option<String>| -> Vec<SqsMessage> {
+        let one = |(number, id): (usize, &String)| {
+            record(&Given { group: group(number), ..given(id) }, queue)
+        };
+        ids.iter().enumerate().map(one).collect()
+    };
+    let fake = Fake::default();
+    let standard = records(QUEUE, |_| None);
+    assert!(failures(options.clone(), &fake, standard, &handler).await.is_empty());
+    assert_eq!(std::mem::take(&mut running.lock().unwrap().1), 3);
+    let fifo = records("arn:aws:sqs:eu-west-1:1:orders.fifo", |number| Some((number % 2).to_string()));
+    assert!(failures(options, &fake, fifo, &handler).await.is_empty());
+    assert_eq!(running.lock().unwrap().1, 2);
+}
+
+#[tokio::test]
+async fn a_dead_letter_has_everything() {
+    let mut record = record(&Given { body: Some(r#"{"n": 1E400}"#.into()), ..given("m-0") }, QUEUE);
+    let own = (0..5).map(|number| (format!("a{number}"), serde_json::json!({"stringValue": "x", "dataType": "String"})));
+    let own = own.chain([
+        ("Reason".to_owned(), serde_json::json!({"stringValue": "theirs", "dataType": "String"})),
+        ("raw".to_owned(), serde_json::json!({"binaryValue": "AP8=", "dataType": "Binary"})),
+        ("zeta".to_owned(), serde_json::json!({"stringValue": "the eleventh", "dataType": "String"})),
+    ]);
+    let own: serde_json::Map<String, Value> = own.collect();
+    record.message_attributes = serde_json::from_value(Value::Object(own)).unwrap();
+    let url = Some("https://sqs.eu-west-1.amazonaws.com/1/dead".into());
+    let options = Options { dead_letter_queue_url: url, ..Options::default() };
+    let fake = Fake::default();
+    let handler = async |_, _| {
+        let error_message = "cancelled \0\u{ffff}".to_owned();
+        Err(Diagnostic { error_type: "NonRetryable".into(), error_message })
+    };
+    assert!(failures(options, &fake, vec![record], handler).await.is_empty());
+    let calls = fake.calls.lock().unwrap();
+    let [letter] = &calls.letters[..] else { panic!("one letter") };
+    assert!(!letter.body.contains('\u{ffff}'), "SQS refuses it");
+    assert_eq!(
+        serde_json::from_str::<Value>(&letter.body).unwrap(),
+        serde_json::json!({
+            "reason": "non_retryable_error",
+            "detail": "NonRetryable asks for no retry",
+            "function_arn": "arn:aws:lambda:eu-west-1:123456789012:function:orders",
+            "retries_made": 0,
+            "initial_timestamp": NOW.as_secs(),
+            "dead_lettered_at": NOW.as_secs(),
+            "origin_request_id": "m-0",
+            "error": {"type": "NonRetryable", "message": "cancelled \0\u{ffff}"},
+            "payload": r#"{"n": 1E400}"#,
+        })
+    );
+    let names: Vec<&str> = letter.attributes.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["Reason", "TargetFunction", "RetriesMade", "ErrorType", "a0", "a1", "a2", "a3", "a4", "raw"]);
+    assert_eq!(letter.attributes[9].value, AttributeValue::Bytes(vec![0, 255]));
+}
+
+#[tokio::test]
+async fn a_dead_letter_that_is_too_large_is_the_body_with_its_reason() {
+    let url = Some("https://sqs.eu-west-1.amazonaws.com/1/dead".into());
+    let options = Options { dead_letter_queue_url: url, ..Options::default() };
+    let handler = async |_, _| {
+        Err(Diagnostic { error_type: "NonRetryable".into(), error_message: String::new() })
+    };
+    for (size, attributes) in [(1_048_500, 1), (1_048_576, 0)] {
+        let body = "x".repeat(size);
+        let large = record(&Given { body: Some(body.clone()), ..given("a") }, QUEUE);
+        let fake = Fake::default();
+        assert!(failures(options.clone(), &fake, vec![large], handler).await.is_empty());
+        let letter = fake.calls.lock().unwrap().letters.remove(0);
+        assert!(letter.body == body);
+        assert_eq!(letter.attributes.len(), attributes);
+    }
+}

@@ -1,0 +1,179 @@
+//! The dead-letter of a message, in the format of the retry handler's.
+
+use std::collections::HashMap;
+
+use aws_lambda_events::sqs::{SqsMessage, SqsMessageAttribute};
+use comeback_engine::{ReasonCode, Timestamp};
+use lambda_runtime::Diagnostic;
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{End, Sent};
+
+/// Bytes of an SQS message with its attributes.
+const MOST_BYTES: usize = 1_048_576;
+const MOST_ATTRIBUTES: usize = 10;
+const ATTRIBUTE_CHARACTERS: usize = 256;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeadLetter {
+    pub(crate) body: String,
+    pub(crate) attributes: Vec<Attribute>,
+    /// For a FIFO queue.
+    pub(crate) group: Option<String>,
+    /// For a FIFO queue.
+    pub(crate) deduplication_id: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Attribute {
+    pub(crate) name: String,
+    pub(crate) data_type: String,
+    pub(crate) value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    reason: &'a str,
+    detail: &'a str,
+    function_arn: &'a str,
+    retries_made: u32,
+    initial_timestamp: u64,
+    dead_lettered_at: u64,
+    origin_request_id: &'a str,
+    error: ErrorBody<'a>,
+    /// The message's body. As text, so that it comes back verbatim whatever it is.
+    payload: &'a str,
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    r#type: &'a str,
+    message: &'a str,
+}
+
+/// What tells a dead-letter of ours from any other JSON.
+#[derive(Deserialize)]
+struct Redriven {
+    reason: String,
+    #[serde(rename = "dead_lettered_at")]
+    _dead_lettered_at: u64,
+    payload: String,
+}
+
+/// The record as it was sent: a dead-letter of ours that was moved back to the queue holds the body.
+pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
+    let mut record = record.clone();
+    let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));
+    let letter: Option<Redriven> = body.and_then(|body| serde_json::from_str(body).ok());
+    if let Some(letter) = letter.filter(|letter| ReasonCode::named(&letter.reason).is_some()) {
+        record.body = Some(letter.payload);
+    }
+    record
+}
+
+impl DeadLetter {
+    /// The dead-letter of a message; if that is too large, the received body with its reason, or alone.
+    pub(crate) fn of(
+        record: &SqsMessage,
+        sent: Sent,
+        error: &Diagnostic,
+        end: &End,
+        function_arn: &str,
+        now: Timestamp,
+    ) -> Self {
+        let payload = redriven(record).body.unwrap_or_default();
+        let retries_made = sent.receives.saturating_sub(1);
+        let body = Body {
+            reason: end.reason.name(),
+            detail: &end.detail,
+            function_arn,
+            retries_made,
+            initial_timestamp: sent.sent.as_secs(),
+            dead_lettered_at: now.as_secs(),
+            origin_request_id: record.message_id.as_deref().unwrap_or_default(),
+            error: ErrorBody { r#type: &error.error_type, message: &error.error_message },
+            payload: &payload,
+        };
+        let json = serde_json::to_string(&body).expect("BUG: texts and numbers are JSON");
+        // SQS refuses these two raw.
+        let json = json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff");
+        let reason = text("Reason", end.reason.name());
+        let number = Attribute {
+            name: "RetriesMade".into(),
+            data_type: "Number".into(),
+            value: Value::Text(retries_made.to_string()),
+        };
+        let ours = [
+            reason.clone(),
+            text("TargetFunction", function_arn),
+            number,
+            text("ErrorType", &error.error_type),
+        ];
+        let mut attributes: Vec<Attribute> =
+            ours.into_iter().filter(|it| it.value != Value::Text(String::new())).collect();
+        let own = own_attributes(&record.message_attributes, &attributes);
+        attributes.extend(own);
+        let received = record.body.clone().unwrap_or_default();
+        let full = Self { body: json, attributes, ..Self::default() };
+        let verbatim = Self { body: received.clone(), attributes: vec![reason], ..Self::default() };
+        let fits = [full, verbatim].into_iter().find(|letter| letter.size() <= MOST_BYTES);
+        fits.unwrap_or(Self { body: received, ..Self::default() })
+    }
+
+    /// The same, for a FIFO queue.
+    pub(crate) fn in_order(self, group: &str, message_id: &str) -> Self {
+        Self { group: Some(group.into()), deduplication_id: Some(message_id.into()), ..self }
+    }
+
+    /// The size that SQS counts: the body, and each attribute's name, type and value.
+    fn size(&self) -> usize {
+        let attribute = |it: &Attribute| {
+            let value = match &it.value {
+                Value::Text(text) => text.len(),
+                Value::Bytes(bytes) => bytes.len(),
+            };
+            it.name.len() + it.data_type.len() + value
+        };
+        self.body.len() + self.attributes.iter().map(attribute).sum::<usize>()
+    }
+}
+
+/// The message's own attributes, as far as ten allow.
+fn own_attributes(
+    given: &HashMap<String, SqsMessageAttribute>,
+    ours: &[Attribute],
+) -> Vec<Attribute> {
+    let mut own: Vec<Attribute> = given
+        .iter()
+        .filter(|(name, _)| ours.iter().all(|it| it.name != **name))
+        .filter_map(|(name, given)| {
+            let text = given.string_value.clone().filter(|text| !text.is_empty()).map(Value::Text);
+            let value = match &given.binary_value {
+                Some(bytes) => Value::Bytes(bytes.0.clone()),
+                None => text?,
+            };
+            let data_type = given.data_type.clone().unwrap_or_else(|| "String".into());
+            Some(Attribute { name: name.clone(), data_type, value })
+        })
+        .collect();
+    // A map has no order; without one, which of them are left out would change from call to call.
+    own.sort_by(|one, other| one.name.cmp(&other.name));
+    own.truncate(MOST_ATTRIBUTES - ours.len());
+    own
+}
+
+fn text(name: &str, value: &str) -> Attribute {
+    // SQS refuses other characters. Source: SendMessage, SQS API reference.
+    let accepted = |it: char| match it {
+        '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'.. => it,
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    let value = value.chars().take(ATTRIBUTE_CHARACTERS).map(accepted).collect();
+    Attribute { name: name.into(), data_type: "String".into(), value: Value::Text(value) }
+}

@@ -1,0 +1,332 @@
+//! The options, and the rules: when a message that failed comes back, or why it ends.
+
+use std::fmt;
+use std::time::Duration;
+
+use comeback_backoff::{Jitter, requested_wait};
+use comeback_engine::{ReasonCode, Timestamp, simple_name};
+use lambda_runtime::Diagnostic;
+
+/// 12 hours less 30 s: SQS counts its 12 hours from the receive.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(43_170);
+/// After the first receive, nobody says when a message was received: a throttled poller may have held it for 1,230 s.
+const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
+const LONGEST_AGE: Duration = Duration::from_secs(1_209_600);
+const SHORTEST_AGE: Duration = Duration::from_secs(60);
+const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
+/// A FIFO queue delivers nothing of a group while one of its messages is hidden.
+const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
+const MOST_RECEIVES: u32 = 1_000;
+const MOST_AT_ONCE: usize = 1_000;
+/// Parts of a wait that a function asks for. Up to a tenth of them is added, so that its messages do not come back together.
+const PARTS: u64 = 1_000_000;
+/// Characters of an ignored wait that a log line shows.
+const SHOWN: usize = 64;
+
+/// How a consumer retries. Durations are whole seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The ceiling of the first backoff; 1 s to `max_backoff`. It doubles with each receive. 10 s by default.
+    pub base_backoff: Duration,
+    /// The cap of the ceiling; up to 43,170 s. By default an hour, and a minute for a FIFO queue, whose groups wait for
+    /// their first message.
+    pub max_backoff: Option<Duration>,
+    /// `Full` by default. `Decorrelated` is refused: it needs the delay before.
+    pub jitter: Jitter,
+    /// A message that fails this long after it was sent is dead-lettered; 60 s to 14 days, the default.
+    pub max_age: Duration,
+    /// A message that fails on this receive is dead-lettered; 1 to 1,000. By default, only its age ends a message.
+    pub max_receives: Option<u32>,
+    /// Where dead-letters go. Without it, messages are hidden for `max_backoff` instead, until the queue's redrive policy
+    /// or its retention ends them.
+    pub dead_letter_queue_url: Option<String>,
+    /// How many records run at once; 1 by default. Those of a FIFO group always run one after another.
+    pub concurrency: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            base_backoff: Duration::from_secs(10),
+            max_backoff: None,
+            jitter: Jitter::Full,
+            max_age: LONGEST_AGE,
+            max_receives: None,
+            dead_letter_queue_url: None,
+            concurrency: 1,
+        }
+    }
+}
+
+/// Everything that is wrong with the [`Options`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub struct BadOptions(Vec<String>);
+
+impl Options {
+    pub(crate) fn check(&self) -> Result<(), BadOptions> {
+        let mut problems = Vec::new();
+        let mut check = |name: &str, value: &dyn fmt::Debug, holds: bool, must: String| {
+            if !holds {
+                problems.push(format!("{name} is {value:?}; it must be {must}"));
+            }
+        };
+        let seconds = |value: Duration, least: Duration, most: Duration| {
+            value.subsec_nanos() == 0 && (least..=most).contains(&value)
+        };
+        let range = |least: Duration, most: Duration| {
+            format!("{} s to {} s, in whole seconds", least.as_secs(), most.as_secs())
+        };
+        let second = Duration::from_secs(1);
+        if let Some(cap) = self.max_backoff {
+            let holds = seconds(cap, second, LONGEST_BACKOFF);
+            check("max_backoff", &cap, holds, range(second, LONGEST_BACKOFF));
+        }
+        let cap = self.max_backoff.unwrap_or(MAX_BACKOFF);
+        let holds = seconds(self.base_backoff, second, cap);
+        check("base_backoff", &self.base_backoff, holds, range(second, cap));
+        let holds = seconds(self.max_age, SHORTEST_AGE, LONGEST_AGE);
+        check("max_age", &self.max_age, holds, range(SHORTEST_AGE, LONGEST_AGE));
+        let holds = matches!(self.jitter, Jitter::Full | Jitter::Equal | Jitter::None);
+        check("jitter", &self.jitter, holds, "Full, Equal or None".into());
+        if let Some(most) = self.max_receives {
+            let holds = (1..=MOST_RECEIVES).contains(&most);
+            check("max_receives", &most, holds, format!("1 to {MOST_RECEIVES}"));
+        }
+        let holds = (1..=MOST_AT_ONCE).contains(&self.concurrency);
+        check("concurrency", &self.concurrency, holds, format!("1 to {MOST_AT_ONCE}"));
+        if let Some(url) = &self.dead_letter_queue_url {
+            let path = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+            let holds = path.and_then(|path| path.split_once('/')).is_some_and(|(host, queue)| {
+                !host.is_empty() && !queue.is_empty() && !url.contains(char::is_whitespace)
+            });
+            check("dead_letter_queue_url", url, holds, "the URL of an SQS queue".into());
+        }
+        if problems.is_empty() { Ok(()) } else { Err(BadOptions(problems)) }
+    }
+
+    pub(crate) fn cap(&self, fifo: bool) -> Duration {
+        let default = if fifo { FIFO_MAX_BACKOFF.max(self.base_backoff) } else { MAX_BACKOFF };
+        self.max_backoff.unwrap_or(default)
+    }
+
+    /// The backoff after this receive, in whole seconds.
+    pub(crate) fn draw(&self, receives: u32, fifo: bool, draw: Draw<'_>) -> Duration {
+        // No overflow for any receive count: after 32 doublings, the cap is reached.
+        let doubled = self.base_backoff.as_secs() << (receives.max(1) - 1).min(32);
+        let ceiling = doubled.min(self.cap(fifo).as_secs());
+        let least = match self.jitter {
+            Jitter::Equal => ceiling.div_ceil(2),
+            Jitter::None => ceiling,
+            _ => 1,
+        };
+        Duration::from_secs(draw(least, ceiling))
+    }
+
+    /// Why the failure of a message is its last, whatever its backoff would be.
+    fn ends(&self, message: Sent, error_type: &str, now: Timestamp) -> Option<End> {
+        if matches!(simple_name(error_type), "NonRetryable" | "NonRetriable" | "NeverRetry") {
+            let detail = format!("{error_type} asks for no retry");
+            return Some(End { reason: ReasonCode::NonRetryableError, detail });
+        }
+        if let Some(most) = self.max_receives.filter(|most| message.receives >= *most) {
+            let detail = format!("received {} times; max_receives is {most}", message.receives);
+            return Some(End { reason: ReasonCode::MaxRetries, detail });
+        }
+        (now > message.sent.saturating_add(self.max_age)).then(|| self.too_old(message))
+    }
+
+    fn too_old(&self, message: Sent) -> End {
+        let detail = format!("sent at {}; max_age is {} s", message.sent, self.max_age.as_secs());
+        End { reason: ReasonCode::MaxAge, detail }
+    }
+
+    /// What becomes of a message whose function failed at `now`, and why its `RetryAfter` is ignored, if so.
+    pub(crate) fn decide(
+        &self,
+        message: Sent,
+        error: &Diagnostic,
+        now: Timestamp,
+        draw: Draw<'_>,
+    ) -> (Result<Retry, End>, Option<String>) {
+        let (asked, ignored) = match requested(error, now) {
+            Some(Ok(wait)) => (Some(wait), None),
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        if let Some(end) = self.ends(message, &error.error_type, now) {
+            return (Err(end), ignored);
+        }
+        let (delay, due_by) = match asked {
+            Some(wait) => {
+                let extra = wait.as_nanos() / 10 * u128::from(draw(0, PARTS - 1)) / u128::from(PARTS);
+                let extra = Duration::from_nanos(u64::try_from(extra).unwrap_or(u64::MAX));
+                (wait.saturating_add(extra), "retry_after")
+            }
+            None => (self.draw(message.receives, message.fifo, draw), "policy"),
+        };
+        // The last receive leaves the function time before max_age.
+        let margin = SHORTEST_AGE.min(self.max_age / 10);
+        let last = message.sent.saturating_add(self.max_age - margin);
+        let due = now.saturating_add(delay);
+        let decided = match due <= last {
+            true => Ok(Retry { due, due_by }),
+            false if last >= now.saturating_add(margin) => Ok(Retry { due: last, due_by }),
+            false => Err(self.too_old(message)),
+        };
+        (decided, ignored)
+    }
+}
+
+/// Draws a whole number between two, both included.
+pub(crate) type Draw<'a> = &'a dyn Fn(u64, u64) -> u64;
+
+/// What SQS says of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) receives: u32,
+    pub(crate) sent: Timestamp,
+    pub(crate) first_receive: Timestamp,
+    pub(crate) fifo: bool,
+}
+
+impl Sent {
+    /// How long to hide the message at `now`, so that it comes back when it is due; in whole seconds, at least one.
+    pub(crate) fn hiding(self, due: Timestamp, now: Timestamp) -> Duration {
+        let longest = if self.receives > 1 {
+            LONGEST_LATER_HIDING
+        } else {
+            LONGEST_BACKOFF.saturating_sub(whole_seconds(now.since(self.first_receive)))
+        };
+        whole_seconds(due.since(now)).min(longest).max(Duration::from_secs(1))
+    }
+}
+
+/// Rounded up.
+fn whole_seconds(time: Duration) -> Duration {
+    Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
+}
+
+/// When a message is to come back, and what says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Retry {
+    pub(crate) due: Timestamp,
+    pub(crate) due_by: &'static str,
+}
+
+/// Why a message ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) reason: ReasonCode,
+    pub(crate) detail: String,
+}
+
+/// The wait that a `RetryAfter` asks for, or why it is ignored.
+fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, String>> {
+    if simple_name(&error.error_type) != "RetryAfter" {
+        return None;
+    }
+    let since_epoch = Duration::from_millis(now.as_millis());
+    let why = match requested_wait(&error.error_message, std::time::UNIX_EPOCH + since_epoch) {
+        Ok(wait) if !wait.is_zero() => return Some(Ok(wait)),
+        Ok(_) => "its moment is not after the failure",
+        Err(unreadable) => unreadable.reason(),
+    };
+    let said = error.error_message.split(';').next().unwrap_or_default();
+    let said: String = said.chars().take(SHOWN).collect();
+    Some(Err(format!("{said:?}: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::rngs::Xoshiro256PlusPlus;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    #[test]
+    fn every_bad_option_is_named() {
+        let bad = Options {
+            base_backoff: Duration::ZERO,
+            max_backoff: Some(Duration::from_secs(43_171)),
+            jitter: Jitter::Decorrelated,
+            max_age: Duration::from_millis(60_500),
+            max_receives: Some(0),
+            dead_letter_queue_url: Some("arn:aws:sqs:eu-west-1:1:dead".into()),
+            concurrency: 0,
+        };
+        assert_eq!(
+            bad.check().unwrap_err().to_string().split("; ").collect::<Vec<_>>(),
+            [
+                "max_backoff is 43171s",
+                "it must be 1 s to 43170 s, in whole seconds",
+                "base_backoff is 0ns",
+                "it must be 1 s to 43171 s, in whole seconds",
+                "max_age is 60.5s",
+                "it must be 60 s to 1209600 s, in whole seconds",
+                "jitter is Decorrelated",
+                "it must be Full, Equal or None",
+                "max_receives is 0",
+                "it must be 1 to 1000",
+                "concurrency is 0",
+                "it must be 1 to 1000",
+                "dead_letter_queue_url is \"arn:aws:sqs:eu-west-1:1:dead\"",
+                "it must be the URL of an SQS queue",
+            ]
+        );
+        assert_eq!(Options::default().check(), Ok(()));
+    }
+
+    /// Bounds, spread and mean, under a fixed seed.
+    #[test]
+    fn draws_stay_in_bounds_and_spread() {
+        for (jitter, least, mean) in [(Jitter::Full, 1, 320.5), (Jitter::Equal, 320, 480.0)] {
+            let generator = std::cell::RefCell::new(Xoshiro256PlusPlus::seed_from_u64(7));
+            let draw = |least, most| generator.borrow_mut().random_range(least..=most);
+            let options = Options { jitter, ..Options::default() };
+            let draws: Vec<u64> =
+                (0..20_000).map(|_| options.draw(7, false, &draw).as_secs()).collect();
+            let mut seen = draws.clone();
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen, (least..=640).collect::<Vec<_>>(), "every whole second is drawn");
+            assert!((draws.iter().sum::<u64>() as f64 / 20_000.0 - mean).abs() < 5.0);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_backoff_never_exceeds_its_ceiling(
+            base in 1_u64..=3_600,
+            cap in 1_u64..=43_170,
+            receives in any::<u32>(),
+            high in any::<bool>(),
+        ) {
+            let options = Options {
+                base_backoff: Duration::from_secs(base.min(cap)),
+                max_backoff: Some(Duration::from_secs(cap)),
+                ..Options::default()
+            };
+            prop_assert_eq!(options.check(), Ok(()));
+            let drawn = options.draw(receives, false, &|least, most| if high { most } else { least });
+            let doublings = receives.saturating_sub(1).min(63);
+            let ceiling = (u128::from(base.min(cap)) << doublings).min(u128::from(cap));
+            prop_assert_eq!(u128::from(drawn.as_secs()), if high { ceiling } else { 1 });
+        }
+
+        #[test]
+        fn a_hiding_ends_when_due_or_as_late_as_sqs_allows(
+            receives in 1_u32..5,
+            held in 0_u64..50_000,
+            left in 0_u64..100_000_000,
+        ) {
+            let now = Timestamp::from_secs(1_000_000);
+            let first_receive = Timestamp::from_secs(1_000_000 - held);
+            let message = Sent { receives, sent: first_receive, first_receive, fifo: false };
+            let hiding = message.hiding(now.saturating_add(Duration::from_millis(left)), now);
+            let longest = if receives > 1 { 41_940 } else { 43_170_u64.saturating_sub(held) };
+            prop_assert_eq!(hiding.as_secs(), left.div_ceil(1_000).min(longest).max(1));
+        }
+    }
+}
