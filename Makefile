@@ -1,5 +1,5 @@
 # Needs Rust with a C compiler, and Python 3 and Node for everything but `demo`; `dist` and `check-dist` need Python 3.11 or
-# later. All other tools are installed into .tools/ and the node_modules/ of infra/ and clients/node/.
+# later. All other tools are installed into .tools/ and the node_modules/ of infra/, clients/node/ and clients/node-sqs/.
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -27,6 +27,8 @@ SERVERS := $(addprefix --test ,delivery envelope_targets operate report_page tem
 STACK_TESTS := --test stack
 # Stages call plain `make`: `make --dry-run` would run a line with make's own variable.
 STAGE := python3 tests/tools/stage.py
+# The packages for Node, and their tools.
+CLIENTS_NODE := $(patsubst %,clients/%/node_modules/.installed,node node-sqs)
 
 TOOLS := $(CURDIR)/.tools
 # The SAM CLI and MiniStack pin different botocores, hence one environment each.
@@ -91,7 +93,7 @@ mutants: ## plant bugs in a copy, one at a time: the tests catch each (twelve mi
 test: ## every test, also those against the real stack
 	@$(STAGE) begin
 	@$(STAGE) run "install tools and build the tests" make --no-print-directory --jobs 6 \
-		build-tests chromium faketime tools infra/node_modules/.installed clients/node/node_modules/.installed
+		build-tests chromium faketime tools infra/node_modules/.installed $(CLIENTS_NODE)
 	@rm -rf target/recorded
 	@make --no-print-directory --jobs 3 --output-sync=target with-stack with-servers without-servers \
 		&& $(STAGE) run "check what was recorded" make --no-print-directory conformance; \
@@ -143,9 +145,9 @@ conformance: $(addprefix $(TOOLS)/,conformance/.installed ministack/.installed) 
 	@cd tests/conformance && $(TOOLS)/conformance/bin/python -m unittest --quiet
 	@$(TOOLS)/conformance/bin/python tests/conformance
 
-test-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
-	cd clients/python && $(TOOLS)/clients/bin/python -m pytest --quiet
-	npm --prefix clients/node test
+test-clients: $(TOOLS)/clients/.installed $(CLIENTS_NODE)
+	for client in clients/python clients/python-sqs; do (cd $$client && $(TOOLS)/clients/bin/python -m pytest --quiet); done
+	for client in clients/node clients/node-sqs; do npm --prefix $$client test; done
 
 check: lint-rust lint-infra lint-clients lint-licences lint-workflows ## what CI runs: formatting, lints, docs, then `make test`
 	python3 tests/mutation/check.py --planted
@@ -192,7 +194,7 @@ check-dist: tomllib tools faketime $(TOOLS)/packaging/.installed ## check the re
 
 clean: ## remove what was built, and the installed tools
 	cargo clean
-	rm -rf .aws-sam .tools dist infra/node_modules infra/cdk.out clients/node/node_modules
+	rm -rf .aws-sam .tools dist infra/node_modules infra/cdk.out clients/node*/node_modules
 
 lint-rust:
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
@@ -207,9 +209,9 @@ lint-rust:
 lint-infra: infra/node_modules/.installed
 	npm --prefix infra run check
 
-lint-clients: $(TOOLS)/clients/.installed clients/node/node_modules/.installed
-	cd clients/python && $(TOOLS)/clients/bin/python -m mypy
-	npm --prefix clients/node run check
+lint-clients: $(TOOLS)/clients/.installed $(CLIENTS_NODE)
+	for client in clients/python clients/python-sqs; do (cd $$client && $(TOOLS)/clients/bin/python -m mypy); done
+	for client in clients/node clients/node-sqs; do npm --prefix $$client run check; done
 
 lint-licences: $(TOOLS)/deny/bin/cargo-deny
 	cargo deny check licenses bans sources

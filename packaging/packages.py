@@ -95,12 +95,14 @@ def python_construct(package: Path, generated: Path, folder: Path) -> None:
 
 
 def clients(scratch: Path, folder: Path) -> None:
-    node = shutil.copytree(CLIENTS / "node", scratch / "node", ignore=shutil.ignore_patterns("node_modules"))
-    for name in ("LICENSE-APACHE", "LICENSE-MIT"):
-        shutil.copy(ROOT / name, node)
-    run(["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", folder], node)
+    for name in ("node", "node-sqs"):
+        package = shutil.copytree(CLIENTS / name, scratch / name, ignore=shutil.ignore_patterns("node_modules"))
+        for licence in ("LICENSE-APACHE", "LICENSE-MIT"):
+            shutil.copy(ROOT / licence, package)
+        run(["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", folder], package)
     # The sources only link to the licences; a copy has the files.
-    wheel(shutil.copytree(CLIENTS / "python", scratch / "client"), folder)
+    for name in ("python", "python-sqs"):
+        wheel(shutil.copytree(CLIENTS / name, scratch / f"client-{name}"), folder)
 
 
 def wheel(source: Path, folder: Path) -> None:

@@ -34,7 +34,7 @@ fn workspace_packages_have_it_and_require_it() {
 
 #[test]
 fn npm_packages_and_lock_files_have_it() {
-    for folder in ["infra", "clients/node"] {
+    for folder in ["infra", "clients/node", "clients/node-sqs"] {
         let package = json(&format!("{folder}/package.json"));
         assert_eq!(package["version"], VERSION, "{folder}/package.json");
         let lock = json(&format!("{folder}/package-lock.json"));
@@ -46,10 +46,11 @@ fn npm_packages_and_lock_files_have_it() {
 }
 
 #[test]
-fn python_package_has_it() {
-    let page = "clients/python/pyproject.toml";
+fn python_packages_have_it() {
     let expected = format!("version = \"{VERSION}\"");
-    assert!(pages::read(page).lines().any(|line| line == expected), "{page} has no line {expected}");
+    for page in ["clients/python/pyproject.toml", "clients/python-sqs/pyproject.toml"] {
+        assert!(pages::read(page).lines().any(|line| line == expected), "{page} has no line {expected}");
+    }
 }
 
 /// `comeback status` shows it.
@@ -63,8 +64,9 @@ fn handlers_tag_has_it() {
 #[test]
 fn pages_name_no_file_of_another_version() {
     let file = Regex::new(r"comeback[a-z_-]*-v?(\d+\.\d+\.\d+)").expect("a pattern");
-    let readmes = ["infra/README.md", "clients/node/README.md", "clients/python/README.md"];
-    for page in pages::all().into_iter().chain(readmes.map(str::to_owned)) {
+    let packages = ["infra", "clients/node", "clients/node-sqs", "clients/python", "clients/python-sqs"];
+    let readmes = packages.map(|package| format!("{package}/README.md"));
+    for page in pages::all().into_iter().chain(readmes) {
         for found in file.captures_iter(&pages::read(&page)) {
             assert_eq!(&found[1], VERSION, "{page} names {}", &found[0]);
         }
