@@ -1,13 +1,34 @@
 import { createRequire } from 'node:module';
 
-const sdk = createRequire(import.meta.url)('@aws-sdk/client-sqs');
+const require = createRequire(import.meta.url);
+const path = require.resolve('@aws-sdk/client-sqs');
+
+/** Stands in for the SDK: each command goes to `answer`. The package requires it when a message fails. */
+const sdk = {
+  answer: () => ({}),
+  SQSClient: class {
+    async send(command) {
+      return sdk.answer(command.constructor.name.replace('Command', ''), command.input);
+    }
+  },
+  SendMessageCommand: class SendMessageCommand {
+    constructor(input) {
+      this.input = input;
+    }
+  },
+  ChangeMessageVisibilityBatchCommand: class ChangeMessageVisibilityBatchCommand {
+    constructor(input) {
+      this.input = input;
+    }
+  },
+};
+require.cache[path] = { id: path, filename: path, loaded: true, exports: sdk };
 
 /** What the consumers of a test send and print, at a fixed time. */
 export function recorded(t, now, answer = () => ({})) {
   const calls = [];
   const lines = [];
-  t.mock.method(sdk, 'answer', (command, call) => {
-    const name = command.replace('Command', '');
+  t.mock.method(sdk, 'answer', (name, call) => {
     calls.push([name, call]);
     return answer(name, call);
   });
