@@ -52,13 +52,13 @@ impl MiniStack {
         Self::start_with(name, &format!("exec {RUN}"), false).await
     }
 
-    /// Starts a server whose clock runs 60 times as fast, as does that of the functions it runs: a visibility timeout of
-    /// a minute takes a second. Its event source mappings look once a second for visible messages.
-    pub async fn start_sped_up(name: &str) -> Result<Self, String> {
+    /// Starts a server whose clock runs `times` as fast, as does that of the functions it runs: with 60, a visibility timeout
+    /// of a minute takes a second. Its event source mappings look once a second for visible messages.
+    pub async fn start_sped_up(name: &str, times: u32) -> Result<Self, String> {
         Shell::new().run("command -v faketime").map_err(|_| {
             "faketime is not installed: run `make faketime` (or apt-get install faketime)".to_owned()
         })?;
-        Self::start_with(name, &format!("exec faketime --exclude-monotonic -f '+0 x60' {RUN}"), true).await
+        Self::start_with(name, &format!("exec faketime --exclude-monotonic -f '+0 x{times}' {RUN}"), true).await
     }
 
     async fn start_with(name: &str, command: &str, is_sped_up: bool) -> Result<Self, String> {

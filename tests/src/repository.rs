@@ -29,11 +29,16 @@ pub fn built_command() -> PathBuf {
     cargo.args(["test", "--quiet", "--workspace", "--all-features", "--no-run", "--test", "cli"]);
     let output = without_cargos_variables(&mut cargo).current_dir(root()).output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    built_program("comeback")
+}
+
+/// A program of this build, where cargo puts it.
+pub(crate) fn built_program(name: &str) -> PathBuf {
     let program = std::env::current_exe().expect("a test is a program");
     // A test lies in target/PROFILE/deps, and `make local` in target/PROFILE.
     let mut folders = program.ancestors().skip(1);
     let profile = folders.find(|folder| !folder.ends_with("deps")).expect("it lies in target/PROFILE");
-    profile.join("comeback")
+    profile.join(name)
 }
 
 /// Removes the variables that cargo sets for the tests it runs. The build script of ring depends on them: a build that

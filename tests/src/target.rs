@@ -5,8 +5,9 @@ use std::path::Path;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::{Environment, FunctionCode, Runtime};
 
+use crate::repository::built_program;
 use crate::stack::built;
-use crate::{MiniStack, root};
+use crate::{MiniStack, root, scratch};
 
 /// Lambda's longest timeout in seconds. On a clock sixty times as fast it is 15 s.
 pub const LONGEST_TIMEOUT: i32 = 900;
@@ -38,7 +39,7 @@ pub async fn enveloped_target(ministack: &MiniStack, name: &str) {
 pub async fn example_target(ministack: &MiniStack, name: &str) {
     let bootstrap = built().join("ExampleTarget/bootstrap");
     let no_variables = Environment::builder().build();
-    create(ministack, name, Runtime::Providedal2023, &bootstrap, no_variables).await;
+    create_from_file(ministack, name, Runtime::Providedal2023, &bootstrap, no_variables).await;
 }
 
 /// Creates a function that appends the event of each batch to the file `batches`, and answers with the ids that it reads
@@ -50,22 +51,100 @@ pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path,
         .variables("BATCHES", path(batches))
         .variables("ANSWERS", path(answers))
         .build();
-    create(ministack, name, Runtime::Python312, &file, variables).await;
+    create_from_file(ministack, name, Runtime::Python312, &file, variables).await;
+}
+
+/// The languages of docs/consumer.md.
+#[derive(Clone, Copy, Debug)]
+pub enum Consumer {
+    /// `tests/targets/sqs_consumer.py`.
+    Python,
+    /// `tests/targets/sqs_consumer.cjs`.
+    Node,
+    /// The program `sqs_consumer` of this package.
+    Rust,
+}
+
+impl Consumer {
+    /// In lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Node => "node",
+            Self::Rust => "rust",
+        }
+    }
+
+    /// Its runtime, and a script that copies its files into `$FOLDER`.
+    fn files(self) -> (Runtime, &'static str) {
+        match self {
+            Self::Python => (
+                Runtime::Python312,
+                "cp clients/python-sqs/comeback_sqs/__init__.py \"$FOLDER/comeback_sqs.py\"; \
+                 cp tests/targets/sqs_consumer.py \"$FOLDER\"",
+            ),
+            Self::Node => (
+                Runtime::Nodejs20x,
+                "cp clients/node-sqs/comeback-sqs.cjs \"$FOLDER\"; \
+                 cp tests/targets/sqs_consumer.cjs \"$FOLDER/sqs_consumer.js\"",
+            ),
+            Self::Rust => (Runtime::Providedal2023, "cp \"$PROGRAM\" \"$FOLDER/bootstrap\""),
+        }
+    }
+}
+
+/// Creates a consumer. `permissions` are its role's policy.
+pub async fn consumer_target(
+    ministack: &MiniStack,
+    name: &str,
+    language: Consumer,
+    variables: &[(&str, String)],
+    permissions: &str,
+) {
+    let folder = scratch(&format!("{name}-code"));
+    let (runtime, copy) = language.files();
+    let shell = ministack.shell().with("FOLDER", &folder).with("PROGRAM", built_program("sqs_consumer"));
+    let zip = format!("{copy}; cd \"$FOLDER\"; python3 -m zipfile -c code.zip *");
+    shell.run(&zip).unwrap_or_else(|error| panic!("{error}"));
+    let given = variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+    // In place of the SDK that AWS's runtime has.
+    let modules = root().join("clients/node-sqs/node_modules").display().to_string();
+    let given = given.chain([("NODE_PATH".to_owned(), modules)]);
+    let variables = Environment::builder().set_variables(Some(given.collect())).build();
+    create(ministack, name, runtime, ("sqs_consumer", &folder.join("code.zip")), variables).await;
+    let put = ministack.iam.put_role_policy().role_name(name).policy_name("consumer");
+    put.policy_document(permissions).send().await.expect("IAM puts the policy");
 }
 
 async fn python(ministack: &MiniStack, name: &str, file: &str) {
     let code = root().join(format!("tests/targets/{file}.py"));
-    create(ministack, name, Runtime::Python312, &code, Environment::builder().build()).await;
+    create_from_file(ministack, name, Runtime::Python312, &code, Environment::builder().build()).await;
 }
 
-/// Each function has a role of its own, without permissions.
-async fn create(ministack: &MiniStack, name: &str, runtime: Runtime, code: &Path, variables: Environment) {
-    const TRUST: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
+async fn create_from_file(
+    ministack: &MiniStack,
+    name: &str,
+    runtime: Runtime,
+    code: &Path,
+    variables: Environment,
+) {
     let archive = ministack.directory().join(format!("{name}.zip"));
     let module = code.file_stem().expect("code is a file").to_string_lossy();
     let shell = ministack.shell().with("ARCHIVE", &archive).with("CODE", code);
     let zipped = shell.run("python3 -m zipfile -c \"$ARCHIVE\" \"$CODE\"");
     zipped.unwrap_or_else(|error| panic!("{error}"));
+    create(ministack, name, runtime, (&module, &archive), variables).await;
+}
+
+/// Creates a function from the handler's module and its archive. It has a role of its own, without permissions.
+async fn create(
+    ministack: &MiniStack,
+    name: &str,
+    runtime: Runtime,
+    (module, archive): (&str, &Path),
+    variables: Environment,
+) {
+    const TRUST: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}"#;
     let role = ministack.iam.create_role().role_name(name).assume_role_policy_document(TRUST).send().await;
     let role = role.expect("IAM creates the role").role.expect("it answers with the role").arn;
     let archive = std::fs::read(archive).expect("the archive was just written");

@@ -14,6 +14,7 @@
 
 mod attach;
 mod cloudformation;
+mod consumers;
 mod contract;
 mod deploy;
 mod encryption;
@@ -58,6 +59,10 @@ fn main() -> ExitCode {
         cloudformation::commands_of_the_cloudformation_page_work,
         encryption::stack_is_given_a_key_and_then_another,
         deploy::sample_is_rehearsed_with_cargo_lambda_watch,
+        consumers::python_messages_end_delivered_or_dead_lettered,
+        consumers::node_messages_end_delivered_or_dead_lettered,
+        consumers::rust_messages_end_delivered_or_dead_lettered,
+        consumers::wait_of_twelve_hours_is_served,
     ];
     let for_check_dist = trials![
         releases::update_of_the_release_before_loses_nothing,

@@ -15,6 +15,7 @@ pub(crate) struct World {
     ministack: OnceCell<Result<MiniStack, String>>,
     sped_up: OnceCell<Result<MiniStack, String>>,
     moving: OnceCell<Result<MiniStack, String>>,
+    half_days: OnceCell<Result<MiniStack, String>>,
     by_hand: OnceCell<Result<MiniStack, String>>,
     contract: OnceCell<Result<MiniStack, String>>,
     comeback: OnceCell<Result<Stack, String>>,
@@ -29,13 +30,18 @@ impl World {
     /// A server on which an hour passes in a minute.
     pub(crate) async fn sped_up(&self) -> &MiniStack {
         self.built().await;
-        or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up")).await)
+        or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up", 60)).await)
     }
 
     /// Another one, for the trial that counts messages at a moment: nothing else may slow it down.
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
-        or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving")).await)
+        or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)
+    }
+
+    /// A server on which twelve hours pass in 72 seconds.
+    pub(crate) async fn half_days(&self) -> &MiniStack {
+        or_panic(self.half_days.get_or_init(|| MiniStack::start_sped_up("half-days", 600)).await)
     }
 
     /// A server without a stack: a stack's log group has the name that the page gives the one by hand.
@@ -75,7 +81,7 @@ impl World {
 
     /// The servers' logs, to explain a failed trial.
     pub(crate) fn log(&self) -> String {
-        let servers = [&self.ministack, &self.sped_up, &self.moving, &self.by_hand, &self.contract];
+        let servers = [&self.ministack, &self.sped_up, &self.moving, &self.half_days, &self.by_hand, &self.contract];
         servers.into_iter().filter_map(OnceCell::get).flatten().map(MiniStack::log).collect()
     }
 }
