@@ -14,7 +14,6 @@ import random
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
@@ -139,8 +138,7 @@ def consumer(
     return decorate
 
 
-@dataclass(frozen=True)
-class _Policy:
+class _Policy(NamedTuple):
     base_backoff: int
     max_backoff: int | None
     jitter: str
@@ -224,24 +222,10 @@ class _End(NamedTuple):
     detail: str
 
 
-@dataclass
 class _Message:
     """A record, and what became of it."""
 
-    record: _Record
-    message_id: str
-    receives: int
-    sent: float
-    first_receive: float
-    # Of a FIFO queue. In a standard queue, a group orders nothing.
-    group: str | None
-    # Succeeded, or accepted by the dead-letter queue.
-    settled: bool = False
-    # When it is to come back; 0 at once. None leaves it to the queue's visibility timeout.
-    due: float | None = None
-
-    @classmethod
-    def of(cls, record: _Record, fifo: bool, now: float) -> _Message:
+    def __init__(self, record: _Record, fifo: bool, now: float) -> None:
         attributes = record.get("attributes") or {}
 
         def number(name: str, default: float) -> float:
@@ -250,14 +234,17 @@ class _Message:
             except (KeyError, TypeError, ValueError):
                 return default
 
-        return cls(
-            record=record,
-            message_id=record["messageId"],
-            receives=max(1, int(number("ApproximateReceiveCount", 1))),
-            sent=number("SentTimestamp", now * 1_000) / 1_000,
-            first_receive=number("ApproximateFirstReceiveTimestamp", now * 1_000) / 1_000,
-            group=str(attributes.get("MessageGroupId")) if fifo else None,
-        )
+        self.record = record
+        self.message_id: str = record["messageId"]
+        self.receives = max(1, int(number("ApproximateReceiveCount", 1)))
+        self.sent = number("SentTimestamp", now * 1_000) / 1_000
+        self.first_receive = number("ApproximateFirstReceiveTimestamp", now * 1_000) / 1_000
+        # Of a FIFO queue. In a standard queue, a group orders nothing.
+        self.group = str(attributes.get("MessageGroupId")) if fifo else None
+        # Succeeded, or accepted by the dead-letter queue.
+        self.settled = False
+        # When it is to come back; 0 at once. None leaves it to the queue's visibility timeout.
+        self.due: float | None = None
 
     def hiding(self, now: float) -> int:
         """Seconds to hide it, counted from now."""
@@ -289,7 +276,7 @@ class _Batch:
             _log("ERROR", action="keep", problem="a record has no messageId, so none of the batch was run")
             # An empty identifier makes Lambda keep the whole batch.
             return {"batchItemFailures": [{"itemIdentifier": ""}]}
-        messages = [_Message.of(record, self.fifo, time.time()) for record in self.records]
+        messages = [_Message(record, self.fifo, time.time()) for record in self.records]
         if self.policy.concurrency == 1:
             self.run_in_order(messages)
         else:
