@@ -58,7 +58,8 @@ impl MiniStack {
         Shell::new().run("command -v faketime").map_err(|_| {
             "faketime is not installed: run `make faketime` (or apt-get install faketime)".to_owned()
         })?;
-        Self::start_with(name, &format!("exec faketime --exclude-monotonic -f '+0 x{times}' {RUN}"), true).await
+        Self::start_with(name, &format!("exec faketime --exclude-monotonic -f '+0 x{times}' {RUN}"), true)
+            .await
     }
 
     async fn start_with(name: &str, command: &str, is_sped_up: bool) -> Result<Self, String> {

@@ -7,7 +7,7 @@ use aws_sdk_lambda::types::{Environment, FunctionCode, Runtime};
 
 use crate::repository::built_program;
 use crate::stack::built;
-use crate::{MiniStack, root, scratch};
+use crate::{MiniStack, pages, root, scratch};
 
 /// Lambda's longest timeout in seconds. On a clock sixty times as fast it is 15 s.
 pub const LONGEST_TIMEOUT: i32 = 900;
@@ -75,20 +75,14 @@ impl Consumer {
         }
     }
 
-    /// Its runtime, and a script that copies its files into `$FOLDER`.
+    /// Its runtime, and a script that copies the handler into `$FUNCTION`.
     fn files(self) -> (Runtime, &'static str) {
         match self {
-            Self::Python => (
-                Runtime::Python312,
-                "cp clients/python-sqs/comeback_sqs/__init__.py \"$FOLDER/comeback_sqs.py\"; \
-                 cp tests/targets/sqs_consumer.py \"$FOLDER\"",
-            ),
-            Self::Node => (
-                Runtime::Nodejs20x,
-                "cp clients/node-sqs/comeback-sqs.cjs \"$FOLDER\"; \
-                 cp tests/targets/sqs_consumer.cjs \"$FOLDER/sqs_consumer.js\"",
-            ),
-            Self::Rust => (Runtime::Providedal2023, "cp \"$PROGRAM\" \"$FOLDER/bootstrap\""),
+            Self::Python => (Runtime::Python312, "cp tests/targets/sqs_consumer.py \"$FUNCTION\""),
+            Self::Node => {
+                (Runtime::Nodejs20x, "cp tests/targets/sqs_consumer.cjs \"$FUNCTION/sqs_consumer.js\"")
+            }
+            Self::Rust => (Runtime::Providedal2023, "cp \"$PROGRAM\" \"$FUNCTION/bootstrap\""),
         }
     }
 }
@@ -103,8 +97,9 @@ pub async fn consumer_target(
 ) {
     let folder = scratch(&format!("{name}-code"));
     let (runtime, copy) = language.files();
-    let shell = ministack.shell().with("FOLDER", &folder).with("PROGRAM", built_program("sqs_consumer"));
-    let zip = format!("{copy}; cd \"$FOLDER\"; python3 -m zipfile -c code.zip *");
+    let shell = ministack.shell().with("FUNCTION", &folder).with("PROGRAM", built_program("sqs_consumer"));
+    let install = pages::blocks("docs/consumer.md", "Install it").concat();
+    let zip = format!("{install}\n{copy}\ncd \"$FUNCTION\"; python3 -m zipfile -c code.zip *");
     shell.run(&zip).unwrap_or_else(|error| panic!("{error}"));
     let given = variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
     // In place of the SDK that AWS's runtime has.

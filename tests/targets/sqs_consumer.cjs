@@ -7,7 +7,11 @@ class OrderRefused extends Error {
 }
 const ERRORS = { RetryAfter, NonRetryable, OrderRefused };
 
-exports.handler = consumer(JSON.parse(process.env.OPTIONS), async (record) => {
+// The trial names them as Python does.
+const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+const given = Object.entries(JSON.parse(process.env.OPTIONS)).map(([name, value]) => [camel(name), value]);
+
+exports.handler = consumer(Object.fromEntries(given), async (record) => {
   const { order, fails, error, message } = JSON.parse(record.body);
   const receives = Number(record.attributes.ApproximateReceiveCount);
   const taken = receives > fails;

@@ -101,9 +101,8 @@ impl Sqs for Aws {
             });
             let call = self.client().await.send_message().queue_url(queue_url).message_body(letter.body);
             let call = call.set_message_attributes(Some(attributes.collect()));
-            let call = call
-                .set_message_group_id(letter.group)
-                .set_message_deduplication_id(letter.deduplication_id);
+            let call =
+                call.set_message_group_id(letter.group).set_message_deduplication_id(letter.deduplication_id);
             call.send().await.map(drop).map_err(|error| refused(&error, "sqs:SendMessage", queue_url))
         })
     }

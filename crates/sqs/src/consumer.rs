@@ -58,6 +58,10 @@ where
     E: Into<Diagnostic>,
 {
     options.check()?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "each draw is made once, and no other environment repeats it"
+    )]
     let draw = |least, most| rand::rng().random_range(least..=most);
     let time_left = |context: &Context| Timestamp::from_millis(context.deadline).since(now());
     Ok(Consumer {
@@ -124,7 +128,8 @@ enum Ending {
 impl Message {
     fn of(record: SqsMessage, fifo: bool, now: Timestamp) -> Self {
         let attribute = |name: &str| record.attributes.get(name);
-        let millis = |name| attribute(name).and_then(|it| it.parse().ok()).map_or(now, Timestamp::from_millis);
+        let millis =
+            |name| attribute(name).and_then(|it| it.parse().ok()).map_or(now, Timestamp::from_millis);
         let sent = Sent {
             receives: attribute("ApproximateReceiveCount").and_then(|it| it.parse().ok()).unwrap_or(1),
             sent: millis("SentTimestamp"),
@@ -164,7 +169,8 @@ where
             response.set_failures([""]);
             return response;
         }
-        let queue_arn = records.first().and_then(|record| record.event_source_arn.clone()).unwrap_or_default();
+        let queue_arn =
+            records.first().and_then(|record| record.event_source_arn.clone()).unwrap_or_default();
         let fifo = queue_arn.ends_with(".fifo");
         let now = (self.shared.now)();
         let messages = records.into_iter().map(|record| Message::of(record, fifo, now)).collect();
@@ -183,7 +189,8 @@ where
         let order: HashMap<String, usize> =
             messages.iter().enumerate().map(|(position, message)| (message.id.clone(), position)).collect();
         let lanes = stream::iter(lanes(messages)).map(|lane| self.run_in_order(lane, queue_arn));
-        let lanes: Vec<Vec<Message>> = lanes.buffer_unordered(self.shared.options.concurrency).collect().await;
+        let lanes: Vec<Vec<Message>> =
+            lanes.buffer_unordered(self.shared.options.concurrency).collect().await;
         let mut messages: Vec<Message> = lanes.into_iter().flatten().collect();
         messages.sort_by_key(|message| order[&message.id]);
         messages

@@ -145,10 +145,7 @@ impl DeadLetter {
 }
 
 /// The message's own attributes, as far as ten allow.
-fn own_attributes(
-    given: &HashMap<String, SqsMessageAttribute>,
-    ours: &[Attribute],
-) -> Vec<Attribute> {
+fn own_attributes(given: &HashMap<String, SqsMessageAttribute>, ours: &[Attribute]) -> Vec<Attribute> {
     let mut own: Vec<Attribute> = given
         .iter()
         .filter(|(name, _)| ours.iter().all(|it| it.name != **name))

@@ -285,8 +285,7 @@ mod tests {
             let generator = std::cell::RefCell::new(Xoshiro256PlusPlus::seed_from_u64(7));
             let draw = |least, most| generator.borrow_mut().random_range(least..=most);
             let options = Options { jitter, ..Options::default() };
-            let draws: Vec<u64> =
-                (0..20_000).map(|_| options.draw(7, false, &draw).as_secs()).collect();
+            let draws: Vec<u64> = (0..20_000).map(|_| options.draw(7, false, &draw).as_secs()).collect();
             let mut seen = draws.clone();
             seen.sort_unstable();
             seen.dedup();

@@ -35,7 +35,7 @@ impl World {
 
     /// A server of its own, on which an hour passes in a minute.
     pub(crate) async fn sped_up(&self) -> &MiniStack {
-        or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("operate-sped-up")).await)
+        or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("operate-sped-up", 60)).await)
     }
 
     /// `sam build` has run.

@@ -7,13 +7,14 @@ use std::process::Command;
 use comeback_tests::{pages, root};
 
 /// The test that runs the `sh` blocks of a section, where they hold more than `comeback` and `make` commands.
-const CLAIMS: [(&str, &str, &str); 23] = [
+const CLAIMS: [(&str, &str, &str); 24] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
     ("docs/alarms.md", "An alarm for each function", "tests/tests/operate/alarms.rs"),
     ("docs/attach.md", "With the command", "tests/tests/operate/attach.rs"),
     ("docs/attach.md", "Attach", "tests/tests/stack/attach.rs"),
     ("docs/attach.md", "Detach", "tests/tests/stack/attach.rs"),
+    ("docs/consumer.md", "Install it", "tests/src/target.rs"),
     ("docs/deploy-cargo-lambda.md", "The stack by hand", "tests/src/stack.rs"),
     ("docs/deploy-cargo-lambda.md", "Remove it", "tests/tests/stack/attach.rs"),
     ("docs/deploy-cdk.md", "TypeScript", "tests/tests/release/packages.rs"),

@@ -49,7 +49,8 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
         };
         queues.send(ministack, order, fails, error, message).await;
     }
-    eventually("the queue to be empty", async || (held(ministack, &queues.url).await == 0).then_some(())).await;
+    eventually("the queue to be empty", async || (held(ministack, &queues.url).await == 0).then_some(()))
+        .await;
 
     let seen = orders.seen();
     let taken: BTreeSet<u64> = seen.iter().filter(|seen| seen.taken).map(|seen| seen.order).collect();
@@ -72,7 +73,10 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
             assert!(runs[1] - runs[0] > ASKS as f64 - TOLERANCE, "order {order} came back early: {runs:?}");
         }
     }
-    assert_eq!(queues.dead_lettered(ministack).await, [(17, "max_retries".into()), (18, "non_retryable_error".into())]);
+    assert_eq!(
+        queues.dead_lettered(ministack).await,
+        [(17, "max_retries".into()), (18, "non_retryable_error".into())]
+    );
     orders.assert_none_ran_before_its_wait(ministack).await;
 }
 
@@ -84,7 +88,8 @@ pub(crate) async fn wait_of_twelve_hours_is_served(world: &World) {
     let options = json!({"base_backoff": HALF_A_DAY, "max_backoff": HALF_A_DAY, "jitter": "none"});
     let orders = Orders::of(ministack, "half-a-day", Consumer::Python, &queues, &options).await;
     queues.send(ministack, 1, 1, "OrderRefused", "closed until tomorrow").await;
-    eventually("the order to be taken", async || orders.seen().iter().any(|seen| seen.taken).then_some(())).await;
+    eventually("the order to be taken", async || orders.seen().iter().any(|seen| seen.taken).then_some(()))
+        .await;
     let at: Vec<f64> = orders.seen().iter().map(|seen| seen.at).collect();
     let [failed, taken] = at[..] else { panic!("it ran at {at:?}") };
     // SQS counts from the call that hides it, which is at the end of the batch; the poller looks once a minute of its clock.
@@ -103,7 +108,8 @@ impl Queues {
     async fn create(ministack: &MiniStack, name: &str, visibility_timeout: u64) -> Self {
         let create = async |name: &str| {
             let create = ministack.sqs.create_queue().queue_name(name);
-            let create = create.attributes(QueueAttributeName::VisibilityTimeout, visibility_timeout.to_string());
+            let create =
+                create.attributes(QueueAttributeName::VisibilityTimeout, visibility_timeout.to_string());
             create.send().await.expect("SQS creates the queue").queue_url.expect("it has a URL")
         };
         let url = create(name).await;
@@ -117,12 +123,20 @@ impl Queues {
 
     async fn send(&self, ministack: &MiniStack, order: u64, fails: u64, error: &str, message: &str) {
         let body = json!({"order": order, "fails": fails, "error": error, "message": message}).to_string();
-        ministack.sqs.send_message().queue_url(&self.url).message_body(body).send().await.expect("SQS takes it");
+        ministack
+            .sqs
+            .send_message()
+            .queue_url(&self.url)
+            .message_body(body)
+            .send()
+            .await
+            .expect("SQS takes it");
     }
 
     /// The orders that were dead-lettered, with the reason.
     async fn dead_lettered(&self, ministack: &MiniStack) -> Vec<(u64, String)> {
-        let receive = ministack.sqs.receive_message().queue_url(&self.dead_letters).max_number_of_messages(10);
+        let receive =
+            ministack.sqs.receive_message().queue_url(&self.dead_letters).max_number_of_messages(10);
         let received = receive.send().await.expect("SQS answers");
         let mut letters: Vec<(u64, String)> = received
             .messages()
@@ -154,7 +168,13 @@ struct Orders {
 }
 
 impl Orders {
-    async fn of(ministack: &MiniStack, name: &str, language: Consumer, queues: &Queues, options: &Value) -> Self {
+    async fn of(
+        ministack: &MiniStack,
+        name: &str,
+        language: Consumer,
+        queues: &Queues,
+        options: &Value,
+    ) -> Self {
         let ledger = scratch(name).join("ledger");
         fs::write(&ledger, "").expect("a file can be written");
         let permissions = json!({"Version": "2012-10-17", "Statement": [
@@ -194,9 +214,16 @@ impl Orders {
         let mut seen = self.seen();
         seen.sort_by(|one, other| one.at.total_cmp(&other.at));
         for (position, run) in seen.iter().enumerate() {
-            let Some(next) = seen[position + 1..].iter().find(|next| next.order == run.order) else { continue };
+            let Some(next) = seen[position + 1..].iter().find(|next| next.order == run.order) else {
+                continue;
+            };
             // Full jitter draws whole seconds, at least one.
-            assert!(next.at - run.at > 1.0 - TOLERANCE, "order {} came back after {} s", run.order, next.at - run.at);
+            assert!(
+                next.at - run.at > 1.0 - TOLERANCE,
+                "order {} came back after {} s",
+                run.order,
+                next.at - run.at
+            );
         }
     }
 }

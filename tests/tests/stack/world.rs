@@ -81,7 +81,8 @@ impl World {
 
     /// The servers' logs, to explain a failed trial.
     pub(crate) fn log(&self) -> String {
-        let servers = [&self.ministack, &self.sped_up, &self.moving, &self.half_days, &self.by_hand, &self.contract];
+        let servers =
+            [&self.ministack, &self.sped_up, &self.moving, &self.half_days, &self.by_hand, &self.contract];
         servers.into_iter().filter_map(OnceCell::get).flatten().map(MiniStack::log).collect()
     }
 }

@@ -185,7 +185,11 @@ async fn check(name: &str, case: Case) {
     assert_eq!(failures, case.response, "{name}");
     assert_eq!(*ran.lock().unwrap(), case.runs, "{name}");
     assert_eq!(calls.hides, case.hides, "{name}");
-    assert_eq!(calls.hiding_calls, case.hiding_calls.unwrap_or(usize::from(!case.hides.is_empty())), "{name}");
+    assert_eq!(
+        calls.hiding_calls,
+        case.hiding_calls.unwrap_or(usize::from(!case.hides.is_empty())),
+        "{name}"
+    );
     assert_eq!(letters, case.dead_letters, "{name}");
 }
 
@@ -202,10 +206,24 @@ async fn cases() {
 
 fn given(id: &str) -> Given {
     let id = Some(id.into());
-    Given { id, receives: 1, sent_ago: 0, first_ago: 0, group: None, body: None, sees: None, does: Does::Succeeds }
+    Given {
+        id,
+        receives: 1,
+        sent_ago: 0,
+        first_ago: 0,
+        group: None,
+        body: None,
+        sees: None,
+        does: Does::Succeeds,
+    }
 }
 
-async fn failures<F, Fut, E>(options: Options, fake: &Fake, records: Vec<SqsMessage>, handler: F) -> Vec<String>
+async fn failures<F, Fut, E>(
+    options: Options,
+    fake: &Fake,
+    records: Vec<SqsMessage>,
+    handler: F,
+) -> Vec<String>
 where
     F: Fn(SqsMessage, Context) -> Fut,
     Fut: Future<Output = Result<(), E>>,
@@ -249,9 +267,8 @@ async fn records_run_at_once_but_not_those_of_a_group() {
     let options = Options { concurrency: 3, ..Options::default() };
     let ids: Vec<String> = (0..40).map(|number| format!("m{number}")).collect();
     let records = |queue: &str, group: fn(usize) -> Option<String>| -> Vec<SqsMessage> {
-        let one = |(number, id): (usize, &String)| {
-            record(&Given { group: group(number), ..given(id) }, queue)
-        };
+        let one =
+            |(number, id): (usize, &String)| record(&Given { group: group(number), ..given(id) }, queue);
         ids.iter().enumerate().map(one).collect()
     };
     let fake = Fake::default();
@@ -266,7 +283,8 @@ async fn records_run_at_once_but_not_those_of_a_group() {
 #[tokio::test]
 async fn a_dead_letter_has_everything() {
     let mut record = record(&Given { body: Some(r#"{"n": 1E400}"#.into()), ..given("m-0") }, QUEUE);
-    let own = (0..5).map(|number| (format!("a{number}"), serde_json::json!({"stringValue": "x", "dataType": "String"})));
+    let own = (0..5)
+        .map(|number| (format!("a{number}"), serde_json::json!({"stringValue": "x", "dataType": "String"})));
     let own = own.chain([
         ("Reason".to_owned(), serde_json::json!({"stringValue": "theirs", "dataType": "String"})),
         ("raw".to_owned(), serde_json::json!({"binaryValue": "AP8=", "dataType": "Binary"})),
@@ -300,7 +318,10 @@ async fn a_dead_letter_has_everything() {
         })
     );
     let names: Vec<&str> = letter.attributes.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(names, ["Reason", "TargetFunction", "RetriesMade", "ErrorType", "a0", "a1", "a2", "a3", "a4", "raw"]);
+    assert_eq!(
+        names,
+        ["Reason", "TargetFunction", "RetriesMade", "ErrorType", "a0", "a1", "a2", "a3", "a4", "raw"]
+    );
     assert_eq!(letter.attributes[9].value, AttributeValue::Bytes(vec![0, 255]));
 }
 
@@ -308,9 +329,8 @@ async fn a_dead_letter_has_everything() {
 async fn a_dead_letter_that_is_too_large_is_the_body_with_its_reason() {
     let url = Some("https://sqs.eu-west-1.amazonaws.com/1/dead".into());
     let options = Options { dead_letter_queue_url: url, ..Options::default() };
-    let handler = async |_, _| {
-        Err(Diagnostic { error_type: "NonRetryable".into(), error_message: String::new() })
-    };
+    let handler =
+        async |_, _| Err(Diagnostic { error_type: "NonRetryable".into(), error_message: String::new() });
     for (size, attributes) in [(1_048_500, 1), (1_048_576, 0)] {
         let body = "x".repeat(size);
         let large = record(&Given { body: Some(body.clone()), ..given("a") }, QUEUE);
