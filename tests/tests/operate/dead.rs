@@ -169,8 +169,6 @@ fn refusals(redrive: &Operator) {
             "which letters? Choose some with --reason, --target, --error, --older, --newer, --retries, --key",
         ),
         ("--all --error x", 2, "cannot be used with"),
-        ("--server --yes", 2, "required arguments were not provided"),
-        ("--error x --server --yes", 2, "cannot be used with"),
         ("--reason old --yes", 2, "is not a reason; the reasons are max_retries,"),
         (
             "--error Timeout --retarget arn:aws:lambda:eu-south-2:000000000000:function:x",
