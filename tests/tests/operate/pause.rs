@@ -103,16 +103,13 @@ pub(crate) async fn a_full_history_leaves_room_for_what_is_new(world: &World) {
     let forgotten = operator.comeback(&pause).json(0)["forgotten"].take();
     assert!(forgotten.as_array().is_some_and(|left| !left.is_empty()), "{forgotten}");
     let aliases: Vec<String> = (0..SEVEN).map(|n| format!("{function}:retry-{n}")).collect();
-    let mut says_what_left = false;
     for alias in &aliases {
         let name = alias.rsplit(':').next().expect("a name");
         let create = "lambda create-alias --function-version '$LATEST'";
         drop(aws(ministack, &format!("{create} --function-name {function} --name {name}")));
         let asked = operator.comeback(&format!("retry {alias} {STACK} --why 'deploy 4712' --yes"));
         assert_eq!(asked.code, 0, "{}{}", asked.stdout, asked.stderr);
-        says_what_left |= asked.stderr.contains("counts towards MAX_AGE");
     }
-    assert!(says_what_left);
     let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
     let counts = ["pauses", "retries"].map(|kind| listed[kind].as_array().map(Vec::len));
     assert_eq!(counts, [Some(1), Some(SEVEN)], "{listed:#}");
