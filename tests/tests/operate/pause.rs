@@ -93,12 +93,16 @@ pub(crate) async fn a_full_history_leaves_room_for_what_is_new(world: &World) {
     let full = operator.comeback(&format!("status {STACK}")).ended(0);
     assert!(full.contains("of the 4096 bytes it may have"), "{full}");
 
-    // The log does not show it, so a retry request may reach something.
+    // The handler has not received it, so a retry request may reach something.
     let queue = stack.output("RetryQueueUrl");
-    drop(aws(
-        ministack,
-        &format!("sqs send-message --queue-url {queue} --delay-seconds 900 --message-body x"),
-    ));
+    let handler = stack.output("RetryHandlerName");
+    let mappings = aws(ministack, &format!("lambda list-event-source-mappings --function-name {handler}"));
+    let mapping = mappings["EventSourceMappings"][0]["UUID"].as_str().expect("a mapping").to_owned();
+    let switch = |how: &str| {
+        drop(aws(ministack, &format!("lambda update-event-source-mapping --uuid {mapping} --{how}")));
+    };
+    switch("no-enabled");
+    drop(aws(ministack, &format!("sqs send-message --queue-url {queue} --message-body x")));
     let pause = format!("pause {function} {STACK} --reason 'a bad deploy' --json --yes");
     let forgotten = operator.comeback(&pause).json(0)["forgotten"].take();
     assert!(forgotten.as_array().is_some_and(|left| !left.is_empty()), "{forgotten}");
@@ -113,6 +117,8 @@ pub(crate) async fn a_full_history_leaves_room_for_what_is_new(world: &World) {
     let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
     let counts = ["pauses", "retries"].map(|kind| listed[kind].as_array().map(Vec::len));
     assert_eq!(counts, [Some(1), Some(SEVEN)], "{listed:#}");
+    shell.run(&format!("aws sqs purge-queue --queue-url {queue}")).unwrap_or_else(|error| panic!("{error}"));
+    switch("enabled");
     drop(aws(ministack, &format!("ssm delete-parameter --name {parameter}")));
     for alias in &aliases {
         let name = alias.rsplit(':').next().expect("a name");
