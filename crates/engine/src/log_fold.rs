@@ -122,11 +122,12 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         }
         let LoggedEvent { key, retry, first_failure, retry_after_ignored, .. } = event;
         let kind = self.kind(event);
-        if let Some(ignored) = retry_after_ignored {
-            let known = &mut self.kinds[kind as usize].retry_after_ignored;
-            if known.as_deref() < Some(ignored) {
-                *known = Some(ignored.as_ref().into());
-            }
+        // What is counted together has no function to say it of.
+        let of_one = self.kinds.get_mut(kind as usize).filter(|kind| kind.target.is_some());
+        if let Some((ignored, known)) = retry_after_ignored.as_deref().zip(of_one)
+            && known.retry_after_ignored.as_deref() < Some(ignored)
+        {
+            known.retry_after_ignored = Some(ignored.into());
         }
         let message = WaitingMessage {
             key: key.as_ref().into(),
