@@ -602,7 +602,8 @@ def _moment_text(when: object) -> str:
         zoned = when if when.utcoffset() is not None else when.replace(tzinfo=timezone.utc)
         return zoned.isoformat().replace("+00:00", "Z")
     if isinstance(when, timedelta):
-        when = when.total_seconds()
+        # With its unit: a bare number over 14 days may have been meant as a date.
+        return f"{when.total_seconds():f}".rstrip("0").rstrip(".") + "s"
     return f"{when:f}".rstrip("0").rstrip(".") if isinstance(when, float) and math.isfinite(when) else str(when)
 
 

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import threading
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -158,6 +159,13 @@ def test_a_dead_letter_that_is_too_large_is_the_body_with_its_reason(sqs: Sqs) -
         handler({"Records": [record(body="x" * size)]}, CONTEXT)
         call = sqs.sent.pop()
         assert (call["MessageBody"], list(call.get("MessageAttributes", {}))) == ("x" * size, attributes)
+
+
+def test_a_long_timedelta_is_a_wait() -> None:
+    text = str(RetryAfter(timedelta(days=20), "closed"))
+    assert text == "1728000s; closed"
+    assert comeback_sqs._requested_wait(text, NOW) == 1_728_000
+    assert comeback_sqs._requested_wait(str(RetryAfter(timedelta(milliseconds=1_500))), NOW) == 1.5
 
 
 def test_an_error_of_any_kind_fails_its_record_alone(sqs: Sqs) -> None:
