@@ -1,9 +1,9 @@
 //! The page of `comeback simulate --report` in a browser: wide and narrow, light and dark.
 //!
-//! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` updates its picture in
+//! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test report_page` updates its pictures in the README and in
 //! docs/simulate.md.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -291,15 +291,27 @@ fn page_is_accessible_to_a_screen_reader() {
     assert!(behind.as_u64() > Some(80), "the charts' figures stand behind them: {behind} rows");
 }
 
+/// The charts of `make demo`, in the README.
+#[test]
+fn the_readme_has_a_picture_of_the_demo() {
+    assert_is_pictured(&PAGES.plain, ["#recovery", "[aria-labelledby=events] .tables"], "recovery");
+    assert!(pages::read("README.md").contains("(docs/recovery.png)"), "the README shows it");
+}
+
 #[test]
 fn documentation_has_a_picture() {
+    assert_is_pictured(&PAGES.shown, ["#over-time", "#limit"], "report");
+    assert!(documentation().contains("(report.png)"), "docs/simulate.md shows it");
+}
+
+/// Asserts that `docs/NAME.png` was taken of what the page shows now, from one element's top to the other's. Another Chromium
+/// may draw other pixels, so this compares the text that was in the picture.
+fn assert_is_pictured(file: &Path, edges: [&str; 2], name: &str) {
     let chromium = &mut *browser();
-    chromium.open(&PAGES.shown, Look { width: WIDE, dark: false });
-    let edges = ask(
-        chromium,
-        "return ['#over-time', '#limit'].map(id => document.querySelector(id).getBoundingClientRect().top)",
-    );
-    let [top, bottom] = [0, 1].map(|edge| edges[edge].as_f64().expect("a number").round());
+    chromium.open(file, Look { width: WIDE, dark: false });
+    let body = format!("const edges = {}; {SHOWN}", json!(edges));
+    let shown = ask(chromium, &body);
+    let [top, bottom] = ["top", "bottom"].map(|edge| shown[edge].as_f64().expect("a number").round());
     let clip = json!({"x": 0, "y": top, "width": WIDE, "height": bottom - top, "scale": 0.75});
     let shot = chromium.call(
         "Page.captureScreenshot",
@@ -307,13 +319,28 @@ fn documentation_has_a_picture() {
     );
     let base64 = base64::engine::general_purpose::STANDARD;
     let png = base64.decode(shot["data"].as_str().expect("text")).expect("base64");
-    assert!(png.starts_with(b"\x89PNG") && png.len() > 50_000, "{} bytes", png.len());
-    let picture = root().join("docs/report.png");
+    assert!(png.starts_with(b"\x89PNG") && png.len() > 10_000, "{} bytes", png.len());
+    let text = shown["text"].as_str().expect("text");
+    let (picture, golden) =
+        (root().join(format!("docs/{name}.png")), root().join(format!("tests/golden/pictures/{name}.txt")));
     if std::env::var_os("UPDATE_SCREENSHOT").is_some() {
-        std::fs::create_dir_all(root().join("docs")).expect("a directory can be made");
         std::fs::write(&picture, &png).expect("the picture can be written");
+        std::fs::write(&golden, text).expect("its text can be written");
     }
-    let kept = std::fs::read(&picture).expect("docs/report.png is there");
+    let kept = std::fs::read(&picture).expect("the picture is there");
     assert!(kept.starts_with(b"\x89PNG") && kept.len() < 400_000, "{} bytes", kept.len());
-    assert!(documentation().contains("(report.png)"), "docs/simulate.md shows it");
+    let kept = std::fs::read_to_string(&golden).expect("the picture's text is there");
+    assert_eq!(kept, text, "docs/{name}.png is out of date: run this test with UPDATE_SCREENSHOT=1");
 }
+
+/// The place of the elements between two others, and every text and curve there.
+const SHOWN: &str = r#"
+    const [top, bottom] = edges.map(edge => document.querySelector(edge).getBoundingClientRect().top);
+    const texts = document.querySelectorAll("h2, h3, p, li, svg text, svg polyline, td, th");
+    const shown = [...texts].filter(it => {
+        const box = it.getBoundingClientRect();
+        return it.checkVisibility() && box.top >= top && box.bottom <= bottom;
+    });
+    const lines = shown.map(it => (it.getAttribute("points") ?? it.textContent).trim().replace(/\s+/g, " "));
+    return { top, bottom, text: lines.join("\n") + "\n" };
+"#;

@@ -15,10 +15,9 @@ pub(crate) const DAY: u64 = 24 * HOUR;
 const EVENTS_PER_SECOND: f64 = 10.0;
 
 /// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES`, all with full jitter.
-pub(crate) const POLICIES: [(&str, [u64; 3]); 5] = [
+pub(crate) const POLICIES: [(&str, [u64; 3]); 4] = [
     ("**10 s to 1 h**, the default", [10, 3_600, 1_000]),
     ("1 s to 12 h, 185 retries at most", [1, 43_170, 185]),
-    ("30 s to 1 h", [30, 3_600, 1_000]),
     ("10 s to 2 h", [10, 7_200, 1_000]),
     ("10 s to 12 h", [10, 43_170, 1_000]),
 ];
@@ -31,11 +30,9 @@ pub(crate) struct Outage {
     pub(crate) events: usize,
 }
 
-pub(crate) const OUTAGES: [Outage; 5] = [
+pub(crate) const OUTAGES: [Outage; 3] = [
     Outage { name: "15 min", seconds: HOUR / 4, events: 1_000 },
-    Outage { name: "1 h", seconds: HOUR, events: 1_000 },
     Outage { name: "3 h", seconds: 3 * HOUR, events: 1_000 },
-    Outage { name: "12 h", seconds: 12 * HOUR, events: 1_440 },
     Outage { name: "24 h", seconds: DAY, events: 1_440 },
 ];
 
