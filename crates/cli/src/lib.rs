@@ -11,11 +11,12 @@
 //! | `plan` | `comeback plan`: from a goal to a policy |
 //! | `contention` | `comeback contention`: backoff strategies compared on one contended row |
 //! | `operate` | the commands that work on a deployment, behind the feature of that name |
+//! | `ui` | `comeback ui`: the same in a browser |
 //! | `account` | their AWS clients, and why a call failed |
 //! | `flags` | flags that several subcommands take |
 //! | `input` | files that a command reads |
 //! | `output` | results as JSON and as files |
-//! | `chart`, `axis` | pictures, their colours and axes |
+//! | `chart`, `axis`, `figure` | pictures, their colours and axes, and their place on a page |
 //! | `text` | numbers, durations, rates, tables and progress, as people read them |
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | failures of the command, and their exit codes |
@@ -27,6 +28,7 @@ mod chart;
 mod clock;
 mod contention;
 mod failure;
+mod figure;
 mod flags;
 mod input;
 #[cfg(feature = "operate")]
@@ -37,6 +39,8 @@ mod replay;
 mod schedule;
 mod simulate;
 mod text;
+#[cfg(feature = "operate")]
+mod ui;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
@@ -108,6 +112,12 @@ enum Command {
     #[cfg(feature = "operate")]
     #[command(flatten)]
     Operate(Box<operate::OperateCommand>),
+    /// Open a console in the browser: what waits, what died and why, and the buttons
+    ///
+    /// Serves it on this machine alone, with your credentials, until Ctrl-C.
+    #[cfg(feature = "operate")]
+    #[command(after_help = ui::EXAMPLES)]
+    Ui(ui::UiArguments),
 }
 
 /// Runs the command.
@@ -124,6 +134,8 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "operate")]
         // Its session prints the object, also of a run that failed.
         Command::Operate(command) => (operate::run(&command), false),
+        #[cfg(feature = "operate")]
+        Command::Ui(arguments) => (ui::run(&arguments), false),
     };
     let Err(failure) = result else { return ExitCode::SUCCESS };
     if is_json {

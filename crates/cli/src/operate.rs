@@ -3,7 +3,7 @@
 mod alarms;
 mod attach;
 mod dead;
-mod deployment;
+pub(crate) mod deployment;
 mod doctor;
 mod function;
 mod handler_setting;
@@ -12,15 +12,15 @@ mod metrics;
 mod pause;
 mod pauses;
 mod retry;
-mod session;
-mod status;
-mod trace;
-mod waiting;
+pub(crate) mod session;
+pub(crate) mod status;
+pub(crate) mod trace;
+pub(crate) mod waiting;
 
 use clap::Subcommand;
 
 use crate::failure::Failure;
-use session::run_in_session;
+use session::{Common, Session, run_in_session};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperateCommand {
@@ -78,18 +78,38 @@ pub(crate) enum OperateCommand {
     Dead(dead::DeadArguments),
 }
 
-pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
-    use OperateCommand::{Attach, Dead, Detach, Doctor, Pause, Resume, Retry, Status, Trace, Waiting};
-    match command {
-        Attach(it) => run_in_session(&it.common, |session| attach::attach(it, session)),
-        Detach(it) => run_in_session(&it.common, |session| attach::detach(it, session)),
-        Doctor(it) => run_in_session(&it.common, |session| doctor::run(it, session)),
-        Status(it) => run_in_session(&it.common, |session| status::run(it, session)),
-        Waiting(it) => run_in_session(&it.common, |session| waiting::run(it, session)),
-        Trace(it) => run_in_session(&it.common, |session| trace::run(it, session)),
-        Pause(it) => run_in_session(&it.common, |session| pause::pause(it, session)),
-        Resume(it) => run_in_session(&it.common, |session| pause::resume(it, session)),
-        Retry(it) => run_in_session(&it.common, |session| retry::run(it, session)),
-        Dead(it) => dead::run(it),
+impl OperateCommand {
+    fn common(&self) -> &Common {
+        match self {
+            Self::Attach(it) => &it.common,
+            Self::Detach(it) => &it.common,
+            Self::Doctor(it) => &it.common,
+            Self::Status(it) => &it.common,
+            Self::Waiting(it) => &it.common,
+            Self::Trace(it) => &it.common,
+            Self::Pause(it) => &it.common,
+            Self::Resume(it) => &it.common,
+            Self::Retry(it) => &it.common,
+            Self::Dead(it) => it.common(),
+        }
     }
+
+    pub(crate) async fn run(&self, session: Session) -> Result<(), Failure> {
+        match self {
+            Self::Attach(it) => attach::attach(it, session).await,
+            Self::Detach(it) => attach::detach(it, session).await,
+            Self::Doctor(it) => doctor::run(it, session).await,
+            Self::Status(it) => status::run(it, session).await,
+            Self::Waiting(it) => waiting::run(it, session).await,
+            Self::Trace(it) => trace::run(it, session).await,
+            Self::Pause(it) => pause::pause(it, session).await,
+            Self::Resume(it) => pause::resume(it, session).await,
+            Self::Retry(it) => retry::run(it, session).await,
+            Self::Dead(it) => dead::run(it, session).await,
+        }
+    }
+}
+
+pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
+    run_in_session(command.common(), |session| command.run(session))
 }

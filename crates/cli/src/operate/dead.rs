@@ -25,7 +25,7 @@ pub(crate) use queue::HIDDEN_FOR;
 use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
-use crate::operate::session::run_in_session;
+use crate::operate::session::{Common, Session};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -67,13 +67,24 @@ enum DeadCommand {
     Import(import::ImportArguments),
 }
 
-pub(crate) fn run(arguments: &DeadArguments) -> Result<(), Failure> {
-    use DeadCommand::{Discard, Import, List, Redrive, Show};
+impl DeadArguments {
+    pub(crate) fn common(&self) -> &Common {
+        match &self.command {
+            DeadCommand::List(it) => &it.common,
+            DeadCommand::Show(it) => &it.common,
+            DeadCommand::Redrive(it) => &it.common,
+            DeadCommand::Discard(it) => &it.common,
+            DeadCommand::Import(it) => &it.common,
+        }
+    }
+}
+
+pub(crate) async fn run(arguments: &DeadArguments, session: Session) -> Result<(), Failure> {
     match &arguments.command {
-        List(it) => run_in_session(&it.common, |session| reading::list(it, session)),
-        Show(it) => run_in_session(&it.common, |session| reading::show(it, session)),
-        Redrive(it) => run_in_session(&it.common, |session| redrive::run(it, session)),
-        Discard(it) => run_in_session(&it.common, |session| discard::run(it, session)),
-        Import(it) => run_in_session(&it.common, |session| import::run(it, session)),
+        DeadCommand::List(it) => reading::list(it, session).await,
+        DeadCommand::Show(it) => reading::show(it, session).await,
+        DeadCommand::Redrive(it) => redrive::run(it, session).await,
+        DeadCommand::Discard(it) => discard::run(it, session).await,
+        DeadCommand::Import(it) => import::run(it, session).await,
     }
 }

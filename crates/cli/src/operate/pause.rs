@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use comeback_engine::{HOLD, LONG_PAUSE, Pause, PauseTarget, Pauses, Timestamp};
 use comfy_table::{Attribute, Cell, Table};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::account::{Account, Failure, Or as _};
@@ -20,7 +21,7 @@ use crate::operate::pauses::{
     self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, edit, forgotten_note, history, named,
     noticed_within,
 };
-use crate::operate::session::{Common, Session, confirm};
+use crate::operate::session::{Common, Session, confirm_plan};
 use crate::text::durations;
 use crate::text::terminal::{command_line, shown, unwrapped_table};
 
@@ -92,30 +93,24 @@ pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Resul
             "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
         }));
     };
-    let mut out = anstream::stdout();
-    let is_json = session.common.json;
-    if !is_json {
-        write!(out, "{}", order.text(&planned))?;
-    }
+    session.say(&order.text(&planned))?;
     if order.open.as_ref() == Some(&planned) {
         answer(&planned, &[]);
         return Ok(());
     }
-    confirm(&order.question(), &session).await?;
+    confirm_plan(&order.question(), &order.plan(), &session).await?;
     // The question may have stood for long.
     let (pause, forgotten) = order.carry_out(&parameter, now()).await?;
     answer(&pause, &forgotten);
-    if !is_json {
-        write!(out, "{}", done_text(&pause, arguments, noticed, &session.common.place_flags()))?;
-    }
-    forgotten_note(&forgotten).into_iter().for_each(|note| anstream::eprintln!("note: {}", shown(&note)));
+    session.say(&done_text(&pause, arguments, noticed, &session.common.place_flags()))?;
+    forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
     let Some(function) = arguments.function.as_ref().filter(|_| order.open.is_none()) else { return Ok(()) };
     // The pause is in force, so Ctrl-C ends only this look.
     let note = tokio::select! {
         note = elsewhere(function, &session.account, &deployment) => note,
         () = session.interrupt.raised() => None,
     };
-    note.into_iter().for_each(|note| anstream::eprintln!("note: {}", shown(&note)));
+    note.iter().for_each(|note| session.note(note));
     Ok(())
 }
 
@@ -166,6 +161,15 @@ impl Order {
         format!("{verb} {}?", self.name)
     }
 
+    /// What the question is about. A pause of some length begins with the answer.
+    fn plan(&self) -> impl Serialize {
+        let Wanted { end, spread, why, .. } = &self.wanted;
+        let (target, open) = (self.target.to_string(), self.open.as_ref());
+        json!({
+            "target": target, "end": format!("{end:?}"), "spread": spread, "why": why, "open": open.map(identity),
+        })
+    }
+
     /// What is, and what will be.
     fn text(&self, planned: &Pause) -> String {
         let name = &self.name;
@@ -196,6 +200,11 @@ impl Order {
             edit(parameter, now, make, |pauses| pauses.iter().any(|other| *other == pause)).await?;
         Ok((pause, forgotten))
     }
+}
+
+/// A pause, the same at any time.
+fn identity(pause: &Pause) -> OpenPause {
+    OpenPause::of(pause, pause.from)
 }
 
 /// `until resumed, then back over 30m (deploy 4711)`
@@ -351,10 +360,12 @@ pub(crate) struct ResumeArguments {
 pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Result<(), failure::Failure> {
     let deployment = session.interrupt.or(session.deployment()).await?;
     let (name, place) = (named(arguments.function.as_ref()), session.common.place_flags());
-    confirm(&format!("resume {name}?"), &session).await?;
-    let now = now();
     let parameter = SsmParameter::of(&session, &deployment)?;
     let target = pauses::target(&deployment, arguments.function.as_ref())?;
+    let pauses = session.interrupt.or(parameter.read()).await?.0;
+    let open: Vec<_> = open_of(&pauses, &target, now()).map(identity).collect();
+    confirm_plan(&format!("resume {name}?"), &open, &session).await?;
+    let now = now();
     let pauses = parameter.read().await?.0;
     let spread = arguments.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
     check_spread(spread)?;
@@ -375,17 +386,16 @@ pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Res
         "spread_seconds": spread.as_secs(),
         "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
     }));
-    if !arguments.common.json && !ended.is_empty() {
-        let mut out = anstream::stdout();
-        writeln!(out, "{name}: resumed; what was due comes back over {}", durations::text(spread))?;
-        if let Some(first) = first_retries(&deployment, &place) {
-            writeln!(out, "{first}")?;
-        }
-        if let Some(offer) = offer_to_retry(&deployment, arguments.function.as_ref(), &place) {
-            writeln!(out, "{offer}")?;
-        }
+    if !ended.is_empty() {
+        session
+            .say(&format!("{name}: resumed; what was due comes back over {}\n", durations::text(spread)))?;
+        let more = [
+            first_retries(&deployment, &place),
+            offer_to_retry(&deployment, arguments.function.as_ref(), &place),
+        ];
+        more.iter().flatten().try_for_each(|line| session.say(&format!("{line}\n")))?;
     }
-    forgotten_note(&forgotten).into_iter().for_each(|note| anstream::eprintln!("note: {}", shown(&note)));
+    forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
     let Some(still) = still.first() else {
         let of_its_own = match &arguments.function {
             Some(function) => format!("{function} has no open pause of its own"),

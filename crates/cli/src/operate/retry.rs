@@ -7,7 +7,6 @@ mod cancel;
 mod follow;
 mod reach;
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
@@ -29,7 +28,7 @@ use crate::operate::pauses::{
 use crate::operate::retry::cancel::cancel;
 use crate::operate::retry::follow::follow;
 use crate::operate::retry::reach::Reach;
-use crate::operate::session::{Common, Session, confirm};
+use crate::operate::session::{Common, Session, confirm_plan};
 use crate::operate::waiting::{Reading, Wanted};
 use crate::text::durations;
 use crate::text::numbers::counted;
@@ -143,34 +142,30 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         notes: &notes,
     };
     session.answer(&answer(None));
-    let mut out = anstream::stdout();
-    if !session.common.json {
-        let name = named(arguments.function.as_ref());
-        write!(out, "{}", text(&name, &reach, arguments.within, hidden, &notes))?;
-    }
+    let name = named(arguments.function.as_ref());
+    session.say(&text(&name, &reach, arguments.within, hidden, &notes))?;
     let is_useless = !reach.brings_forward && is_complete;
-    if is_useless && !session.common.json {
-        writeln!(out, "So nothing is ordered.")?;
+    if is_useless {
+        session.say("So nothing is ordered.\n")?;
     }
     if arguments.dry_run || is_useless {
         return Ok(());
     }
-    confirm(&format!("retry these within {}?", durations::text(arguments.within)), &session).await?;
+    let question = format!("retry these within {}?", durations::text(arguments.within));
+    // The request is for whatever has failed so far, so how many that is does not change it.
+    confirm_plan(&question, &(target.to_string(), &arguments.error), &session).await?;
     // The order counts from here: what has failed while the question stood is reached too.
     let order = arguments.order(target, now(), &session).with_end(hidden, pollers);
     let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == order);
     let make = |pauses: &Pauses| Ok(pauses.with_retry(order.clone()));
     let forgotten = edit(&parameter, order.at, make, is_in).await?;
-    forgotten_note(&forgotten).into_iter().for_each(|note| anstream::eprintln!("note: {}", shown(&note)));
+    forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
     session.answer(&answer(Some(RetryOrder::of(&order))));
-    if session.common.json {
-        return Ok(());
-    }
     let flags = session.common.place_flags();
-    writeln!(out, "Ordered at {}. `comeback waiting{flags}` shows what is left.", order.at)?;
+    session.say(&format!("Ordered at {}. `comeback waiting{flags}` shows what is left.\n", order.at))?;
     if arguments.watch && reach.retries.is_empty() {
         // With a log of everything that waits, nothing would have been ordered.
-        writeln!(out, "There is nothing to watch: which events wait is not known from the handler's log.")?;
+        session.say("There is nothing to watch: which events wait is not known from the handler's log.\n")?;
     } else if arguments.watch {
         follow(&session, &deployment, &wanted, &reach.retries, begin..order.end(hidden, pollers)).await?;
     }

@@ -1,12 +1,14 @@
 //! One run of a command: its flags, the account, Ctrl-C, and asking before a change.
 
 use std::cell::RefCell;
+use std::fmt::Debug;
 use std::io::{BufRead, IsTerminal as _, Write as _};
 use std::process::exit;
 use std::rc::Rc;
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
+use indicatif::ProgressBar;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -15,7 +17,7 @@ use crate::failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
 use crate::output::{has_printed, json_line, stream_json_line};
-use crate::text::terminal::command_line;
+use crate::text::terminal::{Progress, command_line, shown};
 
 const DEFAULT_STACK: &str = "comeback";
 
@@ -23,18 +25,8 @@ const DEFAULT_STACK: &str = "comeback";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Deployment and output")]
 pub(crate) struct Common {
-    /// The retry handler of the deployment [default: the one of --stack]
-    #[arg(long, value_name = "FUNCTION")]
-    pub(crate) handler: Option<FunctionName>,
-    /// The CloudFormation stack that has the retry handler
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_STACK, conflicts_with = "handler")]
-    pub(crate) stack: String,
-    /// The AWS region [default: the environment's or the profile's]
-    #[arg(long, value_name = "REGION")]
-    pub(crate) region: Option<String>,
-    /// The AWS profile; takes precedence over credentials in the environment
-    #[arg(long, value_name = "NAME")]
-    pub(crate) profile: Option<String>,
+    #[command(flatten)]
+    pub(crate) deployment: DeploymentFlags,
     /// Print JSON, and never ask
     #[arg(long)]
     pub(crate) json: bool,
@@ -43,8 +35,32 @@ pub(crate) struct Common {
     pub(crate) yes: bool,
 }
 
+/// Which deployment, and how to reach it.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Deployment and output")]
+pub(crate) struct DeploymentFlags {
+    /// The retry handler of the deployment [default: the one of --stack]
+    #[arg(long, value_name = "FUNCTION")]
+    handler: Option<FunctionName>,
+    /// The CloudFormation stack that has the retry handler
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_STACK, conflicts_with = "handler")]
+    stack: String,
+    /// The AWS region [default: the environment's or the profile's]
+    #[arg(long, value_name = "REGION")]
+    region: Option<String>,
+    /// The AWS profile; takes precedence over credentials in the environment
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+}
+
 impl Common {
     /// What a suggested command needs, to be pasted, to work on the same deployment.
+    pub(crate) fn place_flags(&self) -> String {
+        self.deployment.place_flags()
+    }
+}
+
+impl DeploymentFlags {
     pub(crate) fn place_flags(&self) -> String {
         let handler = self.handler.as_ref().map(FunctionName::unqualified);
         let stack = Some(&*self.stack).filter(|stack| handler.is_none() && *stack != DEFAULT_STACK);
@@ -54,6 +70,18 @@ impl Common {
     /// What a suggested command needs, ours or one of the AWS CLI, to work in the same account and region.
     fn account_flags(&self) -> String {
         flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
+    }
+
+    /// The deployment, as these flags name it.
+    pub(crate) fn name(&self) -> String {
+        let Self { handler, stack, .. } = self;
+        handler.as_ref().map_or_else(|| format!("stack {stack}"), |it| format!("handler {it}"))
+    }
+
+    pub(crate) async fn connect(&self) -> Result<Account, Failure> {
+        let mut account = Account::connect(self.region.clone(), self.profile.as_deref()).await?;
+        account.place.flags = self.account_flags();
+        Ok(account)
     }
 }
 
@@ -93,7 +121,7 @@ impl Interrupt {
 }
 
 /// Listens to Ctrl-C and SIGTERM. Where nobody can, they end the command as usual.
-fn raise_when_stopped(raise: watch::Sender<bool>) {
+pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
     let Ok(mut signals) = Signals::listen() else { return };
     tokio::spawn(async move {
         signals.next().await;
@@ -146,11 +174,72 @@ pub(crate) struct Session {
     pub(crate) interrupt: Interrupt,
     pub(crate) common: Common,
     answer: Rc<RefCell<Option<String>>>,
+    /// `None`: the terminal.
+    screen: Option<Rc<dyn Screen>>,
+}
+
+/// What stands in for the terminal: it shows what a command prints, and answers its questions.
+pub(crate) trait Screen: Debug {
+    /// Shows text of the command's standard output: whole lines, which may be coloured.
+    fn print(&self, text: &str);
+
+    /// Shows a remark of standard error.
+    fn note(&self, text: &str);
+
+    /// Follows the progress of long work. `figures` are in indicatif's template language, with `{pos}` and `{len}` only.
+    fn follow(&self, bar: ProgressBar, figures: &'static str);
+
+    /// Whether the operator has agreed to this. `plan` is what it is about, as JSON, if the command has named it; if not, the
+    /// text printed so far is.
+    fn confirm(&self, question: &str, plan: Option<&str>) -> Result<(), Failure>;
 }
 
 impl Session {
+    /// A session of a command that does not run in a terminal.
+    pub(crate) fn on_screen(
+        account: Account,
+        interrupt: Interrupt,
+        common: Common,
+        screen: Rc<dyn Screen>,
+    ) -> Self {
+        Self { account, interrupt, common, answer: Rc::default(), screen: Some(screen) }
+    }
+
+    /// Prints text of the command, unless it prints JSON.
+    pub(crate) fn say(&self, text: &str) -> Result<(), failure::Failure> {
+        match &self.screen {
+            Some(screen) => screen.print(text),
+            None if self.common.json => {}
+            None => write!(anstream::stdout(), "{text}")?,
+        }
+        Ok(())
+    }
+
+    /// Makes a remark that is no part of the command's answer.
+    pub(crate) fn note(&self, note: &str) {
+        match &self.screen {
+            Some(screen) => screen.note(note),
+            None => anstream::eprintln!("note: {}", shown(note)),
+        }
+    }
+
+    /// Shows the progress of long work until it is dropped; `length` if that is known. `figures` are in indicatif's template
+    /// language, with `{pos}` and `{len}` only.
+    pub(crate) fn progress(&self, length: Option<u64>, figures: &'static str) -> Progress {
+        match (&self.screen, length) {
+            (Some(screen), _) => {
+                let progress = Progress::unseen(length);
+                screen.follow(progress.bar(), figures);
+                progress
+            }
+            (None, Some(length)) => Progress::new(length, figures),
+            (None, None) => Progress::endless(figures),
+        }
+    }
+
     pub(crate) async fn deployment(&self) -> Result<Deployment, Failure> {
-        Deployment::find(&self.account, self.common.handler.as_ref(), &self.common.stack).await
+        let DeploymentFlags { handler, stack, .. } = &self.common.deployment;
+        Deployment::find(&self.account, handler.as_ref(), stack).await
     }
 
     /// What `--json` prints when the command ends: an object, beside the account, the region and the error. The last one
@@ -178,9 +267,7 @@ impl Session {
 
     /// The first line of every command: where it works.
     pub(crate) fn headline(&self) -> String {
-        let Common { handler, stack, .. } = &self.common;
-        let what = handler.as_ref().map_or_else(|| format!("stack {stack}"), |it| format!("handler {it}"));
-        format!("{what} in {}", self.account.place)
+        format!("{} in {}", self.common.deployment.name(), self.account.place)
     }
 }
 
@@ -195,15 +282,14 @@ pub(crate) fn run_in_session(
     command: impl AsyncFnOnce(Session) -> Result<(), failure::Failure>,
 ) -> Result<(), failure::Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (answer, mut place) = (Rc::default(), None);
+    let (answer, mut place) = (Rc::<RefCell<_>>::default(), None);
     let result = runtime.block_on(async {
         let (raise, interrupt) = Interrupt::new();
         raise_when_stopped(raise);
-        let account = Account::connect(common.region.clone(), common.profile.as_deref());
-        let mut account = interrupt.or(account).await?;
-        account.place.flags = common.account_flags();
+        let account = interrupt.or(common.deployment.connect()).await?;
         place = Some(account.place.clone());
-        let session = Session { account, interrupt, common: common.clone(), answer: Rc::clone(&answer) };
+        let answer = Rc::clone(&answer);
+        let session = Session { account, interrupt, common: common.clone(), answer, screen: None };
         if !common.json {
             anstream::eprintln!("{}", session.headline());
         }
@@ -255,8 +341,25 @@ fn joined(one: &str, other: &str) -> String {
     format!("{{{one}{comma}{other}}}")
 }
 
-/// Asks on the terminal whether to go on, unless there is `--yes`. Fails where nobody can answer.
+/// Asks whether to go on, unless there is `--yes`. Fails where nobody can answer. The question is about the text printed so
+/// far, which must not change by itself.
 pub(crate) async fn confirm(question: &str, session: &Session) -> Result<(), Failure> {
+    confirm_about(question, None, session).await
+}
+
+/// The same about a plan whose text changes as time passes: it is the same plan as long as this value is the same.
+pub(crate) async fn confirm_plan(
+    question: &str,
+    plan: &impl Serialize,
+    session: &Session,
+) -> Result<(), Failure> {
+    confirm_about(question, Some(&json_line(plan)), session).await
+}
+
+async fn confirm_about(question: &str, plan: Option<&str>, session: &Session) -> Result<(), Failure> {
+    if let Some(screen) = &session.screen {
+        return screen.confirm(question, plan);
+    }
     if session.common.yes {
         return Ok(());
     }
@@ -269,6 +372,9 @@ pub(crate) async fn confirm(question: &str, session: &Session) -> Result<(), Fai
 
 /// Asks even with `--yes`, because nobody can know beforehand that there is something to ask.
 pub(crate) async fn confirm_in_person(question: &str, session: &Session) -> Result<(), Failure> {
+    if let Some(screen) = &session.screen {
+        return screen.confirm(question, None);
+    }
     if session.common.json || !std::io::stdin().is_terminal() {
         let what = format!("nothing was changed: answer this in a terminal, without --json: {question}");
         return Err(Failure::NotConfirmed(what));
@@ -300,19 +406,17 @@ mod tests {
     impl Session {
         pub(crate) fn sample(account: Account, common: &Common) -> Self {
             let (_, interrupt) = Interrupt::new();
-            Self { account, interrupt, common: common.clone(), answer: Rc::default() }
+            Self { account, interrupt, common: common.clone(), answer: Rc::default(), screen: None }
         }
     }
 
     #[test]
     fn a_suggested_command_names_the_same_deployment() {
-        let common = |handler: Option<&str>, stack: &str| Common {
+        let common = |handler: Option<&str>, stack: &str| DeploymentFlags {
             handler: handler.map(|handler| handler.parse().unwrap()),
             stack: stack.into(),
             region: handler.map(|_| "eu-west-1".into()),
             profile: None,
-            json: false,
-            yes: true,
         };
         assert_eq!(common(None, "comeback").place_flags(), "");
         assert_eq!(common(None, "shop").place_flags(), " --stack shop");

@@ -73,7 +73,7 @@ pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result
 
 /// The state of a deployment. Every count of SQS's is approximate, and right only a minute after the last change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Status {
+pub(crate) struct Status {
     handler: String,
     stack: Option<String>,
     /// The version of Comeback, if the handler's tags have it and may be read.
@@ -128,7 +128,7 @@ struct MappingState {
 impl Status {
     /// Reads the state of a deployment. `before` is the state that was read last, if there is one: the dead-letters are
     /// looked at again only if their number has changed since.
-    async fn read(session: &Session, before: Option<&Self>) -> Result<Self, Failure> {
+    pub(crate) async fn read(session: &Session, before: Option<&Self>) -> Result<Self, Failure> {
         // Settings and mappings change while one watches.
         let deployment = session.deployment().await?;
         let (account, now) = (&session.account, now());
@@ -220,22 +220,30 @@ async fn oldest_letter(
 /// SQS deletes a letter after 14 days. Four days before, somebody should look.
 const OLD_LETTER_SECONDS: u64 = 10 * 86_400;
 
-/// The screen, a line for each topic. `place` are the flags of commands that it suggests.
+impl Status {
+    /// A line for each topic: its title and its text. `place` are the flags of commands that it suggests.
+    pub(crate) fn lines(&self, place: &str) -> Vec<(&'static str, String)> {
+        let mut lines = vec![
+            ("Waiting", waiting(self)),
+            ("Due", due(self)),
+            ("Dead letters", dead_letters(self)),
+            ("Last hour", last_hour(&self.last_hour)),
+            ("Handler", handler(self, place)),
+            ("Version", version(self)),
+            ("Policies", policies(self)),
+            ("Pauses", pauses(self)),
+            ("Retry now", retries(self)),
+            ("Alarms", alarms(&self.alarms)),
+        ];
+        lines.retain(|(_, line)| !line.is_empty());
+        lines
+    }
+}
+
+/// The screen.
 fn text(status: &Status, place: &str) -> String {
     let of_stack = status.stack.as_ref().map(|stack| format!(" of stack {stack}")).unwrap_or_default();
-    let lines = [
-        ("Waiting", waiting(status)),
-        ("Due", due(status)),
-        ("Dead letters", dead_letters(status)),
-        ("Last hour", last_hour(&status.last_hour)),
-        ("Handler", handler(status, place)),
-        ("Version", version(status)),
-        ("Policies", policies(status)),
-        ("Pauses", pauses(status)),
-        ("Retry now", retries(status)),
-        ("Alarms", alarms(&status.alarms)),
-    ];
-    let lines = lines.into_iter().filter(|(_, line)| !line.is_empty());
+    let lines = status.lines(place).into_iter();
     let lines: String = lines.map(|(title, line)| format!("{title:<13} {line}\n")).collect();
     format!(
         "{}{of_stack}\n\n{lines}\nCounts of messages are approximate, and a minute old. `comeback waiting{place}` shows what waits.\n",

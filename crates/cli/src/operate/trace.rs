@@ -17,7 +17,7 @@ use crate::operate::pauses::in_force::InForce;
 use crate::operate::session::{Common, Session, coloured};
 use crate::operate::trace::story::{Early, End, Invocation, Report, Step, Trace, What};
 use crate::text::durations::{self, short};
-use crate::text::terminal::{Progress, command_line, shown};
+use crate::text::terminal::{command_line, shown};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +43,7 @@ pub(crate) struct TraceArguments {
 pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<(), Failure> {
     let now = now();
     let since = now.before(arguments.since);
-    let progress = Progress::endless("searching the log: {pos} lines");
+    let progress = session.progress(None, "searching the log: {pos} lines");
     let work = async {
         let deployment = session.deployment().await?;
         let found = |lines: usize| progress.set(lines as u64);

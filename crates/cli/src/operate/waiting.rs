@@ -32,7 +32,7 @@ use crate::operate::waiting::events::Group;
 use crate::operate::waiting::text::{Report, write};
 use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::terminal::{Progress, shown};
+use crate::text::terminal::shown;
 
 /// SQS hides a message for 12 hours at most. Then the handler receives it, and writes a line about it; if it was throttled,
 /// after another visibility timeout of the queue.
@@ -138,7 +138,7 @@ impl Reading {
         let kept_for = if reach > DAY { kept_for(account, group).await? } else { None };
         let kept_for = kept_for.filter(|kept_for| *kept_for < reach);
         let search = Search { group, term: "", since, until: Some(now), stream: None };
-        let progress = Progress::endless("reading the handler's log: {pos} pages");
+        let progress = session.progress(None, "reading the handler's log: {pos} pages");
         let (mut waits, mut lines, mut newer, mut logged) = (Waits::default(), 0, 0, BTreeSet::new());
         let functions = || wanted.functions.iter().enumerate();
         let mut take = |event: LogEvent| {

@@ -55,6 +55,19 @@ impl Progress {
         bar
     }
 
+    /// Progress that only [`bar`](Self::bar) knows.
+    #[cfg(feature = "operate")]
+    pub(crate) fn unseen(length: Option<u64>) -> Self {
+        let bar = ProgressBar::hidden();
+        length.into_iter().for_each(|length| bar.set_length(length));
+        Self(bar)
+    }
+
+    #[cfg(feature = "operate")]
+    pub(crate) fn bar(&self) -> ProgressBar {
+        self.0.clone()
+    }
+
     fn with_template(bar: ProgressBar, template: &str) -> Self {
         let style = ProgressStyle::with_template(template).expect("BUG: indicatif cannot read its template");
         Self(bar.with_style(style).with_finish(ProgressFinish::AndClear))
@@ -89,6 +102,16 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
         if is_obeyed(character) { shown.extend(character.escape_default()) } else { shown.push(character) }
     }
     shown.into()
+}
+
+/// The same of a whole page: its lines stay.
+#[cfg(feature = "operate")]
+pub(crate) fn shown_page(page: String) -> String {
+    if page.contains(|character| is_obeyed(character) && character != '\n') {
+        shown_lines(&page)
+    } else {
+        page
+    }
 }
 
 /// The same of a text that keeps its lines.

@@ -1,7 +1,5 @@
 //! `comeback retry --cancel`: take back orders.
 
-use std::io::Write as _;
-
 use comeback_engine::{Pauses, RetryNow};
 use serde_json::json;
 
@@ -39,7 +37,7 @@ pub(super) async fn cancel(
         let is_gone = |pauses: &Pauses| pauses.retries().all(|order| !all.contains(order));
         forgotten = edit(&parameter, now, |pauses| Ok(pauses.without_retries(&all)), is_gone).await?;
     }
-    forgotten_note(&forgotten).into_iter().for_each(|note| anstream::eprintln!("note: {}", shown(&note)));
+    forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
     let noticed = noticed_within(deployment);
     session.answer(&json!({
         "cancelled": cancelled, "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
@@ -51,17 +49,13 @@ pub(super) async fn cancel(
         );
         return Err(Failure::Undone(what).into());
     }
-    if session.common.json {
-        return Ok(());
-    }
-    let mut out = anstream::stdout();
     let orders = counted(cancelled.len() as u64, "order to retry was", "orders to retry were");
-    writeln!(out, "{name}: {orders} cancelled; events not yet retried keep their own due times")?;
+    session.say(&format!("{name}: {orders} cancelled; events not yet retried keep their own due times\n"))?;
     if let Some(noticed) = noticed.map(durations::text) {
-        writeln!(out, "The handler notices within {noticed}; until then it may still retry.")?;
+        session.say(&format!("The handler notices within {noticed}; until then it may still retry.\n"))?;
     }
     for other in others {
-        writeln!(out, "Still in force: {}", shown(&other.line()))?;
+        session.say(&format!("Still in force: {}\n", shown(&other.line())))?;
     }
     Ok(())
 }

@@ -1,60 +1,19 @@
-//! Frame and time axis of the page's charts.
+//! Time axis of the page's charts.
 
 use std::time::Duration;
 
 use comeback_timelapse::Summary;
-use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 
-use crate::axis::{CountAxis, TimeAxis, count_label};
-use crate::chart::{Area, Drawing, FONT, Frame, GRID, MUTED, svg};
-use crate::simulate::page::template::SIZE;
+use crate::axis::{CountAxis, TimeAxis};
+use crate::chart::{Drawing, Frame, GRID};
 
-/// A size of 15 makes text 12 units high, which is 9 pixels on a phone.
-pub(super) const TEXT: i32 = 15;
 /// Where a logarithmic axis of counts begins: below one, so that none and one differ.
 pub(super) const FLOOR: f64 = 0.8;
 /// More points than this cannot be told apart.
 const POINTS: usize = 300;
 /// Choices for the minutes of one point.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
-
-/// The content of the picture's outermost element.
-pub(super) fn drawn(draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
-    let text = svg(SIZE, draw);
-    let inner = text.split_once('>').and_then(|(_, rest)| rest.rsplit_once("</svg>"));
-    inner.expect("BUG: a drawing is an svg element").0.to_owned()
-}
-
-/// Axes and grid. `unit` ends the labels on the left.
-pub(super) fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
-    root: &'a Area<'b>,
-    (x, y): (X, CountAxis),
-    x_title: &str,
-    unit: &str,
-) -> Result<Frame<'a, 'b, X, CountAxis>, Box<dyn std::error::Error>> {
-    let mut chart = ChartBuilder::on(root)
-        .margin_top(12)
-        .margin_right(16)
-        .x_label_area_size(46)
-        .y_label_area_size(66)
-        .build_cartesian_2d(x, y)?;
-    let small = (FONT, TEXT).into_text_style(root).color(&MUTED);
-    chart
-        .configure_mesh()
-        .x_desc(x_title)
-        .x_labels(8)
-        .y_labels(7)
-        .y_label_formatter(&|y| count_label(*y) + unit)
-        .max_light_lines(0)
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(MUTED)
-        .label_style(small.clone())
-        .axis_desc_style(small)
-        .draw()?;
-    Ok(chart)
-}
 
 /// A run's minutes, combined into points that can be told apart.
 pub(super) struct OverTime {

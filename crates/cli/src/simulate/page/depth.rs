@@ -10,10 +10,10 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{BLUE, Drawing, Frame, GREEN, ORANGE, PURPLE, write};
+use crate::figure::{Chart, Key, TEXT, Table, drawn, frame};
 use crate::simulate::figures::{clock, minutes_a_row, peak};
-use crate::simulate::page::canvas::{FLOOR, OverTime, TEXT, drawn, frame, shade};
+use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::Side;
-use crate::simulate::page::template::{Chart, Key, Table};
 
 /// One of the counts that make up the queue's depth.
 struct Count {

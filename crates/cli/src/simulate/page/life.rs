@@ -9,8 +9,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, write};
-use crate::simulate::page::canvas::{TEXT, drawn, frame};
-use crate::simulate::page::template::{Chart, Key, Table};
+use crate::figure::{Chart, Key, TEXT, Table, drawn, frame};
 use crate::text::durations;
 
 /// Number of events watched: the first to arrive, which an outage at the start hits hardest.

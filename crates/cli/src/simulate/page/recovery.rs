@@ -9,9 +9,8 @@ use plotters::prelude::*;
 
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{GREEN, GREY, PURPLE};
-use crate::simulate::page::canvas::{drawn, frame};
+use crate::figure::{Chart, Key, Table, drawn, frame};
 use crate::simulate::page::runs::Side;
-use crate::simulate::page::template::{Chart, Key, Table};
 use crate::text::durations;
 
 /// More points of a line than this cannot be seen.

@@ -7,10 +7,10 @@ use indicatif::HumanCount;
 use plotters::prelude::*;
 
 use crate::axis::CountAxis;
+use crate::figure::{Chart, Table, drawn, frame};
 use crate::simulate::figures::{clock, minutes_a_row, percentiles};
-use crate::simulate::page::canvas::{FLOOR, OverTime, drawn, frame, shade};
+use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::{Side, keys, say, table};
-use crate::simulate::page::template::{Chart, Table};
 use crate::text::durations;
 use crate::text::numbers::{counted, round_step};
 

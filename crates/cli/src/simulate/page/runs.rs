@@ -8,8 +8,8 @@ use indicatif::HumanCount;
 use plotters::style::RGBColor;
 
 use crate::chart::{BLUE, ORANGE};
+use crate::figure::{Key, Table};
 use crate::flags::PolicyFlags;
-use crate::simulate::page::template::{Key, Table};
 use crate::text::durations;
 
 /// The runs a page is about: the same events under several policies.

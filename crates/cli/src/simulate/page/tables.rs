@@ -5,10 +5,11 @@ use std::time::Duration;
 use comeback_timelapse::{InFlight, Scenario, Summary};
 use indicatif::HumanCount;
 
+use crate::figure::Table;
 use crate::flags::{PolicyFlags, variable};
 use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes};
 use crate::simulate::page::runs::{Side, say, setting, table};
-use crate::simulate::page::template::{Table, Tile};
+use crate::simulate::page::template::Tile;
 use crate::text::durations;
 use crate::text::in_flight::{ONCE_FULL, figures_in_words, pollers_in_words};
 use crate::text::numbers::{rate_text, rounded};

@@ -5,8 +5,8 @@ use indicatif::HumanCount;
 use plotters::style::RGBColor;
 
 use crate::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
+use crate::figure::{Chart, Key};
 use crate::simulate::page::canvas::OverTime;
-use crate::simulate::page::template::{Chart, Key};
 use crate::simulate::page::{recovery, retries};
 
 /// Of the first targets; more lines could not be told apart.

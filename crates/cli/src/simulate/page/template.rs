@@ -1,12 +1,9 @@
 //! The parts of the page, as `templates/report.html` takes them. It escapes all text; only charts are markup.
 
 use askama::Template;
-use plotters::style::RGBColor;
 
-use crate::chart::{Colour, PALETTE, name_of};
-
-/// Size of a chart: small, so that its text stays readable on a phone.
-pub(super) const SIZE: (u32, u32) = (420, 265);
+use crate::chart::{Colour, PALETTE};
+use crate::figure::{Chart, Table};
 
 /// The whole page.
 #[derive(Template)]
@@ -38,48 +35,4 @@ pub(super) struct Page {
 pub(super) struct Tile {
     pub(super) label: &'static str,
     pub(super) values: Vec<(String, String)>,
-}
-
-/// Columns after the first hold figures.
-pub(super) struct Table {
-    pub(super) caption: String,
-    pub(super) columns: Vec<(String, Vec<String>)>,
-}
-
-/// A picture, and the figures behind it.
-pub(super) struct Chart {
-    pub(super) id: &'static str,
-    pub(super) heading: String,
-    /// The picture in words, for those who do not see it.
-    pub(super) description: String,
-    pub(super) keys: Vec<Key>,
-    /// Without its outermost element, which the template writes with title and description.
-    pub(super) svg: String,
-    pub(super) table: Option<Table>,
-}
-
-/// What a mark in a chart stands for.
-pub(super) struct Key {
-    pub(super) symbol: &'static str,
-    pub(super) colour: RGBColor,
-    pub(super) label: String,
-}
-
-impl Table {
-    fn rows(&self) -> impl Iterator<Item = Vec<&str>> {
-        let cells = |row: usize| self.columns.iter().map(move |(_, cells)| cells[row].as_str()).collect();
-        (0..self.columns[0].1.len()).map(cells)
-    }
-}
-
-impl Chart {
-    fn size(&self) -> (u32, u32) {
-        SIZE
-    }
-}
-
-impl Key {
-    fn colour_name(&self) -> &'static str {
-        name_of(self.colour)
-    }
 }

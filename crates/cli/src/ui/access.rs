@@ -1,0 +1,145 @@
+//! Who gets in: codes that are valid once, and the sessions that they open.
+//!
+//! A session is a cookie and a second secret. Another program's page on this machine may make the browser send the cookie,
+//! because cookies ignore ports; so with the cookie alone nothing is changed. Each form carries the second secret.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::Request;
+use axum::http::header::{COOKIE, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use comeback_engine::Timestamp;
+use subtle::ConstantTimeEq as _;
+use tokio::sync::Notify;
+
+use crate::ui::page::{html, refused};
+
+/// The path that takes a code.
+const ENTER: &str = "/enter";
+const CODE_FOR: Duration = Duration::from_secs(60);
+/// Browsers that may be in at a time; the first to come is the first to leave.
+const SESSIONS: usize = 16;
+
+const WITHOUT_SESSION: &str = "This browser is not signed in. Press Enter where `comeback ui` runs, and open the address that it prints.";
+const BAD_CODE: &str = "This code was used, is more than a minute old, or is not one. Press Enter where `comeback ui` runs for \
+                        another.";
+
+/// Unguessable: 256 bits.
+pub(super) fn token() -> String {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("BUG: the system has no randomness");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Compares in a time that says nothing about where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    one.as_bytes().ct_eq(other.as_bytes()).into()
+}
+
+/// One signed-in browser.
+#[derive(Debug)]
+pub(super) struct BrowserSession {
+    cookie: String,
+    /// What each of its forms carries.
+    pub(super) form_secret: String,
+}
+
+impl BrowserSession {
+    pub(super) fn has_secret(&self, given: &str) -> bool {
+        is_same(given, &self.form_secret)
+    }
+}
+
+pub(super) struct Access {
+    cookie_name: String,
+    codes: RefCell<Vec<(String, Timestamp)>>,
+    sessions: RefCell<Vec<Arc<BrowserSession>>>,
+    /// Told of each code that was used.
+    used: Rc<Notify>,
+}
+
+#[derive(Template)]
+#[template(path = "ui/enter.html")]
+struct Entered;
+
+impl Access {
+    /// Cookies ignore ports, so the name of ours has it.
+    pub(super) fn new(port: u16) -> Self {
+        let cookie_name = format!("comeback-{port}");
+        Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
+    }
+
+    /// The path that lets a browser in, once, within a minute.
+    pub(super) fn way_in(&self, now: Timestamp) -> String {
+        let code = token();
+        let path = format!("{ENTER}?code={code}");
+        let mut codes = self.codes.borrow_mut();
+        codes.retain(|(_, made)| is_fresh(*made, now));
+        codes.push((code, now));
+        path
+    }
+
+    /// Waits until a browser has come in.
+    pub(super) fn code_used(&self) -> impl Future<Output = ()> + use<> {
+        let used = Rc::clone(&self.used);
+        async move { used.notified().await }
+    }
+
+    /// Passes on the request of a browser with a session, and lets one with a code in.
+    pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> Result<Request, Response> {
+        if request.uri().path() == ENTER {
+            let code = request.uri().query().and_then(|query| query.strip_prefix("code="));
+            return Err(self.exchange(code.unwrap_or_default(), now));
+        }
+        let session = self.session(request.headers());
+        let session = session.ok_or_else(|| refused(StatusCode::FORBIDDEN, WITHOUT_SESSION))?;
+        request.extensions_mut().insert(session);
+        Ok(request)
+    }
+
+    fn session(&self, headers: &HeaderMap) -> Option<Arc<BrowserSession>> {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+        let ours = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|cookie| {
+            let (name, value) = cookie.trim().split_once('=')?;
+            (name == self.cookie_name).then_some(value)
+        });
+        let sessions = self.sessions.borrow();
+        let mut found =
+            ours.filter_map(|value| sessions.iter().find(|session| is_same(value, &session.cookie)));
+        found.next().cloned()
+    }
+
+    /// Answers with a page that goes on by itself: a browser does not send a new `SameSite=Strict` cookie when it follows a
+    /// redirect that began on another site or in a file.
+    fn exchange(&self, code: &str, now: Timestamp) -> Response {
+        let mut codes = self.codes.borrow_mut();
+        let Some(position) = codes.iter().position(|(known, _)| is_same(code, known)) else {
+            return refused(StatusCode::FORBIDDEN, BAD_CODE);
+        };
+        let (_, made) = codes.remove(position);
+        if !is_fresh(made, now) {
+            return refused(StatusCode::FORBIDDEN, BAD_CODE);
+        }
+        let session = Arc::new(BrowserSession { cookie: token(), form_secret: token() });
+        let cookie = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name, session.cookie);
+        let mut sessions = self.sessions.borrow_mut();
+        if sessions.len() == SESSIONS {
+            sessions.remove(0);
+        }
+        sessions.push(session);
+        self.used.notify_one();
+        let mut response = html(StatusCode::OK, &Entered);
+        let cookie = HeaderValue::from_str(&cookie).expect("BUG: a cookie of plain characters");
+        response.headers_mut().insert(SET_COOKIE, cookie);
+        response
+    }
+}
+
+fn is_fresh(made: Timestamp, now: Timestamp) -> bool {
+    now.since(made) < CODE_FOR && now >= made
+}

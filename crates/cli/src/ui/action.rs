@@ -1,0 +1,204 @@
+//! A command that changes something: a form for its flags, its plan and question, and its performance.
+//!
+//! The command's own code plans, asks and performs. GET runs it as far as its question, and shows what it printed. POST runs
+//! it again, and this time the answer is yes if the plan is the one that was shown.
+
+use std::rc::Rc;
+
+use askama::Template;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::Response;
+use clap::Parser as _;
+
+use crate::account;
+use crate::failure::Failure;
+use crate::operate::OperateCommand;
+use crate::operate::session::Interrupt;
+use crate::text::terminal::command_line;
+use crate::ui::access::token;
+use crate::ui::console::Console;
+use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
+use crate::ui::work::{Order, PageScreen, Question};
+
+/// The field that asks for a plan; without it, a form is only filled in.
+const PLAN: &str = "plan";
+/// The field with the digest of the plan that was shown.
+const DIGEST: &str = "digest";
+/// The field with the form's one-time id.
+const ONCE: &str = "once";
+
+/// A command that a form gives.
+#[derive(Debug)]
+pub(super) struct Action {
+    pub(super) path: &'static str,
+    pub(super) title: &'static str,
+    /// What it does, in a sentence.
+    pub(super) about: &'static str,
+    /// Its words before the flags: `dead`, `redrive`.
+    pub(super) command: &'static [&'static str],
+    pub(super) inputs: &'static [Input],
+    /// The page to go back to.
+    pub(super) back: &'static str,
+}
+
+/// A field of the form, and the argument that it stands for.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub(super) name: &'static str,
+    pub(super) label: &'static str,
+    pub(super) hint: &'static str,
+    pub(super) argument: Argument,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Argument {
+    /// `--flag=value`, if the field is filled in.
+    Flag(&'static str),
+    /// The value, or `--all` if the field is empty.
+    FunctionOrAll,
+}
+
+impl Action {
+    /// Its paths. There is none to perform it with where nothing may be changed.
+    pub(super) fn routes(&'static self) -> Router<Console> {
+        let plans = page(move |visit| self.plan(visit));
+        Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
+    }
+
+    /// The command's words for these fields. A value is always one word, and never read as a flag.
+    fn words(&self, fields: &Fields) -> Vec<String> {
+        let mut words: Vec<String> = self.command.iter().map(|&word| word.to_owned()).collect();
+        let mut operands = Vec::new();
+        for input in self.inputs {
+            match (input.argument, fields.get(input.name)) {
+                (Argument::Flag(flag), Some(value)) => words.push(format!("{flag}={value}")),
+                (Argument::Flag(_), None) => {}
+                (Argument::FunctionOrAll, Some(function)) => operands.push(function.to_owned()),
+                (Argument::FunctionOrAll, None) => words.push("--all".into()),
+            }
+        }
+        if !operands.is_empty() {
+            words.push("--".into());
+            words.extend(operands);
+        }
+        words
+    }
+
+    /// The command line to copy.
+    fn command_line(&self, fields: &Fields, place: &str) -> String {
+        let words = self.words(fields);
+        let words =
+            ["comeback"].into_iter().chain(words.iter().map(String::as_str).filter(|word| *word != "--"));
+        command_line(words) + place
+    }
+
+    async fn plan(&'static self, visit: Visit) -> Result<Response, Problem> {
+        if visit.console.read_only {
+            return Err(Problem::Refused(
+                StatusCode::FORBIDDEN,
+                "This console was started with --read-only.".into(),
+            ));
+        }
+        let fields = visit.query();
+        let planned = match fields.get(PLAN) {
+            Some(_) => Some(Planned::of(self, &fields, &visit.console).await),
+            None => None,
+        };
+        let values =
+            self.inputs.iter().map(|input| (input, fields.get(input.name).unwrap_or_default().to_owned()));
+        ok(&ActionPage {
+            frame: visit.frame(self.title, None),
+            action: self,
+            inputs: values.collect(),
+            fields: fields.to_query(),
+            command: self.command_line(&fields, &visit.console.common.place_flags()),
+            once: token(),
+            planned,
+        })
+    }
+
+    async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
+        let [Some(digest), Some(once), Some(query)] = [DIGEST, ONCE, "fields"].map(|name| form.get(name))
+        else {
+            return Err(Problem::Refused(StatusCode::BAD_REQUEST, "The form is not complete.".into()));
+        };
+        if visit.console.read_only {
+            return Err(Problem::Refused(
+                StatusCode::FORBIDDEN,
+                "This console was started with --read-only.".into(),
+            ));
+        }
+        let fields = Fields::of_query(query);
+        let order = Order {
+            title: self.title.into(),
+            command: self.command_line(&fields, &visit.console.common.place_flags()),
+            plan: format!("{}?{}", self.path, fields.to_query()),
+            back: self.back,
+            agreed: digest.to_owned(),
+        };
+        let console = visit.console.clone();
+        let words = self.words(&fields);
+        Ok(visit.console.works.perform(once, order, |screen, interrupt| async move {
+            run(words, &console, screen, interrupt).await
+        }))
+    }
+}
+
+/// Runs a command on a screen, as far as the screen lets it.
+async fn run(
+    words: Vec<String>,
+    console: &Console,
+    screen: Rc<PageScreen>,
+    interrupt: Interrupt,
+) -> Result<(), Failure> {
+    let command = parsed(words)?;
+    let session = console.session_on(screen, interrupt).await?;
+    command.run(session).await
+}
+
+fn parsed(words: Vec<String>) -> Result<Box<OperateCommand>, Failure> {
+    let words = ["comeback".to_owned()].into_iter().chain(words);
+    match crate::Arguments::try_parse_from(words).map(|arguments| arguments.command) {
+        Ok(crate::Command::Operate(command)) => Ok(command),
+        Ok(_) => unreachable!("BUG: not a command on a deployment"),
+        Err(refused) => {
+            let refused = refused.to_string();
+            let why = refused.split("\n\n").next().unwrap_or_default();
+            let why = why.strip_prefix("error: ").unwrap_or(why);
+            Err(account::Failure::Refused(why.trim().to_owned()).into())
+        }
+    }
+}
+
+/// What a command would do.
+struct Planned {
+    text: String,
+    notes: Vec<String>,
+    question: Option<Question>,
+    /// Why there is no question, unless there is nothing to do.
+    failure: Option<String>,
+}
+
+impl Planned {
+    async fn of(action: &Action, fields: &Fields, console: &Console) -> Self {
+        let screen = Rc::new(PageScreen::default());
+        let (_, never) = Interrupt::new();
+        let result = run(action.words(fields), console, Rc::clone(&screen), never).await;
+        let question = screen.open_question();
+        let failure = result.err().filter(|_| question.is_none()).map(|failure| failure.to_string());
+        Self { text: screen.text(), notes: screen.notes(), question, failure }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "ui/action.html")]
+struct ActionPage {
+    frame: Frame,
+    action: &'static Action,
+    inputs: Vec<(&'static Input, String)>,
+    fields: String,
+    command: String,
+    once: String,
+    planned: Option<Planned>,
+}

@@ -1,0 +1,288 @@
+//! A request as a page sees it, and the frame around every page.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Form, FromRequest as _, Query, Request, State};
+use axum::http::header::{CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, get, post};
+use axum::{Router, body::Body};
+use comeback_engine::Timestamp;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use send_wrapper::SendWrapper;
+
+use crate::account::{Failure, Place};
+use crate::chart::{Colour, PALETTE};
+use crate::clock::now;
+use crate::text::durations::short;
+use crate::text::terminal::shown_page;
+use crate::ui::access::BrowserSession;
+use crate::ui::console::Console;
+
+/// The pages, in the order of the head: path and name.
+const NAVIGATION: [(&str, &str); 1] = [("/", "Overview")];
+
+/// The field of each form with the session's second secret.
+const SECRET: &str = "secret";
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/style.css", page(style))
+        .route("/script.js", page(script))
+        .route("/icon.svg", page(icon))
+        .fallback(handler(async |_| Err(Problem::Missing)))
+}
+
+/// A path that only reads. Every other method is refused.
+pub(super) fn page<F, Fut>(answer: F) -> MethodRouter<Console>
+where
+    F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, Problem>> + 'static,
+{
+    get(handler(answer))
+}
+
+/// A path that takes a form. The form's secret is checked before anything else.
+pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
+where
+    F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, Problem>> + 'static,
+{
+    post(handler(move |mut visit| {
+        let answer = answer.clone();
+        async move {
+            let fields = visit.form().await?;
+            answer(visit, fields).await
+        }
+    }))
+}
+
+type Answering = SendWrapper<Pin<Box<dyn Future<Output = Response>>>>;
+
+/// Lets a page use what stays on this thread, where axum wants what may go to another. All pages run on one.
+fn handler<F, Fut>(answer: F) -> impl Fn(State<Console>, Request) -> Answering + Clone + Send + Sync + 'static
+where
+    F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, Problem>> + 'static,
+{
+    move |State(console), request| {
+        let visit = Visit::new(console, request);
+        let frame = visit.frame("", None);
+        let answering = answer(visit);
+        SendWrapper::new(Box::pin(
+            async move { answering.await.unwrap_or_else(|problem| problem.page(frame)) },
+        ))
+    }
+}
+
+/// One request.
+pub(super) struct Visit {
+    pub(super) console: Console,
+    session: Arc<BrowserSession>,
+    request: Request,
+}
+
+impl Visit {
+    fn new(console: Console, request: Request) -> Self {
+        let session = request.extensions().get().cloned();
+        Self { console, session: session.expect("BUG: a request without a session"), request }
+    }
+
+    /// The fields of the address.
+    pub(super) fn query(&self) -> Fields {
+        let query = Query::try_from_uri(self.request.uri());
+        Fields(query.map(|Query(fields)| fields).unwrap_or_default())
+    }
+
+    pub(super) fn path(&self) -> &str {
+        self.request.uri().path()
+    }
+
+    /// The last part of the path.
+    pub(super) fn last_of_path(&self) -> &str {
+        self.request.uri().path().rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The request itself, for a page that takes a file. It must check the secret with
+    /// [`has_secret`](Self::has_secret) before it changes anything.
+    pub(super) fn take_request(&mut self) -> Request {
+        std::mem::replace(&mut self.request, Request::new(Body::empty()))
+    }
+
+    pub(super) fn has_secret(&self, secret: &str) -> bool {
+        self.session.has_secret(secret)
+    }
+
+    /// The fields of the body, without the secret, which must be right.
+    async fn form(&mut self) -> Result<Fields, Problem> {
+        let uri = self.request.uri().clone();
+        let request = self.take_request();
+        *self.request.uri_mut() = uri;
+        let Form(fields) = Form::<Vec<(String, String)>>::from_request(request, &())
+            .await
+            .map_err(|refused| Problem::Refused(refused.status(), refused.body_text()))?;
+        let mut fields = Fields(fields);
+        if !fields.get(SECRET).is_some_and(|secret| self.has_secret(secret)) {
+            let why =
+                "The form lacks this session's secret, so nothing was changed. Reload the page it was on.";
+            return Err(Problem::Refused(StatusCode::FORBIDDEN, why.into()));
+        }
+        fields.0.retain(|(name, _)| name != SECRET);
+        Ok(fields)
+    }
+
+    /// The frame of a page. `at` is when its figures were read, if it has some.
+    pub(super) fn frame(&self, title: impl Into<String>, at: Option<Timestamp>) -> Frame {
+        Frame {
+            title: title.into(),
+            path: self.request.uri().path().to_owned(),
+            deployment: self.console.common.deployment.name(),
+            place: self.console.account().map(|account| account.place.clone()),
+            age: at.map(|at| short(now().since(at).as_secs() as f64)),
+            read_only: self.console.read_only,
+            secret: self.session.form_secret.clone(),
+        }
+    }
+}
+
+/// The fields of a form or an address, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fields(pub(super) Vec<(String, String)>);
+
+impl Fields {
+    /// The value of a field that is filled in.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
+        Some(value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn of_query(query: &str) -> Self {
+        let uri = format!("/?{query}").parse().unwrap_or_default();
+        Self(Query::try_from_uri(&uri).map(|Query(fields)| fields).unwrap_or_default())
+    }
+
+    /// As the query of an address.
+    pub(super) fn to_query(&self) -> String {
+        let pairs = self.0.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+        pairs.collect::<Vec<_>>().join("&")
+    }
+}
+
+/// A text as a part of an address.
+pub(super) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// What stands around every page.
+#[derive(Clone)]
+pub(super) struct Frame {
+    pub(super) title: String,
+    path: String,
+    pub(super) deployment: String,
+    /// `None` until the account was reached.
+    pub(super) place: Option<Place>,
+    /// How old the figures are.
+    pub(super) age: Option<String>,
+    pub(super) read_only: bool,
+    /// For the field of each form.
+    pub(super) secret: String,
+}
+
+impl Frame {
+    /// Path and name of each page, and whether it is this one.
+    pub(super) fn navigation(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+        NAVIGATION.into_iter().map(|(path, name)| (path, name, path == self.path))
+    }
+}
+
+/// A page as a response. What a browser would obey is made visible: control and bidirectional characters here, markup by
+/// `askama`.
+pub(super) fn html(status: StatusCode, page: &impl Template) -> Response {
+    let page = shown_page(page.render().expect("BUG: writing to a String"));
+    with_type(status, "text/html; charset=utf-8", page)
+}
+
+/// A page that all is well with.
+pub(super) fn ok(page: &impl Template) -> Result<Response, Problem> {
+    Ok(html(StatusCode::OK, page))
+}
+
+fn with_type(status: StatusCode, kind: &'static str, body: String) -> Response {
+    (status, [(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
+}
+
+/// Sends the browser on, with GET.
+pub(super) fn go_to(path: &str) -> Response {
+    let path = HeaderValue::from_str(path).expect("BUG: a path of other characters");
+    (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
+}
+
+/// Why a page is not shown.
+#[derive(Debug)]
+pub(super) enum Problem {
+    Missing,
+    /// The request was not acceptable.
+    Refused(StatusCode, String),
+    /// The account did not answer, and the page is nothing without it.
+    Account(Failure),
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        Self::Account(failure)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "ui/problem.html")]
+struct ProblemPage {
+    frame: Frame,
+    why: String,
+}
+
+impl Problem {
+    fn page(self, mut frame: Frame) -> Response {
+        let (status, title, why) = match self {
+            Self::Missing => (StatusCode::NOT_FOUND, "No such page", "This console has no page here.".into()),
+            Self::Refused(status, why) => (status, "Refused", why),
+            Self::Account(failure) => (StatusCode::OK, "Not read", failure.to_string()),
+        };
+        frame.title = title.into();
+        html(status, &ProblemPage { frame, why })
+    }
+}
+
+/// A page for somebody without a session: it may say nothing of the deployment.
+#[derive(Template)]
+#[template(path = "ui/refused.html")]
+struct RefusedPage {
+    why: &'static str,
+}
+
+pub(super) fn refused(status: StatusCode, why: &'static str) -> Response {
+    html(status, &RefusedPage { why })
+}
+
+#[derive(Template)]
+#[template(path = "ui/style.css", escape = "none")]
+struct Style {
+    palette: [Colour; PALETTE.len()],
+}
+
+async fn style(_: Visit) -> Result<Response, Problem> {
+    let style = Style { palette: PALETTE }.render().expect("BUG: writing to a String");
+    Ok(with_type(StatusCode::OK, "text/css; charset=utf-8", style))
+}
+
+async fn script(_: Visit) -> Result<Response, Problem> {
+    let script = include_str!("../../templates/ui/script.js").to_owned();
+    Ok(with_type(StatusCode::OK, "text/javascript; charset=utf-8", script))
+}
+
+async fn icon(_: Visit) -> Result<Response, Problem> {
+    let icon = include_str!("../../templates/ui/icon.svg").to_owned();
+    Ok(with_type(StatusCode::OK, "image/svg+xml", icon))
+}

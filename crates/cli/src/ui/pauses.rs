@@ -1,0 +1,92 @@
+//! Pause, resume and retry now, as forms.
+
+use axum::Router;
+
+use crate::ui::action::{Action, Argument, Input};
+use crate::ui::console::Console;
+
+pub(super) fn routes() -> Router<Console> {
+    [&PAUSE, &RESUME, &RETRY].into_iter().fold(Router::new(), |routes, action| routes.merge(action.routes()))
+}
+
+const FUNCTION: Input = Input {
+    name: "function",
+    label: "Function",
+    hint: "NAME, NAME:ALIAS or ARN; empty: every function",
+    argument: Argument::FunctionOrAll,
+};
+
+static PAUSE: Action = Action {
+    path: "/pause",
+    title: "Pause",
+    about: "Hold the retries of a function. What fails meanwhile waits, and uses up neither a retry nor its MAX_AGE.",
+    command: &["pause"],
+    inputs: &[
+        FUNCTION,
+        Input {
+            name: "reason",
+            label: "Reason",
+            hint: "Shown with the pause; a new pause needs one",
+            argument: Argument::Flag("--reason"),
+        },
+        Input {
+            name: "for",
+            label: "For",
+            hint: "Such as 2h; empty: until it is resumed",
+            argument: Argument::Flag("--for"),
+        },
+        Input {
+            name: "spread",
+            label: "Back over",
+            hint: "What became due comes back over this time after the end; empty: 30m",
+            argument: Argument::Flag("--spread"),
+        },
+    ],
+    back: "/",
+};
+
+static RESUME: Action = Action {
+    path: "/resume",
+    title: "Resume",
+    about: "Release the retries of a paused function, spread over some time.",
+    command: &["resume"],
+    inputs: &[
+        FUNCTION,
+        Input {
+            name: "spread",
+            label: "Back over",
+            hint: "Empty: as the pause says",
+            argument: Argument::Flag("--spread"),
+        },
+    ],
+    back: "/",
+};
+
+static RETRY: Action = Action {
+    path: "/retry",
+    title: "Retry now",
+    about: "After a fix, retry what waits now, and not when its backoff ends.",
+    command: &["retry"],
+    inputs: &[
+        FUNCTION,
+        Input {
+            name: "error",
+            label: "Error",
+            hint: "Such as Timeout*; empty: every error",
+            argument: Argument::Flag("--error"),
+        },
+        Input {
+            name: "within",
+            label: "Within",
+            hint: "The retries are spread over this time; empty: 10m",
+            argument: Argument::Flag("--within"),
+        },
+        Input {
+            name: "why",
+            label: "Reason",
+            hint: "Stored with the request",
+            argument: Argument::Flag("--why"),
+        },
+    ],
+    back: "/",
+};

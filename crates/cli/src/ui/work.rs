@@ -1,0 +1,233 @@
+//! Performances of commands: each is made once, goes on without its page, and can be stopped.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use anstream::adapter::strip_str;
+use askama::Template;
+use axum::Router;
+use axum::response::Response;
+use indicatif::{HumanCount, ProgressBar};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{Notify, watch};
+
+use crate::account;
+use crate::failure::Failure;
+use crate::operate::session::{Interrupt, Screen};
+use crate::ui::console::Console;
+use crate::ui::page::{Fields, Frame, Problem, Visit, form, go_to, ok, page};
+
+/// Text of a command that a page keeps. What would be printed after that is left out.
+const MOST_TEXT: usize = 256 << 10;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/work/{id}", page(show)).route("/work/{id}/stop", form(stop))
+}
+
+/// What a command asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) text: String,
+    /// Of the plan that it is about.
+    pub(super) digest: String,
+}
+
+/// What a command shows, for a page.
+#[derive(Debug, Default)]
+pub(super) struct PageScreen {
+    text: RefCell<String>,
+    notes: RefCell<Vec<String>>,
+    bars: RefCell<Vec<(ProgressBar, &'static str)>>,
+    asked: RefCell<Option<Question>>,
+    /// The digest of the plan that the operator has agreed to; `None` if nobody was asked yet.
+    agreed: Option<String>,
+    has_agreed: Cell<bool>,
+}
+
+impl PageScreen {
+    pub(super) fn agreeing(digest: &str) -> Self {
+        Self { agreed: Some(digest.to_owned()), ..Self::default() }
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.text.borrow().clone()
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.notes.borrow().clone()
+    }
+
+    /// The question that the command ended with: nobody has agreed to this plan.
+    pub(super) fn open_question(&self) -> Option<Question> {
+        self.asked.borrow().clone().filter(|_| !self.has_agreed.get())
+    }
+
+    /// Of the work that is not done.
+    fn progress(&self) -> Vec<String> {
+        let bars = self.bars.borrow();
+        let line = |(bar, figures): &(ProgressBar, &'static str)| {
+            let length = bar.length().map(|length| HumanCount(length).to_string()).unwrap_or_default();
+            figures.replace("{pos}", &HumanCount(bar.position()).to_string()).replace("{len}", &length)
+        };
+        bars.iter().filter(|(bar, _)| !bar.is_finished()).map(line).collect()
+    }
+}
+
+impl Screen for PageScreen {
+    fn print(&self, text: &str) {
+        let mut known = self.text.borrow_mut();
+        if known.len() < MOST_TEXT {
+            known.extend(strip_str(text));
+        }
+    }
+
+    fn note(&self, note: &str) {
+        self.notes.borrow_mut().push(note.to_owned());
+    }
+
+    fn follow(&self, bar: ProgressBar, figures: &'static str) {
+        let mut bars = self.bars.borrow_mut();
+        bars.retain(|(bar, _)| !bar.is_finished());
+        bars.push((bar, figures));
+    }
+
+    fn confirm(&self, question: &str, plan: Option<&str>) -> Result<(), account::Failure> {
+        let text = self.text.borrow();
+        let mut digest = Sha256::new();
+        for part in [question, plan.unwrap_or(&text)] {
+            digest.update(part.len().to_le_bytes());
+            digest.update(part);
+        }
+        let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let is_agreed = self.agreed.as_ref() == Some(&digest) && !self.has_agreed.replace(true);
+        self.has_agreed.set(is_agreed);
+        self.asked.replace(Some(Question { text: question.to_owned(), digest }));
+        if is_agreed { Ok(()) } else { Err(account::Failure::NotConfirmed("nothing was changed".into())) }
+    }
+}
+
+/// A command that is performed, or was.
+pub(super) struct Work {
+    pub(super) screen: Rc<PageScreen>,
+    title: String,
+    /// The command line that does the same.
+    command: String,
+    /// The page with its plan.
+    plan: String,
+    /// Where to go when it is done.
+    back: &'static str,
+    stop: watch::Sender<bool>,
+    result: RefCell<Option<Result<(), Failure>>>,
+}
+
+/// What a page says of a work.
+pub(super) struct Order {
+    pub(super) title: String,
+    pub(super) command: String,
+    pub(super) plan: String,
+    pub(super) back: &'static str,
+    /// The digest of the plan that the operator has agreed to.
+    pub(super) agreed: String,
+}
+
+/// Every work of this server, by the one-time id of its form.
+#[derive(Default)]
+pub(super) struct Works {
+    by_id: RefCell<BTreeMap<String, Rc<Work>>>,
+    ended: Rc<Notify>,
+}
+
+impl Works {
+    /// Performs a command, unless the form with this id was sent before. Leads to its page.
+    pub(super) fn perform<F>(
+        &self,
+        id: &str,
+        order: Order,
+        command: impl FnOnce(Rc<PageScreen>, Interrupt) -> F,
+    ) -> Response
+    where
+        F: Future<Output = Result<(), Failure>> + 'static,
+    {
+        let path = format!("/work/{id}");
+        if self.by_id.borrow().contains_key(id) {
+            return go_to(&path);
+        }
+        let (stop, interrupt) = Interrupt::new();
+        let screen = Rc::new(PageScreen::agreeing(&order.agreed));
+        let performing = command(Rc::clone(&screen), interrupt);
+        let Order { title, command, plan, back, .. } = order;
+        let work = Rc::new(Work { screen, title, command, plan, back, stop, result: RefCell::default() });
+        self.by_id.borrow_mut().insert(id.to_owned(), Rc::clone(&work));
+        let ended = Rc::clone(&self.ended);
+        tokio::task::spawn_local(async move {
+            let result = performing.await;
+            work.result.replace(Some(result));
+            ended.notify_one();
+        });
+        go_to(&path)
+    }
+
+    /// Stops what is under way, and waits until it has given back what it holds.
+    pub(super) async fn stop_all(&self) {
+        let is_under_way = |work: &Rc<Work>| work.result.borrow().is_none();
+        loop {
+            let open: Vec<_> =
+                self.by_id.borrow().values().filter(|work| is_under_way(work)).cloned().collect();
+            if open.is_empty() {
+                return;
+            }
+            for work in &open {
+                work.stop.send_replace(true);
+            }
+            self.ended.notified().await;
+        }
+    }
+
+    fn get(&self, id: &str) -> Result<Rc<Work>, Problem> {
+        self.by_id.borrow().get(id).cloned().ok_or(Problem::Missing)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "ui/work.html")]
+struct WorkPage {
+    frame: Frame,
+    stop: String,
+    command: String,
+    text: String,
+    notes: Vec<String>,
+    progress: Vec<String>,
+    is_stopping: bool,
+    /// `None` while it is under way.
+    result: Option<Result<(), String>>,
+    /// The plan has changed since it was shown, so nothing was done.
+    changed: Option<String>,
+    back: &'static str,
+}
+
+async fn show(visit: Visit) -> Result<Response, Problem> {
+    let id = visit.last_of_path();
+    let work = visit.console.works.get(id)?;
+    let result = work.result.borrow();
+    ok(&WorkPage {
+        frame: visit.frame(&work.title, None),
+        stop: format!("/work/{id}/stop"),
+        command: work.command.clone(),
+        text: work.screen.text(),
+        notes: work.screen.notes(),
+        progress: work.screen.progress(),
+        is_stopping: *work.stop.borrow(),
+        result: result.as_ref().map(|result| result.as_ref().map(|()| ()).map_err(ToString::to_string)),
+        changed: work.screen.open_question().filter(|_| result.is_some()).map(|_| work.plan.clone()),
+        back: work.back,
+    })
+}
+
+async fn stop(visit: Visit, _: Fields) -> Result<Response, Problem> {
+    let path = visit.path().trim_end_matches("/stop").to_owned();
+    let id = path.rsplit('/').next().unwrap_or_default();
+    let work = visit.console.works.get(id)?;
+    work.stop.send_replace(true);
+    Ok(go_to(&path))
+}

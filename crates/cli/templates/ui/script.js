@@ -1,0 +1,87 @@
+"use strict";
+// Makes the pages livelier; each works without it. Refreshes what is marked with `data-refresh` (and an id) every five
+// seconds while somebody looks, writes moments in local time with UTC on hover, and adds buttons that copy.
+
+const EVERY = 5000;
+let gone = 0;
+
+function local(root) {
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    if (isNaN(at) || time.title) continue;
+    time.title = time.dateTime.replace("T", " ").replace("Z", " UTC");
+    const isToday = at.toDateString() === new Date().toDateString();
+    const clock = at.toLocaleTimeString(undefined, { hourCycle: "h23" });
+    time.textContent = isToday ? clock : `${at.toLocaleDateString()} ${clock}`;
+  }
+}
+
+function copyButtons(root) {
+  if (!navigator.clipboard) return;
+  for (const copy of root.querySelectorAll(".copy")) {
+    if (copy.querySelector("button")) continue;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(copy.querySelector("code").textContent);
+      button.textContent = "Copied";
+      setTimeout(() => (button.textContent = "Copy"), 2000);
+    });
+    copy.append(" ", button);
+  }
+}
+
+function enliven(root) {
+  local(root);
+  copyButtons(root);
+}
+
+// What somebody is using must not vanish under their hands.
+function isInUse(region) {
+  const selection = document.getSelection();
+  const isSelected = selection && !selection.isCollapsed && region.contains(selection.anchorNode);
+  return isSelected || region.contains(document.activeElement);
+}
+
+function replace(region, fresh) {
+  if (fresh.innerHTML === region.lastHTML) return;
+  region.lastHTML = fresh.innerHTML;
+  const open = [...region.querySelectorAll("details")].map((it) => it.open);
+  const scrolled = [...region.querySelectorAll(".scroll, pre")].map((it) => [it.scrollLeft, it.scrollTop]);
+  region.replaceChildren(...document.importNode(fresh, true).childNodes);
+  region.dataset.refresh = fresh.dataset.refresh;
+  region.querySelectorAll("details").forEach((it, n) => (it.open = open[n] ?? it.open));
+  region.querySelectorAll(".scroll, pre").forEach((it, n) => scrolled[n] && it.scrollTo(...scrolled[n]));
+  enliven(region);
+}
+
+async function refresh() {
+  const regions = [...document.querySelectorAll("[data-refresh][id]")];
+  const isDone = regions.some((region) => region.dataset.refresh === "done");
+  if (regions.length === 0 || isDone || document.visibilityState !== "visible") return;
+  try {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (answer.status === 403) return location.reload();
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const region of regions) {
+      const fresh = page.getElementById(region.id);
+      if (fresh && !isInUse(region)) replace(region, fresh);
+      // What ended takes its buttons with it.
+      if (fresh && fresh.dataset.refresh === "done") return location.reload();
+    }
+    gone = 0;
+  } catch {
+    gone += 1;
+  }
+  document.getElementById("gone").hidden = gone < 2;
+}
+
+async function keepFresh() {
+  await refresh();
+  setTimeout(keepFresh, EVERY);
+}
+
+enliven(document);
+setTimeout(keepFresh, EVERY);
+document.addEventListener("visibilitychange", refresh);
