@@ -326,7 +326,7 @@ impl Question {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);
         let pauses = self.pauses();
-        let latest_notice = longest_between_reads(policies.stack().maximum_concurrency());
+        let latest_notice = longest_between_reads(policies.stack().settings().maximum_concurrency);
         let is_noticed = |until: Timestamp| until.saturating_add(latest_notice) <= self.now;
         let is_settled = pauses.iter().all(|pause| pause.until.is_some_and(is_noticed) || later < pause.from);
         if self.record.receive_count > 1 && later >= due && is_settled {
@@ -340,10 +340,10 @@ impl Question {
         let first_failure = Timestamp::from_secs(envelope.metadata.initial_timestamp);
         assert!(self.record.receive_count > 1, "no backoff was served yet");
         assert!(policy.allows(&event.function_arn));
-        assert!((1..=policy.max_retries()).contains(&envelope.metadata.attempt));
+        assert!((1..=policy.settings().max_retries).contains(&envelope.metadata.attempt));
         assert!(first_failure <= self.record.sent, "a forged time would void MAX_AGE");
         let until = |pause: &Pause| pause.until.map_or(self.now, |until| until.min(self.now));
-        let seen_by = HOLD + longest_between_reads(policy.maximum_concurrency());
+        let seen_by = HOLD + longest_between_reads(policy.settings().maximum_concurrency);
         let paused: Duration =
             self.pauses().iter().map(|pause| until(pause).since(pause.from) + seen_by).sum();
         assert!(self.now <= first_failure.saturating_add(policy.max_age() + paused));

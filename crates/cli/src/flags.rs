@@ -1,56 +1,91 @@
 //! Flags that several subcommands take: the retry handler's policy, moments, and paths to write to.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Duration;
 
-use clap::{Arg, Args};
-use comeback_engine::{Policies, PolicyEntry, SettingError, Timestamp};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use comeback_engine::{
+    Kind, Policies, PolicyEntry, SETTINGS, Scope, Setting, SettingError, Timestamp, Unset,
+};
 use comeback_timelapse::SimulatedTarget;
 
 use crate::failure::Failure;
+use crate::text::durations;
 
 /// The retry handler's policy variables as flags. The handler's own reader reads them as text, so they
 /// mean the same and are refused in the same words.
-#[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = "Policy (the retry handler's variables)")]
-pub(crate) struct PolicyFlags {
-    /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    max_age: Option<String>,
-    /// MAX_RETRIES: retries of one chain at most; 0 to 10000 [default: 1000]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    max_retries: Option<String>,
-    /// BASE_BACKOFF: ceiling of the first backoff; 1s to MAX_BACKOFF [default: 10s]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    base_backoff: Option<String>,
-    /// MAX_BACKOFF: cap of every backoff; 1s to 43170s [default: 1h]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    max_backoff: Option<String>,
-    /// BACKOFFS: ceilings such as 20s,5m,30m,2h, the last repeated, instead of --base-backoff and --max-backoff
-    #[arg(long, value_name = "TIMES", allow_hyphen_values = true)]
-    backoffs: Option<String>,
-    /// JITTER: full, equal, decorrelated or none [default: full]
-    #[arg(long, value_name = "NAME")]
-    jitter: Option<String>,
-    /// ENVELOPE: wrap or inline [default: wrap]
-    #[arg(long, value_name = "STYLE")]
-    envelope: Option<String>,
-    /// DIRECTIVES: on or off, whether the target's own RetryAfter and NonRetryable are obeyed [default: on]
-    #[arg(long, value_name = "ON|OFF")]
-    directives: Option<String>,
-    /// HIDE_UP_TO: messages hidden at once; beyond that, messages are sent again with a delay; 0 to 55000, or always
-    /// [default: 50000]
-    #[arg(long, value_name = "N")]
-    hide_up_to: Option<String>,
-    /// MAXIMUM_CONCURRENCY: pollers, so batches handled at once; 2 to 1000 [default: 10]
-    #[arg(long, value_name = "N")]
-    maximum_concurrency: Option<String>,
-    /// NON_RETRYABLE_ERRORS: comma-separated globs of errorTypes, class names or simple names to dead-letter at once
-    #[arg(long, value_name = "GLOBS")]
-    non_retryable_errors: Option<String>,
-    /// POLICIES: policies of single functions, such as "orders MAX_AGE=2h; export-* MAX_AGE=14d"
-    #[arg(long, value_name = "ENTRIES")]
-    policies: Option<String>,
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct PolicyFlags(Vec<(&'static str, String)>);
+
+/// The flags, without their dashes, and their settings.
+static FLAGS: LazyLock<Vec<(String, &Setting)>> = LazyLock::new(|| {
+    let of_the_policy = SETTINGS.iter().filter(|setting| setting.scope != Scope::Deployment);
+    of_the_policy.map(|setting| (setting.name.to_lowercase().replace('_', "-"), setting)).collect()
+});
+
+impl Args for PolicyFlags {
+    fn augment_args(command: Command) -> Command {
+        command.args(FLAGS.iter().map(|(flag, setting)| arg(flag, setting)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for PolicyFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |name: &'static str| Some((name, matches.get_one::<String>(name)?.clone()));
+        Ok(Self(Self::names().filter_map(given).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn arg(flag: &'static str, setting: &Setting) -> Arg {
+    let (value_name, is_number) = match setting.kind {
+        Kind::Seconds { .. } | Kind::SecondsUpTo { .. } => ("TIME", true),
+        Kind::SecondsList { .. } => ("TIMES", true),
+        Kind::Number(_) | Kind::NumberOrAlways(_) => ("N", true),
+        Kind::Choice(["on", "off"]) => ("ON|OFF", false),
+        Kind::Globs => ("GLOBS", false),
+        Kind::Policies => ("ENTRIES", false),
+        Kind::Choice(_) | Kind::Functions | Kind::Queue | Kind::Parameter => ("NAME", false),
+    };
+    Arg::new(flag)
+        .long(flag)
+        .value_name(value_name)
+        .allow_hyphen_values(is_number)
+        .help_heading("Policy (the retry handler's variables)")
+        .help(help(setting))
+}
+
+/// `MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]`
+pub(crate) fn help(setting: &Setting) -> String {
+    let Setting { name, meaning, kind, default, .. } = setting;
+    let range = match kind {
+        Kind::Seconds { range, .. } => format!("; {} to {}", unit(*range.start()), unit(*range.end())),
+        Kind::SecondsUpTo { range, most } => format!("; {} to {most}", unit(*range.start())),
+        Kind::Number(_) | Kind::NumberOrAlways(_) | Kind::Choice(_) => format!("; {}", kind.range()),
+        _ => String::new(),
+    };
+    let default = match default {
+        Unset::Is(text) if !text.is_empty() => format!(" [default: {text}]"),
+        _ => String::new(),
+    };
+    format!("{name}: {meaning}{range}{default}")
+}
+
+/// `14d`, `24h`, `43170s`
+fn unit(seconds: u64) -> String {
+    let is_hours = seconds.is_multiple_of(3_600);
+    if is_hours { durations::flag(Duration::from_secs(seconds)) } else { format!("{seconds}s") }
 }
 
 /// Adds to the help of `--non-retryable-errors` which errors there are where a target is simulated.
@@ -68,48 +103,31 @@ impl PolicyFlags {
     ///
     /// Every value that was refused, in the handler's words.
     pub(crate) fn policies(&self, target_functions: &str) -> Result<Policies, Vec<SettingError>> {
-        let given = self.given();
         Policies::from_variables(|name| match name {
             "TARGET_FUNCTIONS" => Some(target_functions.to_owned()),
-            _ => given.iter().find(|(flag, _)| variable(flag) == name).map(|(_, value)| value.clone()),
+            _ => self.0.iter().find(|(flag, _)| variable(flag) == name).map(|(_, value)| value.clone()),
         })
     }
 
     /// The flags that were given, without their dashes, and their values.
-    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
-        self.clone().slots().into_iter().filter_map(|(flag, value)| Some((flag, value.take()?))).collect()
+    pub(crate) fn given(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(flag, value)| (*flag, value.as_str()))
     }
 
     /// The same with other values for some of the flags.
-    pub(crate) fn with<'a>(&self, changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut changed = self.clone();
+    pub(crate) fn with<'a>(&'a self, changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut values: HashMap<&str, &str> = self.given().collect();
         for (name, value) in changes {
-            let slot = changed.slots().into_iter().find(|(flag, _)| *flag == name);
-            *slot.expect("BUG: a flag that there is not").1 = Some(value.to_owned());
+            assert!(Self::names().any(|flag| flag == name), "BUG: there is no flag {name}");
+            values.insert(name, value);
         }
-        changed
+        let given = |name: &'static str| Some((name, values.get(name)?.to_string()));
+        Self(Self::names().filter_map(given).collect())
     }
 
     /// Every flag, without its dashes.
-    pub(crate) fn names() -> [&'static str; 12] {
-        Self::default().slots().map(|(flag, _)| flag)
-    }
-
-    fn slots(&mut self) -> [(&'static str, &mut Option<String>); 12] {
-        [
-            ("max-age", &mut self.max_age),
-            ("max-retries", &mut self.max_retries),
-            ("base-backoff", &mut self.base_backoff),
-            ("max-backoff", &mut self.max_backoff),
-            ("backoffs", &mut self.backoffs),
-            ("jitter", &mut self.jitter),
-            ("envelope", &mut self.envelope),
-            ("directives", &mut self.directives),
-            ("hide-up-to", &mut self.hide_up_to),
-            ("maximum-concurrency", &mut self.maximum_concurrency),
-            ("non-retryable-errors", &mut self.non_retryable_errors),
-            ("policies", &mut self.policies),
-        ]
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        FLAGS.iter().map(|(flag, _)| flag.as_str())
     }
 }
 
@@ -185,9 +203,10 @@ impl fmt::Display for PolicyChanges {
 }
 
 fn flag(name: &str) -> Result<&'static str, String> {
-    let names = PolicyFlags::names();
-    let known = names.into_iter().find(|flag| *flag == name);
-    known.ok_or_else(|| format!("\"{name}\" is not a flag of the policy: there are {}", names.join(", ")))
+    PolicyFlags::names().find(|flag| *flag == name).ok_or_else(|| {
+        let names: Vec<_> = PolicyFlags::names().collect();
+        format!("\"{name}\" is not a flag of the policy: there are {}", names.join(", "))
+    })
 }
 
 /// Reads a moment, RFC 3339.
@@ -236,29 +255,25 @@ mod tests {
         assert_eq!(changes.to_string(), "jitter=none,max-backoff=1h");
         let given = PolicyFlags::default().with([("jitter", "full"), ("max-age", "2h")]);
         let expected = [("max-age", "2h"), ("max-backoff", "1h"), ("jitter", "none")];
-        assert_eq!(
-            changes.applied_to(&given).given(),
-            expected.map(|(flag, value)| (flag, value.to_owned()))
-        );
+        assert_eq!(changes.applied_to(&given).given().collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn a_value_can_be_a_list() {
         let changes = PolicyChanges::read("non-retryable-errors=Order*,Payment*,jitter=none").unwrap();
-        let given = changes.applied_to(&PolicyFlags::default()).given();
-        assert_eq!(given[1], ("non-retryable-errors", "Order*,Payment*".to_owned()));
-        assert_eq!(given[0], ("jitter", "none".to_owned()));
+        let given = changes.applied_to(&PolicyFlags::default());
+        let expected = [("jitter", "none"), ("non-retryable-errors", "Order*,Payment*")];
+        assert_eq!(given.given().collect::<Vec<_>>(), expected);
         let policies = "orders BACKOFFS=20s,5m MAX_AGE=2h;export NON_RETRYABLE_ERRORS=A,B";
         let changes = PolicyChanges::read(&format!("policies={policies},jitter=none")).unwrap();
-        let given = changes.applied_to(&PolicyFlags::default()).given();
-        assert_eq!(given, [("jitter", "none".to_owned()), ("policies", policies.to_owned())]);
+        let given = changes.applied_to(&PolicyFlags::default());
+        assert_eq!(given.given().collect::<Vec<_>>(), [("jitter", "none"), ("policies", policies)]);
     }
 
     #[test]
     fn what_changes_nothing_is_refused() {
         let form = "must be FLAG=VALUE, such as jitter=none,max-backoff=1h";
-        let flags = "max-age, max-retries, base-backoff, max-backoff, backoffs, jitter, envelope, directives, \
-            hide-up-to, maximum-concurrency, non-retryable-errors, policies";
+        let flags = PolicyFlags::names().collect::<Vec<_>>().join(", ");
         for (text, expected) in [
             ("", form.to_owned()),
             ("none", form.to_owned()),

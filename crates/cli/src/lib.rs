@@ -75,7 +75,7 @@ enum Command {
     #[command(
         after_help = simulate::EXAMPLES,
         mut_args(simulate::in_its_part),
-        mut_arg("non_retryable_errors", naming("The target fails with TargetDown in the outage and with TargetFlaky after it, or with RetryAfter"))
+        mut_arg("non-retryable-errors", naming("The target fails with TargetDown in the outage and with TargetFlaky after it, or with RetryAfter"))
     )]
     Simulate(Box<SimulateArguments>),
     /// Run the retry handler on recorded messages
@@ -90,7 +90,7 @@ enum Command {
     /// handler's own decisions. Only the backoff takes time. A retry's figures cover the events that get that far.
     #[command(
         after_help = schedule::EXAMPLES,
-        mut_arg("non_retryable_errors", naming("The target fails with TargetDown"))
+        mut_arg("non-retryable-errors", naming("The target fails with TargetDown"))
     )]
     Schedule(ScheduleArguments),
     /// Find the cheapest policy that recovers from an outage in a given time

@@ -49,14 +49,11 @@ pub(crate) struct PlanArguments {
     /// the retries have all of it [default: it takes all]
     #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
-    /// MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help = setting_help("MAX_AGE"))]
     max_age: Option<String>,
-    /// MAX_RETRIES: retries of one chain at most; 0 to 10000 [default: 1000]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help = setting_help("MAX_RETRIES"))]
     max_retries: Option<String>,
-    /// POLICIES: policies of single functions, such as "orders MAX_AGE=2h; export-* MAX_AGE=14d"
-    #[arg(long, value_name = "ENTRIES")]
+    #[arg(long, value_name = "ENTRIES", help = setting_help("POLICIES"))]
     policies: Option<String>,
     /// The function to plan for, where --policies gives it a policy of its own [default: the stack's]
     #[arg(long, value_name = "NAME")]
@@ -70,6 +67,10 @@ pub(crate) struct PlanArguments {
     /// Write plan.svg, a point for each policy, to a folder, made if it is missing
     #[arg(long, value_name = "DIR", value_parser = flags::folder)]
     plot: Option<PathBuf>,
+}
+
+fn setting_help(variable: &str) -> String {
+    flags::help(comeback_engine::Setting::named(variable))
 }
 
 impl PlanArguments {
@@ -103,7 +104,7 @@ impl PlanArguments {
 fn other_settings(policy: &Policy) -> Settings {
     Settings {
         max_age: policy.max_age().as_secs(),
-        max_retries: policy.max_retries(),
+        max_retries: policy.settings().max_retries,
         target_functions: vec![TARGET_ARN.into()],
         ..Settings::default()
     }

@@ -62,10 +62,10 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
         let backoff = policy.backoff();
         let policy = PrintedPolicy {
             max_age_seconds: policy.max_age().as_secs(),
-            max_retries: policy.max_retries(),
+            max_retries: policy.settings().max_retries,
             base_backoff_seconds: backoff.base().as_secs(),
             max_backoff_seconds: backoff.cap().as_secs(),
-            backoffs_seconds: policy.backoffs(),
+            backoffs_seconds: &policy.settings().backoffs,
             jitter: backoff.jitter().name(),
         };
         print_json(&Printed { policy, schedule: &schedule, in_flight })?;

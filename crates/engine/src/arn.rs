@@ -338,6 +338,11 @@ pub struct HandlerFunction {
 }
 
 impl HandlerFunction {
+    /// What Lambda says of the function in its variables.
+    pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        Some(Self { name: lookup("AWS_LAMBDA_FUNCTION_NAME")?, region: lookup("AWS_REGION")? })
+    }
+
     pub(crate) fn is(&self, arn: &str) -> bool {
         Fields::of(arn).is_some_and(|fields| fields.region == self.region && fields.name == self.name)
     }

@@ -156,7 +156,7 @@ pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now:
         Err(reason) => return Action::DeadLetter { event: None, reason },
     };
     let policy = policies.of(&event.function_arn);
-    if !policy.directives() {
+    if !policy.settings().directives {
         event.directive = None;
     }
     let case = Case { event: &event, record, policy, pauses, now };
@@ -200,10 +200,10 @@ impl<'r> Case<'_, 'r> {
             let detail = format!("{} asks for no retry; DIRECTIVES is on", self.shown_error_type());
             return Err(Reason::new(ReasonCode::NonRetryableError, detail));
         }
-        if event.retry > policy.max_retries {
+        if event.retry > policy.settings().max_retries {
             let made = event.retries_made();
             let retries = if made == 1 { "retry" } else { "retries" };
-            let detail = format!("{made} {retries} made; MAX_RETRIES is {}", policy.max_retries);
+            let detail = format!("{made} {retries} made; MAX_RETRIES is {}", policy.settings().max_retries);
             return Err(Reason::new(ReasonCode::MaxRetries, detail));
         }
         if now > self.end_of_max_age() {
@@ -223,7 +223,7 @@ impl<'r> Case<'_, 'r> {
 
     fn too_old(&self) -> Reason {
         let Self { event, record, policy, .. } = self;
-        let max_age_secs = policy.max_age.as_secs();
+        let max_age_secs = policy.max_age().as_secs();
         max_age(record, &format!("first failed at {}; MAX_AGE is {max_age_secs} s", event.first_failure))
     }
 
@@ -272,7 +272,7 @@ impl<'r> Case<'_, 'r> {
             origin_request_id: Some(event.origin_request_id.clone()),
         };
         let envelope = Envelope { metadata, original_payload: event.payload.clone() };
-        let sealed = envelope.sealed_len(policy.envelope);
+        let sealed = envelope.sealed_len(policy.settings().envelope);
         let next_record = record.body.len() - event.received_payload_bytes + sealed + RECORD_ALLOWANCE;
         if next_record <= SQS_MESSAGE_BYTES {
             return Ok(envelope);

@@ -92,7 +92,7 @@ impl Case<'_, '_> {
     fn early(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<(Timestamp, Early)> {
         let Self { event, record, policy, pauses, now, .. } = *self;
         let asked_to_wait = matches!(event.directive, Some(Directive::RetryAfter(_)));
-        if asked_to_wait || event.retry >= policy.max_retries {
+        if asked_to_wait || event.retry >= policy.settings().max_retries {
             return None;
         }
         let reaching = pauses.retries().filter(|retry| {
@@ -132,7 +132,7 @@ impl Case<'_, '_> {
     }
 
     fn margin(&self) -> Duration {
-        LAST_RETRY_MARGIN.min(self.policy.max_age / 10)
+        LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
     /// Rule 5, from `start`.
@@ -152,13 +152,13 @@ impl Case<'_, '_> {
     /// jitter is seeded by the event, because each draw depends on those of the event's earlier messages.
     pub(crate) fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
-        let mut rng = match policy.backoff.jitter() {
+        let mut rng = match policy.backoff().jitter() {
             Jitter::Decorrelated => generator(&event.origin_request_id, 0),
             Jitter::Full | Jitter::Equal | Jitter::None => generator(record.first_id(), event.retry),
         };
         // The last of a list repeats.
-        let retry = policy.backoff.retries().map_or(event.retry, |last| event.retry.min(last));
-        policy.backoff.delay(retry, &mut rng).expect("BUG: a policy has a backoff")
+        let retry = policy.backoff().retries().map_or(event.retry, |last| event.retry.min(last));
+        policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }
 
     /// `MAX_AGE` after the first failure, on a clock that stops while the function is paused, and after each pause
@@ -169,8 +169,8 @@ impl Case<'_, '_> {
     /// is certainly paused. A later look never computes an earlier end, so a wait that fits now still fits then.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, pauses, now, .. } = *self;
-        let latest_notice = longest_between_reads(policy.maximum_concurrency());
-        let mut end = event.first_failure.saturating_add(policy.max_age);
+        let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);
+        let mut end = event.first_failure.saturating_add(policy.max_age());
         let mut counted_until = event.first_failure;
         let begun = pauses.of_function(&event.function_arn).take_while(|pause| pause.from <= now);
         for pause in begun {
@@ -207,7 +207,7 @@ impl Case<'_, '_> {
     /// one. Before that moment, computed as of now, because a pause whose planned end has passed may have ended earlier,
     /// since the last read.
     fn left_at(&self, over: Timestamp) -> Duration {
-        let noticed = over.saturating_add(longest_between_reads(self.policy.maximum_concurrency()));
+        let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };
         self.longest(over, then.last_moment())
     }

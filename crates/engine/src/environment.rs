@@ -242,7 +242,7 @@ impl Environment {
     ) {
         let calls = messages.iter().filter_map(|message| match (&message.event, &message.next) {
             (Some(event), Next::Invoke(envelope)) => {
-                let style = self.policies.of(&event.function_arn).envelope;
+                let style = self.policies.of(&event.function_arn).settings().envelope;
                 Some(account.invoke(message.record, &event.function_arn, envelope, style))
             }
             _ => None,

@@ -33,7 +33,7 @@ impl KnownPauses {
     /// Those of an environment that has read nothing yet.
     pub(crate) fn of(policy: &Policy) -> Self {
         Self {
-            between_reads: Some(between_reads(policy.maximum_concurrency())),
+            between_reads: Some(between_reads(policy.settings().maximum_concurrency)),
             known: None,
             next_read: None,
         }

@@ -21,6 +21,7 @@
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
 //! | `stray` | what a message is that is not a failure record |
 //! | `dead_letter`, `letter` | the dead-letter on the wire with its [`Reason`], and read back: [`Letter`] |
+//! | `settings`, `setting` | [`SETTINGS`], the table of the variables, and the [`Settings`] made from it; what an entry says |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
 //! | `arn` | ARNs and their patterns |
 //! | `pauses`, `retry_now` | [`Pauses`]: the document, read, written and fitted; [`RetryNow`], an entry of it |
@@ -51,6 +52,8 @@ mod report;
 mod retry_now;
 mod room;
 mod seed;
+mod setting;
+mod settings;
 mod stray;
 mod time;
 mod timing;
@@ -83,13 +86,15 @@ pub use log_fold::{LogFold, MessageKind, MessageState, WaitingMessage, WaitsFor}
 pub use log_line::{LogLevel, LogLine, LoggedEarly, LoggedEvent, LoggedFailure, NotALine, Version, What};
 pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};
-pub use policy::{
-    BACKOFF_RANGE, FUNCTION_SETTINGS, HIDE_UP_TO_RANGE, HideUpTo, MAX_AGE_RANGE, MAX_RETRIES_RANGE,
-    MAXIMUM_CONCURRENCY_RANGE, Policy, SettingError, Settings,
-};
+pub use policy::{Policy, SettingError};
 pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Cause, Moves, Outcome, PausesRead, Retry, Step};
 pub use retry_now::{LONGEST_ORDER, LONGEST_WITHIN, RetryNow};
 pub use room::Room;
+pub use setting::{HideUpTo, Kind, Scope, Setting, Unset};
+pub use settings::{
+    BACKOFF_RANGE, HIDE_UP_TO_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE, SETTINGS,
+    Settings,
+};
 pub use time::{Timestamp, duration, seconds};
 pub use timing::{HOLD, LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT, RETENTION, longest_between_reads};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::QueueArn;
 use crate::arn::PolicyPattern;
-use crate::policy::{BadEntry, FUNCTION_SETTINGS, Policy, SettingError};
+use crate::policy::{BadEntry, Policy, REPLACED_BY_BACKOFFS, SettingError};
+use crate::setting::Setting;
 
 /// The stack's policy, and those of single functions.
 ///
@@ -25,7 +26,7 @@ use crate::policy::{BadEntry, FUNCTION_SETTINGS, Policy, SettingError};
 /// .unwrap();
 /// let hours = |name| policies.of(&arn(name)).max_age().as_secs() / 3_600;
 /// assert_eq!(["orders", "export-eu", "payments"].map(hours), [2, 336, 24]);
-/// assert_eq!(policies.of(&arn("orders")).max_retries(), 7);
+/// assert_eq!(policies.of(&arn("orders")).settings().max_retries, 7);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Policies {
@@ -164,7 +165,7 @@ impl PolicyEntry {
         for part in text.split_whitespace().skip(1) {
             match part.split_once('=') {
                 None => problems.push(BadEntry::NotASetting(part.into())),
-                Some((name, _)) if !FUNCTION_SETTINGS.contains(&name) => {
+                Some((name, _)) if !Setting::of_functions().any(|setting| setting.name == name) => {
                     problems.push(BadEntry::NotOfAFunction(name.into()));
                 }
                 Some((name, _)) if settings.iter().any(|(other, _)| *other == name) => {
@@ -179,9 +180,8 @@ impl PolicyEntry {
         let own =
             |name: &str| settings.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
         let is_replaced = |name: &str| match name {
-            "BACKOFFS" => own("BASE_BACKOFF").or_else(|| own("MAX_BACKOFF")).is_some(),
-            "BASE_BACKOFF" | "MAX_BACKOFF" => own("BACKOFFS").is_some(),
-            _ => false,
+            "BACKOFFS" => REPLACED_BY_BACKOFFS.into_iter().any(|name| own(name).is_some()),
+            _ => REPLACED_BY_BACKOFFS.contains(&name) && own("BACKOFFS").is_some(),
         };
         let value = |name: &str| own(name).or_else(|| inherited(name).filter(|_| !is_replaced(name)));
         match (pattern, Policy::from_variables(value)) {

@@ -43,8 +43,8 @@ pub struct Room {
 impl Room {
     /// The room of an environment that has not looked yet.
     pub(crate) const fn of(policy: &Policy) -> Self {
-        let pollers = policy.maximum_concurrency();
-        Self { hide_up_to: policy.hide_up_to(), pollers, left: 0, looked: None }
+        let pollers = policy.settings().maximum_concurrency;
+        Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, looked: None }
     }
 
     /// The room of the same environment for another queue, which it has not looked at.

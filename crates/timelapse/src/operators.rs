@@ -126,7 +126,7 @@ impl OperatorRetry {
             until: None,
         };
         match policy {
-            Some(policy) => order.with_end(policy.backoff().cap(), policy.maximum_concurrency()),
+            Some(policy) => order.with_end(policy.backoff().cap(), policy.settings().maximum_concurrency),
             None => order,
         }
     }
@@ -262,7 +262,7 @@ mod tests {
     fn an_order_leaves_at_the_end_that_the_command_gives_it() {
         let first = OperatorRetry::new(HOUR, Duration::from_secs(60));
         let policy = policy();
-        let end = first.given(None).end(policy.backoff().cap(), policy.maximum_concurrency());
+        let end = first.given(None).end(policy.backoff().cap(), policy.settings().maximum_concurrency);
         let parameter = |retries: &[OperatorRetry]| Parameter::of(&[], retries, Some(&policy)).unwrap();
         let text = |retries: &[OperatorRetry], at| parameter(retries).text(at).unwrap();
         let text = text(std::slice::from_ref(&first), end);

@@ -129,7 +129,7 @@ impl Schedule {
             retries: retries.collect(),
             waits,
             moves_of_an_event: moves as f64 / events.max(1) as f64,
-            hide_up_to: policy.hide_up_to(),
+            hide_up_to: policy.settings().hide_up_to,
         }
     }
 

@@ -389,7 +389,7 @@ impl World {
     }
 
     fn has_a_free_poller(&self) -> bool {
-        self.mapping.batches_under_way() < self.policy.maximum_concurrency() as usize
+        self.mapping.batches_under_way() < self.policy.settings().maximum_concurrency as usize
     }
 
     fn plan(&mut self, delay: Duration, happening: Happening) {

@@ -1,6 +1,6 @@
 //! The handler's configuration. Only this file reads the environment.
 
-use comeback_engine::{Policies, QueueArn};
+use comeback_engine::{Policies, QueueArn, Setting};
 
 use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
@@ -55,9 +55,7 @@ impl Config {
         let retry_queue = queue("RETRY_QUEUE_URL");
         let pauses = lookup("PAUSES").filter(|name| !name.is_empty());
         if let Some(name) = pauses.as_ref().filter(|name| !is_parameter(name)) {
-            errors.push(format!(
-                "PAUSES is {name:?}; it must be the name of an SSM parameter: letters, digits and _ . - /, 1011 at most"
-            ));
+            errors.push(Setting::named("PAUSES").unreadable(name).to_string());
         }
         let metrics = metrics(&lookup).map_err(|error| errors.push(error));
         let aws = SdkSettings::read(&lookup).map_err(|error| errors.push(error));
@@ -123,9 +121,7 @@ pub(crate) fn url_of(QueueArn { partition, region, account, name }: &QueueArn) -
 
 fn check_queue(name: &str, url: &str) -> Result<Queue, String> {
     match Queue::from_url(url) {
-        None => Err(format!(
-            "{name} is {url:?}; it must be a queue's URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME)"
-        )),
+        None => Err(Setting::named(name).unreadable(url).to_string()),
         Some(queue) if queue.name.ends_with(".fifo") => {
             Err(format!("{name} is {url:?}; it must be a standard queue, not a FIFO one"))
         }
@@ -134,16 +130,14 @@ fn check_queue(name: &str, url: &str) -> Result<Queue, String> {
 }
 
 fn metrics(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Metrics>, String> {
-    let by_target = match lookup("METRICS").as_deref() {
-        None | Some("off") => return Ok(None),
-        Some("stack") => false,
-        Some("target") => true,
-        Some(other) => return Err(format!("METRICS is {other:?}; it must be off, stack or target")),
-    };
+    let metrics = Setting::named("METRICS").chosen(&lookup).map_err(|refused| refused.to_string())?;
+    if metrics == "off" {
+        return Ok(None);
+    }
     let handler = lookup("AWS_LAMBDA_FUNCTION_NAME").filter(|name| !name.is_empty()).ok_or(
         "METRICS needs the handler's name, and AWS_LAMBDA_FUNCTION_NAME, which Lambda sets, is missing",
     )?;
-    Ok(Some(Metrics { handler, by_target }))
+    Ok(Some(Metrics { handler, by_target: metrics == "target" }))
 }
 
 fn is_parameter(name: &str) -> bool {

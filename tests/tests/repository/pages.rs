@@ -93,6 +93,17 @@ fn installed_tools_come_first_on_the_path() {
 }
 
 #[test]
+fn example_of_a_new_setting_still_applies() {
+    let patch = std::env::temp_dir().join(format!("comeback-setting-{}.patch", std::process::id()));
+    let diff = pages::blocks_in("diff", "CONTRIBUTING.md", "A new setting").join("\n");
+    std::fs::write(&patch, diff + "\n").expect("the patch can be written");
+    let apply = Command::new("git").args(["apply", "--check"]).arg(&patch).current_dir(root()).output();
+    std::fs::remove_file(&patch).expect("the patch can be removed");
+    let apply = apply.expect("git runs");
+    assert!(apply.status.success(), "{}", String::from_utf8_lossy(&apply.stderr));
+}
+
+#[test]
 fn every_make_target_exists() {
     let mut targets = BTreeSet::new();
     for page in pages::all() {

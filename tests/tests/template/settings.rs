@@ -1,119 +1,101 @@
-//! The handler's defaults and ranges are in `Settings`; docs/settings.md and template.yaml repeat them. CloudFormation
-//! refuses what the handler refuses.
+//! The handler's variables are declared in `comeback_engine::SETTINGS`; docs/settings.md and template.yaml repeat them.
+//! CloudFormation refuses what the handler refuses.
 
 use std::fs;
 use std::ops::RangeInclusive;
 
-use comeback_engine::{
-    BACKOFF_RANGE, HIDE_UP_TO_RANGE, Jitter, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE,
-    Settings, Style,
-};
+use comeback_engine::{HIDE_UP_TO_RANGE, Kind, SETTINGS, Setting, Unset, seconds};
 use comeback_tests::{pages, root, template};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
 const PAGE: &str = "docs/settings.md";
 
-/// A variable of the policy, as every place must describe it.
-struct Variable {
-    name: &'static str,
-    default: Value,
-    range: Option<RangeInclusive<u64>>,
-    values: Option<Vec<&'static str>>,
+/// The page's row of a variable, up to its meaning. The page says more in the last cell, with links.
+fn row(setting: &Setting) -> String {
+    let words = |text: &str| text.replace("eventSourceARN", "`eventSourceARN`");
+    let default = match (setting.default, &setting.kind) {
+        (Unset::Means(text), _) => words(text),
+        (Unset::Is(""), _) => "empty".to_owned(),
+        (Unset::Is(text), Kind::Seconds { .. } | Kind::SecondsUpTo { .. }) => {
+            format!("`{}`", seconds(text).expect("a duration"))
+        }
+        (Unset::Is(text), _) => format!("`{text}`"),
+    };
+    let of = |range: &RangeInclusive<u64>| format!("{} to {}", range.start(), range.end());
+    let range = match &setting.kind {
+        Kind::Seconds { range, .. } | Kind::Number(range) => of(range),
+        Kind::SecondsUpTo { range, most } => format!("{} to `{most}`", range.start()),
+        Kind::SecondsList { range, entries, .. } => {
+            format!("up to {entries} durations of {}, none shorter than the one before", of(range))
+        }
+        Kind::NumberOrAlways(range) => format!("{}, or `always`", of(range)),
+        Kind::Choice(values) => {
+            values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
+        }
+        Kind::Globs => "`errorType` globs".to_owned(),
+        Kind::Functions => "function ARNs, `*` in the name".to_owned(),
+        Kind::Policies => "entries separated by `;`".to_owned(),
+        Kind::Queue if setting.name == "DEAD_LETTER_QUEUE_URL" => {
+            "a standard queue, not the retry queue".to_owned()
+        }
+        Kind::Queue => "a standard queue".to_owned(),
+        Kind::Parameter => "the name of an SSM parameter".to_owned(),
+    };
+    format!("| `{}` | {default} | {range} | {}", setting.name, setting.meaning)
 }
 
-fn variables() -> Vec<Variable> {
-    let settings = Settings::default();
-    let text = |name, default: String| Variable { name, default: json!(default), range: None, values: None };
-    let number = |name, default: u64, range| Variable {
-        name,
-        default: json!(default),
-        range: Some(range),
-        values: None,
+/// The first table of the page, without links and code marks in the meanings.
+fn rows() -> Vec<String> {
+    let page = pages::read(PAGE);
+    let rows = page.lines().skip_while(|line| !line.starts_with("| variable |")).skip(2);
+    let link = Regex::new(r"\[([^]]*)\]\([^)]*\)").expect("a pattern");
+    let plain = |row: &str| {
+        let (cells, meaning) = row.trim_end_matches(" |").rsplit_once(" | ").expect("cells");
+        format!("{cells} | {}", link.replace_all(meaning, "$1").replace('`', ""))
     };
-    let choice = |name, default: &str, values| Variable {
-        name,
-        default: json!(default),
-        range: None,
-        values: Some(values),
-    };
-    let directives = if settings.directives { "on" } else { "off" };
-    vec![
-        number("MAX_AGE", settings.max_age, MAX_AGE_RANGE),
-        number("MAX_RETRIES", settings.max_retries, MAX_RETRIES_RANGE),
-        number("BASE_BACKOFF", settings.base_backoff, BACKOFF_RANGE),
-        number("MAX_BACKOFF", settings.max_backoff, BACKOFF_RANGE),
-        number("MAXIMUM_CONCURRENCY", settings.maximum_concurrency, MAXIMUM_CONCURRENCY_RANGE),
-        choice("JITTER", settings.jitter.name(), Jitter::ALL.map(Jitter::name).to_vec()),
-        choice("ENVELOPE", settings.envelope.name(), Style::ALL.map(Style::name).to_vec()),
-        choice("DIRECTIVES", directives, vec!["on", "off"]),
-        choice("METRICS", "off", vec!["off", "stack", "target"]),
-        // A string in the template, because it may also be `always`.
-        text("HIDE_UP_TO", settings.hide_up_to.to_string()),
-        text("BACKOFFS", String::new()),
-        text("POLICIES", String::new()),
-        text("NON_RETRYABLE_ERRORS", settings.non_retryable_errors.join(",")),
-        text("TARGET_FUNCTIONS", settings.target_functions.join(",")),
-    ]
-}
-
-/// The cells of the page's row for a variable.
-fn row(page: &str, name: &str) -> Vec<String> {
-    let start = format!("| `{name}` |");
-    let rows: Vec<_> = page.lines().filter(|line| line.starts_with(&start)).collect();
-    let [row] = rows.as_slice() else { panic!("{PAGE} has {} rows for {name}", rows.len()) };
-    row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+    rows.take_while(|line| line.starts_with('|')).map(plain).collect()
 }
 
 #[test]
-fn page_repeats_the_defaults() {
-    let page = pages::read(PAGE);
-    for Variable { name, default, .. } in variables() {
-        let expected = match &default {
-            _ if name == "TARGET_FUNCTIONS" => "required, may be empty".to_owned(),
-            _ if name == "BACKOFFS" => "none".to_owned(),
-            Value::String(text) if text.is_empty() => "empty".to_owned(),
-            Value::String(text) => format!("`{text}`"),
-            number => format!("`{number}`"),
-        };
-        assert_eq!(row(&page, name)[1], expected, "the page's default of {name}");
+fn page_has_a_row_for_each_setting() {
+    let rows = rows();
+    for (index, setting) in SETTINGS.iter().enumerate() {
+        let expected = row(setting);
+        let said = rows.get(index).map_or("", String::as_str);
+        assert!(said.starts_with(&expected), "{PAGE} says\n{said}\nand needs this row there:\n{expected} |");
     }
+    assert_eq!(rows.len(), SETTINGS.len());
 }
 
-#[test]
-fn page_repeats_the_ranges() {
-    let page = pages::read(PAGE);
-    for Variable { name, range, values, .. } in variables() {
-        let cell = row(&page, name)[2].clone();
-        if name == "BASE_BACKOFF" {
-            assert_eq!(cell, "1 to `MAX_BACKOFF`");
-        } else if name == "HIDE_UP_TO" {
-            let (least, most) = HIDE_UP_TO_RANGE.into_inner();
-            assert_eq!(cell, format!("{least} to {most}, or `always`"));
-        } else if let Some(range) = range {
-            assert_eq!(cell, format!("{} to {}", range.start(), range.end()), "the page's range of {name}");
-        }
-        if let Some(values) = values {
-            let listed = values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
-            assert_eq!(cell, listed, "the page's values of {name}");
-        }
-    }
+/// The variables that have a parameter. The template itself sets the others.
+fn with_parameter() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS.iter().filter(|setting| !matches!(setting.kind, Kind::Queue | Kind::Parameter))
 }
 
 #[test]
 fn template_repeats_defaults_and_ranges() {
     let template = template();
-    for Variable { name, default, range, values } in variables() {
+    for Setting { name, kind, default, .. } in with_parameter() {
         let parameter = &parameter_of(name);
         let said = &template["Parameters"][parameter];
-        assert_eq!(said["Default"], default, "the template's default of {parameter}");
-        if let Some(range) = range {
-            assert_eq!(said["MinValue"], json!(range.start()), "{parameter}");
-            assert_eq!(said["MaxValue"], json!(range.end()), "{parameter}");
-        }
-        if let Some(values) = values {
-            assert_eq!(said["AllowedValues"], json!(values), "{parameter}");
-        }
+        let default = match default {
+            Unset::Is(text) => *text,
+            Unset::Means(_) => "",
+        };
+        let expected = match kind {
+            Kind::Seconds { range, .. } | Kind::SecondsUpTo { range, .. } | Kind::Number(range) => {
+                assert_eq!(said["MinValue"], json!(range.start()), "{parameter}");
+                assert_eq!(said["MaxValue"], json!(range.end()), "{parameter}");
+                json!(seconds(default).expect("a number"))
+            }
+            Kind::Choice(values) => {
+                assert_eq!(said["AllowedValues"], json!(values), "{parameter}");
+                json!(default)
+            }
+            _ => json!(default),
+        };
+        assert_eq!(said["Default"], expected, "the template's default of {parameter}");
         let passed = &template["Resources"]["RetryHandler"]["Properties"]["Environment"]["Variables"][name];
         assert!(passed.to_string().contains(&format!("\"{parameter}\"")), "{name} is passed as {passed}");
     }
@@ -123,12 +105,35 @@ fn template_repeats_defaults_and_ranges() {
 fn template_passes_the_variables_that_the_handler_reads() {
     let template = template();
     let passed = &template["Resources"]["RetryHandler"]["Properties"]["Environment"]["Variables"];
-    let mut known: Vec<_> = variables().iter().map(|variable| variable.name).collect();
-    known.extend(["RETRY_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "PAUSES"]);
+    let mut known: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
     let mut names: Vec<_> = passed.as_object().unwrap().keys().map(String::as_str).collect();
     known.sort_unstable();
     names.sort_unstable();
     assert_eq!(names, known);
+}
+
+/// In the template's pattern, by the construct, and on the page.
+#[test]
+fn an_entry_of_policies_may_set_each_setting_of_functions() {
+    let page = pages::read(PAGE);
+    let listed = page.split("- An entry may set ").nth(1).and_then(|text| text.split(". ").next());
+    let listed = listed.expect("the page's list");
+    let construct = pages::read("infra/src/function-policy.ts");
+    let pattern = whole_value(&template()["Parameters"]["FunctionPolicies"]).expect("a pattern");
+    for Setting { name, kind, default, .. } in Setting::of_functions() {
+        assert!(listed.contains(&format!("`{name}`")), "{PAGE} lists {listed}, not {name}");
+        assert!(
+            construct.contains(&format!(": '{name}',")),
+            "the construct's FunctionPolicy does not set {name}"
+        );
+        let value = match (default, kind) {
+            (Unset::Is(text), _) => *text,
+            (Unset::Means(_), Kind::SecondsList { .. }) => "20s,5m",
+            (Unset::Means(text), kind) => panic!("{name}: a value is needed for {kind:?}, not {text}"),
+        };
+        let entry = format!("orders {name}={value}");
+        assert!(pattern.is_match(&entry), "the pattern of FunctionPolicies refuses {entry:?}");
+    }
 }
 
 /// The handler's tests and the construct's read the same list. It marks what the template cannot refuse.

@@ -192,7 +192,7 @@ pub(crate) fn named(function: Option<&FunctionName>) -> String {
 /// How long until the handler notices a change, in whole seconds; `None` if it does not start for its settings.
 pub(crate) fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;
-    let longest = longest_between_reads(policies.stack().maximum_concurrency());
+    let longest = longest_between_reads(policies.stack().settings().maximum_concurrency);
     Some(Duration::from_secs(longest.as_millis().div_ceil(1_000) as u64))
 }
 

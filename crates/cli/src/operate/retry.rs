@@ -113,7 +113,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     }
     let parameter = SsmParameter::of(&session, &deployment)?;
     let policies = policies(&deployment)?;
-    let pollers = policies.stack().maximum_concurrency();
+    let pollers = policies.stack().settings().maximum_concurrency;
     let target = pauses::retried_target(&deployment, arguments.function.as_ref())?;
     let wanted = arguments.wanted();
     let work = async {

@@ -141,10 +141,11 @@ impl Status {
             Ok(policies) => (Some(policies), Vec::new()),
             Err(refused) => (None, refused),
         };
-        let hide_up_to = policies.as_ref().and_then(|policies| match policies.stack().hide_up_to() {
-            HideUpTo::UpTo(limit) => Some(limit),
-            HideUpTo::Always => None,
-        });
+        let hide_up_to =
+            policies.as_ref().and_then(|policies| match policies.stack().settings().hide_up_to {
+                HideUpTo::UpTo(limit) => Some(limit),
+                HideUpTo::Always => None,
+            });
         let (read, pauses_problem) = match pauses::read(account, &deployment).await {
             Ok(read) => (read, None),
             // During an incident, the rest of the status still matters.

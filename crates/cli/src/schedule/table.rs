@@ -23,8 +23,12 @@ const ROUND_ROWS: usize = 12;
 /// The policy, and what was made of it.
 pub(super) fn headline(policy: &Policy, schedule: &Schedule) -> String {
     let backoff = policy.backoff();
-    let ceilings: Vec<String> =
-        policy.backoffs().iter().map(|&ceiling| durations::flag(Duration::from_secs(ceiling))).collect();
+    let ceilings: Vec<String> = policy
+        .settings()
+        .backoffs
+        .iter()
+        .map(|&ceiling| durations::flag(Duration::from_secs(ceiling)))
+        .collect();
     let ceilings = if ceilings.is_empty() {
         let [base, cap] = [backoff.base(), backoff.cap()].map(durations::text);
         format!("BASE_BACKOFF {base}, MAX_BACKOFF {cap}")
@@ -35,7 +39,7 @@ pub(super) fn headline(policy: &Policy, schedule: &Schedule) -> String {
         "MAX_AGE {}, MAX_RETRIES {}, {ceilings}, JITTER {}\n\
          {} every time, until given up; seed {}",
         durations::text(policy.max_age()),
-        policy.max_retries(),
+        policy.settings().max_retries,
         backoff.jitter(),
         counted(schedule.events as u64, "event that fails", "events that fail"),
         schedule.seed

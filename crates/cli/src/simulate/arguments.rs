@@ -76,7 +76,7 @@ impl SimulateArguments {
         let mut words = vec!["simulate".to_owned(), "--seed".into(), seed.to_string()];
         words.extend(simulation.words());
         words.extend(faults.words());
-        words.extend(policy.given().into_iter().flat_map(|(flag, value)| [format!("--{flag}"), value]));
+        words.extend(policy.given().flat_map(|(flag, value)| [format!("--{flag}"), value.to_owned()]));
         words.extend(json.then(|| "--json".into()));
         command_line(FROM_CHECKOUT.into_iter().chain(words.iter().map(String::as_str)))
     }

@@ -24,7 +24,7 @@ pub(super) fn warnings(scenario: &Scenario, policy: &Policy, summary: &Summary) 
 
 /// Warns if events waited for pollers for several minutes.
 fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> Option<String> {
-    let pollers = policy.maximum_concurrency();
+    let pollers = policy.settings().maximum_concurrency;
     let behind = pollers * scenario.batch_size as u64 * BATCHES_BEHIND;
     let held_up = |(number, minute): (usize, &Minute)| {
         u64::from(minute.visible) > behind
@@ -64,8 +64,8 @@ fn too_many_pollers(policy: &Policy, summary: &Summary) -> Option<String> {
              (--maximum-concurrency) near what `comeback schedule --rate` prints",
             HumanCount(summary.moves_with_room),
             HumanCount(summary.moves),
-            policy.hide_up_to(),
-            HumanCount(policy.maximum_concurrency()),
+            policy.settings().hide_up_to,
+            HumanCount(policy.settings().maximum_concurrency),
         )
     })
 }

@@ -321,8 +321,8 @@ impl Copy {
 pub(crate) fn with_room(policy: &Policy, left: u64) -> Environment {
     const LOOKED: Timestamp = Timestamp::from_secs(0);
     let mut environment = Environment::new(Policies::from(policy.clone()));
-    let HideUpTo::UpTo(most) = policy.hide_up_to() else { panic!("a number is needed") };
-    let in_flight = most - left * 2 * policy.maximum_concurrency();
+    let HideUpTo::UpTo(most) = policy.settings().hide_up_to else { panic!("a number is needed") };
+    let in_flight = most - left * 2 * policy.settings().maximum_concurrency;
     let world = World { look: Box::new(move || Some((in_flight, LOOKED))), ..World::default() };
     world.handle_in(&mut environment, &[], LOOKED, usize::MAX);
     environment

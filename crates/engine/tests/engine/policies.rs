@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use comeback_engine::{
-    BatchEvent, Environment, FUNCTION_SETTINGS, Policies, Policy, Record, SettingError, Timestamp,
-};
+use comeback_engine::{BatchEvent, Environment, Policies, Policy, Record, Setting, SettingError, Timestamp};
 use proptest::collection::btree_map;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -32,7 +30,7 @@ fn with(text: &str) -> Result<Policies, Vec<String>> {
 
 /// `MAX_RETRIES` of a function, which says whose policy it has.
 fn of(policies: &Policies, function: &str) -> u64 {
-    policies.of(&format!("arn:aws:lambda:eu-west-1:123456789012:function:{function}")).max_retries()
+    policies.of(&format!("arn:aws:lambda:eu-west-1:123456789012:function:{function}")).settings().max_retries
 }
 
 #[test]
@@ -55,7 +53,7 @@ fn the_first_entry_that_matches_counts_alone() {
         assert_eq!(of(&policies, function), retries, "{function}");
     }
     assert_eq!(policies.of(TARGET).max_age(), policies.stack().max_age(), "not that of the third entry");
-    assert_eq!(policies.of("orders").max_retries(), 1_000, "not an ARN");
+    assert_eq!(policies.of("orders").settings().max_retries, 1_000, "not an ARN");
 }
 
 #[test]
@@ -63,11 +61,14 @@ fn a_bare_name_is_that_of_a_function_beside_the_queue() {
     let elsewhere = ["eu-west-1:999999999999", "eu-west-2:123456789012"]
         .map(|place| format!("arn:aws:lambda:{place}:function:orders"));
     let mut environment = Environment::new(with("orders MAX_RETRIES=2").unwrap());
-    assert_eq!(elsewhere.each_ref().map(|arn| environment.policies().of(arn).max_retries()), [2, 2]);
+    assert_eq!(elsewhere.each_ref().map(|arn| environment.policies().of(arn).settings().max_retries), [2, 2]);
     let queue_arn = Some("arn:aws:sqs:eu-west-1:123456789012:retries".into());
     let batch = BatchEvent { queue_arn, ..BatchEvent::default() };
     run(environment.handle(&batch, NOW, &|| false, &World::default()));
-    assert_eq!(elsewhere.each_ref().map(|arn| environment.policies().of(arn).max_retries()), [1_000, 1_000]);
+    assert_eq!(
+        elsewhere.each_ref().map(|arn| environment.policies().of(arn).settings().max_retries),
+        [1_000, 1_000]
+    );
     assert_eq!(of(environment.policies(), "orders:live"), 2);
 }
 
@@ -144,20 +145,21 @@ fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
 
 /// Some of a policy's variables, mostly valid together.
 fn some_settings() -> impl Strategy<Value = Variables> {
-    let setting = select(&FUNCTION_SETTINGS[..]).prop_flat_map(|name| {
-        let values = match name {
-            "MAX_AGE" => &["60", "90s", "2h", "14d"][..],
-            "MAX_RETRIES" => &["0", "3", "185"],
-            "BASE_BACKOFF" => &["1", "20", "7m"],
-            "MAX_BACKOFF" => &["60", "1h", "43170"],
-            "BACKOFFS" => &["5", "20s,5m,30m,2h"],
-            "JITTER" => &["full", "equal", "decorrelated", "none"],
-            "ENVELOPE" => &["wrap", "inline"],
-            "NON_RETRYABLE_ERRORS" => &["", "Fatal*,Oops"],
-            _ => &["on", "off"],
-        };
-        (Just(name), select(values).prop_map(ToOwned::to_owned))
-    });
+    let setting = select(Setting::of_functions().map(|setting| setting.name).collect::<Vec<_>>())
+        .prop_flat_map(|name| {
+            let values = match name {
+                "MAX_AGE" => &["60", "90s", "2h", "14d"][..],
+                "MAX_RETRIES" => &["0", "3", "185"],
+                "BASE_BACKOFF" => &["1", "20", "7m"],
+                "MAX_BACKOFF" => &["60", "1h", "43170"],
+                "BACKOFFS" => &["5", "20s,5m,30m,2h"],
+                "JITTER" => &["full", "equal", "decorrelated", "none"],
+                "ENVELOPE" => &["wrap", "inline"],
+                "NON_RETRYABLE_ERRORS" => &["", "Fatal*,Oops"],
+                _ => &["on", "off"],
+            };
+            (Just(name), select(values).prop_map(ToOwned::to_owned))
+        });
     btree_map(any::<u8>(), setting, 0..5).prop_map(|settings| settings.into_values().collect())
 }
 
@@ -175,7 +177,7 @@ fn some_record() -> impl Strategy<Value = Record> {
     )
 }
 
-/// The variables of a stack that has the entry's settings, by the rule of [`FUNCTION_SETTINGS`].
+/// The variables of a stack that has the entry's settings, by the rule of `POLICIES`.
 fn merged(stack: &Variables, entry: &Variables) -> Variables {
     let mut merged = stack.clone();
     if entry.contains_key("BACKOFFS") {

@@ -87,8 +87,8 @@ fn variables_reach_the_rules() {
     assert_eq!(decided(&record(body("7")), &policy, after(T0, 600_001)), Seen::DeadLetter("max_age"));
     let oops = record(replaced(&body("7"), "Timeout", "Oops"));
     assert_eq!(decided(&oops, &policy, SENT), Seen::DeadLetter("non_retryable_error"));
-    assert!(!policy.directives());
-    assert!(read(&[("DIRECTIVES", " on ")]).unwrap().directives());
+    assert!(!policy.settings().directives);
+    assert!(read(&[("DIRECTIVES", " on ")]).unwrap().settings().directives);
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn a_request_ends_when_every_message_was_checked() {
             .retries()
             .next()
             .expect("it is one")
-            .end(policy.backoff().cap(), policy.maximum_concurrency());
+            .end(policy.backoff().cap(), policy.settings().maximum_concurrency);
         let millis = 1_000 * (300 + checked + 1_230 + 3_600) + 37_500;
         assert_eq!(end, after(at(HOUR), millis), "{cap}");
     }

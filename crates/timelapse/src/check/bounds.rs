@@ -83,7 +83,7 @@ pub(super) struct Case<'a> {
 
 impl Bounds {
     pub(super) fn of(policy: &Policy) -> Self {
-        let between_reads = between_reads(policy.maximum_concurrency());
+        let between_reads = between_reads(policy.settings().maximum_concurrency);
         Self { policy: policy.clone(), between_reads }
     }
 
@@ -96,10 +96,10 @@ impl Bounds {
             let detail = format!("attempt {} is followed by attempt {}", retry - 1, claim.attempt);
             return broken(Invariant::AttemptsByOne, detail);
         }
-        if retry > self.policy.max_retries() {
+        if retry > self.policy.settings().max_retries {
             return broken(
                 Invariant::MaxRetries,
-                format!("attempt {retry} of {}", self.policy.max_retries()),
+                format!("attempt {retry} of {}", self.policy.settings().max_retries),
             );
         }
         let next_record = look.bytes + RECORD_ALLOWANCE;
@@ -123,7 +123,7 @@ impl Bounds {
             return broken(Invariant::DueTime, format!("re-invoked at {now}, on a first receive"));
         }
         let earliest = self.earliest(look, retry, end.min(given_up(look)));
-        let may_be_early = self.asked(look).is_none() && retry < self.policy.max_retries();
+        let may_be_early = self.asked(look).is_none() && retry < self.policy.settings().max_retries;
         let ordered = known.ordered(look.first_sent, now, self.between_reads);
         let earliest = ordered.filter(|_| may_be_early).map_or(earliest, |ordered| earliest.min(ordered));
         if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
@@ -166,7 +166,7 @@ impl Bounds {
         let end = self.end(case);
         let start = if look.is_first_receive() { now } else { look.first_receive };
         let is_true = match reason {
-            ReasonCode::MaxRetries => look.origin.attempt.number >= self.policy.max_retries(),
+            ReasonCode::MaxRetries => look.origin.attempt.number >= self.policy.settings().max_retries,
             ReasonCode::MaxAge => {
                 let is_too_old = !known.is_nothing() && self.is_too_old(now, start, end.min(given_up(look)));
                 is_too_old || now.since(look.sent) > OLDEST_MESSAGE
@@ -185,7 +185,7 @@ impl Bounds {
         let detail = format!(
             "dead-lettered as {reason} at {now} after attempt {} of {}; MAX_AGE ends at {end}",
             look.origin.attempt.number,
-            self.policy.max_retries()
+            self.policy.settings().max_retries
         );
         let without_pauses =
             Known::NO_PAUSES.end(first_failure, self.policy.max_age(), self.between_reads, now);
@@ -275,7 +275,7 @@ impl Bounds {
 
     /// When its target asked to be retried, if that counts.
     fn asked(&self, look: &Look) -> Option<Window> {
-        look.asked.filter(|_| self.policy.directives())
+        look.asked.filter(|_| self.policy.settings().directives)
     }
 
     /// The latest end of a wait from `start`, which leaves time for a last retry before `end`.
@@ -331,8 +331,10 @@ pub(crate) struct InFlightBound {
 
 impl InFlightBound {
     pub(crate) fn of(policy: &Policy, scenario: &Scenario) -> Self {
-        let HideUpTo::UpTo(most) = policy.hide_up_to() else { return Self { most: None, no_stall: false } };
-        let batches = policy.maximum_concurrency() as usize * scenario.batch_size;
+        let HideUpTo::UpTo(most) = policy.settings().hide_up_to else {
+            return Self { most: None, no_stall: false };
+        };
+        let batches = policy.settings().maximum_concurrency as usize * scenario.batch_size;
         let bound = 2 * most as usize + batches;
         let fits = bound <= scenario.in_flight_limit;
         let worst = scenario.faults.iter().map(|(fault, _)| fault.row().2).max();

@@ -47,8 +47,8 @@ mod tests {
         let policies = Policies::from_variables(read).expect("valid policies");
         for name in ["orders", "export-eu", "e-e", "export", "orders-2", "xray"] {
             let arn = format!("{HOME}{name}");
-            let engine = policies.of(&format!("{arn}:$LATEST")).max_retries();
-            assert_eq!(policy_of(&policies, &arn).max_retries(), engine, "{name}");
+            let engine = policies.of(&format!("{arn}:$LATEST")).settings().max_retries;
+            assert_eq!(policy_of(&policies, &arn).settings().max_retries, engine, "{name}");
         }
     }
 }

@@ -215,7 +215,8 @@ impl World {
         let (attributes, carried) = (Some(Box::new(attributes)), Carried { entry, origin });
         self.enqueue(Sent { id, body, delay: copy.delay, attributes, carried });
         self.tallies.moves += 1;
-        let hide_up_to = if let HideUpTo::UpTo(most) = self.policy.hide_up_to() { most as usize } else { 0 };
+        let hide_up_to =
+            if let HideUpTo::UpTo(most) = self.policy.settings().hide_up_to { most as usize } else { 0 };
         let has_room = 2 * self.queue.depth().in_flight < hide_up_to;
         self.tallies.moves_with_room += u64::from(has_room);
     }

@@ -126,10 +126,9 @@ fn of_mapping(facts: &Facts, judge: impl Fn(&Mapping) -> Diagnosis) -> Judged {
 
 /// The handler's `MAXIMUM_CONCURRENCY`. If it is refused, CB020 says so, and the default stands in.
 fn concurrency_of_handler(facts: &Facts) -> u64 {
-    facts
-        .deployment
-        .policies()
-        .map_or(Settings::default().maximum_concurrency, |policies| policies.stack().maximum_concurrency())
+    facts.deployment.policies().map_or(Settings::default().maximum_concurrency, |policies| {
+        policies.stack().settings().maximum_concurrency
+    })
 }
 
 /// The most receives before SQS itself redrives a message.

@@ -57,7 +57,7 @@ impl Reach {
         let policies = deployment.policies().ok();
         let is_last = |event: &WaitingEvent<'_>| {
             let policy = policies.as_ref().zip(event.target).map(|(policies, target)| policies.of(target));
-            policy.is_some_and(|policy| event.retry >= policy.max_retries())
+            policy.is_some_and(|policy| event.retry >= policy.settings().max_retries)
         };
         let is_paused = |target: &str| pauses.of_function(target).any(|pause| pause.is_active(now));
         let noticed = now.saturating_add(noticed_within(deployment).unwrap_or_default());

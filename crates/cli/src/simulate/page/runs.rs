@@ -2,14 +2,14 @@
 
 use std::iter::once;
 
-use comeback_engine::{Jitter, Policies, Policy};
+use comeback_engine::{Jitter, Policies, Policy, Setting, Unset};
 use comeback_timelapse::{RunError, Scenario, Schedule, Summary, Watcher, run};
 use indicatif::HumanCount;
 use plotters::style::RGBColor;
 
 use crate::chart::{BLUE, ORANGE};
 use crate::figure::{Key, Table};
-use crate::flags::PolicyFlags;
+use crate::flags::{PolicyFlags, variable};
 use crate::text::durations;
 
 /// The runs a page is about: the same events under several policies.
@@ -92,17 +92,21 @@ fn names(one: (&PolicyFlags, &Policy), other: (&PolicyFlags, &Policy)) -> [Strin
 /// A setting of a policy as people read it.
 pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> String {
     let backoff = policy.backoff();
-    let given = flags.given().into_iter().find(|(name, _)| *name == flag).map(|(_, value)| value);
+    let given = flags.given().find(|(name, _)| *name == flag).map(|(_, value)| value);
     match flag {
         "max-age" => durations::text(policy.max_age()),
-        "max-retries" => HumanCount(policy.max_retries()).to_string(),
-        "base-backoff" | "max-backoff" if !policy.backoffs().is_empty() => "-".into(),
+        "max-retries" => HumanCount(policy.settings().max_retries).to_string(),
+        "base-backoff" | "max-backoff" if !policy.settings().backoffs.is_empty() => "-".into(),
         "base-backoff" => durations::text(backoff.base()),
         "max-backoff" => durations::text(backoff.cap()),
-        "jitter" => backoff.jitter().to_string(),
-        "directives" => if policy.directives() { "on" } else { "off" }.into(),
-        "envelope" => given.unwrap_or_else(|| comeback_engine::Settings::default().envelope.to_string()),
-        _ => given.filter(|value| !value.is_empty()).unwrap_or_else(|| "-".into()),
+        _ => {
+            let default = match Setting::named(&variable(flag)).default {
+                Unset::Is(text) => text,
+                Unset::Means(_) => "",
+            };
+            let text = given.unwrap_or(default);
+            if text.is_empty() { "-".into() } else { text.to_owned() }
+        }
     }
 }
 

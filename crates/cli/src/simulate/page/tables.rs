@@ -37,10 +37,9 @@ pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
 
 /// The handler's variables.
 pub(super) fn policy(sides: &[Side]) -> Table {
-    let flags = PolicyFlags::names();
-    let labels = flags.map(variable).into();
+    let labels = PolicyFlags::names().map(variable).collect();
     table("The retry handler's variables", ("variable", labels), sides, "value", |side| {
-        flags.map(|flag| setting((&side.flags, side.policies.stack()), flag)).into()
+        PolicyFlags::names().map(|flag| setting((&side.flags, side.policies.stack()), flag)).collect()
     })
 }
 

@@ -1,0 +1,165 @@
+//! The retry handler's variables, each declared once: the readers, the errors, the command's flags and the rows of
+//! docs/settings.md are made from this table.
+
+use std::ops::RangeInclusive;
+
+use comeback_backoff::Jitter;
+use comeback_envelope::Style;
+
+use crate::arn::HandlerFunction;
+use crate::policy::SettingError;
+use crate::setting::{HideUpTo, Kind, Scope, Setting, Unset, settings};
+use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
+
+/// `MAX_AGE` in seconds: from a minute, in which a first retry fits, to SQS's longest retention.
+pub const MAX_AGE_RANGE: RangeInclusive<u64> = 60..=RETENTION.as_secs();
+/// `MAX_RETRIES`: a bound on what one chain may cost.
+pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
+/// `BASE_BACKOFF` and `MAX_BACKOFF` in seconds. SQS counts its 12 hours from the receive and refuses 43,200 s in practice,
+/// hence 30 s less.
+pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=LONGEST_VISIBILITY.as_secs() - VISIBILITY_MARGIN.as_secs();
+/// `BACKOFF_RANGE`'s end in words.
+const LONGEST_BACKOFF: &str = "12 hours less 30 s";
+/// `HIDE_UP_TO`, where it is a number: twice the most, and a batch for each of 1,000 pollers, are SQS's 120,000 messages
+/// in flight.
+pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;
+/// `MAXIMUM_CONCURRENCY`: Lambda's own range of an event source mapping's `MaximumConcurrency`.
+pub const MAXIMUM_CONCURRENCY_RANGE: RangeInclusive<u64> = 2..=1_000;
+
+settings! {
+    "DEAD_LETTER_QUEUE_URL" {
+        meaning: "the dead-letter queue",
+        kind: Kind::Queue,
+        default: Unset::Means("required"),
+        scope: Scope::Deployment,
+    }
+    "TARGET_FUNCTIONS" => target_functions: Vec<String> {
+        meaning: "comma-separated list of the functions that may be re-invoked",
+        kind: Kind::Functions,
+        default: Unset::Means("required, may be empty"),
+        scope: Scope::Deployment,
+    }
+    "RETRY_QUEUE_URL" {
+        meaning: "the retry queue",
+        kind: Kind::Queue,
+        default: Unset::Means("from eventSourceARN"),
+        scope: Scope::Deployment,
+    }
+    "MAX_AGE" => max_age: u64 {
+        meaning: "no retry later than this after the first failure",
+        kind: Kind::Seconds { range: MAX_AGE_RANGE, most: "14 days" },
+        default: Unset::Is("24h"),
+        scope: Scope::Function,
+    }
+    // 14 days hold about 680 retries, so `MAX_AGE` always ends first.
+    "MAX_RETRIES" => max_retries: u64 {
+        meaning: "the most retries of one chain",
+        kind: Kind::Number(MAX_RETRIES_RANGE),
+        default: Unset::Is("1000"),
+        scope: Scope::Function,
+    }
+    "BASE_BACKOFF" => base_backoff: u64 {
+        meaning: "ceiling of the first backoff",
+        kind: Kind::SecondsUpTo { range: BACKOFF_RANGE, most: "MAX_BACKOFF" },
+        default: Unset::Is("10s"),
+        scope: Scope::Function,
+    }
+    // After any outage, every event is back within an hour of its end.
+    "MAX_BACKOFF" => max_backoff: u64 {
+        meaning: "cap of every backoff",
+        kind: Kind::Seconds { range: BACKOFF_RANGE, most: LONGEST_BACKOFF },
+        default: Unset::Is("1h"),
+        scope: Scope::Function,
+    }
+    "BACKOFFS" => backoffs: Vec<u64> {
+        meaning: "comma-separated ceilings, such as 20s,5m,30m,2h, the last repeated, instead of BASE_BACKOFF and MAX_BACKOFF",
+        kind: Kind::SecondsList { range: BACKOFF_RANGE, most: LONGEST_BACKOFF, entries: 64 },
+        default: Unset::Means("none"),
+        scope: Scope::Function,
+    }
+    "JITTER" => jitter: Jitter {
+        meaning: "the draw of a backoff",
+        kind: Kind::Choice(&["full", "equal", "decorrelated", "none"]),
+        default: Unset::Is("full"),
+        scope: Scope::Function,
+    }
+    "ENVELOPE" => envelope: Style {
+        meaning: "how a retry carries its metadata",
+        kind: Kind::Choice(&["wrap", "inline"]),
+        default: Unset::Is("wrap"),
+        scope: Scope::Function,
+    }
+    "DIRECTIVES" => directives: bool {
+        meaning: "whether the handler obeys a function's own errors RetryAfter and NonRetryable",
+        kind: Kind::Choice(&["on", "off"]),
+        default: Unset::Is("on"),
+        scope: Scope::Function,
+    }
+    "HIDE_UP_TO" => hide_up_to: HideUpTo {
+        meaning: "how many messages may be hidden at once before the handler sends messages again with a delay instead",
+        kind: Kind::NumberOrAlways(HIDE_UP_TO_RANGE),
+        default: Unset::Is("50000"),
+        scope: Scope::Stack,
+    }
+    "MAXIMUM_CONCURRENCY" => maximum_concurrency: u64 {
+        meaning: "the most pollers of the handler's event source mapping, and so batches handled at once",
+        kind: Kind::Number(MAXIMUM_CONCURRENCY_RANGE),
+        default: Unset::Is("10"),
+        scope: Scope::Stack,
+    }
+    "NON_RETRYABLE_ERRORS" => non_retryable_errors: Vec<String> {
+        meaning: "comma-separated globs of errors that go straight to the dead-letter queue",
+        kind: Kind::Globs,
+        default: Unset::Is(""),
+        scope: Scope::Function,
+    }
+    "POLICIES" {
+        meaning: "policies of single functions, such as \"orders MAX_AGE=2h; export-* MAX_AGE=14d\"",
+        kind: Kind::Policies,
+        default: Unset::Is(""),
+        scope: Scope::Stack,
+    }
+    "METRICS" {
+        meaning: "the metrics that the handler writes",
+        kind: Kind::Choice(&["off", "stack", "target"]),
+        default: Unset::Is("off"),
+        scope: Scope::Deployment,
+    }
+    "PAUSES" {
+        meaning: "the parameter that holds the pauses",
+        kind: Kind::Parameter,
+        default: Unset::Means("none"),
+        scope: Scope::Deployment,
+    }
+}
+
+impl Setting {
+    /// The variable of this name.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn named(name: &str) -> &'static Self {
+        SETTINGS.iter().find(|setting| setting.name == name).expect("BUG: no such setting")
+    }
+
+    /// Those that an entry of `POLICIES` may set. The others are about the queue as a whole.
+    pub fn of_functions() -> impl Iterator<Item = &'static Self> {
+        SETTINGS.iter().filter(|setting| setting.scope == Scope::Function)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_those_of_their_types() {
+        let choices = |name| match Setting::named(name).kind {
+            Kind::Choice(words) => words,
+            _ => panic!("{name} is not a choice"),
+        };
+        assert_eq!(choices("JITTER"), Jitter::ALL.map(Jitter::name));
+        assert_eq!(choices("ENVELOPE"), Style::ALL.map(Style::name));
+    }
+}
