@@ -10,7 +10,7 @@ use clap::Args;
 use comeback_contention::{Cell, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Strategy, Study};
 
 use crate::clock::timed;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::flags;
 use crate::output::print_json_line;
 use crate::text::durations;
@@ -76,9 +76,9 @@ impl ContentionArguments {
     }
 }
 
-pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), CommandFailure> {
     let study = Study::new(arguments.points(), arguments.seed, arguments.reference)
-        .map_err(|refused| Failure::Refused(vec![refused]))?;
+        .map_err(|refused| CommandFailure::Refused(vec![refused]))?;
     let (report, wall_time) = timed(|| report_of(&study));
     if arguments.json {
         // One line, with the Python program's digits: the shortest that read back as the same number.
@@ -95,9 +95,9 @@ fn report_of(study: &Study) -> Report {
     study.run(&|done| progress.advance(done))
 }
 
-fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), Failure> {
+fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), CommandFailure> {
     if let Some(path) = &arguments.csv {
-        write_csv(path, report).map_err(|problem| Failure::write(path, problem))?;
+        write_csv(path, report).map_err(|problem| CommandFailure::write(path, problem))?;
     }
     if let Some(folder) = &arguments.plot {
         plot::write_all(folder, report, arguments.seed)?;

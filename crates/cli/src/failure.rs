@@ -10,7 +10,7 @@ use crate::text::terminal::shown_lines;
 
 /// Failures of the command.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum CommandFailure {
     /// Arguments were refused, with the reason for each.
     #[error("{}", .0.join("\n       "))]
     Refused(Vec<String>),
@@ -32,7 +32,7 @@ pub(crate) enum Failure {
     Operate(#[from] crate::account::Failure),
 }
 
-impl Failure {
+impl CommandFailure {
     /// Lists everything refused in a policy and a scenario.
     pub(crate) fn refused(policy: Vec<SettingError>, scenario: Vec<ScenarioError>) -> Self {
         let policy = policy.iter().map(ToString::to_string);
@@ -98,8 +98,8 @@ impl BadFile {
     }
 
     /// The refusal of a file that was read and does not hold what the command takes.
-    pub(crate) fn refused(self) -> Failure {
-        Failure::Refused(vec![self.to_string()])
+    pub(crate) fn refused(self) -> CommandFailure {
+        CommandFailure::Refused(vec![self.to_string()])
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
             trace: "+01:01:00.500 event 4 attempt 0 succeeded\n".into(),
         };
         let repeat = "comeback simulate --chaos --seed 7".to_owned();
-        let failure = Failure::of_run(RunError::Violated(Box::new(violation)), repeat);
+        let failure = CommandFailure::of_run(RunError::Violated(Box::new(violation)), repeat);
         let expected = "\
 an invariant was broken with seed 7 at +01:01:01.000: a function off the list is never invoked
 event 3: payroll was invoked
@@ -141,7 +141,7 @@ please report it with this text";
     fn a_run_that_would_hardly_end_is_refused() {
         let event = Some(comeback_timelapse::EventNumber(3));
         let error = RunError::Multiplied { event, most: 10_000, at: Duration::from_secs(3_661) };
-        let failure = Failure::of_run(error, String::new());
+        let failure = CommandFailure::of_run(error, String::new());
         let expected = "at +01:01:01.000, the faults have given event 3 more than 10000 copies: lower a fault's rate, \
                         or shorten its window or the run";
         assert_eq!(failure.to_string(), expected);

@@ -12,7 +12,7 @@ use comeback_engine::{
 };
 use comeback_timelapse::SimulatedTarget;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::text::durations;
 
 /// The retry handler's policy variables as flags. The handler's own reader reads them as text, so they
@@ -132,9 +132,9 @@ impl PolicyFlags {
 }
 
 /// The entry of `--policies` that counts for the function that `--target` names.
-pub(crate) fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, Failure> {
+pub(crate) fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, CommandFailure> {
     policies.entry_of(&recorded_arn(target)).ok_or_else(|| {
-        Failure::Refused(vec![format!(
+        CommandFailure::Refused(vec![format!(
             "--target is {target}, and no entry of --policies matches it: its policy is the stack's; leave --target out"
         )])
     })

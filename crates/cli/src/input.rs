@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::failure::{BadFile, Failure};
+use crate::failure::{BadFile, CommandFailure};
 
 /// The UTF-8 byte-order mark, which Windows editors write.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -13,7 +13,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 pub(crate) struct IsUtf16;
 
 /// A file's text.
-pub(crate) fn text_of(path: &Path) -> Result<String, Failure> {
+pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
     let bytes = std::fs::read(path).map_err(|error| BadFile::new(path, error))?;
     let text = without_mark(&bytes).map_err(|problem| problem.to_string());
     let text = text.and_then(|text| str::from_utf8(text).map_err(|error| format!("not UTF-8: {error}")));

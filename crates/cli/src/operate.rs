@@ -19,7 +19,7 @@ pub(crate) mod waiting;
 
 use clap::Subcommand;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use session::{Common, Session, run_in_session};
 
 #[derive(Debug, Subcommand)]
@@ -94,7 +94,7 @@ impl OperateCommand {
         }
     }
 
-    pub(crate) async fn run(&self, session: Session) -> Result<(), Failure> {
+    pub(crate) async fn run(&self, session: Session) -> Result<(), CommandFailure> {
         match self {
             Self::Attach(it) => attach::attach(it, session).await,
             Self::Detach(it) => attach::detach(it, session).await,
@@ -110,6 +110,6 @@ impl OperateCommand {
     }
 }
 
-pub(crate) fn run(command: &OperateCommand) -> Result<(), Failure> {
+pub(crate) fn run(command: &OperateCommand) -> Result<(), CommandFailure> {
     run_in_session(command.common(), |session| command.run(session))
 }

@@ -11,19 +11,19 @@ use serde::Serialize;
 #[cfg(feature = "operate")]
 use serde_json::ser::{Formatter, Serializer};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::text::terminal::{shown, shown_json};
 
 /// Whether this run has printed its object.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints the one object of a run with `--json`: the same result gives the same bytes.
-pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn print_json(result: &impl Serialize) -> Result<(), CommandFailure> {
     print(&serde_json::to_string_pretty(result).expect("BUG: a result is plain JSON"))
 }
 
 /// Prints it on one line.
-pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), CommandFailure> {
     print(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn json_line(result: &impl Serialize) -> String {
 
 /// Prints a long object on one line, without a copy of its text in memory.
 #[cfg(feature = "operate")]
-pub(crate) fn stream_json_line(result: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn stream_json_line(result: &impl Serialize) -> Result<(), CommandFailure> {
     PRINTED.store(true, Ordering::Relaxed);
     let mut out = BufWriter::new(std::io::stdout().lock());
     result.serialize(&mut Serializer::with_formatter(&mut out, Escaping)).map_err(io::Error::from)?;
@@ -62,29 +62,29 @@ pub(crate) fn has_printed() -> bool {
 }
 
 /// Prints the object of a run that failed, unless it has printed its own before.
-pub(crate) fn print_failure(failure: &Failure) -> Result<(), Failure> {
+pub(crate) fn print_failure(failure: &CommandFailure) -> Result<(), CommandFailure> {
     if PRINTED.load(Ordering::Relaxed) {
         return Ok(());
     }
     print_json(&serde_json::json!({"error": failure.to_string()}))
 }
 
-fn print(json: &str) -> Result<(), Failure> {
+fn print(json: &str) -> Result<(), CommandFailure> {
     PRINTED.store(true, Ordering::Relaxed);
     writeln!(anstream::stdout().lock(), "{}", shown_json(json))?;
     Ok(())
 }
 
 /// Creates a file, and its folder if it is missing.
-pub(crate) fn create(path: &Path) -> Result<File, Failure> {
+pub(crate) fn create(path: &Path) -> Result<File, CommandFailure> {
     let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).map_err(|problem| Failure::write(folder, problem))?;
-    File::create(path).map_err(|problem| Failure::write(path, problem))
+    fs::create_dir_all(folder).map_err(|problem| CommandFailure::write(folder, problem))?;
+    File::create(path).map_err(|problem| CommandFailure::write(path, problem))
 }
 
 /// Writes a page or a picture to its file, and says so.
-pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), Failure> {
-    file.write_all(text.as_bytes()).map_err(|problem| Failure::write(path, problem))?;
+pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), CommandFailure> {
+    file.write_all(text.as_bytes()).map_err(|problem| CommandFailure::write(path, problem))?;
     anstream::eprintln!("wrote {}", shown(&path.display().to_string()));
     Ok(())
 }

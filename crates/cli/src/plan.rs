@@ -13,7 +13,7 @@ use comeback_timelapse::{Goal, Plan, PlanError, TARGET_ARN};
 use serde::Serialize;
 
 use crate::clock::timed;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::flags::{self, PolicyFlags};
 use crate::output::{create, fill, print_json};
 use crate::text::durations;
@@ -110,9 +110,9 @@ fn other_settings(policy: &Policy) -> Settings {
     }
 }
 
-pub(crate) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &PlanArguments) -> Result<(), CommandFailure> {
     let goal = arguments.goal();
-    let (policies, ()) = Failure::unless_both(arguments.policies(), goal.check())?;
+    let (policies, ()) = CommandFailure::unless_both(arguments.policies(), goal.check())?;
     let entry = arguments.target.as_ref().map(|name| flags::entry_of(&policies, name)).transpose()?;
     let other = other_settings(entry.map_or(policies.stack(), PolicyEntry::policy));
     let (plan, wall_time) = timed(|| planned(&goal, &other));
@@ -130,14 +130,16 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<(), Failure> {
         let file = folder.join("plan.svg");
         fill(create(&file)?, &file, &plot::draw(&plan))?;
     }
-    if limited_by.is_empty() { Ok(()) } else { Err(Failure::GoalNotMet(limited_by)) }
+    if limited_by.is_empty() { Ok(()) } else { Err(CommandFailure::GoalNotMet(limited_by)) }
 }
 
-fn planned(goal: &Goal, settings: &Settings) -> Result<Plan, Failure> {
+fn planned(goal: &Goal, settings: &Settings) -> Result<Plan, CommandFailure> {
     let progress = Progress::new(Plan::policies(goal) as u64, "{pos} of {len} policies, {eta} left");
     Plan::of(goal, settings, &|| progress.advance(1)).map_err(|error| match error {
-        PlanError::Refused { settings, goal } => Failure::refused(settings, goal),
-        PlanError::Violated(violation) => Failure::Violated { violation, repeat: repeat(goal, settings) },
+        PlanError::Refused { settings, goal } => CommandFailure::refused(settings, goal),
+        PlanError::Violated(violation) => {
+            CommandFailure::Violated { violation, repeat: repeat(goal, settings) }
+        }
     })
 }
 

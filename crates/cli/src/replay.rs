@@ -18,7 +18,7 @@ use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
 
 use crate::clock::now;
-use crate::failure::{BadFile, Failure};
+use crate::failure::{BadFile, CommandFailure};
 use crate::flags::{PolicyFlags, moment, warn_of_unmatched};
 use crate::input::text_of;
 use crate::output::print_json;
@@ -61,12 +61,12 @@ pub(crate) struct ReplayArguments {
     policy: PolicyFlags,
 }
 
-pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
-    let with_text = |path: &PathBuf| Ok::<_, Failure>((path.clone(), text_of(path)?));
+pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
+    let with_text = |path: &PathBuf| Ok::<_, CommandFailure>((path.clone(), text_of(path)?));
     let files: Vec<(PathBuf, String)> = arguments.files.iter().map(with_text).collect::<Result<_, _>>()?;
     let recorded = files.iter().map(|(path, text)| {
         let recorded = Recorded::read(path, text, arguments.at).map_err(BadFile::refused)?;
-        Ok::<_, Failure>((&**path, recorded))
+        Ok::<_, CommandFailure>((&**path, recorded))
     });
     let recorded: Vec<(&Path, Recorded<'_>)> = recorded.collect::<Result<_, _>>()?;
     if arguments.shift_to_now {
@@ -89,14 +89,14 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, Failure> {
-    flags.policies(target_functions).map_err(|refused| Failure::refused(refused, Vec::new()))
+fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, CommandFailure> {
+    flags.policies(target_functions).map_err(|refused| CommandFailure::refused(refused, Vec::new()))
 }
 
 /// `--shift-to-now`.
-fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -> Result<(), Failure> {
+fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -> Result<(), CommandFailure> {
     let [(path, Recorded { event, batch, .. })] = files else {
-        return Err(Failure::Refused(vec!["--shift-to-now takes one file".into()]));
+        return Err(CommandFailure::Refused(vec!["--shift-to-now takes one file".into()]));
     };
     // Every function that the messages name is allowed: nothing is decided about them but when they are due.
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());

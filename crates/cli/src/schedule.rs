@@ -11,7 +11,7 @@ use comeback_engine::{Policies, Policy, PolicyEntry};
 use comeback_timelapse::{IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::flags::{self, PolicyFlags};
 use crate::output::{create, fill, print_json};
 use crate::text::in_flight::in_words;
@@ -52,7 +52,7 @@ pub(crate) struct ScheduleArguments {
     policy: PolicyFlags,
 }
 
-pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), CommandFailure> {
     let policies = checked(arguments)?;
     let entry = arguments.target.as_ref().map(|name| flags::entry_of(&policies, name)).transpose()?;
     let policy = entry.map_or(policies.stack(), PolicyEntry::policy);
@@ -84,12 +84,12 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn checked(arguments: &ScheduleArguments) -> Result<Policies, Failure> {
+fn checked(arguments: &ScheduleArguments) -> Result<Policies, CommandFailure> {
     let refused =
         |events: usize| ScenarioError { setting: "events", value: events.to_string(), range: "1 to 100000" };
     let events = arguments.events.filter(|events| !(1..=MAX_EVENTS).contains(events));
     let events = events.map_or(Ok(()), |events| Err(vec![refused(events)]));
-    Ok(Failure::unless_both(arguments.policy.policies(TARGET_ARN), events)?.0)
+    Ok(CommandFailure::unless_both(arguments.policy.policies(TARGET_ARN), events)?.0)
 }
 
 fn followed(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {

@@ -15,7 +15,7 @@ use comeback_timelapse::{Minute, Scenario, Summary, Watcher};
 use serde::Serialize;
 
 use crate::clock::timed;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::flags::{PolicyFlags, recorded_arn, warn_of_unmatched};
 use crate::output::{create, fill, print_json};
 use crate::text::terminal::Progress;
@@ -27,7 +27,7 @@ use warnings::warnings;
 
 pub(crate) use arguments::{EXAMPLES, SimulateArguments, in_its_part};
 
-pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), CommandFailure> {
     let (scenario, policies, other) = checked(arguments)?;
     let arns: Vec<String> = scenario.targets.iter().map(|target| recorded_arn(&target.name)).collect();
     warn_of_unmatched(&policies, &arns, "of the run; name its functions with --target");
@@ -37,15 +37,15 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let repeat = arguments.repeat(scenario.seed);
     // A page that cannot be written is refused before the runs, not after them.
     let page_path = arguments.simulation.report.as_deref();
-    let page_file = page_path.map(|path| Ok::<_, Failure>((create(path)?, path))).transpose()?;
+    let page_file = page_path.map(|path| Ok::<_, CommandFailure>((create(path)?, path))).transpose()?;
     let mut watched = (virtual_time(&scenario, ""), Lives::default());
     let (summary, wall_time) = timed(|| comeback_timelapse::run(&scenario, &policies, &mut watched));
     let (bar, lives) = watched;
     drop(bar);
-    let broken = |error| Failure::of_run(error, repeat.clone());
+    let broken = |error| CommandFailure::of_run(error, repeat.clone());
     let summary = summary.map_err(broken)?;
     if let Some(path) = &arguments.simulation.csv {
-        write_csv(path, &summary.minutes).map_err(|problem| Failure::write(path, problem))?;
+        write_csv(path, &summary.minutes).map_err(|problem| CommandFailure::write(path, problem))?;
     }
     for warning in warnings(&scenario, policies.stack(), &summary) {
         anstream::eprintln!("warning: {warning}");
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
 type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 
 /// Refuses everything wrong at once, and what is wrong with both policies only once.
-fn checked(arguments: &SimulateArguments) -> Result<Checked, Failure> {
+fn checked(arguments: &SimulateArguments) -> Result<Checked, CommandFailure> {
     let scenario = arguments.simulation.scenario();
     let scenario = arguments.with_faults(&scenario, scenario.seed);
     let other_flags = arguments.simulation.vs.as_ref().map(|changes| changes.applied_to(&arguments.policy));
@@ -81,7 +81,7 @@ fn checked(arguments: &SimulateArguments) -> Result<Checked, Failure> {
             Err(refused)
         }
     };
-    let ((policies, other), ()) = Failure::unless_both(both, scenario.check())?;
+    let ((policies, other), ()) = CommandFailure::unless_both(both, scenario.check())?;
     Ok((scenario, policies, other))
 }
 
@@ -92,7 +92,12 @@ struct Printed<'a> {
     repeat: &'a str,
 }
 
-fn print(scenario: &Scenario, summary: &Summary, repeat: &str, wall_time: Duration) -> Result<(), Failure> {
+fn print(
+    scenario: &Scenario,
+    summary: &Summary,
+    repeat: &str,
+    wall_time: Duration,
+) -> Result<(), CommandFailure> {
     // Strips colours unless standard output is a terminal that shows them; obeys NO_COLOR.
     let mut out = anstream::stdout().lock();
     writeln!(out, "{}\nrepeat with: {repeat}\n", headline(scenario))?;

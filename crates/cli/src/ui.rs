@@ -49,7 +49,7 @@ use tokio::net::TcpListener;
 use tokio::task::LocalSet;
 
 use crate::account;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::operate::session::{DeploymentFlags, Interrupt, raise_when_stopped};
 use crate::ui::access::Access;
 use crate::ui::console::Console;
@@ -78,7 +78,7 @@ pub(crate) struct UiArguments {
     deployment: DeploymentFlags,
 }
 
-pub(crate) fn run(arguments: &UiArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &UiArguments) -> Result<(), CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = LocalSet::new().block_on(&runtime, serve(arguments));
     // The thread that waits for Enter is still waiting.
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &UiArguments) -> Result<(), Failure> {
     result
 }
 
-async fn serve(arguments: &UiArguments) -> Result<(), Failure> {
+async fn serve(arguments: &UiArguments) -> Result<(), CommandFailure> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).await;
     let listener = listener.map_err(|problem| {
         account::Failure::CouldNot(format!("port {} of 127.0.0.1: {problem}", arguments.port))

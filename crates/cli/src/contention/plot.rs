@@ -11,11 +11,11 @@ use crate::chart::{
     Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, MUTED, ORANGE, PURPLE, frame, header, svg, write,
 };
 use crate::contention::tables::{distinct, runs};
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{create, fill};
 
 /// Writes `calls.svg`, `time.svg` and `arrivals.svg`; the folder is made if it is missing.
-pub(super) fn write_all(folder: &Path, report: &Report, seed: u64) -> Result<(), Failure> {
+pub(super) fn write_all(folder: &Path, report: &Report, seed: u64) -> Result<(), CommandFailure> {
     for (name, svg) in [
         ("calls.svg", lines(report, "Calls until every client has written", "calls", |cell| cell.calls)),
         (

@@ -55,7 +55,10 @@ pub(crate) struct AttachArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn attach(arguments: &AttachArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn attach(
+    arguments: &AttachArguments,
+    session: Session,
+) -> Result<(), failure::CommandFailure> {
     let AttachArguments { function, dry_run, may_move, .. } = arguments;
     let order = Order { verb: "attach", function, dry_run: *dry_run };
     order.carry_out(&session, async |attachment| attachment.attach(*may_move)).await?;
@@ -84,7 +87,10 @@ pub(crate) struct DetachArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn detach(
+    arguments: &DetachArguments,
+    session: Session,
+) -> Result<(), failure::CommandFailure> {
     let DetachArguments { function, dry_run, now: at_once, .. } = arguments;
     let order = Order { verb: "detach", function, dry_run: *dry_run };
     // Reads the time again too: what `detach` keeps must not be before the destination is removed.
@@ -144,7 +150,7 @@ impl Order<'_> {
         &self,
         session: &Session,
         plan: impl AsyncFn(&Attachment) -> Result<AttachPlan, Failure>,
-    ) -> Result<AttachPlan, failure::Failure> {
+    ) -> Result<AttachPlan, failure::CommandFailure> {
         // Reads everything again each time, to see the changes of this run and of others.
         let plan = async || {
             let deployment = session.deployment().await?;

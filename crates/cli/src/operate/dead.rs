@@ -24,7 +24,7 @@ pub(crate) use queue::HIDDEN_FOR;
 
 use clap::{Args, Subcommand};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -79,7 +79,7 @@ impl DeadArguments {
     }
 }
 
-pub(crate) async fn run(arguments: &DeadArguments, session: Session) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: &DeadArguments, session: Session) -> Result<(), CommandFailure> {
     match &arguments.command {
         DeadCommand::List(it) => reading::list(it, session).await,
         DeadCommand::Show(it) => reading::show(it, session).await,

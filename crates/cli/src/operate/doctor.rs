@@ -64,7 +64,10 @@ pub(crate) struct DoctorArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &DoctorArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn run(
+    arguments: &DoctorArguments,
+    session: Session,
+) -> Result<(), failure::CommandFailure> {
     let work = async {
         let deployment = session.deployment().await?;
         let facts = Facts::read(&session.account, deployment, &arguments.functions, now()).await;

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::{FunctionConfiguration, FunctionEventInvokeConfig, RecursiveLoop};
-pub(crate) use comeback_engine::short_name;
-use comeback_engine::{FunctionArn, name_and_qualifier};
+use comeback_engine::{FunctionArn, name_and_qualifier, short_name};
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};

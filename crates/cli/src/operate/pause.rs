@@ -74,7 +74,10 @@ fn read_length(text: &str) -> Result<Duration, String> {
     }
 }
 
-pub(crate) async fn pause(arguments: &PauseArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn pause(
+    arguments: &PauseArguments,
+    session: Session,
+) -> Result<(), failure::CommandFailure> {
     let deployment = session.interrupt.or(session.deployment()).await?;
     if arguments.list {
         return list(arguments.history, &session, &deployment, now()).await;
@@ -257,7 +260,7 @@ async fn list(
     session: &Session,
     deployment: &Deployment,
     now: Timestamp,
-) -> Result<(), failure::Failure> {
+) -> Result<(), failure::CommandFailure> {
     let account = &session.account;
     let work = async {
         let history = match deployment.pauses().filter(|_| with_history) {
@@ -357,7 +360,10 @@ pub(crate) struct ResumeArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn resume(arguments: &ResumeArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn resume(
+    arguments: &ResumeArguments,
+    session: Session,
+) -> Result<(), failure::CommandFailure> {
     let deployment = session.interrupt.or(session.deployment()).await?;
     let (name, place) = (named(arguments.function.as_ref()), session.common.place_flags());
     let parameter = SsmParameter::of(&session, &deployment)?;

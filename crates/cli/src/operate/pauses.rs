@@ -11,13 +11,13 @@ use std::time::Duration;
 use aws_sdk_ssm::types::ParameterType;
 use comeback_engine::{
     FunctionPattern, GarbledPauses, LONGEST_PAUSES, Pause, PauseTarget, Pauses, Timestamp, TooLarge,
-    longest_between_reads, qualifier_after,
+    longest_between_reads, qualifier_after, short_name,
 };
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
-use crate::operate::function::{FunctionName, short_name};
+use crate::operate::function::FunctionName;
 use crate::operate::session::{Interrupt, Session};
 use crate::text::numbers::counted;
 

@@ -105,7 +105,7 @@ struct Answer<'a> {
     notes: &'a [String],
 }
 
-pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<(), failure::CommandFailure> {
     let begin = now();
     let deployment = session.interrupt.or(session.deployment()).await?;
     if arguments.cancel {

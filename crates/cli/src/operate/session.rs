@@ -206,7 +206,7 @@ impl Session {
     }
 
     /// Prints text of the command, unless it prints JSON.
-    pub(crate) fn say(&self, text: &str) -> Result<(), failure::Failure> {
+    pub(crate) fn say(&self, text: &str) -> Result<(), failure::CommandFailure> {
         match &self.screen {
             Some(screen) => screen.print(text),
             None if self.common.json => {}
@@ -253,8 +253,8 @@ impl Session {
     pub(crate) fn print(
         &self,
         report: &impl Serialize,
-        failure: Option<&failure::Failure>,
-    ) -> Result<(), failure::Failure> {
+        failure: Option<&failure::CommandFailure>,
+    ) -> Result<(), failure::CommandFailure> {
         #[derive(Serialize)]
         struct Object<'a, R> {
             #[serde(flatten)]
@@ -279,8 +279,8 @@ pub(crate) fn coloured(colour: AnsiColor, text: &str) -> String {
 
 pub(crate) fn run_in_session(
     common: &Common,
-    command: impl AsyncFnOnce(Session) -> Result<(), failure::Failure>,
-) -> Result<(), failure::Failure> {
+    command: impl AsyncFnOnce(Session) -> Result<(), failure::CommandFailure>,
+) -> Result<(), failure::CommandFailure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (answer, mut place) = (Rc::<RefCell<_>>::default(), None);
     let result = runtime.block_on(async {
@@ -313,7 +313,7 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    fn of(place: Option<&'a Place>, failure: Option<&failure::Failure>) -> Self {
+    fn of(place: Option<&'a Place>, failure: Option<&failure::CommandFailure>) -> Self {
         Self {
             account: place.map(|place| &*place.account),
             region: place.map(|place| &*place.region),
@@ -325,9 +325,9 @@ impl<'a> Head<'a> {
 /// Prints the one object of a command on a deployment.
 fn print_answer(
     place: Option<&Place>,
-    failure: Option<&failure::Failure>,
+    failure: Option<&failure::CommandFailure>,
     answer: Option<&str>,
-) -> Result<(), failure::Failure> {
+) -> Result<(), failure::CommandFailure> {
     let head = json_line(&Head::of(place, failure));
     writeln!(anstream::stdout(), "{}", joined(&head, answer.unwrap_or("{}")))?;
     Ok(())

@@ -45,7 +45,10 @@ pub(crate) struct StatusArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn run(
+    arguments: &StatusArguments,
+    session: Session,
+) -> Result<(), failure::CommandFailure> {
     let mut before = None;
     let mut out = anstream::stdout();
     loop {

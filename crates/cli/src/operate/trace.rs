@@ -10,7 +10,7 @@ use clap::Args;
 use comeback_engine::{Cause, DueBy, HOLD, Timestamp};
 
 use crate::clock::now;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::operate::deployment::Unlisted;
 use crate::operate::function::attach_commands;
 use crate::operate::pauses::in_force::InForce;
@@ -40,7 +40,7 @@ pub(crate) struct TraceArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<(), Failure> {
+pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<(), CommandFailure> {
     let now = now();
     let since = now.before(arguments.since);
     let progress = session.progress(None, "searching the log: {pos} lines");

@@ -66,7 +66,10 @@ pub(crate) struct WaitingArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn run(
+    arguments: &WaitingArguments,
+    session: Session,
+) -> Result<(), failure::CommandFailure> {
     let now = clock::now();
     let read = async {
         let deployment = session.deployment().await?;
@@ -75,7 +78,7 @@ pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Resul
     let mut reading = session.interrupt.or(read).await?;
     reading.heed_pauses(now);
     let report = reading.report(arguments, now);
-    let result = reading.unknown_functions(&arguments.wanted).map_err(failure::Failure::from);
+    let result = reading.unknown_functions(&arguments.wanted).map_err(failure::CommandFailure::from);
     if session.common.json {
         session.print(&report, result.as_ref().err())?;
         return result;

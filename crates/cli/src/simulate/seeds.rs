@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::print_json;
 use crate::simulate::arguments::SimulateArguments;
 use crate::simulate::figures::{fault_table, headline_of_seeds, not_arrived};
@@ -25,7 +25,7 @@ pub(super) fn run_seeds(
     scenario: &Scenario,
     policies: &Policies,
     seeds: u64,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let progress = Progress::new(seeds, "{pos} of {len} seeds");
     let repeat = format!("{} --seeds {seeds}", arguments.repeat(scenario.seed));
     let mut tally = Tally { first_seed: scenario.seed, seeds, repeat, ..Tally::default() };
@@ -39,7 +39,7 @@ pub(super) fn run_seeds(
             .map(|seed| (seed, run(&arguments.with_faults(scenario, seed), policies, &mut ())))
             .collect();
         for (seed, outcome) in outcomes {
-            tally.add(&outcome.map_err(|error| Failure::of_run(error, arguments.repeat(seed)))?);
+            tally.add(&outcome.map_err(|error| CommandFailure::of_run(error, arguments.repeat(seed)))?);
             progress.advance(1);
         }
     }

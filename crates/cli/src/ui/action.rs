@@ -12,7 +12,7 @@ use axum::response::Response;
 use clap::Parser as _;
 
 use crate::account;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::operate::OperateCommand;
 use crate::operate::session::Interrupt;
 use crate::text::terminal::command_line;
@@ -151,13 +151,13 @@ async fn run(
     console: &Console,
     screen: Rc<PageScreen>,
     interrupt: Interrupt,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let command = parsed(words)?;
     let session = console.session_on(screen, interrupt).await?;
     command.run(session).await
 }
 
-fn parsed(words: Vec<String>) -> Result<Box<OperateCommand>, Failure> {
+fn parsed(words: Vec<String>) -> Result<Box<OperateCommand>, CommandFailure> {
     let words = ["comeback".to_owned()].into_iter().chain(words);
     match crate::Arguments::try_parse_from(words).map(|arguments| arguments.command) {
         Ok(crate::Command::Operate(command)) => Ok(command),

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, watch};
 
 use crate::account;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::operate::session::{Interrupt, Screen};
 use crate::ui::console::Console;
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, go_to, ok, page};
@@ -118,7 +118,7 @@ pub(super) struct Work {
     /// Where to go when it is done.
     back: &'static str,
     stop: watch::Sender<bool>,
-    result: RefCell<Option<Result<(), Failure>>>,
+    result: RefCell<Option<Result<(), CommandFailure>>>,
 }
 
 /// What a page says of a work.
@@ -147,7 +147,7 @@ impl Works {
         command: impl FnOnce(Rc<PageScreen>, Interrupt) -> F,
     ) -> Response
     where
-        F: Future<Output = Result<(), Failure>> + 'static,
+        F: Future<Output = Result<(), CommandFailure>> + 'static,
     {
         let path = format!("/work/{id}");
         if self.by_id.borrow().contains_key(id) {

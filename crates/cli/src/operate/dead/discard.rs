@@ -54,7 +54,10 @@ pub(crate) struct DiscardArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn run(
+    arguments: &DiscardArguments,
+    session: Session,
+) -> Result<(), failure::CommandFailure> {
     let export = arguments.export.display().to_string();
     let export = shown(&export);
     if arguments.export.exists() {

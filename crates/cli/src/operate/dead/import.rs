@@ -42,7 +42,10 @@ pub(crate) struct ImportArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &ImportArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn run(
+    arguments: &ImportArguments,
+    session: Session,
+) -> Result<(), failure::CommandFailure> {
     let importing = Importing::read(&arguments.file)?;
     let letters = DeadLetters::find(session).await?;
     importing.check_queue(&letters.deployment.dead_letter_queue.arn)?;

@@ -112,7 +112,7 @@ impl<'a> Plan<'a> {
         work: Work,
         judge: impl Fn(&Received) -> Result<(), Reason>,
         letters: &'a DeadLetters,
-    ) -> Result<Self, failure::Failure> {
+    ) -> Result<Self, failure::CommandFailure> {
         let (mut survey, mut ids) = (Survey::default(), HashSet::new());
         let look = |received: &Received| {
             if survey.count(received, &work.filter, &judge, 0, work.now) {

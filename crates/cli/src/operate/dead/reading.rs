@@ -43,7 +43,7 @@ pub(crate) struct ListArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn list(arguments: &ListArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn list(arguments: &ListArguments, session: Session) -> Result<(), failure::CommandFailure> {
     let letters = DeadLetters::find(session).await?;
     let one_by_one = arguments.letters || !arguments.filter.takes_everything();
     let now = clock::now();
@@ -114,7 +114,7 @@ pub(crate) struct ShowArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<(), failure::CommandFailure> {
     let letters = DeadLetters::find(session).await?;
     let mut found = None;
     let look = |received: &Received| {

@@ -49,11 +49,14 @@ pub(crate) struct RedriveArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Result<(), failure::Failure> {
+pub(crate) async fn run(
+    arguments: &RedriveArguments,
+    session: Session,
+) -> Result<(), failure::CommandFailure> {
     redrive(arguments, &DeadLetters::find(session).await?).await
 }
 
-async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<(), failure::Failure> {
+async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<(), failure::CommandFailure> {
     let policies = policies(&letters.deployment)?;
     let &RedriveArguments { ref filter, rate, limit, dry_run, .. } = arguments;
     let redrive = Redrive::new(&policies, arguments.retarget.as_deref())?;

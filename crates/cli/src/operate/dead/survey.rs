@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use comeback_engine::{Letter, LetterKind, Reason, ReasonCode, Timestamp};
+use comeback_engine::{Letter, LetterKind, Reason, ReasonCode, Timestamp, short_name};
 use comfy_table::Table;
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -13,7 +13,6 @@ use crate::operate::dead::filter::{Filter, reason_of};
 use crate::operate::dead::queue::Received;
 use crate::operate::dead::scan::Read;
 use crate::operate::deployment::Deployment;
-use crate::operate::function::short_name;
 use crate::text::durations;
 use crate::text::terminal::{shown, unwrapped_table};
 

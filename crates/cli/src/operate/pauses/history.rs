@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Pause, Pauses, Timestamp};
+use comeback_engine::{Pause, Pauses, Timestamp, short_name};
 use comfy_table::Table;
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
-use crate::operate::function::short_name;
 use crate::text::durations;
 use crate::text::terminal::{shown, unwrapped_table};
 

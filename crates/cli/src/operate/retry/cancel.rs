@@ -22,7 +22,7 @@ pub(super) async fn cancel(
     function: Option<&FunctionName>,
     session: &Session,
     deployment: &Deployment,
-) -> Result<(), failure::Failure> {
+) -> Result<(), failure::CommandFailure> {
     let (parameter, name) = (SsmParameter::of(session, deployment)?, named(function));
     let target = pauses::target(deployment, function)?;
     confirm(&format!("cancel the orders to retry {name}?"), session).await?;

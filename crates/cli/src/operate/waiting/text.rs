@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 
-use comeback_engine::Timestamp;
+use comeback_engine::{Timestamp, short_name};
 use comfy_table::Table;
 use indicatif::HumanCount;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::operate::deployment::Depth;
-use crate::operate::function::short_name;
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::waiting::events::{Group, Sorted, WaitingEvent, Why};
 use crate::text::durations::short;
