@@ -364,6 +364,17 @@ mod tests {
             Self::of_client(http_client).await
         }
 
+        /// An account that answers the bytes of a request so, in a service that speaks CBOR.
+        pub(crate) async fn answering_in_cbor(
+            answer: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static,
+        ) -> Self {
+            let http_client = infallible_client_fn(move |request: http::Request<_>| {
+                let answer = answer(request.body().bytes().unwrap());
+                http::Response::builder().header("smithy-protocol", "rpc-v2-cbor").body(answer).unwrap()
+            });
+            Self::of_client(http_client).await
+        }
+
         async fn of_client(http_client: SharedHttpClient) -> Self {
             let config = aws_config::defaults(BehaviorVersion::latest())
                 .region(Region::from_static("eu-west-1"))

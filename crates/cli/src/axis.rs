@@ -164,6 +164,42 @@ impl ValueFormatter<f64> for TimeAxis {
     }
 }
 
+/// Time before now, from left to right: the longest ago first.
+#[cfg(feature = "operate")]
+pub(crate) struct AgoAxis(TimeAxis);
+
+#[cfg(feature = "operate")]
+impl AgoAxis {
+    pub(crate) fn new(longest: f64) -> Self {
+        Self(TimeAxis::linear(longest))
+    }
+}
+
+#[cfg(feature = "operate")]
+impl Ranged for AgoAxis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, seconds: &f64, (start, end): (i32, i32)) -> i32 {
+        self.0.map(seconds, (end, start))
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        self.0.key_points(hint)
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.0.range()
+    }
+}
+
+#[cfg(feature = "operate")]
+impl ValueFormatter<f64> for AgoAxis {
+    fn format_ext(&self, seconds: &f64) -> String {
+        if *seconds == 0.0 { "now".to_owned() } else { self.0.format_ext(seconds) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use plotters::coord::ranged1d::BoldPoints;
@@ -222,5 +258,14 @@ mod tests {
         let shares = [0.5, 1.0, 10.0, 100.0, 10_000.0, 20_000.0].map(|seconds| axis.share(seconds));
         assert_eq!(shares, [0.0, 0.0, 0.25, 0.5, 1.0, 1.0]);
         assert!(!axis.shows(0.5) && axis.shows(1.0) && !axis.shows(20_000.0));
+    }
+
+    #[cfg(feature = "operate")]
+    #[test]
+    fn time_before_now_ends_on_the_right() {
+        let axis = AgoAxis::new(10_800.0);
+        assert_eq!([10_800.0, 2_700.0, 0.0].map(|seconds| axis.map(&seconds, (100, 500))), [100, 400, 500]);
+        let labels: Vec<_> = axis.key_points(BoldPoints(8)).iter().map(|ago| axis.format_ext(ago)).collect();
+        assert_eq!(labels, ["now", "30m", "1h", "1h 30m", "2h", "2h 30m", "3h"]);
     }
 }

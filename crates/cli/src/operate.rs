@@ -7,6 +7,7 @@ pub(crate) mod deployment;
 mod doctor;
 mod function;
 mod handler_setting;
+pub(crate) mod history;
 mod log;
 mod metrics;
 mod pause;

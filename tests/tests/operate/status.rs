@@ -58,6 +58,15 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
     }
     assert!(!text.contains('\x1b'), "colours only on a terminal: {text:?}");
 
+    // MiniStack has no metrics of queues.
+    let text = operator.comeback("status --history --stack seen").ended(3);
+    assert!(text.contains("\nLast 3h       CloudWatch has no data\n"), "{text}");
+    let history = operator.comeback("status --history --stack seen --json").json(3)["history"].clone();
+    assert_eq!(
+        (&history["last_24_hours"]["step_seconds"], &busy["history"]),
+        (&1_800.into(), &serde_json::Value::Null)
+    );
+
     where_it_works(&Operator::of(ministack));
     unreadable_pauses_leave_the_rest(ministack, &stack, &operator);
     let handler = stack.output("RetryHandlerName");

@@ -90,11 +90,12 @@ impl Dropped {
 }
 
 /// A point for each period, the newest first.
-type Points = Vec<(Timestamp, f64)>;
+pub(crate) type Points = Vec<(Timestamp, f64)>;
 /// Namespace, dimension and its value; metric; statistic.
-type Series<'a> = ((&'a str, &'a str, &'a str), &'a str, &'a str);
+pub(crate) type Series<'a> = ((&'a str, &'a str, &'a str), &'a str, &'a str);
 
-async fn points<const N: usize>(
+/// Reads several series in one call.
+pub(crate) async fn points<const N: usize>(
     account: &Account,
     series: [Series<'_>; N],
     period: Duration,

@@ -17,6 +17,7 @@ use crate::failure;
 use crate::operate::alarms::Alarm;
 use crate::operate::dead::HIDDEN_FOR;
 use crate::operate::deployment::{Depth, Queue, Stopped};
+use crate::operate::history::History;
 use crate::operate::metrics::LastHour;
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{self, OpenPause, nearly_full};
@@ -34,6 +35,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   comeback status
   comeback status --watch
+  comeback status --history
   comeback status --handler my-retry-handler --json";
 
 #[derive(Debug, Args)]
@@ -41,6 +43,9 @@ pub(crate) struct StatusArguments {
     /// Refresh every five seconds until Ctrl-C
     #[arg(long, conflicts_with = "json")]
     watch: bool,
+    /// Also show what arrived, was retried and was dead-lettered in the last 3 and 24 hours
+    #[arg(long)]
+    history: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -52,7 +57,7 @@ pub(crate) async fn run(
     let mut before = None;
     let mut out = anstream::stdout();
     loop {
-        let status = session.interrupt.or(Status::read(&session, before.as_ref())).await?;
+        let status = session.interrupt.or(Status::read(&session, before.as_ref(), arguments.history)).await?;
         session.answer(&status);
         if !session.common.json {
             if arguments.watch && std::io::stdout().is_terminal() {
@@ -102,6 +107,8 @@ pub(crate) struct Status {
     /// How full the pauses' parameter is, if it is nearly full.
     pauses_nearly_full: Option<String>,
     last_hour: LastHour,
+    /// `None` unless it was asked for.
+    pub(crate) history: Option<History>,
     alarms: Vec<Alarm>,
 }
 
@@ -130,8 +137,12 @@ struct MappingState {
 
 impl Status {
     /// Reads the state of a deployment. `before` is the state that was read last, if there is one: the dead-letters are
-    /// looked at again only if their number has changed since.
-    pub(crate) async fn read(session: &Session, before: Option<&Self>) -> Result<Self, Failure> {
+    /// looked at again only if their number has changed since, and the history only after a minute.
+    pub(crate) async fn read(
+        session: &Session,
+        before: Option<&Self>,
+        with_history: bool,
+    ) -> Result<Self, Failure> {
         // Settings and mappings change while one watches.
         let deployment = session.deployment().await?;
         let (account, now) = (&session.account, now());
@@ -154,6 +165,7 @@ impl Status {
             // During an incident, the rest of the status still matters.
             Err(failure) => (None, Some(failure.to_string())),
         };
+        let before_of_history = before.and_then(|before| before.history.as_ref());
         Ok(Self {
             retry_queue: Depth::read(account, &deployment.retry_queue).await?,
             refused_settings: refused.iter().map(ToString::to_string).collect(),
@@ -170,6 +182,10 @@ impl Status {
             pauses_problem,
             pauses_nearly_full: read.as_ref().and_then(nearly_full),
             last_hour: LastHour::read(account, &deployment, now).await?,
+            history: match with_history {
+                true => Some(History::read(account, &deployment, before_of_history, now).await?),
+                false => None,
+            },
             alarms: Alarm::all(account, &deployment).await?,
             stopped: deployment.stopped(),
             mapping: deployment.mapping.map(|mapping| MappingState {
@@ -249,8 +265,9 @@ fn text(status: &Status, place: &str) -> String {
     let of_stack = status.stack.as_ref().map(|stack| format!(" of stack {stack}")).unwrap_or_default();
     let lines = status.lines(place).into_iter();
     let lines: String = lines.map(|(title, line)| format!("{title:<13} {line}\n")).collect();
+    let history = status.history.as_ref().map(History::text).unwrap_or_default();
     format!(
-        "{}{of_stack}\n\n{lines}\nCounts of messages are approximate, and a minute old. `comeback waiting{place}` shows what waits.\n",
+        "{}{of_stack}\n\n{lines}{history}\nCounts of messages are approximate, and a minute old. `comeback waiting{place}` shows what waits.\n",
         status.handler
     )
 }
@@ -434,6 +451,7 @@ mod tests {
             pauses_problem: None,
             pauses_nearly_full: None,
             last_hour: LastHour::default(),
+            history: None,
             alarms: Vec::new(),
         }
     }

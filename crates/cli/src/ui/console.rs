@@ -73,7 +73,7 @@ impl Console {
     /// What `comeback status` answers.
     pub(super) async fn status(&self) -> Read<Status> {
         self.status
-            .get(now, async |before| Status::read(&self.session().await?, before.as_deref()).await)
+            .get(now, async |before| Status::read(&self.session().await?, before.as_deref(), true).await)
             .await
     }
 }
