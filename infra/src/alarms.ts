@@ -44,13 +44,9 @@ export interface LogMetrics {
 
 export function logMetrics(scope: Construct, handler: RetryHandler): LogMetrics {
   const is = (member: string, value: string) => logs.FilterPattern.stringValue(member, '=', value);
-  const withoutPayload = logs.FilterPattern.all(
-    is('$.reason', 'malformed_record'),
-    is('$.detail', 'it has no requestPayload*'),
-  );
   return {
     needsAnOperator: counted(scope, handler, 'NeedsAnOperator', is('$.level', 'ERROR')),
-    lostPayload: counted(scope, handler, 'LostPayload', withoutPayload),
+    lostPayload: counted(scope, handler, 'LostPayload', is('$.reason', 'payload_lost')),
   };
 }
 
@@ -123,7 +119,7 @@ function ofDeadLetters(
       evaluationPeriods: 1,
       alarmDescription:
         'Lambda has left the payload out of the record of a failed event, because it was too large. The event ' +
-        `is lost, and its record is a dead-letter. Run comeback dead list ${STACK} --reason malformed_record. ` +
+        `is lost, and its record is a dead-letter. Run comeback dead list ${STACK} --reason payload_lost. ` +
         `${RUNBOOK}#lost-payload`,
     },
   };

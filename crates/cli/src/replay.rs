@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use comeback_engine::{
-    BatchEvent, Directive, FailedEvent, FunctionPattern, Moved, Outcome, Pauses, Policies, Record, Step,
-    Timestamp, decide,
+    BatchEvent, Directive, End, FailedEvent, FunctionPattern, Moved, Outcome, Pauses, Policies, Record,
+    Timestamp, Why, decide,
 };
 use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
@@ -190,12 +190,8 @@ impl Handled {
             let decisions = failures.iter().map(kept).collect();
             return Self { at, decisions, calls: Vec::new(), batch_item_failures: failures };
         }
-        let mut decisions: Vec<MessageDecision> = rehearsal
-            .report
-            .outcomes
-            .iter()
-            .map(|outcome| MessageDecision::of(outcome, &batch.records))
-            .collect();
+        let mut decisions: Vec<MessageDecision> =
+            rehearsal.report.outcomes.iter().map(MessageDecision::of).collect();
         for garbled in &batch.garbled {
             let of_it = |decision: &&mut MessageDecision| decision.message_id == garbled.message_id;
             for decision in decisions.iter_mut().filter(of_it) {
@@ -217,51 +213,53 @@ impl MessageDecision {
         Self { message_id: message_id.into(), why, ..Self::default() }
     }
 
-    fn of(outcome: &Outcome<'_>, records: &[Record]) -> Self {
-        let record = records.iter().rfind(|record| record.message_id == outcome.message_id);
+    fn of(outcome: &Outcome<'_>) -> Self {
         Self {
-            message_id: outcome.message_id.into(),
-            function_arn: outcome.retry.as_ref().map(|retry| retry.function_arn.clone()),
-            retry: outcome.retry.as_ref().map(|retry| retry.number),
-            step: outcome.step.as_ref().map(Step::name),
+            message_id: outcome.message_id().into(),
+            function_arn: outcome.event.as_ref().map(|event| event.function_arn.to_string()),
+            retry: outcome.retry(),
+            step: outcome.step(),
             reason: outcome.reason().map(|reason| reason.code.name()),
             due: outcome.due().map(|due| due.to_string()),
             visibility_timeout: outcome.visibility_timeout().map(|timeout| timeout.as_secs()),
-            delay: outcome.moved.map(|delay| delay.as_secs()),
-            why: record.map(|record| why(outcome, record) + &ignored(outcome)).unwrap_or_default(),
+            delay: outcome.delay().map(|delay| delay.as_secs()),
+            why: why(outcome) + &ignored(outcome),
         }
     }
 }
 
 /// What the function asked for in vain.
 fn ignored(outcome: &Outcome<'_>) -> String {
-    match outcome.retry.as_ref().and_then(|retry| retry.directive.as_ref()) {
+    match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),
         _ => String::new(),
     }
 }
 
-fn why(outcome: &Outcome<'_>, record: &Record) -> String {
-    let receives = record.receive_count;
-    match (&outcome.step, &record.moved) {
-        (Some(Step::DeadLetter { reason, .. }), _) => reason.detail.clone(),
-        (Some(Step::Defer { due, .. }), Some(moved)) => {
+fn why(outcome: &Outcome<'_>) -> String {
+    let receives = outcome.record.receive_count;
+    let why = match &outcome.end {
+        End::DeadLettered { reason, .. } => return reason.detail.clone(),
+        End::Reinvoked { due, .. } => return format!("receive {receives}; its backoff ended at {due}"),
+        End::Hidden { why, .. } | End::Moved { why, .. } => why,
+    };
+    match (why, &outcome.record.moved) {
+        (Why::Deferred { due, .. }, Some(moved)) => {
             let times = if moved.moves == 1 { "once".into() } else { format!("{} times", moved.moves) };
             format!("moved {times}; its backoff ends at {due}")
         }
-        (Some(Step::Defer { due, .. }), None) if receives <= 1 => {
+        (Why::Deferred { due, .. }, None) if receives <= 1 => {
             format!("first receive; its backoff ends at {due}")
         }
-        (Some(Step::Defer { due, .. }), None) => {
+        (Why::Deferred { due, .. }, None) => {
             format!("receive {receives}, back early; its backoff ends at {due}")
         }
-        (Some(Step::Keep { .. }), Some(Moved { not_before: Some(until), .. })) => {
+        (Why::Kept(_), Some(Moved { not_before: Some(until), .. })) => {
             format!("it waits until {until}: an earlier call for it did not work, or its function was paused")
         }
-        (Some(Step::Hold { due, .. }), _) => format!("its function is paused; its retry is due since {due}"),
-        (Some(Step::Keep { .. }), _) => "TARGET_FUNCTIONS is empty".into(),
-        (Some(Step::Reinvoke { due }), _) => format!("receive {receives}; its backoff ended at {due}"),
-        (None, _) => String::new(),
+        (Why::Held { due }, _) => format!("its function is paused; its retry is due since {due}"),
+        (Why::Kept(_), _) => "TARGET_FUNCTIONS is empty".into(),
+        (Why::NotInvoked { .. } | Why::NotDeadLettered { .. } | Why::Undecided(_), _) => String::new(),
     }
 }
 

@@ -2,10 +2,11 @@
 //! failure means; the other side decides how many API calls a request takes, and repeats calls within the deadline.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::future::Future;
+use std::iter::repeat;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
-use std::vec;
 
 use comeback_backoff::ladder;
 use futures_util::future::FutureExt;
@@ -192,40 +193,42 @@ enum NoAnswer {
     Panicked,
 }
 
-/// The answers to the entries of a call, in their order.
-pub(crate) struct Answers<E = CallFailure> {
-    given: vec::IntoIter<Result<(), E>>,
-    /// The answer to an entry that was given none.
-    otherwise: E,
-}
+/// The answers to a call, by the ids of the messages that it was about.
+pub(crate) type Answers<E = CallFailure> = HashMap<String, Result<(), E>>;
 
-impl<E: Clone> Answers<E> {
-    pub(crate) fn next_answer(&mut self) -> Result<(), E> {
-        self.given.next().unwrap_or_else(|| Err(self.otherwise.clone()))
-    }
+/// The account answers in the order of its entries. From here on, an answer goes by its message's id.
+fn by_message<'r, E: Clone>(
+    records: impl Iterator<Item = &'r Record>,
+    given: Vec<Result<(), E>>,
+    otherwise: E,
+) -> Answers<E> {
+    let given = given.into_iter().chain(repeat(Err(otherwise)));
+    records.map(|record| record.message_id.clone()).zip(given).collect()
 }
 
 impl<A: Account> Guarded<'_, A> {
     pub(crate) async fn change_visibility(&self, changes: &[VisibilityChange<'_>]) -> Answers {
         let call = async { self.account.change_visibility(changes, self.past_deadline).await };
-        self.answers(changes.is_empty(), call).await
+        self.answers(changes.iter().map(|change| change.record), call).await
     }
 
     pub(crate) async fn send_dead_letters(&self, given_up: &[GivenUp<'_>]) -> Answers {
         let call = async { self.account.send_dead_letters(given_up, self.past_deadline).await };
-        self.answers(given_up.is_empty(), call).await
+        self.answers(given_up.iter().map(|it| it.record), call).await
     }
 
     pub(crate) async fn send_again(&self, moves: &[Move<'_>]) -> Answers<MoveFailure> {
+        if moves.is_empty() {
+            return Answers::new();
+        }
         let call = async { self.account.send_again(moves, self.past_deadline).await };
         let unanswered = |failure: CallFailure| MoveFailure::Unanswered(failure.cause);
-        let given = if moves.is_empty() { Ok(Vec::new()) } else { self.started_in_time(call).await };
-        let (given, otherwise) = match given {
+        let (given, otherwise) = match self.started_in_time(call).await {
             Ok(given) => (given, unanswered(no_answer())),
             Err(NoAnswer::NotStarted) => (Vec::new(), MoveFailure::NotSent(not_started())),
             Err(NoAnswer::Panicked) => (Vec::new(), unanswered(panicked())),
         };
-        Answers { given: given.into_iter(), otherwise }
+        by_message(moves.iter().map(|copy| copy.record), given, otherwise)
     }
 
     /// `None` if it is too late to look.
@@ -262,14 +265,20 @@ impl<A: Account> Guarded<'_, A> {
         }
     }
 
-    async fn answers(&self, nothing_to_do: bool, call: impl Future<Output = Vec<Answer>>) -> Answers {
-        let given = if nothing_to_do { Ok(Vec::new()) } else { self.started_in_time(call).await };
-        let (given, otherwise) = match given {
+    async fn answers<'r>(
+        &self,
+        records: impl ExactSizeIterator<Item = &'r Record>,
+        call: impl Future<Output = Vec<Answer>>,
+    ) -> Answers {
+        if records.len() == 0 {
+            return Answers::new();
+        }
+        let (given, otherwise) = match self.started_in_time(call).await {
             Ok(given) => (given, no_answer()),
             Err(NoAnswer::NotStarted) => (Vec::new(), not_started()),
             Err(NoAnswer::Panicked) => (Vec::new(), panicked()),
         };
-        Answers { given: given.into_iter(), otherwise }
+        by_message(records, given, otherwise)
     }
 
     /// `call` does nothing until it is polled, so past the deadline the account is not even asked, and a panic anywhere

@@ -55,11 +55,13 @@ pub enum ReasonCode {
     MalformedRecord,
     /// The payload's `_retry_metadata` cannot be read.
     MalformedEnvelope,
+    /// The invocation record has no payload: Lambda may leave out one that is too large.
+    PayloadLost,
 }
 
 impl ReasonCode {
     /// Every reason, in the order of the documentation.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::MaxRetries,
         Self::MaxAge,
         Self::NonRetryableError,
@@ -69,6 +71,7 @@ impl ReasonCode {
         Self::PayloadTooLarge,
         Self::MalformedRecord,
         Self::MalformedEnvelope,
+        Self::PayloadLost,
     ];
 
     /// The name on the wire.
@@ -83,6 +86,7 @@ impl ReasonCode {
             Self::PayloadTooLarge => "payload_too_large",
             Self::MalformedRecord => "malformed_record",
             Self::MalformedEnvelope => "malformed_envelope",
+            Self::PayloadLost => "payload_lost",
         }
     }
 

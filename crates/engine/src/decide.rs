@@ -84,13 +84,11 @@ const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Characters of an error type that a detail shows. Details are logged, and an error type may be a megabyte long.
 const SHOWN_CHARACTERS: usize = 256;
 
-/// The next step for a message, and its event.
+/// The next step for a message.
 #[derive(Clone, Debug)]
 pub enum Action<'a> {
     /// Hide the message for a while and keep it.
     Defer {
-        /// The event.
-        event: FailedEvent<'a>,
         /// When its retry is due.
         due: Timestamp,
         /// Whole seconds, 1 to 43,170.
@@ -102,8 +100,6 @@ pub enum Action<'a> {
     },
     /// Keep the message although its retry is due, because its function is paused. This does not count as a retry.
     Hold {
-        /// The event.
-        event: FailedEvent<'a>,
         /// When its retry was due.
         due: Timestamp,
         /// Whole seconds, 1 to 1,344, until the handler checks it again.
@@ -111,8 +107,6 @@ pub enum Action<'a> {
     },
     /// Call the target again.
     Reinvoke {
-        /// The event.
-        event: FailedEvent<'a>,
         /// When its retry was due.
         due: Timestamp,
         /// What moved the due time forward.
@@ -122,24 +116,12 @@ pub enum Action<'a> {
     },
     /// Dead-letter the event.
     DeadLetter {
-        /// The event; `None` if the message could not be parsed.
-        event: Option<FailedEvent<'a>>,
         /// Why.
         reason: Reason,
     },
 }
 
 impl Action<'_> {
-    /// The event; `None` if the message could not be parsed.
-    pub const fn event(&self) -> Option<&FailedEvent<'_>> {
-        match self {
-            Self::Defer { event, .. } | Self::Hold { event, .. } | Self::Reinvoke { event, .. } => {
-                Some(event)
-            }
-            Self::DeadLetter { event, .. } => event.as_ref(),
-        }
-    }
-
     /// When the retry is due; `None` if there will be none.
     pub const fn due(&self) -> Option<Timestamp> {
         match self {
@@ -151,32 +133,35 @@ impl Action<'_> {
 
 /// Decides the next step for a message at `now`, under the policy of its function.
 pub fn decide<'a>(record: &'a Record, policies: &Policies, pauses: &Pauses, now: Timestamp) -> Action<'a> {
-    let mut event = match FailedEvent::read(record) {
-        Ok(event) => event,
-        Err(reason) => return Action::DeadLetter { event: None, reason },
-    };
-    let policy = policies.of(&event.function_arn);
-    if !policy.settings().directives {
-        event.directive = None;
-    }
-    let case = Case { event: &event, record, policy, pauses, now };
-    let Due { at: due, by: due_by, early } = match case.due_unless_ruled_out() {
-        Ok(due) => due,
-        Err(reason) => return Action::DeadLetter { event: Some(event), reason },
-    };
-    if let Some(visibility_timeout) = case.left_to_serve(due) {
-        return Action::Defer { event, due, visibility_timeout, due_by, early };
-    }
-    if let Some(visibility_timeout) = case.hold() {
-        return Action::Hold { event, due, visibility_timeout };
-    }
-    match case.envelope() {
-        Ok(envelope) => Action::Reinvoke { event, due, early, envelope },
-        Err(reason) => Action::DeadLetter { event: Some(event), reason },
+    match FailedEvent::read(record) {
+        Ok(event) => {
+            let event = event.under(policies);
+            let policy = policies.of(&event.function_arn);
+            Case { event: &event, record, policy, pauses, now }.decide()
+        }
+        Err(reason) => Action::DeadLetter { reason },
     }
 }
 
 impl<'r> Case<'_, 'r> {
+    /// Rules 2 to 11: the next step for a message that was parsed.
+    pub(crate) fn decide(&self) -> Action<'r> {
+        let Due { at: due, by: due_by, early } = match self.due_unless_ruled_out() {
+            Ok(due) => due,
+            Err(reason) => return Action::DeadLetter { reason },
+        };
+        if let Some(visibility_timeout) = self.left_to_serve(due) {
+            return Action::Defer { due, visibility_timeout, due_by, early };
+        }
+        if let Some(visibility_timeout) = self.hold() {
+            return Action::Hold { due, visibility_timeout };
+        }
+        match self.envelope() {
+            Ok(envelope) => Action::Reinvoke { due, early, envelope },
+            Err(reason) => Action::DeadLetter { reason },
+        }
+    }
+
     /// Rules 2 to 7.
     fn due_unless_ruled_out(&self) -> Result<Due, Reason> {
         self.rule_out()?;

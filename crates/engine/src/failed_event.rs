@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::dead_letter::{Body, DeadLetter, ErrorBody, RedrivenLetter};
 use crate::invocation_record::{InvocationError, InvocationRecord};
 use crate::json::{id, lossy_text};
+use crate::policies::Policies;
 use crate::stray;
 use crate::{Directive, Reason, ReasonCode, Record, Timestamp};
 
@@ -50,18 +51,22 @@ impl<'a> FailedEvent<'a> {
     ///
     /// # Errors
     ///
-    /// `malformed_record` or `malformed_envelope`, with what is wrong.
+    /// `malformed_record`, `malformed_envelope` or `payload_lost`, with what is wrong.
     pub fn read(record: &'a Record) -> Result<Self, Reason> {
         match InvocationRecord::read(&record.body) {
             Ok(failure) => Self::failed(record, failure),
-            Err(detail) => match RedrivenLetter::read(&record.body) {
+            Err(reason) => match RedrivenLetter::read(&record.body) {
                 Some(letter) => Self::redriven(record, letter),
-                None => {
-                    let detail = stray::named(record).unwrap_or(detail);
-                    Err(Reason::new(ReasonCode::MalformedRecord, detail))
-                }
+                None => Err(stray::named(record)
+                    .map_or(reason, |detail| Reason::new(ReasonCode::MalformedRecord, detail))),
             },
         }
+    }
+
+    /// The event as its function's policy takes it: with `DIRECTIVES` off, its error asks for nothing.
+    pub fn under(self, policies: &Policies) -> Self {
+        let obeys = policies.of(&self.function_arn).settings().directives;
+        Self { directive: self.directive.filter(|_| obeys), ..self }
     }
 
     /// Retries made so far.

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Timestamp;
+use crate::dead_letter::{Reason, ReasonCode};
 use crate::json::{Object, id, lossy_text, object, present};
+use crate::time::Timestamp;
 
 /// Lambda's record of a failed asynchronous invocation, as it writes it to the failure destination.
 ///
@@ -101,13 +102,12 @@ impl<'a> Odd<'a> {
 }
 
 const ON_SUCCESS: &str = "condition is Success: attach the retry queue as on-failure destination";
-/// Lambda may leave out the payload of an event that is too large for its record. The alarm *lost payload* counts this
-/// detail, so nothing but such a record may have it.
+/// The detail of a [`ReasonCode::PayloadLost`].
 const LOST: &str =
     "it has no requestPayload, so the event is lost: Lambda may leave out one that is too large";
 
 /// What is wrong with a body that could not be read.
-fn why_unreadable(body: &str, error: String) -> String {
+fn why_unreadable(body: &str, error: String) -> Reason {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct WithoutPayload<'a> {
@@ -115,15 +115,20 @@ fn why_unreadable(body: &str, error: String) -> String {
         request_context: Object<RequestContext<'a>>,
     }
     if !error.starts_with("missing field `requestPayload`") {
-        return error;
+        return malformed(error);
     }
     match object::<WithoutPayload<'_>>(body) {
         Ok(WithoutPayload { request_context: Object(context) }) if context.is_of_a_success() => {
-            ON_SUCCESS.into()
+            malformed(ON_SUCCESS)
         }
-        Ok(_) => LOST.into(),
-        Err(_) => error,
+        // The alarm *lost payload* counts this reason, so nothing but such a record may have it.
+        Ok(_) => Reason::new(ReasonCode::PayloadLost, LOST),
+        Err(_) => malformed(error),
     }
+}
+
+fn malformed(detail: impl Into<String>) -> Reason {
+    Reason::new(ReasonCode::MalformedRecord, detail)
 }
 
 impl RequestContext<'_> {
@@ -139,14 +144,17 @@ impl<'a> InvocationRecord<'a> {
     ///
     /// The body is not an invocation record: what is missing. Or it is the record of a success, from a queue attached as
     /// on-success destination: retrying it would run a function again that has done its work.
-    pub fn read(body: &'a str) -> Result<Self, String> {
+    pub fn read(body: &'a str) -> Result<Self, Reason> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,
-            Err(_) => object::<Odd<'a>>(body).map_err(|error| why_unreadable(body, error))?.in_parts()?,
+            Err(_) => {
+                let odd = object::<Odd<'a>>(body).map_err(|error| why_unreadable(body, error))?;
+                odd.in_parts().map_err(malformed)?
+            }
         };
         let Object(context) = wire.request_context;
         if context.is_of_a_success() {
-            return Err(ON_SUCCESS.into());
+            return Err(malformed(ON_SUCCESS));
         }
         let not_found =
             wire.response_context.is_some_and(|Object(context)| context.status_code.get() == "404");

@@ -10,7 +10,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `environment` | [`Environment`]: a message's way through a batch: decided, performed, outcome |
+//! | `environment`, `message` | [`Environment`]: the way of a batch; and the states of each message on it |
 //! | `decide`, `due` | [`decide()`]: the rules, numbered; and when a retry is due |
 //! | `waits`, `room`, `isolated` | waits after failures and hops of moves; room to hide; records that cannot harm each other |
 //! | `known_pauses` | what an environment knows of pauses, and when it reads them |
@@ -44,6 +44,7 @@ mod known_pauses;
 mod letter;
 mod log_fold;
 mod log_line;
+mod message;
 mod pauses;
 mod policies;
 mod policy;
@@ -88,7 +89,7 @@ pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, P
 pub use policies::{Policies, PolicyEntry};
 pub use policy::{Policy, SettingError};
 pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
-pub use report::{BatchReport, Cause, Moves, Outcome, PausesRead, Retry, Step};
+pub use report::{BatchReport, Cause, End, Moves, Outcome, PausesRead, Why};
 pub use retry_now::{LONGEST_ORDER, LONGEST_WITHIN, RetryNow};
 pub use room::Room;
 pub use setting::{HideUpTo, Kind, Scope, Setting, Unset};

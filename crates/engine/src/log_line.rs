@@ -2,14 +2,18 @@
 //! its log reads this type.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::account::CallFailure;
-use crate::report::{BatchReport, Cause, Outcome, Retry, Step};
-use crate::{Directive, DueBy, Early, ReasonCode, Timestamp};
+use crate::dead_letter::ReasonCode;
+use crate::directive::Directive;
+use crate::due::{DueBy, Early};
+use crate::failed_event::FailedEvent;
+use crate::record::TraceHeader;
+use crate::report::{BatchReport, Cause, End, Outcome, Why};
+use crate::time::Timestamp;
 
 /// CloudWatch drops lines that are too long. Text from queues and services is cut after this many characters.
 const LONGEST_TEXT: usize = 512;
@@ -144,12 +148,9 @@ pub enum What<'a> {
         /// When the handler checks its copy, if it was moved.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// Why it is to be dead-lettered, if the dead-letter could not be sent.
+        /// Why it is to be dead-lettered, if the dead-letter could not be sent. The line about that has the words.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<ReasonCode>,
-        /// That reason in words.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        detail: Option<Cow<'a, str>>,
         /// The call that failed.
         #[serde(flatten)]
         failure: Option<LoggedFailure<'a>>,
@@ -213,7 +214,7 @@ impl LogLine<'_> {
 impl<'a> LogLine<'a> {
     /// What a batch's report says of one message.
     pub fn of(outcome: &'a Outcome<'_>, timestamp: Timestamp) -> Self {
-        let event = outcome.retry.as_ref().map(LoggedEvent::of);
+        let event = outcome.event.as_ref().map(|event| LoggedEvent::of(event, outcome.policy.as_deref()));
         let what = What::of(outcome);
         let is_ignored = event.as_ref().is_some_and(|event| event.retry_after_ignored.is_some());
         let level = match what.failure() {
@@ -222,8 +223,8 @@ impl<'a> LogLine<'a> {
             None if is_ignored || matches!(what, What::DeadLetter { .. }) => LogLevel::Warn,
             None => LogLevel::Info,
         };
-        let trace = outcome.trace.map(Into::into);
-        Self { timestamp, level, v: Version, message_id: outcome.message_id.into(), event, what, trace }
+        let trace = TraceHeader::of(outcome.record).map(|trace| trace.root().into());
+        Self { timestamp, level, v: Version, message_id: outcome.message_id().into(), event, what, trace }
     }
 }
 
@@ -236,21 +237,21 @@ impl BatchReport<'_> {
 }
 
 impl<'a> LoggedEvent<'a> {
-    fn of(retry: &'a Retry) -> Self {
-        let (retry_after, retry_after_ignored) = match &retry.directive {
+    /// An event under its policy.
+    pub fn of(event: &'a FailedEvent<'_>, policy: Option<&'a str>) -> Self {
+        let (retry_after, retry_after_ignored) = match &event.directive {
             Some(Directive::RetryAfter(moment)) => (Some(*moment), None),
             Some(Directive::Unreadable { text, why }) => (None, Some(format!("{text:?}: {why}").into())),
             Some(Directive::NonRetryable) | None => (None, None),
         };
-        let text = |text: &'a Option<String>| text.as_deref().map(cut);
         Self {
-            key: cut(&retry.key),
-            target: cut(&retry.function_arn),
-            retry: retry.number,
-            first_failure: retry.first_failure,
-            request_id: text(&retry.request_id),
-            error_type: text(&retry.error_type),
-            policy: text(&retry.policy),
+            key: cut(&event.origin_request_id),
+            target: cut(&event.function_arn),
+            retry: event.retry,
+            first_failure: event.first_failure,
+            request_id: event.request_id.as_deref().map(cut),
+            error_type: event.error_type().map(cut),
+            policy: policy.map(cut),
             retry_after,
             retry_after_ignored,
         }
@@ -259,37 +260,39 @@ impl<'a> LoggedEvent<'a> {
 
 impl<'a> What<'a> {
     fn of(outcome: &'a Outcome<'_>) -> Self {
-        let failure = outcome.problem.as_ref().map(LoggedFailure::of);
-        let delay = outcome.moved.or(outcome.visibility_timeout()).as_ref().map(Duration::as_secs);
-        let not_before = outcome.not_before;
-        let early = || outcome.early.as_ref().map(LoggedEarly::of);
-        match (outcome.kept, &outcome.step) {
-            (None, Some(Step::Defer { due, .. })) => {
-                let due_by = outcome.due_by.unwrap_or(DueBy::Policy);
-                let delay = delay.unwrap_or_default();
-                Self::Defer { due: *due, due_by, delay, early: early(), failure }
+        let (why, delay, not_before, not_hidden) = match &outcome.end {
+            End::Hidden { why, timeout, failure } => (why, timeout.as_secs(), None, failure.as_ref()),
+            End::Moved { why, delay, not_before } => (why, delay.as_secs(), *not_before, None),
+            End::Reinvoked { due, early, request_id } => {
+                let invoke_request_id = request_id.as_deref().map(cut);
+                return Self::Reinvoke {
+                    due: *due,
+                    invoke_request_id,
+                    early: early.as_ref().map(LoggedEarly::of),
+                };
             }
-            (None, Some(Step::Hold { due, .. })) => {
-                Self::Hold { due: *due, delay: delay.unwrap_or_default(), not_before, failure }
+            End::DeadLettered { due, reason } => {
+                return Self::DeadLetter {
+                    reason: reason.code,
+                    detail: reason.detail.as_str().into(),
+                    due: *due,
+                };
             }
-            (None, Some(Step::Reinvoke { due })) => {
-                let invoke_request_id = outcome.invoke_request_id.as_deref().map(cut);
-                Self::Reinvoke { due: *due, invoke_request_id, early: early() }
+        };
+        let failure = why.failure().or(not_hidden).map(LoggedFailure::of);
+        match (why, why.cause()) {
+            (Why::Deferred { due, due_by, early }, _) => {
+                let early = early.as_ref().map(LoggedEarly::of);
+                Self::Defer { due: *due, due_by: *due_by, delay, early, failure }
             }
-            (None, Some(Step::DeadLetter { due, reason })) => {
-                Self::DeadLetter { reason: reason.code, detail: reason.detail.as_str().into(), due: *due }
-            }
-            (cause, _) => {
-                let reason = outcome.reason();
-                Self::Keep {
-                    cause: cause.unwrap_or(Cause::Undecided),
-                    delay,
-                    not_before,
-                    reason: reason.map(|reason| reason.code),
-                    detail: reason.map(|reason| reason.detail.as_str().into()),
-                    failure,
-                }
-            }
+            (Why::Held { due }, _) => Self::Hold { due: *due, delay, not_before, failure },
+            (_, cause) => Self::Keep {
+                cause: cause.unwrap_or(Cause::Undecided),
+                delay: not_hidden.is_none().then_some(delay),
+                not_before,
+                reason: outcome.reason().map(|reason| reason.code),
+                failure,
+            },
         }
     }
 

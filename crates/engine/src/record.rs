@@ -89,7 +89,7 @@ impl Record {
     }
 
     /// Whether nobody received the message before: its event has just failed.
-    pub(crate) fn is_first_receive(&self) -> bool {
+    pub fn is_first_receive(&self) -> bool {
         self.receive_count <= 1
     }
 

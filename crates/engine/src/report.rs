@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};
 use crate::failed_event::FailedEvent;
-use crate::{Directive, DueBy, Early, Pause, Reason, Record, Timestamp, TraceHeader};
+use crate::{DueBy, Early, Pause, Reason, Record, Timestamp};
 
 /// The outcome of a batch, one [`Outcome`] for each message.
 #[derive(Clone, Debug)]
@@ -77,42 +77,103 @@ impl<'a> BatchReport<'a> {
         let untouched = untouched.iter().map(|record| record.message_id.as_str());
         let unsettled = self.outcomes.iter().filter(|outcome| !outcome.settled());
         let incomplete = self.batch.incomplete.iter().map(|message| message.message_id.as_str());
-        untouched.chain(unsettled.map(|outcome| outcome.message_id)).chain(incomplete)
+        untouched.chain(unsettled.map(|outcome| outcome.record.message_id.as_str())).chain(incomplete)
     }
 }
 
-/// What was decided for a message, and whether it worked: everything a log line needs.
+/// What became of a message in a batch: everything that its log line needs.
 #[derive(Clone, Debug)]
 pub struct Outcome<'a> {
-    /// SQS's id.
-    pub message_id: &'a str,
-    /// Its retry; `None` if the message could not be parsed.
-    pub retry: Option<Retry>,
-    /// The step; `None` only if deciding itself failed.
-    pub step: Option<Step>,
-    /// The request id of the new invocation; `None` if none was accepted, or Lambda did not name it.
-    pub invoke_request_id: Option<String>,
-    /// Why it is kept instead, if neither its retry's due time nor a pause keeps it.
-    pub kept: Option<Cause>,
-    /// What went wrong with the step.
-    pub problem: Option<CallFailure>,
-    /// How long the message was hidden after a failed call; `None` if no call failed, or the hiding failed too.
-    pub hidden_for: Option<Duration>,
-    /// The delay with which it was sent again instead of being hidden. The copy takes its place.
-    pub moved: Option<Duration>,
-    /// When the handler checks that copy again, if it waits for a reason other than its backoff; several moves may take it
-    /// there.
-    pub not_before: Option<Timestamp>,
-    /// What gave the due time of a deferred message.
-    pub due_by: Option<DueBy>,
-    /// The retry request that moved the retry forward, if one did.
-    pub early: Option<Early>,
-    /// Whether the message is such a copy itself.
-    pub is_copy: bool,
-    /// Whether nobody received it before: the event has just failed.
-    pub is_first_receive: bool,
-    /// The id of the X-Ray trace that it belongs to, as does its re-invocation.
-    pub trace: Option<&'a str>,
+    /// The message.
+    pub record: &'a Record,
+    /// Its event; `None` if the message could not be parsed, or nothing was to be decided about it.
+    pub event: Option<FailedEvent<'a>>,
+    /// The entry of `POLICIES` that counts for its function, by its pattern. `None` if the policy is the stack's.
+    pub policy: Option<String>,
+    /// Where it is when the batch ends.
+    pub end: End,
+}
+
+/// Where a message is when its batch ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// On the retry queue, hidden.
+    Hidden {
+        /// Why it waits.
+        why: Why,
+        /// How long it is hidden.
+        timeout: Duration,
+        /// Why it could not be hidden. It comes back after the queue's own visibility timeout, or when its guard ends.
+        failure: Option<CallFailure>,
+    },
+    /// Replaced on the retry queue by a copy with a delay.
+    Moved {
+        /// Why it waits.
+        why: Why,
+        /// The copy's delay.
+        delay: Duration,
+        /// When the handler checks the copy again, if it waits for a reason other than its backoff; several moves may take
+        /// it there.
+        not_before: Option<Timestamp>,
+    },
+    /// Settled: its target was called again.
+    Reinvoked {
+        /// When the retry was due.
+        due: Timestamp,
+        /// The retry request that moved the retry forward, if one did.
+        early: Option<Early>,
+        /// The request id of the new invocation, if Lambda named it.
+        request_id: Option<String>,
+    },
+    /// Settled: it is on the dead-letter queue.
+    DeadLettered {
+        /// When the retry was due, if it was the target that refused it.
+        due: Option<Timestamp>,
+        /// Why the event is given up.
+        reason: Reason,
+    },
+}
+
+/// Why a message waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Its retry is not due yet.
+    Deferred {
+        /// When it is.
+        due: Timestamp,
+        /// What gave that time.
+        due_by: DueBy,
+        /// The retry request that moved it forward, if one did.
+        early: Option<Early>,
+    },
+    /// Its function is paused.
+    Held {
+        /// When the retry was due.
+        due: Timestamp,
+    },
+    /// Nothing was to be decided: no function may be re-invoked yet, an earlier wait is not over, or it is not known whether
+    /// its function is paused.
+    Kept(Cause),
+    /// Its re-invocation failed.
+    NotInvoked {
+        /// How.
+        cause: Cause,
+        /// When the retry was due.
+        due: Timestamp,
+        /// The call.
+        failure: CallFailure,
+    },
+    /// Its dead-letter could not be sent.
+    NotDeadLettered {
+        /// When the retry was due, if it was the target that refused it.
+        due: Option<Timestamp>,
+        /// Why the event is to be given up.
+        reason: Reason,
+        /// The call.
+        failure: CallFailure,
+    },
+    /// The rules have failed on it.
+    Undecided(CallFailure),
 }
 
 /// Why a message is kept that is neither deferred nor held.
@@ -140,172 +201,132 @@ pub enum Cause {
     Other,
 }
 
-/// A retry of an event, and what finds the event in the logs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Retry {
-    /// The target.
-    pub function_arn: String,
-    /// 1 for the first.
-    pub number: u64,
-    /// The event's `origin_request_id`: the same on every retry.
-    pub key: String,
-    /// The request id of the invocation that failed before this retry, if the record names it.
-    pub request_id: Option<String>,
-    /// The type of its error, where that is known.
-    pub error_type: Option<String>,
-    /// What the function asks for by that error, unless `DIRECTIVES` is off.
-    pub directive: Option<Directive>,
-    /// When the event first failed, to the second.
-    pub first_failure: Timestamp,
-    /// The entry of `POLICIES` that counts for it, by its pattern. `None` if the policy is the stack's.
-    pub policy: Option<String>,
-}
-
-/// The step that was taken, or tried, for a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Hide it and keep it.
-    Defer {
-        /// When the retry is due.
-        due: Timestamp,
-        /// How long it is hidden.
-        visibility_timeout: Duration,
-    },
-    /// Hide it and keep it, without a decision: no function may be re-invoked yet, the wait after an earlier failed step
-    /// is not over, or it is not known whether its function is paused.
-    Keep {
-        /// How long it is hidden.
-        visibility_timeout: Duration,
-    },
-    /// Hide it and keep it, because its function is paused.
-    Hold {
-        /// When the retry was due.
-        due: Timestamp,
-        /// How long it is hidden, until the handler checks it again.
-        visibility_timeout: Duration,
-    },
-    /// Call the target again.
-    Reinvoke {
-        /// When the retry was due.
-        due: Timestamp,
-    },
-    /// Send it to the dead-letter queue.
-    DeadLetter {
-        /// When the retry was due, if it was the target that refused it.
-        due: Option<Timestamp>,
-        /// Why the event is given up.
-        reason: Reason,
-    },
-}
-
-impl Step {
-    /// `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Defer { .. } => "defer",
-            Self::Keep { .. } => "keep",
-            Self::Hold { .. } => "hold",
-            Self::Reinvoke { .. } => "reinvoke",
-            Self::DeadLetter { .. } => "dead_letter",
-        }
+impl Outcome<'_> {
+    /// SQS's id of the message.
+    pub fn message_id(&self) -> &str {
+        &self.record.message_id
     }
 
-    /// How long the message is hidden, if it is kept.
-    const fn visibility_timeout(&self) -> Option<Duration> {
-        match self {
-            Self::Defer { visibility_timeout, .. }
-            | Self::Keep { visibility_timeout }
-            | Self::Hold { visibility_timeout, .. } => Some(*visibility_timeout),
-            Self::Reinvoke { .. } | Self::DeadLetter { .. } => None,
-        }
+    /// The retry that comes next, or was made; `None` if the message could not be parsed.
+    pub fn retry(&self) -> Option<u64> {
+        self.event.as_ref().map(|event| event.retry)
     }
 
-    /// Changes how long the message is hidden, if it is kept.
-    pub(crate) const fn hide_for(&mut self, timeout: Duration) {
-        match self {
-            Self::Defer { visibility_timeout, .. }
-            | Self::Keep { visibility_timeout }
-            | Self::Hold { visibility_timeout, .. } => *visibility_timeout = timeout,
-            Self::Reinvoke { .. } | Self::DeadLetter { .. } => {}
-        }
-    }
-}
-
-impl<'a> Outcome<'a> {
-    /// Nothing was decided yet.
-    pub(crate) fn of(record: &'a Record) -> Self {
-        Self {
-            message_id: &record.message_id,
-            retry: None,
-            step: None,
-            invoke_request_id: None,
-            kept: None,
-            problem: None,
-            hidden_for: None,
-            moved: None,
-            not_before: None,
-            due_by: None,
-            early: None,
-            is_copy: record.moved.is_some(),
-            is_first_receive: record.is_first_receive(),
-            trace: TraceHeader::of(record).map(TraceHeader::root),
+    /// The step that was taken, or tried: `defer`, `keep`, `hold`, `reinvoke` or `dead_letter`; `None` only if deciding
+    /// itself failed.
+    pub const fn step(&self) -> Option<&'static str> {
+        match &self.end {
+            End::Hidden { why, .. } | End::Moved { why, .. } => why.step(),
+            End::Reinvoked { .. } => Some("reinvoke"),
+            End::DeadLettered { .. } => Some("dead_letter"),
         }
     }
 
     /// Re-invoked, dead-lettered or moved. Anything else is reported failed, so that SQS keeps it.
     pub const fn settled(&self) -> bool {
-        if self.moved.is_some() {
-            return true;
-        }
-        match self.step {
-            Some(Step::Reinvoke { .. } | Step::DeadLetter { .. }) => self.problem.is_none(),
-            Some(Step::Defer { .. } | Step::Keep { .. } | Step::Hold { .. }) | None => false,
+        match self.end {
+            End::Reinvoked { .. } | End::DeadLettered { .. } | End::Moved { .. } => true,
+            End::Hidden { .. } => false,
         }
     }
 
+    /// Why it waits, if it does.
+    pub const fn why(&self) -> Option<&Why> {
+        match &self.end {
+            End::Hidden { why, .. } | End::Moved { why, .. } => Some(why),
+            End::Reinvoked { .. } | End::DeadLettered { .. } => None,
+        }
+    }
+
+    /// The call that failed first.
+    pub fn problem(&self) -> Option<&CallFailure> {
+        let not_hidden = if let End::Hidden { failure, .. } = &self.end { failure.as_ref() } else { None };
+        self.why().and_then(Why::failure).or(not_hidden)
+    }
+
     /// Whether it is a copy that was only moved once more. Its first move has named the due time.
-    pub const fn only_moves_on(&self) -> bool {
-        self.moved.is_some() && self.is_copy && self.problem.is_none()
+    pub fn only_moves_on(&self) -> bool {
+        self.delay().is_some() && self.record.moved.is_some() && self.problem().is_none()
     }
 
     /// When the retry is due.
     pub const fn due(&self) -> Option<Timestamp> {
-        match self.step {
-            Some(Step::Defer { due, .. } | Step::Hold { due, .. } | Step::Reinvoke { due }) => Some(due),
-            Some(Step::DeadLetter { due, .. }) => due,
-            Some(Step::Keep { .. }) | None => None,
+        match &self.end {
+            End::Hidden { why, .. } | End::Moved { why, .. } => why.due(),
+            End::Reinvoked { due, .. } => Some(*due),
+            End::DeadLettered { due, .. } => *due,
         }
     }
 
     /// Why the event is given up.
     pub const fn reason(&self) -> Option<&Reason> {
-        match &self.step {
-            Some(Step::DeadLetter { reason, .. }) => Some(reason),
+        match &self.end {
+            End::DeadLettered { reason, .. }
+            | End::Hidden { why: Why::NotDeadLettered { reason, .. }, .. }
+            | End::Moved { why: Why::NotDeadLettered { reason, .. }, .. } => Some(reason),
             _ => None,
         }
     }
 
-    /// How long the message is hidden, as decided or after a failed call; `None` if it was moved.
-    pub fn visibility_timeout(&self) -> Option<Duration> {
-        if self.moved.is_some() {
-            return None;
+    /// How long the message is hidden; `None` if it is not.
+    pub const fn visibility_timeout(&self) -> Option<Duration> {
+        match self.end {
+            End::Hidden { timeout, failure: None, .. } => Some(timeout),
+            _ => None,
         }
-        self.step.as_ref().and_then(Step::visibility_timeout).or(self.hidden_for)
+    }
+
+    /// The delay of the copy that replaces it.
+    pub const fn delay(&self) -> Option<Duration> {
+        if let End::Moved { delay, .. } = self.end { Some(delay) } else { None }
     }
 }
 
-impl Retry {
-    /// Under the stack's policy.
-    pub(crate) fn of(event: &FailedEvent<'_>) -> Self {
-        Self {
-            function_arn: event.function_arn.to_string(),
-            number: event.retry,
-            key: event.origin_request_id.clone(),
-            request_id: event.request_id.clone(),
-            error_type: event.error_type().map(Into::into),
-            directive: event.directive.clone(),
-            first_failure: event.first_failure,
-            policy: None,
+impl End {
+    /// Whether its log line names the event: not while the message waits whatever its event is.
+    pub(crate) const fn names_its_event(&self) -> bool {
+        let (Self::Hidden { why, .. } | Self::Moved { why, .. }) = self else { return true };
+        !matches!(why, Why::Kept(Cause::WaitGoesOn | Cause::Unattached))
+    }
+}
+
+impl Why {
+    /// The cause that the log names, if it is neither deferred nor held.
+    pub const fn cause(&self) -> Option<Cause> {
+        match self {
+            Self::Deferred { .. } | Self::Held { .. } => None,
+            Self::Kept(cause) | Self::NotInvoked { cause, .. } => Some(*cause),
+            Self::NotDeadLettered { .. } => Some(Cause::DeadLetterNotSent),
+            Self::Undecided(_) => Some(Cause::Undecided),
+        }
+    }
+
+    /// The call that failed, if it waits because of that.
+    pub const fn failure(&self) -> Option<&CallFailure> {
+        match self {
+            Self::NotInvoked { failure, .. }
+            | Self::NotDeadLettered { failure, .. }
+            | Self::Undecided(failure) => Some(failure),
+            Self::Deferred { .. } | Self::Held { .. } | Self::Kept(_) => None,
+        }
+    }
+
+    const fn due(&self) -> Option<Timestamp> {
+        match self {
+            Self::Deferred { due, .. } | Self::Held { due } | Self::NotInvoked { due, .. } => Some(*due),
+            Self::NotDeadLettered { due, .. } => *due,
+            Self::Kept(_) | Self::Undecided(_) => None,
+        }
+    }
+
+    const fn step(&self) -> Option<&'static str> {
+        match self {
+            Self::Deferred { .. } => Some("defer"),
+            Self::Held { .. } => Some("hold"),
+            Self::Kept(_) => Some("keep"),
+            Self::NotInvoked { .. } => Some("reinvoke"),
+            Self::NotDeadLettered { .. } => Some("dead_letter"),
+            Self::Undecided(_) => None,
         }
     }
 }

@@ -84,7 +84,7 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
 
 /// Why something wrapped is not a failure record; `None` if it is one.
 fn not_a_record(body: &str) -> Option<String> {
-    let why = InvocationRecord::read(body).err()?;
+    let why = InvocationRecord::read(body).err()?.detail;
     // Not `named`: what is wrapped may be wrapped again, and again.
     Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
 }

@@ -148,7 +148,7 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
         (None, None) => panic!("BUG: a simulated call did not answer at once"),
     };
     for outcome in &report.outcomes {
-        watcher.decided(world.now.since(START), batch.event_of(outcome.message_id), outcome);
+        watcher.decided(world.now.since(START), batch.event_of(outcome.message_id()), outcome);
     }
     let now = world.now;
     world.log.reported(&report, |message_id| batch.event_of(message_id), now);

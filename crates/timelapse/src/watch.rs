@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use comeback_engine::{Outcome, Step};
+use comeback_engine::Outcome;
 
 use crate::aws::agenda::START;
 use crate::aws::target::TargetError;
@@ -76,14 +76,14 @@ impl Watcher for Trace {
     }
 
     fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
-        let step = outcome.step.as_ref().map_or("undecided", Step::name);
+        let step = outcome.step().unwrap_or("undecided");
         let details = [
-            outcome.retry.as_ref().map(|retry| format!(" retry {}", retry.number)),
+            outcome.retry().map(|retry| format!(" retry {retry}")),
             outcome.due().map(|due| format!(" due {}", elapsed(due.since(START)))),
             outcome.visibility_timeout().map(|delay| format!(" hidden for {} s", delay.as_secs())),
-            outcome.moved.map(|delay| format!(" sent again with {} s", delay.as_secs())),
+            outcome.delay().map(|delay| format!(" sent again with {} s", delay.as_secs())),
             outcome.reason().map(|reason| format!(" {reason}")),
-            outcome.problem.as_ref().map(|problem| format!(" PROBLEM {}", problem.cause)),
+            outcome.problem().map(|problem| format!(" PROBLEM {}", problem.cause)),
         ];
         let details: String = details.into_iter().flatten().collect();
         self.line(at, event, format_args!("{step}{details}"));

@@ -194,7 +194,7 @@ pub(crate) mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use comeback_engine::{Cause, DueBy, LogLine, Outcome, Pauses, Retry, Step};
+    use comeback_engine::{Cause, DueBy, End, FailedEvent, LogLine, Outcome, Pauses, Record, Why};
     use serde_json::{Value, json};
 
     use super::*;
@@ -249,39 +249,44 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    fn retry() -> Retry {
-        Retry {
-            function_arn: "arn:f".into(),
-            number: 3,
-            key: "r-0".into(),
-            request_id: Some("r-2".into()),
-            error_type: Some("Timeout".into()),
-            directive: None,
-            first_failure: Timestamp::from_secs(1_699_999_000),
-            policy: None,
-        }
+    /// A message that was received again, and its event; both for the rest of the tests.
+    pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
+        let body = json!({
+            "timestamp": time.to_string(),
+            "requestContext": {"functionArn": function_arn, "requestId": "r-0"},
+            "requestPayload": 7,
+            "responsePayload": {"errorType": "Timeout"},
+        });
+        let record = Box::leak(Box::new(Record {
+            message_id: "m-1".into(),
+            receipt_handle: "h-1".into(),
+            body: body.to_string(),
+            receive_count: 2,
+            sent: time,
+            first_receive: time,
+            moved: None,
+            trace_header: None,
+            attributes: Vec::new(),
+        }));
+        (record, FailedEvent::read(record).unwrap())
     }
 
-    fn deferred() -> Outcome<'static> {
-        Outcome {
-            message_id: "m-1",
-            retry: Some(retry()),
-            step: Some(Step::Defer {
-                due: Timestamp::from_secs(1_700_000_000),
-                visibility_timeout: Duration::from_secs(4),
-            }),
-            invoke_request_id: None,
-            kept: None,
-            problem: None,
-            hidden_for: None,
-            moved: None,
-            not_before: None,
-            due_by: Some(DueBy::Policy),
-            early: None,
-            is_copy: false,
-            trace: None,
-            is_first_receive: false,
-        }
+    fn outcome(end: End) -> Outcome<'static> {
+        let (record, event) = failed_at("arn:f", Timestamp::from_secs(1_699_999_000));
+        Outcome { record, event: Some(event), policy: None, end }
+    }
+
+    fn waiting() -> Why {
+        Why::Deferred { due: Timestamp::from_secs(1_700_000_000), due_by: DueBy::Policy, early: None }
+    }
+
+    /// A copy that is moved once more.
+    fn moved(why: Why, not_before: Option<Timestamp>) -> Outcome<'static> {
+        let mut outcome = outcome(End::Moved { why, delay: Duration::from_secs(700), not_before });
+        let mut copy = outcome.record.clone();
+        copy.restore(r#"{"message_id":"m-0","sent":1,"first_receive":1,"receives":1,"moves":1}"#).unwrap();
+        outcome.record = Box::leak(Box::new(copy));
+        outcome
     }
 
     #[test]
@@ -293,9 +298,11 @@ pub(crate) mod tests {
     #[test]
     fn a_line_about_a_message_is_as_the_engine_has_it() {
         let event = BatchEvent::default();
-        let report = BatchReport { outcomes: vec![deferred()], ..BatchReport::new(&event) };
+        let deferred =
+            outcome(End::Hidden { why: waiting(), timeout: Duration::from_secs(4), failure: None });
+        let report = BatchReport { outcomes: vec![deferred.clone()], ..BatchReport::new(&event) };
         let text = logged(|| super::report(&report, NOW));
-        assert_eq!(LogLine::read(text.trim_end()), Ok(LogLine::of(&deferred(), NOW)), "{text}");
+        assert_eq!(LogLine::read(text.trim_end()), Ok(LogLine::of(&deferred, NOW)), "{text}");
         assert_eq!(text.matches('\n').count(), 1, "{text}");
     }
 
@@ -317,23 +324,20 @@ pub(crate) mod tests {
 
     #[test]
     fn the_moves_of_a_batch_are_one_line() {
-        let moved = || Outcome { moved: Some(Duration::from_secs(700)), is_copy: true, ..deferred() };
+        let moves_on = || moved(waiting(), None);
         let made = Moves { made: 2, ..Moves::default() };
         assert_eq!(
-            lines(vec![moved(), moved()], made.clone(), None),
+            lines(vec![moves_on(), moves_on()], made.clone(), None),
             [json!({"level": "INFO", "action": "move", "moved": 2, "hidden_instead": 0})]
         );
         // Its first line is how an event is found.
-        let first = &lines(vec![Outcome { is_copy: false, ..moved() }], made.clone(), None)[0];
+        let first = &lines(vec![outcome(moves_on().end)], made.clone(), None)[0];
         assert_eq!((&first["action"], &first["key"]), (&json!("defer"), &json!("r-0")));
-        let failed = Outcome {
-            step: Some(Step::Reinvoke { due: Timestamp::from_secs(1_700_000_000) }),
-            kept: Some(Cause::Refused),
-            problem: Some(CallFailure { cause: "throttled".into(), remedy: None }),
-            not_before: Some(Timestamp::from_secs(1_700_001_400)),
-            ..moved()
-        };
-        let of_failed = &lines(vec![failed, moved()], made, None)[0];
+        let failure = CallFailure { cause: "throttled".into(), remedy: None };
+        let refused =
+            Why::NotInvoked { cause: Cause::Refused, due: Timestamp::from_secs(1_700_000_000), failure };
+        let refused = moved(refused, Some(Timestamp::from_secs(1_700_001_400)));
+        let of_failed = &lines(vec![refused, moves_on()], made, None)[0];
         assert_eq!(
             (&of_failed["action"], &of_failed["problem"], &of_failed["delay"], &of_failed["not_before"]),
             (&json!("keep"), &json!("throttled"), &json!(700), &json!("2023-11-14T22:36:40.000Z")),

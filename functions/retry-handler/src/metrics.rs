@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use comeback_engine::{BatchReport, Outcome, Policy, RETENTION, Step, Timestamp};
+use comeback_engine::{BatchReport, End, Outcome, Policy, RETENTION, Timestamp, Why};
 use serde_json::{Value, json};
 
 /// The most values of a metric in one line; CloudWatch ignores a line with more. Source: "Specification: Embedded metric
@@ -50,7 +50,7 @@ impl Group {
     /// The target is an entry of `TARGET_FUNCTIONS`, never the message's own text: metrics cost money, so queue content
     /// must not create them.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
-        let entry = outcome.retry.as_ref().and_then(|retry| policy.entry_of(&retry.function_arn));
+        let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());
         Self { target: entry.map(ToString::to_string), reason: reason.map(|reason| reason.code.name()) }
     }
@@ -58,34 +58,33 @@ impl Group {
 
 impl Counted {
     fn add(&mut self, outcome: &Outcome<'_>, now: Timestamp) {
-        let is_done = outcome.settled() && outcome.moved.is_none();
-        if outcome.is_first_receive {
+        if outcome.record.is_first_receive() {
             self.count("Failures");
         }
-        if outcome.moved.is_some() {
-            self.count("Moves");
-        }
-        if outcome.problem.is_some() {
+        if outcome.problem().is_some() {
             self.count("Stuck");
         }
-        match &outcome.step {
-            Some(Step::Reinvoke { due }) if is_done => {
+        if let Some(Why::Held { .. }) = outcome.why() {
+            self.count("Held");
+        }
+        match &outcome.end {
+            End::Hidden { .. } => return,
+            End::Moved { .. } => return self.count("Moves"),
+            End::DeadLettered { .. } => self.count("DeadLetters"),
+            End::Reinvoked { due, early, .. } => {
                 self.count("Retries");
-                if outcome.early.is_some() {
+                if early.is_some() {
                     self.count("Early");
                 }
                 // The handler finds a request to retry when it next checks the message: such a retry is not late.
-                let due = outcome.early.as_ref().map_or(*due, |early| early.otherwise_due);
+                let due = early.as_ref().map_or(*due, |early| early.otherwise_due);
                 self.measure("Lateness", due, now);
             }
-            Some(Step::DeadLetter { .. }) if is_done => self.count("DeadLetters"),
-            Some(Step::Hold { .. }) => self.count("Held"),
-            _ => {}
         }
-        if let (true, Some(retry)) = (is_done, &outcome.retry) {
+        if let Some(event) = &outcome.event {
             // A payload may claim any time, and SQS keeps nothing for longer.
             let oldest = now.before(RETENTION);
-            self.measure("EventAge", retry.first_failure.max(oldest), now);
+            self.measure("EventAge", event.first_failure.max(oldest), now);
         }
     }
 
@@ -147,10 +146,11 @@ fn line(group: &Group, handler: &str, now: Timestamp, metrics: Vec<(&str, &str, 
 mod tests {
     use std::time::Duration;
 
-    use comeback_engine::{BatchEvent, CallFailure, Early, Reason, ReasonCode, Retry};
+    use comeback_engine::{BatchEvent, CallFailure, Cause, DueBy, Early, Reason, ReasonCode, Record};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::log::tests::failed_at;
 
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
     const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -172,50 +172,41 @@ mod tests {
     }
 
     /// A message of a function that first failed an hour ago, received again.
-    fn of(function_arn: &str, step: Step) -> Outcome<'static> {
-        let retry = Retry {
-            function_arn: function_arn.into(),
-            number: 3,
-            key: "k".into(),
-            request_id: None,
-            error_type: None,
-            directive: None,
-            first_failure: ago(3_600),
-            policy: None,
-        };
-        Outcome {
-            message_id: "m",
-            retry: Some(retry),
-            step: Some(step),
-            invoke_request_id: None,
-            kept: None,
-            problem: None,
-            hidden_for: None,
-            moved: None,
-            not_before: None,
-            due_by: None,
-            early: None,
-            is_copy: false,
-            trace: None,
-            is_first_receive: false,
-        }
+    fn of(function_arn: &str, end: End) -> Outcome<'static> {
+        let (record, event) = failed_at(function_arn, ago(3_600));
+        Outcome { record, event: Some(event), policy: None, end }
     }
 
     fn retried(late: u64) -> Outcome<'static> {
-        of(&format!("{ORDERS}:$LATEST"), Step::Reinvoke { due: ago(late) })
+        retried_of(&format!("{ORDERS}:$LATEST"), late, None)
+    }
+
+    fn retried_of(function_arn: &str, late: u64, early: Option<Early>) -> Outcome<'static> {
+        of(function_arn, End::Reinvoked { due: ago(late), early, request_id: None })
+    }
+
+    fn waiting(early: Option<Early>) -> Why {
+        Why::Deferred { due: NOW, due_by: DueBy::Policy, early }
+    }
+
+    fn hidden(why: Why) -> Outcome<'static> {
+        of(ORDERS, End::Hidden { why, timeout: Duration::from_secs(1), failure: None })
     }
 
     fn deferred() -> Outcome<'static> {
-        of(ORDERS, Step::Defer { due: NOW, visibility_timeout: Duration::from_secs(1) })
+        hidden(waiting(None))
     }
 
     fn dead(function_arn: &str, code: ReasonCode) -> Outcome<'static> {
-        let reason = Reason { code, detail: "so it is".into() };
-        of(function_arn, Step::DeadLetter { due: None, reason })
+        of(function_arn, End::DeadLettered { due: None, reason: reason(code) })
     }
 
-    fn failed(outcome: Outcome<'static>) -> Outcome<'static> {
-        Outcome { problem: Some(CallFailure { cause: "throttled".into(), remedy: None }), ..outcome }
+    fn reason(code: ReasonCode) -> Reason {
+        Reason { code, detail: "so it is".into() }
+    }
+
+    fn throttled() -> CallFailure {
+        CallFailure { cause: "throttled".into(), remedy: None }
     }
 
     fn lines(metrics: &Metrics, outcomes: Vec<Outcome<'_>>) -> Vec<Value> {
@@ -227,19 +218,20 @@ mod tests {
 
     #[test]
     fn a_batch_is_one_line_of_the_stack() {
-        let held = of(ORDERS, Step::Hold { due: NOW, visibility_timeout: Duration::from_secs(1_344) });
-        let moved = Outcome { moved: Some(Duration::from_secs(900)), is_copy: true, ..deferred() };
-        let first = Outcome { is_first_receive: true, ..deferred() };
+        let moved = End::Moved { why: waiting(None), delay: Duration::from_secs(900), not_before: None };
+        let record = Box::leak(Box::new(Record { receive_count: 1, ..deferred().record.clone() }));
+        let first = Outcome { record, ..deferred() };
         let early = Some(Early { otherwise_due: NOW, asked_at: NOW, asked_by: None });
+        let refused = Why::NotInvoked { cause: Cause::Refused, due: ago(9), failure: throttled() };
         let outcomes = vec![
             first.clone(),
             first,
-            Outcome { early: early.clone(), ..deferred() },
-            Outcome { early, ..retried(2) },
+            hidden(waiting(early.clone())),
+            retried_of(ORDERS, 2, early),
             retried(3),
-            held,
-            moved,
-            failed(retried(9)),
+            hidden(Why::Held { due: NOW }),
+            of(ORDERS, moved),
+            hidden(refused),
             dead(ORDERS, ReasonCode::MaxAge),
         ];
         let expected = json!({
@@ -296,7 +288,7 @@ mod tests {
 
     #[test]
     fn queue_content_makes_no_dimension_up() {
-        let unknown = Outcome { retry: None, ..dead(ORDERS, ReasonCode::MalformedRecord) };
+        let unknown = Outcome { event: None, ..dead(ORDERS, ReasonCode::MalformedRecord) };
         let other =
             dead("arn:aws:lambda:eu-west-1:123456789012:function:payments", ReasonCode::TargetNotAllowed);
         for line in lines(&target(), vec![unknown, other]) {
@@ -309,7 +301,7 @@ mod tests {
     #[test]
     fn a_target_is_its_entry_of_the_allow_list() {
         let outcomes = ["zzz1".to_owned(), "9".repeat(1 << 20)]
-            .map(|qualifier| of(&format!("{ORDERS}:{qualifier}"), Step::Reinvoke { due: NOW }));
+            .map(|qualifier| retried_of(&format!("{ORDERS}:{qualifier}"), 0, None));
         let lines = lines(&target(), outcomes.into());
         assert_eq!(lines.len(), 1);
         assert_eq!((&lines[0]["Target"], &lines[0]["Retries"]), (&json!(ORDERS), &json!(2)));
@@ -317,8 +309,8 @@ mod tests {
 
     #[test]
     fn a_claimed_first_failure_makes_no_age_over_14_days() {
-        let mut outcome = retried(0);
-        outcome.retry.as_mut().unwrap().first_failure = Timestamp::from_secs(0);
+        let (record, event) = failed_at(ORDERS, Timestamp::from_secs(0));
+        let outcome = Outcome { record, event: Some(event), ..retried(0) };
         assert_eq!(lines(&stack(), vec![outcome])[0]["EventAge"], json!([1_209_600.0]));
     }
 
@@ -330,9 +322,9 @@ mod tests {
 
     #[test]
     fn a_dead_letter_that_could_not_be_sent_is_stuck_and_not_given_up() {
-        let [line] = &lines(&target(), vec![failed(dead(ORDERS, ReasonCode::MaxAge))])[..] else {
-            panic!("one line")
-        };
+        let (reason, failure) = (reason(ReasonCode::MaxAge), throttled());
+        let stuck = hidden(Why::NotDeadLettered { due: None, reason, failure });
+        let [line] = &lines(&target(), vec![stuck])[..] else { panic!("one line") };
         assert_eq!(
             (&line["Stuck"], &line["DeadLetters"], &line["Reason"]),
             (&json!(1), &Value::Null, &Value::Null)

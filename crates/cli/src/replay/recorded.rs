@@ -100,7 +100,7 @@ fn why_no_body(body: &str) -> Option<String> {
         attributes: Vec::new(),
     };
     let reason = FailedEvent::read(&record).err()?;
-    (reason.code == ReasonCode::MalformedRecord).then_some(reason.detail)
+    matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost).then_some(reason.detail)
 }
 
 /// A message as SQS's API has it.

@@ -74,14 +74,8 @@ fn each_failure_of_an_event_is_a_message_of_its_own() {
 
 #[test]
 fn the_latest_line_says_what_a_message_waits_for() {
-    let keep = |cause, delay, not_before| What::Keep {
-        cause,
-        delay,
-        not_before,
-        reason: None,
-        detail: None,
-        failure: None,
-    };
+    let keep =
+        |cause, delay, not_before| What::Keep { cause, delay, not_before, reason: None, failure: None };
     let next_try = |cause, at: Option<Timestamp>| WaitsFor::NextTry { cause, at };
     let defer = |due_by| What::Defer { due: at(910), due_by, delay: 60, early: None, failure: None };
     let hold = What::Hold { due: at(112), delay: 1_344, not_before: None, failure: None };

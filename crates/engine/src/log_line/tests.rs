@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::Reason;
+use crate::dead_letter::Reason;
 
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 const DUE: Timestamp = Timestamp::from_secs(1_700_000_004);
@@ -45,7 +45,6 @@ pub(crate) fn happenings() -> [What<'static>; 5] {
             delay: Some(delay),
             not_before,
             reason: Some(ReasonCode::MaxAge),
-            detail: Some("too old".into()),
             failure: failure(),
         },
     ]
@@ -63,21 +62,16 @@ pub(crate) fn line(what: What<'static>) -> LogLine<'static> {
     }
 }
 
-fn outcome(step: Step) -> Outcome<'static> {
-    let retry = Retry {
-        function_arn: "arn:f".into(),
-        number: 3,
-        key: "r-0".into(),
-        request_id: Some("r-2".into()),
-        error_type: Some("Timeout".into()),
-        directive: None,
-        first_failure: Timestamp::from_secs(1_699_999_000),
-        policy: None,
-    };
-    let record = Box::leak(Box::new(crate::Record {
+fn outcome(end: End) -> Outcome<'static> {
+    let body = concat!(
+        r#"{"timestamp":"2023-11-14T21:56:40.000Z","requestContext":{"requestId":"r-2","functionArn":"arn:f"},"#,
+        r#""requestPayload":{"_retry_metadata":{"attempt":2,"initial_timestamp":1699999000,"#,
+        r#""origin_request_id":"r-0"},"_original_payload":7},"responsePayload":{"errorType":"Timeout"}}"#,
+    );
+    let record = Box::leak(Box::new(crate::record::Record {
         message_id: "m-1".into(),
         receipt_handle: "h-1".into(),
-        body: String::new(),
+        body: body.into(),
         receive_count: 2,
         sent: NOW,
         first_receive: NOW,
@@ -85,20 +79,40 @@ fn outcome(step: Step) -> Outcome<'static> {
         trace_header: None,
         attributes: Vec::new(),
     }));
-    Outcome { retry: Some(retry), step: Some(step), ..Outcome::of(record) }
+    let event = FailedEvent::read(record).unwrap();
+    Outcome { record, event: Some(event), policy: None, end }
+}
+
+fn waiting() -> Why {
+    Why::Deferred { due: DUE, due_by: DueBy::Policy, early: None }
+}
+
+fn hidden(why: Why, seconds: u64) -> Outcome<'static> {
+    outcome(End::Hidden { why, timeout: Duration::from_secs(seconds), failure: None })
+}
+
+fn not_hidden(why: Why, failure: CallFailure) -> Outcome<'static> {
+    outcome(End::Hidden { why, timeout: Duration::from_secs(4), failure: Some(failure) })
 }
 
 fn deferred() -> Outcome<'static> {
-    let step = Step::Defer { due: DUE, visibility_timeout: Duration::from_secs(4) };
-    Outcome { due_by: Some(DueBy::Policy), ..outcome(step) }
+    hidden(waiting(), 4)
+}
+
+fn retried() -> Outcome<'static> {
+    outcome(End::Reinvoked { due: DUE, early: None, request_id: None })
 }
 
 fn written(outcome: &Outcome<'_>) -> Value {
     serde_json::to_value(LogLine::of(outcome, NOW)).unwrap()
 }
 
-fn failure(remedy: Option<&'static str>) -> Option<CallFailure> {
-    Some(CallFailure { cause: "denied".into(), remedy: remedy.map(Into::into) })
+fn failure(remedy: Option<&'static str>) -> CallFailure {
+    CallFailure { cause: "denied".into(), remedy: remedy.map(Into::into) }
+}
+
+fn reason() -> Reason {
+    Reason { code: ReasonCode::MaxRetries, detail: "185 made".into() }
 }
 
 #[test]
@@ -124,7 +138,7 @@ fn every_line_is_read_as_it_was_written() {
         let text = serde_json::to_string(&unparsed).unwrap();
         assert_eq!(LogLine::read(&text), Ok(unparsed), "{text}");
     }
-    for outcome in [deferred(), outcome(Step::Reinvoke { due: DUE })] {
+    for outcome in [deferred(), retried()] {
         let line = LogLine::of(&outcome, NOW);
         assert_eq!(LogLine::read(&serde_json::to_string(&line).unwrap()), Ok(line));
     }
@@ -161,17 +175,17 @@ fn names_on_the_wire_are_those_of_dead_letters() {
 fn the_level_is_that_of_the_worst_news() {
     let level = |outcome: &Outcome<'_>| written(outcome)["level"].clone();
     assert_eq!(level(&deferred()), "INFO");
-    assert_eq!(level(&Outcome { problem: failure(None), ..deferred() }), "WARN");
-    assert_eq!(level(&Outcome { problem: failure(Some("allow it")), ..deferred() }), "ERROR");
-    let reason = Reason { code: ReasonCode::MaxRetries, detail: "185 made".into() };
-    assert_eq!(level(&outcome(Step::DeadLetter { due: None, reason })), "WARN");
+    assert_eq!(level(&not_hidden(waiting(), failure(None))), "WARN");
+    assert_eq!(level(&not_hidden(waiting(), failure(Some("allow it")))), "ERROR");
+    assert_eq!(level(&outcome(End::DeadLettered { due: None, reason: reason() })), "WARN");
 }
 
 #[test]
 fn a_directive_is_on_the_line() {
     let said = |directive| {
-        let retry = deferred().retry.map(|retry| Retry { directive: Some(directive), ..retry });
-        let line = written(&Outcome { retry, ..deferred() });
+        let mut outcome = deferred();
+        outcome.event.as_mut().unwrap().directive = Some(directive);
+        let line = written(&outcome);
         ["level", "retry_after", "retry_after_ignored"].map(|field| line[field].clone())
     };
     let moment = said(Directive::RetryAfter(DUE));
@@ -183,45 +197,34 @@ fn a_directive_is_on_the_line() {
 
 #[test]
 fn a_failed_call_names_its_cause_and_what_was_to_be_done() {
-    let refused = Outcome {
-        kept: Some(Cause::Refused),
-        problem: failure(Some("allow it")),
-        hidden_for: Some(Duration::from_secs(7)),
-        ..outcome(Step::Reinvoke { due: DUE })
-    };
+    let refused = Why::NotInvoked { cause: Cause::Refused, due: DUE, failure: failure(Some("allow it")) };
+    let refused = hidden(refused, 7);
     let LogLine { what, .. } = LogLine::of(&refused, NOW);
     let What::Keep { cause, delay, failure: Some(said), .. } = &what else { panic!("{what:?}") };
     assert_eq!((*cause, *delay, &*said.problem), (Cause::Refused, Some(7), "denied"));
     assert!(!what.settles());
-    let reason = Reason { code: ReasonCode::MaxRetries, detail: "185 made".into() };
-    let unsent = Outcome {
-        kept: Some(Cause::DeadLetterNotSent),
-        problem: failure(None),
-        ..outcome(Step::DeadLetter { due: None, reason })
-    };
-    let line = written(&unsent);
-    let fields = ["action", "cause", "reason", "detail", "delay"].map(|field| line[field].clone());
-    let expected = [json!("keep"), json!("dead_letter_not_sent"), json!("max_retries"), json!("185 made")];
-    assert_eq!((&fields[..4], &fields[4]), (&expected[..], &Value::Null), "it could not be hidden");
-    let undecided =
-        Outcome { step: None, kept: Some(Cause::Undecided), problem: failure(None), ..deferred() };
+    let unsent = Why::NotDeadLettered { due: None, reason: reason(), failure: failure(None) };
+    let line = written(&not_hidden(unsent, failure(Some("wait"))));
+    let fields = ["action", "cause", "reason", "delay", "remedy"].map(|field| line[field].clone());
+    let expected = [json!("keep"), json!("dead_letter_not_sent"), json!("max_retries")];
+    assert_eq!(fields[..3], expected);
+    assert_eq!(fields[3..], [Value::Null, Value::Null], "it could not be hidden; the first failure counts");
+    let undecided = hidden(Why::Undecided(failure(None)), 7);
     assert_eq!(written(&undecided)["cause"], "undecided");
 }
 
 #[test]
 fn a_moved_message_has_the_delay_of_its_copy() {
-    let moved = Outcome { moved: Some(Duration::from_secs(700)), ..deferred() };
-    assert_eq!(written(&moved)["delay"], 700);
-    let held = Step::Hold { due: DUE, visibility_timeout: Duration::from_secs(1_344) };
-    let held = Outcome { moved: Some(Duration::from_secs(672)), not_before: Some(NOW), ..outcome(held) };
-    let line = written(&held);
-    assert_eq!((&line["delay"], &line["not_before"]), (&json!(672), &json!("2023-11-14T22:13:20.123Z")));
+    let moved = |why, not_before| outcome(End::Moved { why, delay: Duration::from_secs(700), not_before });
+    assert_eq!(written(&moved(waiting(), None))["delay"], 700);
+    let line = written(&moved(Why::Held { due: DUE }, Some(NOW)));
+    assert_eq!((&line["delay"], &line["not_before"]), (&json!(700), &json!("2023-11-14T22:13:20.123Z")));
 }
 
 #[test]
 fn a_retry_that_comes_early_names_the_request() {
     let early = Some(Early { otherwise_due: DUE, asked_at: NOW, asked_by: Some("ops".into()) });
-    let line = written(&Outcome { early, ..outcome(Step::Reinvoke { due: NOW }) });
+    let line = written(&outcome(End::Reinvoked { due: NOW, early, request_id: None }));
     let fields = ["asked_at", "asked_by", "otherwise_due"].map(|field| line[field].clone());
     assert_eq!(fields, ["2023-11-14T22:13:20.123Z", "ops", "2023-11-14T22:13:24.000Z"].map(Value::from));
 }
@@ -229,12 +232,17 @@ fn a_retry_that_comes_early_names_the_request() {
 #[test]
 fn a_forged_text_cannot_make_a_line_long() {
     let long = || "é".repeat(700_000);
-    let (function_arn, key) = (long(), long());
-    let (request_id, error_type, policy) = (Some(long()), Some(long()), Some(long()));
-    let retry = deferred().retry;
-    let retry = retry.map(|retry| Retry { function_arn, key, request_id, error_type, policy, ..retry });
-    let invoke_request_id = Some(long());
-    let line = written(&Outcome { retry, invoke_request_id, ..outcome(Step::Reinvoke { due: DUE }) });
+    let mut outcome = outcome(End::Reinvoked { due: DUE, early: None, request_id: Some(long()) });
+    let event = outcome.event.take().unwrap();
+    outcome.event = Some(FailedEvent {
+        function_arn: long().into(),
+        origin_request_id: long(),
+        request_id: Some(long()),
+        error_type: Some(long().into()),
+        ..event
+    });
+    outcome.policy = Some(long());
+    let line = written(&outcome);
     for name in ["target", "key", "request_id", "error_type", "policy", "invoke_request_id"] {
         assert_eq!(line[name], "é".repeat(512), "{name}");
     }

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use comeback_engine::{
-    BatchEvent, Environment, HideUpTo, IncompleteMessage, Policies, Policy, Record, Retry, Step, Timestamp,
+    BatchEvent, DueBy, End, Environment, HideUpTo, IncompleteMessage, Policies, Policy, Record, Timestamp,
+    Why,
 };
 use proptest::prelude::*;
 
@@ -23,19 +24,11 @@ fn first_receives_are_one_visibility_call_and_all_kept() {
     assert_eq!(kept(&report), ids(0..25));
     for outcome in &report.outcomes {
         let (due, visibility_timeout) = (after(NOW, 9_000), Duration::from_secs(9));
-        assert_eq!(outcome.step, Some(Step::Defer { due, visibility_timeout }));
-        let retry = Retry {
-            function_arn: TARGET.into(),
-            number: 1,
-            key: "r-1".into(),
-            request_id: Some("r-1".into()),
-            error_type: Some("Timeout".into()),
-            directive: None,
-            first_failure: T0,
-            policy: None,
-        };
-        assert_eq!(outcome.retry, Some(retry));
-        assert_eq!((outcome.problem.as_ref(), outcome.hidden_for), (None, None));
+        let why = Why::Deferred { due, due_by: DueBy::Policy, early: None };
+        assert_eq!(outcome.end, End::Hidden { why, timeout: visibility_timeout, failure: None });
+        let event = outcome.event.as_ref().expect("it was parsed");
+        assert_eq!((&*event.function_arn, event.retry, event.first_failure), (TARGET, 1, T0));
+        assert_eq!((&*event.origin_request_id, event.error_type()), ("r-1", Some("Timeout")));
     }
 }
 
@@ -50,8 +43,12 @@ fn due_messages_are_concurrent_invokes_of_the_arn_as_it_stands() {
     assert!(matches!(calls[0], Call::Hide(_)) && calls[1..] == expected, "{calls:?}");
     assert_eq!(world.most_in_flight.get(), 10, "all at once");
     assert!(kept(&report).is_empty());
-    assert!(report.outcomes.iter().all(|outcome| outcome.settled() && outcome.problem.is_none()));
-    let made: HashSet<_> = report.outcomes.iter().filter_map(|it| it.invoke_request_id.clone()).collect();
+    assert!(report.outcomes.iter().all(|outcome| outcome.settled() && outcome.problem().is_none()));
+    let made = report.outcomes.iter().filter_map(|outcome| match &outcome.end {
+        End::Reinvoked { request_id, .. } => request_id.clone(),
+        _ => None,
+    });
+    let made: HashSet<_> = made.collect();
     assert_eq!(made.len(), 10, "each has the request id that its invoke was answered with");
 }
 
@@ -126,7 +123,7 @@ fn without_a_guard_a_retry_is_made_and_a_move_is_not() {
         let report = world.handle(&records, &policy, NOW);
         assert_eq!((world.invoked.borrow().len(), world.copies.borrow().len()), (2, 0), "{hide:?}");
         assert!(report.unguarded.is_some() && kept(&report) == [records[2].message_id.as_str()], "{hide:?}");
-        let problems = report.outcomes.iter().map(|outcome| outcome.problem.is_some());
+        let problems = report.outcomes.iter().map(|outcome| outcome.problem().is_some());
         assert_eq!(problems.collect::<Vec<_>>(), [false, false, true], "{hide:?}");
     }
 }
@@ -201,8 +198,9 @@ fn a_re_invocation_goes_on_with_its_events_trace() {
     let world = World::default();
     let report = world.handle(&records, &policy(|_| ()), NOW);
     assert_eq!(*world.traces.borrow(), [Some(headers[0].to_owned()), None, None]);
-    let roots: Vec<Option<&str>> = report.outcomes.iter().map(|outcome| outcome.trace).collect();
-    assert_eq!(roots, [Some("1-5759e988-bd862e3fe1be46a994272793"), None, None]);
+    let traces = report.log_lines(NOW).map(|line| line.trace);
+    let root = "1-5759e988-bd862e3fe1be46a994272793".into();
+    assert_eq!(traces.collect::<Vec<_>>(), [Some(root), None, None]);
 }
 
 /// Three of each kind: a batch that costs one visibility call, three invokes and one call of dead-letters.
@@ -231,7 +229,8 @@ fn after_the_deadline_no_call_starts() {
         assert_eq!(kept(&report).len(), 9 - settled, "after {calls} calls");
         assert_eq!(world.invoked.borrow().len() + world.sent.borrow().len(), settled);
         assert_eq!(*world.passed.borrow(), passed, "the queues are given the deadline, after {calls} calls");
-        let in_order: Vec<String> = report.outcomes.iter().map(|outcome| outcome.message_id.into()).collect();
+        let in_order: Vec<String> =
+            report.outcomes.iter().map(|outcome| outcome.message_id().into()).collect();
         assert_eq!(in_order, ids(0..9));
         let not_started = |it| problem(it) == "not started: too close to the function's deadline";
         assert!(calls > 0 || report.outcomes.iter().all(not_started));
@@ -248,7 +247,7 @@ fn a_deferral_is_kept_whether_its_call_worked_or_not() {
         let report = world.handle(&records, &policy(|_| ()), NOW);
         assert_eq!(kept(&report), ids(0..3), "{hide:?}");
         assert_eq!(world.calls.borrow().len(), 1, "{hide:?}");
-        let failed = report.outcomes.iter().map(|outcome| outcome.problem.is_some());
+        let failed = report.outcomes.iter().map(|outcome| outcome.problem().is_some());
         let expected = match hide {
             Works | AnswersTooMuch => [false; 3],
             FailsFor(_) => [false, true, false],
@@ -270,12 +269,12 @@ fn an_invoke_that_may_work_later_is_kept_and_hidden() {
         let report = world.handle(&records, &policy(|_| ()), NOW);
         assert_eq!(kept(&report), ["m-1"], "{invoke:?}");
         let outcome = &report.outcomes[1];
-        let delay = outcome.hidden_for.unwrap().as_secs();
+        let delay = outcome.visibility_timeout().unwrap().as_secs();
         assert_eq!(world.calls.borrow().last(), Some(&Call::Hide(vec![("h-1".into(), delay)])));
-        assert!(matches!(outcome.step, Some(Step::Reinvoke { .. })));
+        assert!(matches!(outcome.why(), Some(Why::NotInvoked { .. })));
         match invoke {
             Invoke::Later => {
-                assert_eq!(outcome.problem, Some(failure()));
+                assert_eq!(outcome.problem(), Some(&failure()));
                 assert!((1..=4).contains(&delay), "full jitter under 2^2 s: {delay}");
             }
             Invoke::AnswerLost => assert_eq!(problem(outcome), "no answer"),
@@ -283,7 +282,7 @@ fn an_invoke_that_may_work_later_is_kept_and_hidden() {
         }
         if invoke != Invoke::Later {
             assert!((3_600..=7_200).contains(&delay), "it may have been accepted: {delay}");
-            assert!(outcome.problem.as_ref().unwrap().remedy.is_some(), "an ERROR in the log");
+            assert!(outcome.problem().unwrap().remedy.is_some(), "an ERROR in the log");
         }
     }
 }
@@ -294,7 +293,7 @@ fn hidden_unanswered(record: Record, policy: &Policy, now: Timestamp) -> u64 {
     let records = [record];
     let report = world.handle(&records, policy, now);
     assert!(!report.outcomes[0].settled());
-    report.outcomes[0].hidden_for.expect("it was hidden").as_secs()
+    report.outcomes[0].visibility_timeout().expect("it was hidden").as_secs()
 }
 
 #[test]
@@ -337,8 +336,8 @@ fn a_message_that_could_not_be_hidden_says_no_delay() {
         World { invoke: Box::new(|| Invoke::Later), hide: Box::new(|| Batch::Fails), ..World::default() };
     let records = due(1);
     let report = world.handle(&records, &policy(|_| ()), NOW);
-    assert_eq!((report.outcomes[0].hidden_for, kept(&report)), (None, ids(0..1)));
-    assert_eq!(report.outcomes[0].problem, Some(failure()));
+    assert_eq!((report.outcomes[0].visibility_timeout(), kept(&report)), (None, ids(0..1)));
+    assert_eq!(report.outcomes[0].problem(), Some(&failure()));
 }
 
 #[test]
@@ -361,7 +360,7 @@ fn an_invoke_that_never_works_is_dead_lettered() {
             assert_eq!(body["retries_made"], 0, "the retry that was refused was not made");
         }
         let outcome = &report.outcomes[0];
-        assert!(matches!(outcome.step, Some(Step::DeadLetter { due: Some(_), .. })));
+        assert!(matches!(outcome.end, End::DeadLettered { due: Some(_), .. }));
         assert_eq!(outcome.reason().unwrap().to_string(), format!("{code}: {detail}"));
         assert_eq!(world.sent.borrow().len(), 2);
     }
@@ -384,13 +383,17 @@ fn a_dead_letter_that_could_not_be_sent_is_kept_and_hidden() {
         let Some(Call::Hide(hidden)) = world.calls.borrow().last().cloned() else { panic!("not hidden") };
         let handles: Vec<String> = hidden.iter().map(|(handle, _)| handle.replace('h', "m")).collect();
         assert_eq!(handles, expected, "{send:?}");
-        let failed = report.outcomes.iter().filter(|outcome| outcome.problem.is_some());
-        assert!(failed.clone().all(|outcome| outcome.reason().is_some() && outcome.hidden_for.is_some()));
+        let failed = report.outcomes.iter().filter(|outcome| outcome.problem().is_some());
+        assert!(
+            failed
+                .clone()
+                .all(|outcome| outcome.reason().is_some() && outcome.visibility_timeout().is_some())
+        );
         match send {
             AnswersOnly(_) => {
                 assert!(failed.clone().all(|o| problem(o) == "the service gave no answer for this entry"),)
             }
-            Fails | FailsFor(_) => assert!(failed.clone().all(|o| o.problem == Some(failure()))),
+            Fails | FailsFor(_) => assert!(failed.clone().all(|o| o.problem() == Some(&failure()))),
             _ => {}
         }
     }
@@ -400,7 +403,7 @@ fn a_dead_letter_that_could_not_be_sent_is_kept_and_hidden() {
 fn hidden(message_id: &str, receive_count: u32) -> u64 {
     let world = World { send: Box::new(|| Batch::Fails), ..World::default() };
     let record = Record { message_id: message_id.into(), receive_count, ..record("garbage") };
-    let report = world.handle(&[record], &policy(|_| ()), NOW).outcomes[0].hidden_for;
+    let report = world.handle(&[record], &policy(|_| ()), NOW).outcomes[0].visibility_timeout();
     report.expect("it was hidden").as_secs()
 }
 
@@ -444,8 +447,8 @@ fn without_targets_every_message_is_kept() {
     let hidden: Vec<_> = (0..9).map(|n| (format!("h-{n}"), kept_hidden(records[n].clone()))).collect();
     assert_eq!(*world.calls.borrow(), [Call::Hide(hidden)]);
     for outcome in &report.outcomes {
-        assert_eq!(outcome.step.as_ref().map(Step::name), Some("keep"));
-        assert_eq!((&outcome.retry, &outcome.problem, outcome.due()), (&None, &None, None));
+        assert_eq!(outcome.step(), Some("keep"));
+        assert_eq!((outcome.retry(), outcome.problem(), outcome.due()), (None, None, None));
     }
 }
 

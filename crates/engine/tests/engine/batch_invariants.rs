@@ -1,7 +1,7 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-use comeback_engine::{CallFailure, HideUpTo, Outcome, Policy, Record, Step};
+use comeback_engine::{CallFailure, End, HideUpTo, Policy, Record};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -148,16 +148,16 @@ proptest! {
         prop_assert_eq!(&kept.union(&settled).cloned().collect::<HashSet<_>>(), &all);
 
         // The report says the same.
-        prop_assert_eq!(set(report.outcomes.iter().map(|o| o.message_id.to_owned()).collect()), all);
+        prop_assert_eq!(set(report.outcomes.iter().map(|o| o.message_id().to_owned()).collect()), all);
         for outcome in &report.outcomes {
-            prop_assert_eq!(outcome.settled(), settled.contains(outcome.message_id));
-            prop_assert_eq!(outcome.moved.is_some(), moved.contains(outcome.message_id));
-            if !outcome.settled() || outcome.moved.is_some() {
+            prop_assert_eq!(outcome.settled(), settled.contains(outcome.message_id()));
+            prop_assert_eq!(outcome.delay().is_some(), moved.contains(outcome.message_id()));
+            if !outcome.settled() || outcome.delay().is_some() {
                 continue;
             }
-            prop_assert_eq!(&outcome.problem, &None);
-            let ends_in = if invoked.contains(outcome.message_id) { "reinvoke" } else { "dead_letter" };
-            prop_assert_eq!(outcome.step.as_ref().map(Step::name), Some(ends_in));
+            prop_assert_eq!(outcome.problem(), None);
+            let ends_in = if invoked.contains(outcome.message_id()) { "reinvoke" } else { "dead_letter" };
+            prop_assert_eq!(outcome.step(), Some(ends_in));
         }
 
         let calls = world.calls.borrow();
@@ -211,8 +211,11 @@ proptest! {
             let world = World::default();
             let report = world.handle(records, &rule(), NOW);
             let outcomes = report.outcomes.iter();
-            let end = |o: &Outcome<'_>| (o.step.clone(), o.hidden_for, o.moved, o.settled());
-            outcomes.map(|o| (o.message_id.to_owned(), end(o))).collect::<HashMap<_, _>>()
+            let end = |end: &End| match end.clone() {
+                End::Reinvoked { due, early, .. } => End::Reinvoked { due, early, request_id: None },
+                other => other,
+            };
+            outcomes.map(|o| (o.message_id().to_owned(), end(&o.end))).collect::<HashMap<_, _>>()
         };
         let together = ends(&records);
         for record in &records {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use comeback_engine::{Directive, Policy, Record, Timestamp};
+use comeback_engine::{Directive, FailedEvent, Policy, Record, Timestamp};
 
 use crate::support::*;
 
@@ -32,7 +32,7 @@ fn due(record: &Record, policy: &Policy, now: Timestamp) -> Timestamp {
 }
 
 fn said(record: &Record, policy: &Policy) -> Option<Directive> {
-    decide(record, policy, FIRST_RECEIVE).event().expect("it was understood").directive.clone()
+    FailedEvent::read(record).expect("it is an event").under(&policy.clone().into()).directive
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn every_shared_case_is_read_as_it_says() {
         let body = replaced(&retry_after("15m").body, r#""15m""#, text.get());
         let body = replaced(&body, "2026-09-14T15:46:54.145Z", &failed_at);
         let record = Record { sent: time, first_receive: time, ..record(body) };
-        match (decide(&record, &days(14), time).event().expect("it was understood").directive.clone(), wait) {
+        match (said(&record, &days(14)), wait) {
             (Some(Directive::RetryAfter(moment)), Some(wait)) => {
                 let late = moment.since(time).as_millis() as f64 - wait * 1_000.0;
                 // Up to the next millisecond; a float has few digits left for a date in the year 9999.

@@ -1,7 +1,7 @@
 //! How a batch reads the pauses, and what becomes of messages that are held or of which nothing is known.
 
 use comeback_engine::{
-    BatchReport, CallFailure, Environment, HideUpTo, Outcome, PausesRead, Policies, Policy, Record, Step,
+    BatchReport, CallFailure, End, Environment, HideUpTo, Outcome, PausesRead, Policies, Policy, Record,
     Timestamp,
 };
 
@@ -31,8 +31,8 @@ fn handle<'w>(world: &'w World<'_>, records: &[Record], policy: &Policy, now: Ti
     world.handle_in(&mut new_environment(policy), records, now, usize::MAX)
 }
 
-fn step<'o>(outcome: &'o Outcome<'_>) -> &'o Step {
-    outcome.step.as_ref().expect("it was decided")
+fn step(outcome: &Outcome<'_>) -> &'static str {
+    outcome.step().expect("it was decided")
 }
 
 #[test]
@@ -45,13 +45,10 @@ fn a_batch_reads_before_it_decides_and_hides_what_is_held() {
     assert_eq!(kept(&report), ids(0..3));
     assert!(matches!(&report.pauses, Some(PausesRead::Known { long, .. }) if long.is_empty()));
     for outcome in &report.outcomes {
-        assert_eq!(
-            (step(outcome).name(), outcome.retry.as_ref().map(|retry| retry.number)),
-            ("hold", Some(1))
-        );
+        assert_eq!((step(outcome), outcome.retry()), ("hold", Some(1)));
         assert_eq!(outcome.due(), Some(after(FIRST_RECEIVE, 1_000)), "when it was due");
         assert_eq!(outcome.visibility_timeout().map(|hidden| hidden.as_secs()), Some(1_344));
-        assert_eq!((&outcome.problem, outcome.settled()), (&None, false));
+        assert_eq!((outcome.problem(), outcome.settled()), (None, false));
     }
 }
 
@@ -111,13 +108,13 @@ fn without_known_pauses_what_they_could_change_is_kept() {
     ] {
         let world = reading(vec![Err(failure())]);
         let report = handle(&world, std::slice::from_ref(&message), &policy, now);
-        assert_eq!(step(&report.outcomes[0]).name(), expected, "{message:?}");
+        assert_eq!(step(&report.outcomes[0]), expected, "{message:?}");
         assert!(matches!(report.pauses, Some(PausesRead::Unknown(_))));
         assert!(world.invoked.borrow().is_empty());
         if expected == "keep" {
             let hidden = report.outcomes[0].visibility_timeout().expect("it is hidden").as_secs();
             assert!((1..=8).contains(&hidden), "as after a refused invoke on receive 2: {hidden} s");
-            assert_eq!(report.outcomes[0].retry.as_ref().map(|retry| retry.key.as_str()), Some("r-1"));
+            assert_eq!(report.outcomes[0].event.as_ref().map(|event| &*event.origin_request_id), Some("r-1"));
         }
     }
 }
@@ -143,7 +140,8 @@ fn what_is_held_may_be_moved() {
     let mut environment = new_environment(&moving);
     let report = world.handle_in(&mut environment, &records, NOW, usize::MAX);
     assert!(kept(&report).is_empty() && report.moves.made == 1);
-    assert_eq!(report.outcomes[0].not_before, Some(after(NOW, 1_344_000)));
+    let End::Moved { not_before, .. } = report.outcomes[0].end else { panic!("it was not moved") };
+    assert_eq!(not_before, Some(after(NOW, 1_344_000)));
     let copy = world.copies.borrow()[0].clone();
     assert_eq!(copy.delay, 672);
     let mut received: Record = copy.received(NOW);
@@ -152,5 +150,5 @@ fn what_is_held_may_be_moved() {
     received.first_receive = received.first_receive.min(later);
     let again = [received];
     let report = world.handle_in(&mut environment, &again, later, usize::MAX);
-    assert_eq!((step(&report.outcomes[0]).name(), world.copies.borrow()[1].delay), ("keep", 672));
+    assert_eq!((step(&report.outcomes[0]), world.copies.borrow()[1].delay), ("keep", 672));
 }

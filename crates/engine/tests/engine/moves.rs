@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    Attribute, Environment, HideUpTo, Jitter, Move, Policies, Policy, Record, Settings, Step, Timestamp,
+    Attribute, Environment, HideUpTo, Jitter, Move, Policies, Policy, Record, Settings, Timestamp,
 };
 use proptest::prelude::*;
 
@@ -46,9 +46,9 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
     assert_eq!(*copies, [expected]);
     let outcome = &report.outcomes[0];
     assert!(outcome.settled() && kept(&report).is_empty());
-    assert_eq!(outcome.moved, Some(Duration::from_secs(683)));
-    assert_eq!((outcome.visibility_timeout(), outcome.problem.as_ref()), (None, None));
-    assert_eq!(outcome.step.as_ref().map(Step::name), Some("defer"));
+    assert_eq!(outcome.delay(), Some(Duration::from_secs(683)));
+    assert_eq!((outcome.visibility_timeout(), outcome.problem()), (None, None));
+    assert_eq!(outcome.step(), Some("defer"));
     assert_eq!((report.moves.made, report.moves.failed), (1, 0));
 }
 
@@ -144,7 +144,7 @@ fn a_message_that_could_not_be_sent_is_hidden() {
         assert_eq!(own, plan == Batch::Fails, "refused, each has its own wait: {plan:?}, {anew:?}");
         assert_eq!((kept(&report).len(), report.moves.made, report.moves.failed), (3, 0, 3), "{plan:?}");
         assert!(report.moves.problem.is_some(), "{plan:?}");
-        assert!(report.outcomes.iter().all(|outcome| outcome.problem.is_none()), "{plan:?}");
+        assert!(report.outcomes.iter().all(|outcome| outcome.problem().is_none()), "{plan:?}");
     }
 }
 
@@ -173,7 +173,7 @@ fn without_targets_a_copy_is_given_up_by_its_first_sending() {
         let world = World::default();
         let copy = copy.received(after(SENT, days * day));
         let report = world.handle(std::slice::from_ref(&copy), &policy, after(SENT, days * day));
-        assert_eq!(report.outcomes[0].step.as_ref().map(Step::name), Some(step), "{days} days");
+        assert_eq!(report.outcomes[0].step(), Some(step), "{days} days");
     }
 }
 
@@ -210,7 +210,7 @@ fn a_copy_carries_the_wait_after_a_failed_step() {
     let record = received_again(body("7"));
     let world = World { invoke: Box::new(|| Invoke::AnswerLost), ..World::default() };
     let report = world.handle(std::slice::from_ref(&record), &policy, NOW);
-    assert!(report.outcomes[0].problem.is_some() && report.outcomes[0].settled());
+    assert!(report.outcomes[0].problem().is_some() && report.outcomes[0].settled());
     let mut copy = only_copy(&world);
     let mut now = NOW;
     let mut hops = 0;
@@ -223,7 +223,7 @@ fn a_copy_carries_the_wait_after_a_failed_step() {
         if !world.invoked.borrow().is_empty() {
             break;
         }
-        assert_eq!(report.outcomes[0].step.as_ref().map(Step::name), Some("keep"));
+        assert_eq!(report.outcomes[0].step(), Some("keep"));
         copy = only_copy(&world);
     }
     let waited = now.since(NOW).as_secs();
@@ -279,7 +279,7 @@ proptest! {
         for later in looks {
             let world = World::default();
             let report = world.handle(std::slice::from_ref(&message), &policy, now);
-            let Some(hop) = report.outcomes[0].moved else {
+            let Some(hop) = report.outcomes[0].delay() else {
                 prop_assert!(after(now, 500) > due);
                 break;
             };

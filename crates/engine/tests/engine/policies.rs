@@ -119,7 +119,7 @@ fn an_event_is_called_and_guarded_under_its_functions_policy() {
         let record = received_again(replaced(&body(r#"{"n":1}"#), "orders", function));
         let records = [record];
         let report = world.handle_in(&mut Environment::new(policies.clone()), &records, NOW, 9);
-        assert_eq!(report.outcomes[0].retry.as_ref().unwrap().policy.as_deref(), policy);
+        assert_eq!(report.outcomes[0].policy.as_deref(), policy);
         let calls = world.calls.borrow();
         let [Call::Hide(hidden), Call::Invoke(_, payload)] = calls.as_slice() else { panic!("{calls:?}") };
         assert!(guarded.contains(&hidden[0].1), "{function}: {hidden:?}");
@@ -203,7 +203,7 @@ fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> Stri
         let mut environment = Environment::new(policies.clone()).reading_pauses();
         let mut report = world.handle_in(&mut environment, std::slice::from_ref(record), now, 9);
         // It says which entry counts, and a stack's own policy is none.
-        report.outcomes.iter_mut().filter_map(|it| it.retry.as_mut()).for_each(|retry| retry.policy = None);
+        report.outcomes.iter_mut().for_each(|outcome| outcome.policy = None);
         all.push(format!("{:?} {:?}", report.outcomes, world.calls.borrow()));
     }
     all.join("\n")

@@ -1,7 +1,9 @@
 //! What a message says: what a record may lack, payload bytes kept to the end; which retry comes next, since when, and with
 //! which payload.
 
-use comeback_engine::{Action, Attribute, Envelope, FailedEvent, InvocationRecord, Record, Style, Timestamp};
+use comeback_engine::{
+    Action, Attribute, Envelope, FailedEvent, InvocationRecord, ReasonCode, Record, Style, Timestamp,
+};
 
 use crate::fakes::World;
 use crate::support::*;
@@ -72,7 +74,10 @@ fn says_what_is_missing() {
             "duplicate field `requestPayload` at line 1 column 73",
         ),
     ] {
-        assert_eq!(InvocationRecord::read(body).unwrap_err(), text, "{body}");
+        let reason = InvocationRecord::read(body).unwrap_err();
+        assert_eq!(reason.detail, text, "{body}");
+        let is_lost = text.starts_with("it has no requestPayload");
+        assert_eq!(reason.code == ReasonCode::PayloadLost, is_lost, "{body}");
     }
 }
 

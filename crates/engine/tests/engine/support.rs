@@ -160,5 +160,5 @@ pub(crate) fn ids(range: std::ops::Range<usize>) -> Vec<String> {
 }
 
 pub(crate) fn problem<'o>(outcome: &'o Outcome<'_>) -> &'o str {
-    &outcome.problem.as_ref().expect("it has a problem").cause
+    &outcome.problem().expect("it has a problem").cause
 }

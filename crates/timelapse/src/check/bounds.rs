@@ -172,7 +172,9 @@ impl Bounds {
                 is_too_old || now.since(look.sent) > OLDEST_MESSAGE
             }
             ReasonCode::TargetNotAllowed => look.origin.flaw == Some(Flaw::Unlisted),
-            ReasonCode::MalformedRecord => look.origin.flaw == Some(Flaw::Unreadable),
+            ReasonCode::MalformedRecord | ReasonCode::PayloadLost => {
+                look.origin.flaw == Some(Flaw::Unreadable)
+            }
             // The policy does not show which errors these are; its own tests check them.
             ReasonCode::NonRetryableError => true,
             ReasonCode::PayloadTooLarge => look.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,

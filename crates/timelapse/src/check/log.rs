@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::Duration;
 
 use comeback_engine::{
-    BatchReport, DueBy, FailedEvent, LogFold, LoggedEvent, MessageState, Outcome, Record, Retry, Step,
-    Timestamp, WaitsFor,
+    BatchReport, Cause, End, FailedEvent, LogFold, LoggedEvent, MessageState, Outcome, Record, Timestamp,
+    WaitsFor, Why,
 };
 
 use super::{Broken, Invariant};
@@ -68,15 +68,15 @@ impl LogCheck {
             }
         }
         for outcome in &report.outcomes {
-            let event = event_of(outcome.message_id);
-            if let Some(retry) = outcome.retry.as_ref().filter(|_| event.0 < MOST_EVENTS) {
-                self.note(outcome, retry, event, now);
+            let event = event_of(outcome.message_id());
+            if let Some(failed) = outcome.event.as_ref().filter(|_| event.0 < MOST_EVENTS) {
+                self.note(outcome, failed, event, now);
             }
         }
     }
 
-    fn note(&mut self, outcome: &Outcome<'_>, retry: &Retry, event: EventNumber, now: Timestamp) {
-        let id = Name::of(retry).id();
+    fn note(&mut self, outcome: &Outcome<'_>, failed: &FailedEvent<'_>, event: EventNumber, now: Timestamp) {
+        let id = Name::of(failed).id();
         let before = self.reported.get(&id).copied();
         let Some(waits_for) = waits_for(outcome, now) else {
             self.reported.insert(id, Reported::Settled);
@@ -95,7 +95,7 @@ impl LogCheck {
             // Of two lines with the same time, either may be the last.
             Some(Reported::Waits { at, waits_for: said }) if at == now && said > waits_for => {}
             _ => {
-                self.event_of.entry(retry.key.as_str().into()).or_insert(event);
+                self.event_of.entry(failed.origin_request_id.as_str().into()).or_insert(event);
                 self.reported.insert(id, Reported::Waits { at: now, waits_for });
             }
         }
@@ -137,27 +137,8 @@ impl LogCheck {
     }
 
     fn check_message(&self, event: EventNumber, failed: &FailedEvent<'_>) -> Result<(), Broken> {
-        let logged = LoggedEvent {
-            key: failed.origin_request_id.as_str().into(),
-            target: failed.function_arn.as_ref().into(),
-            retry: failed.retry,
-            first_failure: failed.first_failure,
-            request_id: failed.request_id.as_deref().map(Into::into),
-            error_type: None,
-            policy: None,
-            retry_after: None,
-            retry_after_ignored: None,
-        };
-        let id = Name {
-            key: &logged.key,
-            target: &logged.target,
-            retry: logged.retry,
-            first_failure: logged.first_failure,
-            request_id: logged.request_id.as_deref(),
-        }
-        .id();
-        let reported = self.reported.get(&id).copied();
-        let said = self.log.state_of(&logged);
+        let reported = self.reported.get(&Name::of(failed).id()).copied();
+        let said = self.log.state_of(&LoggedEvent::of(failed, None));
         let is_true = match (reported, said) {
             (None, None) | (Some(Reported::Settled), Some(MessageState::Settled)) => true,
             (Some(Reported::Waits { at, waits_for }), Some(MessageState::Waiting(message))) => {
@@ -175,18 +156,19 @@ impl LogCheck {
 
 /// What a message waits for after a report; `None` if it was re-invoked or dead-lettered.
 fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
-    if let Some(cause) = outcome.kept {
-        let hidden = outcome.visibility_timeout().map(|hidden| now.saturating_add(hidden));
-        return Some(WaitsFor::NextTry { cause, at: outcome.not_before.or(hidden) });
-    }
-    match outcome.step {
-        Some(Step::Defer { due, .. }) => {
-            Some(WaitsFor::Due { due, by: outcome.due_by.unwrap_or(DueBy::Policy) })
-        }
-        Some(Step::Hold { .. }) => Some(WaitsFor::Resume),
-        Some(Step::Reinvoke { .. } | Step::DeadLetter { .. }) => None,
-        Some(Step::Keep { .. }) | None => panic!("BUG: a message is kept without a cause"),
-    }
+    let (why, tries_again) = match &outcome.end {
+        End::Hidden { why, timeout, failure: None } => (why, Some(now.saturating_add(*timeout))),
+        End::Hidden { why, failure: Some(_), .. } => (why, None),
+        End::Moved { why, not_before, .. } => (why, *not_before),
+        End::Reinvoked { .. } | End::DeadLettered { .. } => return None,
+    };
+    Some(match *why {
+        Why::Deferred { due, due_by: by, .. } => WaitsFor::Due { due, by },
+        Why::Held { .. } => WaitsFor::Resume,
+        Why::Kept(cause) | Why::NotInvoked { cause, .. } => WaitsFor::NextTry { cause, at: tries_again },
+        Why::NotDeadLettered { .. } => WaitsFor::NextTry { cause: Cause::DeadLetterNotSent, at: tries_again },
+        Why::Undecided(_) => WaitsFor::NextTry { cause: Cause::Undecided, at: tries_again },
+    })
 }
 
 /// Whether two reports on a wait mean the same end.
@@ -201,9 +183,10 @@ fn agree(said: WaitsFor, now: WaitsFor) -> bool {
 }
 
 impl<'a> Name<'a> {
-    fn of(retry: &'a Retry) -> Self {
-        let Retry { key, function_arn: target, number, first_failure, request_id, .. } = retry;
-        Self { key, target, retry: *number, first_failure: *first_failure, request_id: request_id.as_deref() }
+    fn of(event: &'a FailedEvent<'_>) -> Self {
+        let FailedEvent { origin_request_id: key, function_arn: target, retry, first_failure, .. } = event;
+        let request_id = event.request_id.as_deref();
+        Self { key, target, retry: *retry, first_failure: *first_failure, request_id }
     }
 
     fn id(&self) -> u64 {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{
-    BatchReport, CallFailure, GivenUp, HideUpTo, InvokeFailure, Look, Move, Record, Step, VisibilityChange,
+    BatchReport, CallFailure, End, GivenUp, HideUpTo, InvokeFailure, Look, Move, Record, VisibilityChange,
+    Why,
 };
 use rand::RngExt;
 
@@ -240,10 +241,9 @@ impl World {
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
         let mut quiet = 0;
         for outcome in &report.outcomes {
-            let Some(delay) = outcome.moved else { continue };
             quiet += u64::from(outcome.only_moves_on());
-            if let Some(Step::Defer { due, .. }) = outcome.step {
-                self.oracle.hop_reported(outcome.message_id, delay, due);
+            if let End::Moved { why: Why::Deferred { due, .. }, delay, .. } = outcome.end {
+                self.oracle.hop_reported(outcome.message_id(), delay, due);
             }
         }
         self.tallies.decisions = self.tallies.decisions + u64::from(quiet > 0) - quiet;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Step, Style};
+use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Style};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, Invariant, OperatorPause, OperatorRetry, RunError, Scenario,
     Strikes, Summary, Trace, Watcher, run,
@@ -43,10 +43,10 @@ impl Deliveries {
 
 impl Watcher for Deliveries {
     fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-        if outcome.step.as_ref().map(Step::name) == Some(self.of) {
+        if outcome.step() == Some(self.of) {
             let failed = |problem: &CallFailure| problem.cause.starts_with("no retries left: ");
             self.made += 1;
-            self.failed += u64::from(outcome.problem.as_ref().is_some_and(failed));
+            self.failed += u64::from(outcome.problem().is_some_and(failed));
         }
     }
 }

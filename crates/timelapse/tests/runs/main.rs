@@ -13,7 +13,7 @@ mod schedule;
 
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Step, Style};
+use comeback_engine::{End, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Style};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, OperatorPause, OperatorRetry, Percentiles, RunError, Scenario,
     Strikes, Summary, TARGET_ARN, Watcher, run,
@@ -215,9 +215,9 @@ struct Tally {
 
 impl Watcher for Tally {
     fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-        match outcome.step {
-            Some(Step::Reinvoke { .. }) if outcome.settled() => self.reinvoked += 1,
-            Some(Step::DeadLetter { .. }) if outcome.settled() => self.dead_lettered += 1,
+        match outcome.end {
+            End::Reinvoked { .. } => self.reinvoked += 1,
+            End::DeadLettered { .. } => self.dead_lettered += 1,
             _ => {}
         }
     }

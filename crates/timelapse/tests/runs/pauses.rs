@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{HOLD, HideUpTo, Outcome, Settings, Step};
+use comeback_engine::{HOLD, HideUpTo, Outcome, Settings};
 use comeback_timelapse::{
     ApiCall, EventNumber, Fault, Faults, OperatorPause, OperatorRetry, Scenario, Strikes, TARGET_ARN,
     TargetError, Watcher,
@@ -173,7 +173,7 @@ struct Steps(BTreeMap<&'static str, usize>);
 
 impl Watcher for Steps {
     fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-        *self.0.entry(outcome.step.as_ref().map_or("undecided", Step::name)).or_default() += 1;
+        *self.0.entry(outcome.step().unwrap_or("undecided")).or_default() += 1;
     }
 }
 

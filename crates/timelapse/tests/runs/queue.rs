@@ -12,8 +12,8 @@ fn sqs_accepts_every_call_of_the_handler() {
     struct NoProblem;
     impl Watcher for NoProblem {
         fn decided(&mut self, _: Duration, event: EventNumber, outcome: &Outcome<'_>) {
-            assert!(outcome.problem.is_none(), "event {event}: {outcome:?}");
-            assert!(outcome.step.is_some());
+            assert!(outcome.problem().is_none(), "event {event}: {outcome:?}");
+            assert!(outcome.step().is_some());
         }
     }
     watched(&busy(), long_waits(), &mut NoProblem);
@@ -24,7 +24,7 @@ fn the_longest_deferral_is_one_sqs_accepts() {
     struct Longest(u64);
     impl Watcher for Longest {
         fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-            assert!(outcome.problem.is_none(), "{outcome:?}");
+            assert!(outcome.problem().is_none(), "{outcome:?}");
             self.0 = self.0.max(outcome.visibility_timeout().unwrap_or_default().as_secs());
         }
     }

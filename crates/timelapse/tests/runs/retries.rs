@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Jitter, Outcome, Settings, Step};
+use comeback_engine::{End, HideUpTo, Jitter, Outcome, Settings};
 use comeback_timelapse::{
     EventNumber, Fault, Faults, OperatorPause, OperatorRetry, Scenario, Strikes, TargetError, Watcher,
 };
@@ -37,8 +37,7 @@ impl Watcher for After {
     }
 
     fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-        let is_retry = matches!(outcome.step, Some(Step::Reinvoke { .. }));
-        self.early += usize::from(is_retry && outcome.early.is_some());
+        self.early += usize::from(matches!(outcome.end, End::Reinvoked { early: Some(_), .. }));
     }
 }
 
@@ -48,7 +47,7 @@ struct Receives(BTreeMap<String, u32>);
 
 impl Watcher for Receives {
     fn decided(&mut self, _: Duration, _: EventNumber, outcome: &Outcome<'_>) {
-        *self.0.entry(outcome.message_id.into()).or_default() += 1;
+        *self.0.entry(outcome.message_id().into()).or_default() += 1;
     }
 }
 

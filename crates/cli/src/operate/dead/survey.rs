@@ -226,8 +226,8 @@ pub(crate) fn listed(functions: &BTreeSet<String>) -> String {
 /// The detail of a letter that was not understood and names no error. Other details name ages and counts, so hardly two are
 /// alike.
 fn malformation<'l>(letter: &'l Letter<'_>) -> Option<&'l str> {
-    let is_malformed =
-        matches!(letter.reason, Some(ReasonCode::MalformedRecord | ReasonCode::MalformedEnvelope));
+    use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
+    let is_malformed = matches!(letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));
     let has_error = letter.error_type.is_some() || letter.error_message.is_some();
     let detail = letter.detail.as_deref().filter(|_| is_malformed && !has_error)?;
     // Without the place of a JSON error, which differs from letter to letter.

@@ -179,7 +179,7 @@ fn lines(texts: impl IntoIterator<Item = String>) -> String {
 fn find_cause(facts: &Facts, watched: &Watched) -> String {
     let command = match watched {
         Watched::DeadLetters => "dead list".to_owned(),
-        Watched::LostPayloads => format!("dead list --reason {}", ReasonCode::MalformedRecord),
+        Watched::LostPayloads => format!("dead list --reason {}", ReasonCode::PayloadLost),
         Watched::Lost(function) => format!("doctor {function} --only CB102,CB105,CB106,CB111"),
         Watched::Errors => return fix::read_errors(facts),
         Watched::Throttles => "doctor --only CB023,CB025".to_owned(),
@@ -445,7 +445,7 @@ mod tests {
         assert_eq!(dead.fix.as_deref(), Some("comeback dead list"));
         assert_eq!(dead.means.as_deref(), Some("an-alarm should be empty."));
         let payloads = fix(&[Watched::LostPayloads]);
-        assert_eq!(payloads.fix.as_deref(), Some("comeback dead list --reason malformed_record"));
+        assert_eq!(payloads.fix.as_deref(), Some("comeback dead list --reason payload_lost"));
         let lost = Watched::Lost("orders".into());
         let checks = "comeback doctor orders --only CB102,CB105,CB106,CB111";
         assert_eq!(fix(std::slice::from_ref(&lost)).fix.as_deref(), Some(checks));

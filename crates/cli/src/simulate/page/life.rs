@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Outcome, Step};
+use comeback_engine::{End, Outcome, Why};
 use comeback_timelapse::{EventNumber, Scenario, TargetError, Watcher};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -79,18 +79,17 @@ impl Watcher for Lives {
 
     fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
         let Some(moments) = self.of(event) else { return };
-        let attempt = outcome.retry.as_ref().map_or(0, |retry| retry.number);
-        let (what, text) = match (&outcome.problem, &outcome.step) {
-            (None, Some(Step::Defer { visibility_timeout, .. })) => {
-                let hidden = durations::text(*visibility_timeout);
+        let attempt = outcome.retry().unwrap_or(0);
+        let (what, text) = match &outcome.end {
+            End::Hidden { why: Why::Deferred { .. }, timeout: delay, failure: None }
+            | End::Moved { why: Why::Deferred { .. }, delay, .. } => {
+                let hidden = durations::text(*delay);
                 (What::Hid, format!("hidden for {hidden} until retry {attempt}"))
             }
-            (None, Some(Step::Reinvoke { .. })) => (What::Other, format!("re-invoked, retry {attempt}")),
-            (None, Some(Step::DeadLetter { reason, .. })) => {
-                (What::GaveUp, format!("dead-lettered: {reason}"))
-            }
-            (problem, _) => {
-                let cause = problem.as_ref().map_or("not decided", |problem| &problem.cause);
+            End::Reinvoked { .. } => (What::Other, format!("re-invoked, retry {attempt}")),
+            End::DeadLettered { reason, .. } => (What::GaveUp, format!("dead-lettered: {reason}")),
+            End::Hidden { .. } | End::Moved { .. } => {
+                let cause = outcome.problem().map_or("not decided", |problem| &problem.cause);
                 (What::Other, format!("kept before retry {attempt}: {cause}"))
             }
         };

@@ -1,0 +1,223 @@
+//! A message on its way through a batch: one state for each phase, and the table of what takes it to the next.
+
+use std::mem::take;
+use std::time::Duration;
+
+use comeback_envelope::Envelope;
+
+use crate::account::{Answer, CallFailure, Move};
+use crate::dead_letter::{DeadLetter, Reason, SQS_MESSAGE_BYTES};
+use crate::decide::Action;
+use crate::due::Early;
+use crate::failed_event::FailedEvent;
+use crate::isolated::isolated;
+use crate::record::{Moved, Record};
+use crate::report::{Cause, End, Why};
+use crate::time::Timestamp;
+use crate::waits::Wait;
+
+/// A message on its way through a batch.
+pub(crate) struct Message<'a> {
+    pub(crate) record: &'a Record,
+    /// `None` if it could not be parsed.
+    pub(crate) event: Option<FailedEvent<'a>>,
+    pub(crate) guard: Guard,
+    pub(crate) state: State<'a>,
+}
+
+/// Whether the handler has hidden a message for one to two hours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guard {
+    NotTried,
+    Hidden,
+    Failed,
+}
+
+/// What is still to be done with a message.
+#[derive(Default)]
+pub(crate) enum State<'a> {
+    /// Decide.
+    #[default]
+    Received,
+    /// Keep it, by hiding it: its backoff is not over, or its call failed.
+    Wait { why: Why, wait: Wait },
+    /// Keep it, by sending a copy in its place: there is no room to hide it.
+    Move { why: Why, wait: Wait },
+    /// Call its target again.
+    Invoke { due: Timestamp, early: Option<Early>, envelope: Envelope<'a> },
+    /// Dead-letter it.
+    DeadLetter { due: Option<Timestamp>, reason: Reason, letter: DeadLetter },
+    /// Nothing.
+    Done(End),
+}
+
+/// What has happened to a message.
+pub(crate) enum Happened {
+    /// There is no room to hide it.
+    NoRoom,
+    /// It was hidden: for its wait, or as a guard before its call.
+    Hidden(Answer),
+    Moved,
+    /// Its copy was not accepted, or may be on its way: it waits after all, for this long at least.
+    NotMoved {
+        at_least: Duration,
+    },
+    /// With the request id of the new invocation.
+    Reinvoked(Option<String>),
+    NotInvoked {
+        cause: Cause,
+        failure: CallFailure,
+        wait: Wait,
+    },
+    DeadLettered,
+    NotDeadLettered {
+        failure: CallFailure,
+        wait: Wait,
+    },
+}
+
+impl<'a> Message<'a> {
+    pub(crate) const fn received(record: &'a Record, event: Option<FailedEvent<'a>>) -> Self {
+        Self { record, event, guard: Guard::NotTried, state: State::Received }
+    }
+
+    pub(crate) fn decided(&mut self, action: Action<'a>, now: Timestamp) {
+        self.state = match action {
+            Action::Defer { due, visibility_timeout, due_by, early } => {
+                let wait = Wait { visibility_timeout, left: due.since(now), not_before: None };
+                State::Wait { why: Why::Deferred { due, due_by, early }, wait }
+            }
+            Action::Hold { due, visibility_timeout } => {
+                State::Wait { why: Why::Held { due }, wait: Wait::from(now, visibility_timeout) }
+            }
+            Action::Reinvoke { due, early, envelope } => State::Invoke { due, early, envelope },
+            Action::DeadLetter { reason } => return self.give_up(reason, now),
+        };
+    }
+
+    pub(crate) fn keep(&mut self, why: Why, wait: Wait) {
+        self.state = State::Wait { why, wait };
+    }
+
+    /// Not decided. It waits as after a failed call, so that 1,000 receives outlast SQS's 14 days. Shortly before these end,
+    /// it is given up.
+    pub(crate) fn keep_unless(&mut self, expiring: Option<Reason>, why: Why, now: Timestamp) {
+        match expiring {
+            Some(reason) => self.give_up(reason, now),
+            None => self.keep(why, Wait::after_failure(self.record, now)),
+        }
+    }
+
+    /// Its event can no longer be retried, or its target has refused it for good.
+    pub(crate) fn give_up(&mut self, reason: Reason, now: Timestamp) {
+        let due = if let State::Invoke { due, .. } = self.state { Some(due) } else { None };
+        let letter = isolated(|| match &self.event {
+            Some(event) => event.dead_letter(self.record, &reason, now),
+            None => DeadLetter::verbatim(self.record, &reason),
+        });
+        self.state = match letter {
+            Ok(letter) => State::DeadLetter { due, reason, letter },
+            Err(failure) => {
+                let wait = Wait::after_failure(self.record, now);
+                State::Wait { why: Why::NotDeadLettered { due, reason, failure }, wait }
+            }
+        };
+    }
+
+    /// The table of transitions. In all other cases, the state stays: a message is guarded before its call, for example.
+    pub(crate) fn next(&mut self, happened: Happened) {
+        if let (State::Move { .. } | State::Invoke { .. }, Happened::Hidden(answer)) =
+            (&self.state, &happened)
+        {
+            self.guard = if answer.is_ok() { Guard::Hidden } else { Guard::Failed };
+        }
+        self.state = match (take(&mut self.state), happened) {
+            (State::Wait { why, wait }, Happened::NoRoom) => State::Move { why, wait },
+            (State::Wait { why, wait }, Happened::Hidden(answer)) => {
+                State::Done(End::Hidden { why, timeout: wait.visibility_timeout, failure: answer.err() })
+            }
+            // It would return after the queue's own timeout, beside its copy.
+            (State::Move { why, wait }, Happened::Hidden(Err(_))) => State::Wait { why, wait },
+            (State::Move { why, wait }, Happened::Moved) => {
+                State::Done(End::Moved { why, delay: wait.hop(), not_before: wait.not_before })
+            }
+            (State::Move { why, wait }, Happened::NotMoved { at_least }) => {
+                let visibility_timeout = wait.visibility_timeout.max(at_least);
+                State::Wait { why, wait: Wait { visibility_timeout, ..wait } }
+            }
+            (State::Invoke { due, early, .. }, Happened::Reinvoked(request_id)) => {
+                State::Done(End::Reinvoked { due, early, request_id })
+            }
+            (State::Invoke { due, .. }, Happened::NotInvoked { cause, failure, wait }) => {
+                State::Wait { why: Why::NotInvoked { cause, due, failure }, wait }
+            }
+            (State::DeadLetter { due, reason, .. }, Happened::DeadLettered) => {
+                State::Done(End::DeadLettered { due, reason })
+            }
+            (State::DeadLetter { due, reason, .. }, Happened::NotDeadLettered { failure, wait }) => {
+                State::Wait { why: Why::NotDeadLettered { due, reason, failure }, wait }
+            }
+            (state, _) => state,
+        };
+    }
+
+    /// The copy that takes its place, if it is to be moved.
+    pub(crate) fn copy(&self) -> Option<Move<'a>> {
+        let State::Move { why, wait } = &self.state else { return None };
+        Some(self.copy_for(why, wait))
+    }
+
+    fn copy_for(&self, why: &Why, wait: &Wait) -> Move<'a> {
+        let attribute = Moved::next(self.record, wait.not_before, why.failure().is_none());
+        Move { record: self.record, attribute, delay: wait.hop() }
+    }
+
+    /// The cost of moving a waiting message, in bytes to be sent; `u64::MAX` if SQS would refuse its copy, or if its guard
+    /// failed. `None` if it does not wait.
+    pub(crate) fn cost_of_moves(&self) -> Option<u64> {
+        let State::Wait { why, wait } = &self.state else { return None };
+        let bytes = self.copy_for(why, wait).size();
+        let may_move = self.guard != Guard::Failed && bytes <= SQS_MESSAGE_BYTES;
+        Some(if may_move { wait.hops() * bytes as u64 } else { u64::MAX })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::resume_unwind;
+
+    use super::*;
+    use crate::decide::expiring;
+
+    /// No message is known that makes `decide` panic, so the test panics in its place.
+    #[test]
+    fn a_message_whose_decision_panics_is_kept_until_sqs_would_delete_it() {
+        let sent = Timestamp::from_secs(1);
+        let record = Record {
+            message_id: "m-1".into(),
+            receipt_handle: "h-1".into(),
+            body: "7".into(),
+            receive_count: 1,
+            sent,
+            first_receive: sent,
+            moved: None,
+            trace_header: None,
+            attributes: Vec::new(),
+        };
+        let panic = isolated::<()>(|| resume_unwind(Box::new("planned"))).unwrap_err();
+        let undecided = |now| {
+            let mut message = Message::received(&record, None);
+            message.keep_unless(expiring(&record, sent, now), Why::Undecided(panic.clone()), now);
+            message
+        };
+        let last = Timestamp::from_secs(1 + (13 * 24 + 12) * 3_600);
+        let mut kept = undecided(last);
+        let State::Wait { wait, .. } = kept.state else { panic!("it is not kept") };
+        kept.next(Happened::Hidden(Ok(())));
+        let why = Why::Undecided(panic.clone());
+        let hidden = End::Hidden { why, timeout: wait.left, failure: None };
+        assert!(matches!(kept.state, State::Done(end) if end == hidden));
+        let late = undecided(last.saturating_add(Duration::from_millis(1)));
+        assert!(matches!(late.state, State::DeadLetter { .. }));
+    }
+}
