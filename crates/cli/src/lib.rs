@@ -17,6 +17,7 @@
 //! | `input` | files that a command reads |
 //! | `output` | results as JSON and as files |
 //! | `chart`, `axis`, `figure` | pictures, their colours and axes, and their place on a page |
+//! | `life` | the picture of one event's life |
 //! | `text` | numbers, durations, rates, tables and progress, as people read them |
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | failures of the command, and their exit codes |
@@ -31,6 +32,7 @@ mod failure;
 mod figure;
 mod flags;
 mod input;
+mod life;
 #[cfg(feature = "operate")]
 mod operate;
 mod output;

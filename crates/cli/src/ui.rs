@@ -32,11 +32,15 @@
 mod access;
 mod action;
 mod console;
+mod event;
 mod overview;
 mod page;
 mod pauses;
 mod server;
 mod start;
+#[cfg(test)]
+mod tests;
+mod waiting;
 mod work;
 
 use std::net::Ipv4Addr;
@@ -107,6 +111,8 @@ fn routes() -> Router<Console> {
     Router::new()
         .merge(page::routes())
         .merge(overview::routes())
+        .merge(waiting::routes())
+        .merge(event::routes())
         .merge(pauses::routes())
         .merge(work::routes())
         .layer(DefaultBodyLimit::max(LARGEST_FORM))

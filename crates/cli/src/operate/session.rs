@@ -410,6 +410,12 @@ mod tests {
         }
     }
 
+    impl DeploymentFlags {
+        pub(crate) fn sample() -> Self {
+            Self { handler: None, stack: DEFAULT_STACK.into(), region: None, profile: None }
+        }
+    }
+
     #[test]
     fn a_suggested_command_names_the_same_deployment() {
         let common = |handler: Option<&str>, stack: &str| DeploymentFlags {

@@ -92,7 +92,7 @@ fn text(trace: &Trace, now: Timestamp, place: &str) -> String {
     text
 }
 
-fn invocation<'t>(trace: &'t Trace, request_id: &Option<String>) -> Option<&'t Invocation> {
+pub(crate) fn invocation<'t>(trace: &'t Trace, request_id: &Option<String>) -> Option<&'t Invocation> {
     trace.invocations.iter().find(|invocation| Some(&invocation.request_id) == request_id.as_ref())
 }
 
@@ -221,7 +221,7 @@ fn by_allow_list(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
 }
 
 /// What is known, and no more.
-fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
+pub(crate) fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
     if let Some(text) = by_allow_list(trace, now, place).or_else(|| by_pauses(trace, now, place)) {
         return text;
     }
@@ -309,7 +309,7 @@ mod tests {
         let steps = steps.into_iter().map(|(second, what)| Step { at: at(second), what }).collect();
         let (key, target, first_failure) = ("k-1".into(), "arn:f".into(), Some(at(0)));
         let targets = std::collections::BTreeMap::new();
-        let story = Story { key, target, targets, first_failure, steps, end, copies: 0 };
+        let story = Story { key, target, targets, first_failure, steps, end, copies: 0, lines: Vec::new() };
         Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None }
     }
 

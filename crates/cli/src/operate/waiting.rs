@@ -3,14 +3,18 @@
 //! SQS cannot list a queue, and shows nothing of a hidden message. The handler's log is the only index.
 
 mod events;
+mod returns;
 mod text;
 mod wanted;
 
-pub(crate) use events::{WaitingEvent, Waits, Why};
+pub(crate) use events::{Group, WaitingEvent, Waits, Why};
+pub(crate) use returns::Returns;
+pub(crate) use text::{Report, age, due};
 pub(crate) use wanted::Wanted;
 
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write as _};
+use std::ops::Range;
 use std::time::Duration;
 
 use clap::Args;
@@ -28,8 +32,7 @@ use crate::operate::log::{HIDING_INFO, LogEvent, Search};
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::pauses::{self, in_force::InForce, noticed_within};
 use crate::operate::session::{Common, Session};
-use crate::operate::waiting::events::Group;
-use crate::operate::waiting::text::{Report, write};
+use crate::operate::waiting::text::write;
 use crate::text::durations;
 use crate::text::numbers::counted;
 use crate::text::terminal::shown;
@@ -77,7 +80,8 @@ pub(crate) async fn run(
     };
     let mut reading = session.interrupt.or(read).await?;
     reading.heed_pauses(now);
-    let report = reading.report(arguments, now);
+    let mut report = reading.report(&arguments.listing(now), now);
+    report.notes.extend(reading.unlogged_qualifiers(&arguments.wanted));
     let result = reading.unknown_functions(&arguments.wanted).map_err(failure::CommandFailure::from);
     if session.common.json {
         session.print(&report, result.as_ref().err())?;
@@ -97,6 +101,27 @@ pub(crate) async fn run(
     result
 }
 
+impl WaitingArguments {
+    /// The log was read with the filter, so that nothing is left to filter but by time.
+    fn listing(&self, now: Timestamp) -> Listing {
+        let by = self.due_within.map(|within| now.saturating_add(within));
+        Listing { wanted: Wanted::default(), by, events: self.each.then_some(0..self.limit as usize) }
+    }
+}
+
+/// What of a reading is reported.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listing {
+    pub(crate) wanted: Wanted,
+    /// Only events that are due by then.
+    pub(crate) by: Option<Timestamp>,
+    /// Which of the events are listed one by one, the first due first; `None`: none.
+    pub(crate) events: Option<Range<usize>>,
+}
+
+/// A handler may write a line late, and CloudWatch may show it later.
+const LATE: Duration = Duration::from_secs(120);
+
 /// What a deployment's queue and log say.
 pub(crate) struct Reading {
     deployment: Deployment,
@@ -107,7 +132,11 @@ pub(crate) struct Reading {
     retry_queue: Depth,
     /// `None` if the handler reads none.
     pauses: Result<Option<Pauses>, Failure>,
+    /// When the first line was read.
+    begun: Timestamp,
     since: Timestamp,
+    /// The log was read up to here; `None` if it was not read yet.
+    until: Option<Timestamp>,
     /// How long ago the last line about an event that waits may have been written.
     reach: Duration,
     /// How long the log group keeps a line; `None` if that is no shorter.
@@ -131,55 +160,95 @@ impl Reading {
         since: Option<Duration>,
         now: Timestamp,
     ) -> Result<Self, Failure> {
+        let mut reading = Self::begin(session, deployment, wanted, since, now).await?;
+        reading.read_log(session, wanted, now).await?;
+        Ok(reading)
+    }
+
+    /// Reads what is new since the last time, of everything. Whoever drops this on the way may go on later.
+    pub(crate) async fn go_on(
+        &mut self,
+        session: &Session,
+        deployment: Deployment,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        let wanted = Wanted::default();
+        let mut next = Self::begin(session, deployment, &wanted, None, now).await?;
+        // Settled messages are remembered, so once a day all is read anew. So it is if waits may be longer than before.
+        if now.since(self.begun) < DAY && next.since >= self.since {
+            let Self { begun, until, newer, lines, has_log, .. } = *self;
+            let waits = std::mem::take(&mut self.waits);
+            next = Self { begun, until, newer, lines, has_log, waits, ..next };
+        }
+        *self = next;
+        self.read_log(session, &wanted, now).await
+    }
+
+    /// All but the log.
+    async fn begin(
+        session: &Session,
+        deployment: Deployment,
+        wanted: &Wanted,
+        since: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
         let account = &session.account;
         let retry_queue = Depth::read(account, &deployment.retry_queue).await?;
         let pauses = pauses::read(account, &deployment).await;
         let reach = reach(&deployment, &retry_queue, &pauses, now);
-        let since = now.before(since.unwrap_or(reach).min(RETENTION));
-        let group = deployment.log_group.as_str();
         // No log group keeps lines for less than a day.
-        let kept_for = if reach > DAY { kept_for(account, group).await? } else { None };
-        let kept_for = kept_for.filter(|kept_for| *kept_for < reach);
+        let kept_for = if reach > DAY { kept_for(account, &deployment.log_group).await? } else { None };
+        Ok(Self {
+            place: session.common.place_flags(),
+            deployment,
+            is_everything: wanted.takes_everything(),
+            retry_queue,
+            pauses,
+            begun: now,
+            since: now.before(since.unwrap_or(reach).min(RETENTION)),
+            until: None,
+            reach,
+            kept_for: kept_for.filter(|kept_for| *kept_for < reach),
+            has_log: false,
+            waits: Waits::default(),
+            lines: 0,
+            newer: 0,
+            logged: BTreeSet::new(),
+        })
+    }
+
+    /// Reads the log, from where it was read last.
+    async fn read_log(&mut self, session: &Session, wanted: &Wanted, now: Timestamp) -> Result<(), Failure> {
+        let Self { waits, lines, newer, logged, until, .. } = self;
+        let since = until.map_or(self.since, |until| until.before(LATE).max(self.since));
+        let group = self.deployment.log_group.as_str();
         let search = Search { group, term: "", since, until: Some(now), stream: None };
         let progress = session.progress(None, "reading the handler's log: {pos} pages");
-        let (mut waits, mut lines, mut newer, mut logged) = (Waits::default(), 0, 0, BTreeSet::new());
         let functions = || wanted.functions.iter().enumerate();
         let mut take = |event: LogEvent| {
+            // A line may be read again, for the late ones beside it.
+            let is_new = until.is_none_or(|until| event.at >= until);
             let line = match LogLine::read(&event.message) {
                 Ok(line) => line,
-                Err(NotALine::Newer) => return newer += 1,
+                Err(NotALine::Newer) => return *newer += u64::from(is_new),
                 Err(NotALine::Other) => return,
             };
             let Some(about) = &line.event else { return };
             logged.extend(functions().filter(|(_, it)| it.names(&about.target)).map(|(index, _)| index));
             if wanted.takes(about) {
                 waits.take(&line);
-                lines += 1;
+                *lines += u64::from(is_new);
             }
         };
         let take_page = |page: Vec<LogEvent>| {
             page.into_iter().for_each(&mut take);
             progress.advance(1);
         };
-        let has_log = search.pages_by_pattern(account, Some(wanted.pattern()), take_page).await?;
-        let place = session.common.place_flags();
-        let mut reading = Self {
-            deployment,
-            place,
-            is_everything: wanted.takes_everything(),
-            retry_queue,
-            pauses,
-            since,
-            reach,
-            kept_for,
-            has_log,
-            waits,
-            lines,
-            newer,
-            logged,
-        };
-        reading.heed_allow_list();
-        Ok(reading)
+        self.has_log = search.pages_by_pattern(&session.account, Some(wanted.pattern()), take_page).await?;
+        self.until = Some(now);
+        self.waits.forget_before(self.since);
+        self.heed_allow_list();
+        Ok(())
     }
 
     /// Lets the allow-list in force count. A handler that refuses its settings dead-letters nothing.
@@ -191,7 +260,7 @@ impl Reading {
     }
 
     /// Lets the pauses in force count, and not those that the handler knew when it wrote its lines.
-    fn heed_pauses(&mut self, now: Timestamp) {
+    pub(crate) fn heed_pauses(&mut self, now: Timestamp) {
         let Ok(pauses) = &self.pauses else { return };
         let none = Pauses::default();
         let pauses = pauses.as_ref().unwrap_or(&none);
@@ -199,17 +268,17 @@ impl Reading {
         self.waits.heed(|target| InForce::of(pauses, target, noticed, now));
     }
 
-    fn report(&self, arguments: &WaitingArguments, now: Timestamp) -> Report<'_> {
-        let by = arguments.due_within.map(|within| now.saturating_add(within));
-        let groups = Group::all(self.waits.due_by(by));
-        let events = arguments.each.then(|| self.waits.first_due_by(by, arguments.limit as usize));
-        let is_everything = self.is_everything && by.is_none() && self.is_all_read(now);
+    pub(crate) fn report(&self, listing: &Listing, now: Timestamp) -> Report<'_> {
+        let Listing { wanted, by, events } = listing;
+        let chosen = self.waits.chosen(wanted, *by);
+        let groups = Group::all(self.waits.each(&chosen));
+        let is_everything =
+            self.is_everything && wanted.takes_everything() && by.is_none() && self.is_all_read(now);
         let found = groups.iter().map(|group| group.count).sum();
         // Held events have no due time, and are counted even where only those due soon are shown.
-        let all = by.map(|_| Group::all(self.waits.due_by(None)));
+        let all = by.map(|_| Group::all(self.waits.each(&self.waits.chosen(wanted, None))));
         let mut notes = self.notes(all.as_ref().unwrap_or(&groups), now);
         notes.extend(self.unlogged_note(now).filter(|_| by.is_none()));
-        notes.extend(self.unlogged_qualifiers(&arguments.wanted));
         Report {
             since: self.since,
             lines: self.lines,
@@ -219,9 +288,20 @@ impl Reading {
             retry_queue: self.retry_queue,
             retries: self.orders(now),
             notes,
+            returns: Returns::of(self.waits.each(&chosen), &groups, now),
+            events: events.clone().map(|range| self.waits.first(&chosen, range)),
             groups,
-            events,
         }
+    }
+
+    pub(crate) fn deployment(&self) -> &Deployment {
+        &self.deployment
+    }
+
+    /// Whether a function is paused, if that is known.
+    pub(crate) fn in_force(&self, target: &str, now: Timestamp) -> Option<InForce> {
+        let pauses = self.pauses.as_ref().ok()?.as_ref()?;
+        Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
     /// The orders to retry now that are in force; `None` if they are not known.
@@ -255,7 +335,7 @@ impl Reading {
             return 0;
         }
         let hidden = self.retry_queue.in_flight + self.retry_queue.delayed;
-        hidden.saturating_sub(self.waits.due_by(None).count() as u64)
+        hidden.saturating_sub(self.waits.all().count() as u64)
     }
 
     fn unlogged_note(&self, now: Timestamp) -> Option<String> {
@@ -277,8 +357,7 @@ impl Reading {
         since: Option<Duration>,
         now: Timestamp,
     ) -> Option<String> {
-        if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.due_by(None).next().is_some()
-        {
+        if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
             return None;
         }
         let wanted = Wanted { error: None, ..wanted.clone() };
@@ -292,7 +371,7 @@ impl Reading {
 
     /// What the log does not show of everything that waits.
     pub(crate) fn notes_on_all(&self, now: Timestamp) -> Vec<String> {
-        self.notes(&Group::all(self.waits.due_by(None)), now)
+        self.notes(&Group::all(self.waits.all()), now)
     }
 
     /// What the log does not show, and why.
@@ -489,6 +568,8 @@ mod tests {
             is_everything: true,
             retry_queue,
             pauses: Ok(None),
+            begun: NOW,
+            until: Some(NOW),
             since: NOW.before(LONGEST_HIDDEN),
             reach: LONGEST_HIDDEN,
             kept_for: None,

@@ -90,6 +90,11 @@ impl Access {
         async move { used.notified().await }
     }
 
+    #[cfg(test)]
+    pub(super) fn last_secret(&self) -> String {
+        self.sessions.borrow().last().expect("a browser is in").form_secret.clone()
+    }
+
     /// Passes on the request of a browser with a session, and lets one with a code in.
     pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> Result<Request, Response> {
         if request.uri().path() == ENTER {
@@ -142,4 +147,101 @@ impl Access {
 
 fn is_fresh(made: Timestamp, now: Timestamp) -> bool {
     now.since(made) < CODE_FOR && now >= made
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
+
+    fn get(path: &str, cookies: &[&str]) -> Request {
+        let mut request = Request::get(path);
+        for cookie in cookies {
+            request = request.header(COOKIE, *cookie);
+        }
+        request.body(Body::empty()).unwrap()
+    }
+
+    fn after(seconds: u64) -> Timestamp {
+        NOW.saturating_add(Duration::from_secs(seconds))
+    }
+
+    /// The cookie that a code gives, if it does.
+    fn cookie(access: &Access, path: &str, now: Timestamp) -> Option<String> {
+        let response =
+            access.admit(get(path, &[]), now).expect_err("a code is exchanged, and leads nowhere else");
+        let cookie = response.headers().get(SET_COOKIE)?.to_str().unwrap().to_owned();
+        assert_eq!(response.status(), StatusCode::OK, "a redirect would lose the cookie");
+        Some(cookie)
+    }
+
+    fn is_in(access: &Access, cookies: &[&str]) -> bool {
+        access.admit(get("/", cookies), after(3_600)).is_ok()
+    }
+
+    #[test]
+    fn a_code_lets_in_once() {
+        let access = Access::new(7070);
+        let path = access.way_in(NOW);
+        let set = cookie(&access, &path, after(59)).unwrap();
+        let (cookie_pair, attributes) = set.split_once("; ").unwrap();
+        assert!(cookie_pair.starts_with("comeback-7070="), "{cookie_pair}");
+        assert_eq!(attributes, "Path=/; HttpOnly; SameSite=Strict");
+        assert!(is_in(&access, &[cookie_pair]));
+        assert_eq!(cookie(&access, &path, after(59)), None);
+    }
+
+    #[test]
+    fn a_code_is_valid_for_a_minute() {
+        let access = Access::new(7070);
+        let path = access.way_in(NOW);
+        assert_eq!(cookie(&access, &path, after(60)), None);
+        assert_eq!(cookie(&access, &path, after(1)), None, "it was offered, and is gone");
+        let (one, other) = (access.way_in(NOW), access.way_in(after(30)));
+        assert!(cookie(&access, &other, after(70)).is_some() && cookie(&access, &one, after(59)).is_some());
+    }
+
+    #[test]
+    fn a_guess_is_not_a_code() {
+        let access = Access::new(7070);
+        let path = access.way_in(NOW);
+        let shorter = &path[..path.len() - 1];
+        for guess in ["/enter", "/enter?code=", "/enter?code=0", shorter, &format!("{path}0")] {
+            assert_eq!(cookie(&access, guess, NOW), None, "{guess}");
+        }
+        assert!(cookie(&access, &path, NOW).is_some(), "guesses spoil nothing");
+    }
+
+    #[test]
+    fn only_a_cookie_of_ours_lets_in() {
+        let access = Access::new(7070);
+        let cookie = cookie(&access, &access.way_in(NOW), NOW).unwrap();
+        let (cookie, _) = cookie.split_once(';').unwrap();
+        let (_, value) = cookie.split_once('=').unwrap();
+        // Another server of this machine may set cookies here, even one of our name.
+        assert!(is_in(&access, &["a=b; comeback-7070=x", &format!("c=d; {cookie}")]));
+        let other_port = format!("comeback-7071={value}");
+        for cookies in [&[][..], &["comeback-7070="], &["comeback-7070=x"], &[&other_port], &[value]] {
+            assert!(!is_in(&access, cookies), "{cookies:?}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_session_leaves_when_too_many_come() {
+        let access = Access::new(7070);
+        let enter = || cookie(&access, &access.way_in(NOW), NOW).unwrap();
+        let cookies: Vec<_> = (0..=SESSIONS).map(|_| enter()).collect();
+        let are_in: Vec<_> =
+            cookies.iter().map(|cookie| is_in(&access, &[cookie.split(';').next().unwrap()])).collect();
+        assert_eq!(are_in.iter().position(|is_in| *is_in), Some(1));
+    }
+
+    #[test]
+    fn tokens_are_256_bits_and_differ() {
+        let (one, other) = (token(), token());
+        assert!(one.len() == 64 && one != other);
+    }
 }

@@ -55,51 +55,51 @@ pub(super) struct Input {
 pub(super) enum Argument {
     /// `--flag=value`, if the field is filled in.
     Flag(&'static str),
-    /// The value, or `--all` if the field is empty.
+    /// The value, or `--all` if it is `*`.
     FunctionOrAll,
 }
 
 impl Action {
-    /// Its paths. There is none to perform it with where nothing may be changed.
+    /// Its path: GET plans, POST performs.
     pub(super) fn routes(&'static self) -> Router<Console> {
         let plans = page(move |visit| self.plan(visit));
         Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
     }
 
-    /// The command's words for these fields. A value is always one word, and never read as a flag.
-    fn words(&self, fields: &Fields) -> Vec<String> {
+    /// The command's words for these fields: with flags, and what stands alone. A value is always one word, and never read
+    /// as a flag.
+    fn words(&self, fields: &Fields) -> (Vec<String>, Option<String>) {
         let mut words: Vec<String> = self.command.iter().map(|&word| word.to_owned()).collect();
-        let mut operands = Vec::new();
+        let mut operand = None;
         for input in self.inputs {
             match (input.argument, fields.get(input.name)) {
                 (Argument::Flag(flag), Some(value)) => words.push(format!("{flag}={value}")),
-                (Argument::Flag(_), None) => {}
-                (Argument::FunctionOrAll, Some(function)) => operands.push(function.to_owned()),
-                (Argument::FunctionOrAll, None) => words.push("--all".into()),
+                (Argument::FunctionOrAll, Some("*")) => words.push("--all".into()),
+                (Argument::FunctionOrAll, Some(function)) => operand = Some(function.to_owned()),
+                (_, None) => {}
             }
         }
-        if !operands.is_empty() {
-            words.push("--".into());
-            words.extend(operands);
-        }
+        (words, operand)
+    }
+
+    fn line_to_run(&self, fields: &Fields) -> Vec<String> {
+        let (mut words, operand) = self.words(fields);
+        operand.into_iter().for_each(|operand| words.extend(["--".into(), operand]));
         words
     }
 
     /// The command line to copy.
-    fn command_line(&self, fields: &Fields, place: &str) -> String {
-        let words = self.words(fields);
-        let words =
-            ["comeback"].into_iter().chain(words.iter().map(String::as_str).filter(|word| *word != "--"));
-        command_line(words) + place
+    fn line_to_copy(&self, fields: &Fields, place: &str) -> String {
+        let (words, operand) = self.words(fields);
+        let line = command_line(["comeback"].into_iter().chain(words.iter().map(String::as_str))) + place;
+        match operand {
+            Some(operand) if operand.starts_with('-') => format!("{line} -- {}", command_line([&*operand])),
+            Some(operand) => format!("{line} {}", command_line([&*operand])),
+            None => line,
+        }
     }
 
     async fn plan(&'static self, visit: Visit) -> Result<Response, Problem> {
-        if visit.console.read_only {
-            return Err(Problem::Refused(
-                StatusCode::FORBIDDEN,
-                "This console was started with --read-only.".into(),
-            ));
-        }
         let fields = visit.query();
         let planned = match fields.get(PLAN) {
             Some(_) => Some(Planned::of(self, &fields, &visit.console).await),
@@ -112,7 +112,7 @@ impl Action {
             action: self,
             inputs: values.collect(),
             fields: fields.to_query(),
-            command: self.command_line(&fields, &visit.console.common.place_flags()),
+            command: self.line_to_copy(&fields, &visit.console.common.place_flags()),
             once: token(),
             planned,
         })
@@ -123,22 +123,16 @@ impl Action {
         else {
             return Err(Problem::Refused(StatusCode::BAD_REQUEST, "The form is not complete.".into()));
         };
-        if visit.console.read_only {
-            return Err(Problem::Refused(
-                StatusCode::FORBIDDEN,
-                "This console was started with --read-only.".into(),
-            ));
-        }
         let fields = Fields::of_query(query);
         let order = Order {
             title: self.title.into(),
-            command: self.command_line(&fields, &visit.console.common.place_flags()),
+            command: self.line_to_copy(&fields, &visit.console.common.place_flags()),
             plan: format!("{}?{}", self.path, fields.to_query()),
             back: self.back,
             agreed: digest.to_owned(),
         };
         let console = visit.console.clone();
-        let words = self.words(&fields);
+        let words = self.line_to_run(&fields);
         Ok(visit.console.works.perform(once, order, |screen, interrupt| async move {
             run(words, &console, screen, interrupt).await
         }))
@@ -184,7 +178,7 @@ impl Planned {
     async fn of(action: &Action, fields: &Fields, console: &Console) -> Self {
         let screen = Rc::new(PageScreen::default());
         let (_, never) = Interrupt::new();
-        let result = run(action.words(fields), console, Rc::clone(&screen), never).await;
+        let result = run(action.line_to_run(fields), console, Rc::clone(&screen), never).await;
         let question = screen.open_question();
         let failure = result.err().filter(|_| question.is_none()).map(|failure| failure.to_string());
         Self { text: screen.text(), notes: screen.notes(), question, failure }
@@ -201,4 +195,62 @@ struct ActionPage {
     command: String,
     once: String,
     planned: Option<Planned>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static ACTION: Action = Action {
+        path: "/pause",
+        title: "Pause",
+        about: "",
+        command: &["pause"],
+        inputs: &[
+            Input { name: "function", label: "", hint: "", argument: Argument::FunctionOrAll },
+            Input { name: "reason", label: "", hint: "", argument: Argument::Flag("--reason") },
+        ],
+        back: "/",
+    };
+
+    fn fields(function: &str, reason: &str) -> Fields {
+        Fields(
+            [("function", function), ("reason", reason)]
+                .map(|(name, value)| (name.into(), value.into()))
+                .into(),
+        )
+    }
+
+    fn words(function: &str, reason: &str) -> Vec<String> {
+        ACTION.line_to_run(&fields(function, reason))
+    }
+
+    #[test]
+    fn a_field_is_one_argument_whatever_it_holds() {
+        assert_eq!(words("orders", "a b"), ["pause", "--reason=a b", "--", "orders"]);
+        assert_eq!(words("*", ""), ["pause", "--all"]);
+        assert_eq!(words("", "x"), ["pause", "--reason=x"]);
+        for hostile in ["--all", "--yes", "-y", "--reason=x", "--"] {
+            assert_eq!(words(hostile, hostile), ["pause", &format!("--reason={hostile}"), "--", hostile]);
+        }
+    }
+
+    #[test]
+    fn the_command_to_copy_is_the_one_that_runs() {
+        let line = |function: &str| ACTION.line_to_copy(&fields(function, "it's down"), " --stack shop");
+        assert_eq!(line("orders"), "comeback pause \"--reason=it's down\" --stack shop orders");
+        assert_eq!(line("-x"), "comeback pause \"--reason=it's down\" --stack shop -- -x");
+    }
+
+    #[test]
+    fn what_a_command_refuses_is_said_in_its_words() {
+        let refused = |function: &str| parsed(words(function, "{{x}}")).map(drop).unwrap_err().to_string();
+        assert!(
+            refused("orders").contains("'--reason <TEXT>': must not contain {{"),
+            "{}",
+            refused("orders")
+        );
+        let nothing = parsed(words("", "why")).map(drop).unwrap_err().to_string();
+        assert!(nothing.contains("required arguments were not provided"), "{nothing}");
+    }
 }

@@ -23,7 +23,7 @@ use crate::ui::access::BrowserSession;
 use crate::ui::console::Console;
 
 /// The pages, in the order of the head: path and name.
-const NAVIGATION: [(&str, &str); 1] = [("/", "Overview")];
+const NAVIGATION: [(&str, &str); 2] = [("/", "Overview"), ("/waiting", "Waiting")];
 
 /// The field of each form with the session's second secret.
 const SECRET: &str = "secret";
@@ -45,7 +45,7 @@ where
     get(handler(answer))
 }
 
-/// A path that takes a form. The form's secret is checked before anything else.
+/// A path that takes a form, which may change something. The form's secret is checked before anything else.
 pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -54,6 +54,10 @@ where
     post(handler(move |mut visit| {
         let answer = answer.clone();
         async move {
+            if visit.console.read_only {
+                let why = "This console was started with --read-only.".into();
+                return Err(Problem::Refused(StatusCode::FORBIDDEN, why));
+            }
             let fields = visit.form().await?;
             answer(visit, fields).await
         }
@@ -159,6 +163,12 @@ impl Fields {
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// The same with another value for a field.
+    pub(super) fn with(&self, name: &str, value: &str) -> Self {
+        let others = self.0.iter().filter(|(other, _)| other != name).cloned();
+        Self(others.chain([(name.to_owned(), value.to_owned())]).collect())
+    }
+
     pub(super) fn of_query(query: &str) -> Self {
         let uri = format!("/?{query}").parse().unwrap_or_default();
         Self(Query::try_from_uri(&uri).map(|Query(fields)| fields).unwrap_or_default())
@@ -203,6 +213,13 @@ impl Frame {
 pub(super) fn html(status: StatusCode, page: &impl Template) -> Response {
     let page = shown_page(page.render().expect("BUG: writing to a String"));
     with_type(status, "text/html; charset=utf-8", page)
+}
+
+/// A moment on a page: as a command writes it, and the time itself, in local time or on hover.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) text: String,
+    pub(super) at: Option<Timestamp>,
 }
 
 /// A page that all is well with.

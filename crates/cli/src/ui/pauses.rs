@@ -12,7 +12,7 @@ pub(super) fn routes() -> Router<Console> {
 const FUNCTION: Input = Input {
     name: "function",
     label: "Function",
-    hint: "NAME, NAME:ALIAS or ARN; empty: every function",
+    hint: "NAME, NAME:ALIAS or ARN; * for every function",
     argument: Argument::FunctionOrAll,
 };
 
@@ -42,7 +42,7 @@ static PAUSE: Action = Action {
             argument: Argument::Flag("--spread"),
         },
     ],
-    back: "/",
+    back: "/waiting",
 };
 
 static RESUME: Action = Action {
@@ -59,7 +59,7 @@ static RESUME: Action = Action {
             argument: Argument::Flag("--spread"),
         },
     ],
-    back: "/",
+    back: "/waiting",
 };
 
 static RETRY: Action = Action {
@@ -88,5 +88,5 @@ static RETRY: Action = Action {
             argument: Argument::Flag("--why"),
         },
     ],
-    back: "/",
+    back: "/waiting",
 };

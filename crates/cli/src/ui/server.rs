@@ -27,9 +27,9 @@ use crate::operate::session::Interrupt;
 use crate::ui::access::Access;
 use crate::ui::page::refused;
 
-const CONNECTIONS: usize = 32;
+pub(super) const CONNECTIONS: usize = 32;
 /// A browser sends its headers at once.
-const HEADERS_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 /// One request with its answer: a first read of a large log takes minutes.
 const REQUEST_WITHIN: Duration = Duration::from_secs(600);
 /// Bytes of a request's headers, and of what is read ahead.

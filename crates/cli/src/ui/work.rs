@@ -168,6 +168,13 @@ impl Works {
         go_to(&path)
     }
 
+    #[cfg(test)]
+    async fn settled(&self) {
+        while self.by_id.borrow().values().any(|work| work.result.borrow().is_none()) {
+            self.ended.notified().await;
+        }
+    }
+
     /// Stops what is under way, and waits until it has given back what it holds.
     pub(super) async fn stop_all(&self) {
         let is_under_way = |work: &Rc<Work>| work.result.borrow().is_none();
@@ -230,4 +237,118 @@ async fn stop(visit: Visit, _: Fields) -> Result<Response, Problem> {
     let work = visit.console.works.get(id)?;
     work.stop.send_replace(true);
     Ok(go_to(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn order(agreed: &str) -> Order {
+        Order {
+            title: "Discard".into(),
+            command: "comeback dead discard".into(),
+            plan: "/dead/discard?plan=yes".into(),
+            back: "/dead",
+            agreed: agreed.into(),
+        }
+    }
+
+    /// A command that asks about a plan, then does it.
+    async fn command(
+        screen: Rc<PageScreen>,
+        plan: Option<&str>,
+        done: Rc<Cell<u32>>,
+    ) -> Result<(), CommandFailure> {
+        screen.print("2 letters, a minute old\n");
+        screen.confirm("delete them?", plan)?;
+        done.set(done.get() + 1);
+        Ok(())
+    }
+
+    /// The digest of the plan that this command shows.
+    async fn shown(plan: Option<&str>) -> String {
+        let screen = Rc::new(PageScreen::default());
+        let refused = command(Rc::clone(&screen), plan, Rc::default()).await;
+        assert!(refused.is_err(), "nobody has agreed");
+        screen.open_question().unwrap().digest
+    }
+
+    async fn locally<T>(test: impl Future<Output = T>) -> T {
+        tokio::task::LocalSet::new().run_until(test).await
+    }
+
+    #[tokio::test]
+    async fn a_form_that_is_sent_twice_is_performed_once() {
+        locally(async {
+            let (works, done) = (Works::default(), Rc::new(Cell::new(0)));
+            let digest = shown(Some("[1,2]")).await;
+            for _ in 0..3 {
+                let done = Rc::clone(&done);
+                let response =
+                    works.perform("id", order(&digest), |screen, _| command(screen, Some("[1,2]"), done));
+                assert_eq!(response.headers()["location"], "/work/id");
+                works.settled().await;
+            }
+            assert_eq!(done.get(), 1);
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_plan_that_has_changed_is_not_performed() {
+        locally(async {
+            for (was, is) in [(Some("[1,2]"), Some("[1]")), (Some("[1]"), None), (None, Some(""))] {
+                let (works, done) = (Works::default(), Rc::new(Cell::new(0)));
+                let digest = shown(was).await;
+                let performing = Rc::clone(&done);
+                works.perform("id", order(&digest), |screen, _| command(screen, is, performing));
+                works.settled().await;
+                assert_eq!(done.get(), 0);
+                assert!(works.get("id").unwrap().screen.open_question().is_some(), "the plan is shown again");
+            }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn one_yes_answers_one_question() {
+        let digest = shown(Some("[1]")).await;
+        let screen = Rc::new(PageScreen::agreeing(&digest));
+        let done = Rc::new(Cell::new(0));
+        assert!(command(Rc::clone(&screen), Some("[1]"), Rc::clone(&done)).await.is_ok());
+        assert!(screen.confirm("delete them?", Some("[1]")).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_stopped_server_waits_until_what_is_under_way_has_stopped() {
+        locally(async {
+            let (works, given_back) = (Works::default(), Rc::new(Cell::new(false)));
+            let gives_back = Rc::clone(&given_back);
+            works.perform("id", order(""), |_, interrupt| async move {
+                interrupt.raised().await;
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                gives_back.set(true);
+                Ok(())
+            });
+            works.stop_all().await;
+            assert!(given_back.get());
+        })
+        .await;
+    }
+
+    #[test]
+    fn progress_is_that_of_the_work_at_hand() {
+        let screen = PageScreen::default();
+        let (scan, delete) = (ProgressBar::hidden(), ProgressBar::hidden());
+        screen.follow(scan.clone(), "{pos} letters read");
+        delete.set_length(2_000);
+        screen.follow(delete.clone(), "{pos}/{len} letters");
+        scan.set_position(1_500);
+        delete.inc(7);
+        assert_eq!(screen.progress(), ["1,500 letters read", "7/2,000 letters"]);
+        scan.finish();
+        assert_eq!(screen.progress(), ["7/2,000 letters"]);
+    }
 }

@@ -5,14 +5,18 @@
 const EVERY = 5000;
 let gone = 0;
 
+// A moment whose text is its UTC time becomes local; any other keeps its text.
 function local(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
-    if (isNaN(at) || time.title) continue;
-    time.title = time.dateTime.replace("T", " ").replace("Z", " UTC");
-    const isToday = at.toDateString() === new Date().toDateString();
+    if (isNaN(at) || time.dataset.local) continue;
+    const utc = time.dateTime.replace("T", " ").replace(/\.\d+/, "").replace("Z", " UTC");
     const clock = at.toLocaleTimeString(undefined, { hourCycle: "h23" });
-    time.textContent = isToday ? clock : `${at.toLocaleDateString()} ${clock}`;
+    const isToday = at.toDateString() === new Date().toDateString();
+    time.dataset.local = isToday ? clock : `${at.toLocaleDateString()} ${clock}`;
+    const isUtc = time.textContent === time.dateTime;
+    if (isUtc) time.textContent = time.dataset.local;
+    time.title = isUtc ? utc : `${time.dataset.local} (${utc})`;
   }
 }
 

@@ -63,7 +63,7 @@ impl Reach {
         let noticed = now.saturating_add(noticed_within(deployment).unwrap_or_default());
         let mut reach = Self::default();
         let mut waiting = Vec::new();
-        for event in waits.due_by(None) {
+        for event in waits.all() {
             reach.found += 1;
             match event.why {
                 Why::RetryAfter => reach.retry_after += 1,
@@ -250,7 +250,7 @@ mod tests {
         let look = |at: Timestamp, hidden: u64, due: Timestamp| {
             let mut waits = Waits::default();
             take(&mut waits, "k", at, 1, json!({"due": due.to_string(), "delay": hidden}));
-            let event = waits.due_by(None).next().unwrap();
+            let event = waits.all().next().unwrap();
             next_look(&event, noticed)
         };
         assert_eq!(look(before(100), 200, after(9_000)), after(100), "its hiding has not ended");

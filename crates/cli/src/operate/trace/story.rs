@@ -31,6 +31,9 @@ pub(crate) struct Story {
     pub(crate) end: End,
     /// Failures of an attempt beyond its first: copies of the event, each with retries of its own.
     pub(crate) copies: usize,
+    /// The handler's lines about it, as they are.
+    #[serde(skip)]
+    pub(crate) lines: Vec<LoggedLine>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -139,7 +142,7 @@ impl Story {
         let mut teller = Teller::default();
         lines.into_iter().for_each(|line| teller.take(line));
         let Teller { steps, copies, .. } = teller;
-        Some(Self { key, target, targets, first_failure, steps, end, copies })
+        Some(Self { key, target, targets, first_failure, steps, end, copies, lines: Vec::new() })
     }
 
     /// The ids of the event's invocations, each once, in order.
@@ -332,23 +335,25 @@ pub(crate) async fn story(
 ) -> Result<Option<Story>, Failure> {
     let search = async |term: &str| {
         let found = Search { group: &deployment.log_group, term, since, until: None, stream: None };
-        let events = found.run(account, progress).await?;
-        let lines = events.iter().filter_map(|event| event_line(&event.message));
+        let events = found.run(account, progress).await?.into_iter();
+        let lines = events.filter_map(|event| Some((event_line(&event.message)?, event)));
         Ok::<_, Failure>(lines.collect::<Vec<_>>())
     };
     let mut lines = search(id).await?;
-    lines.retain(|line| names(line, id));
+    lines.retain(|(line, _)| names(line, id));
     let key_of = |line: &LogLine<'_>| line.event.as_ref().map(|event| event.key.to_string());
-    let keys: BTreeSet<String> = lines.iter().filter_map(key_of).collect();
+    let keys: BTreeSet<String> = lines.iter().filter_map(|(line, _)| key_of(line)).collect();
     if keys.len() > 1 {
         let keys = keys.into_iter().collect::<Vec<_>>().join(", ");
         return Err(Failure::CouldNot(format!("{id} names several events: {keys}")));
     }
     if let Some(key) = keys.first().filter(|key| *key != id) {
         lines = search(key).await?;
-        lines.retain(|line| key_of(line).as_ref() == Some(key));
+        lines.retain(|(line, _)| key_of(line).as_ref() == Some(key));
     }
-    Ok(Story::of(lines))
+    let (lines, events): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
+    let events = events.into_iter().map(|LogEvent { at, message, .. }| LoggedLine { at, line: message });
+    Ok(Story::of(lines).map(|story| Story { lines: events.collect(), ..story }))
 }
 
 /// What a target's log has of one request.

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::hash::RandomState;
+use std::ops::Range;
 
 use comeback_engine::{
     Cause, DueBy, HOLD, LogFold, LogLine, MessageKind, Timestamp, WaitingMessage, WaitsFor,
@@ -11,6 +12,7 @@ use indicatif::HumanCount;
 use serde::{Serialize, Serializer};
 
 use crate::operate::pauses::in_force::InForce;
+use crate::operate::waiting::Wanted;
 
 /// Errors named where none matches a glob.
 const MOST_NAMED: usize = 5;
@@ -21,6 +23,18 @@ pub(crate) struct Waits {
     log: LogFold<RandomState>,
     /// Of each of the log's kinds.
     situations: Vec<Situation>,
+    /// A message whose last line is older no longer waits: a later line is lost.
+    since: Option<Timestamp>,
+}
+
+/// Which of the events.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chosen {
+    wanted: Wanted,
+    /// Whether the filter takes each of the log's kinds.
+    kinds: Vec<bool>,
+    /// Only those due by then.
+    by: Option<Timestamp>,
 }
 
 /// What is in force for a function.
@@ -33,7 +47,7 @@ struct Situation {
 }
 
 /// What an event waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Why {
     Backoff,
@@ -87,6 +101,11 @@ impl Waits {
         self.log.take(line);
     }
 
+    /// Forgets messages that have had no line since.
+    pub(crate) fn forget_before(&mut self, since: Timestamp) {
+        self.since = Some(since);
+    }
+
     /// Takes the pauses in force, which may be younger than what the log says.
     pub(crate) fn heed(&mut self, in_force: impl Fn(&str) -> InForce) {
         self.change(|it, target| it.in_force = target.map(&in_force));
@@ -105,16 +124,31 @@ impl Waits {
         }
     }
 
-    /// The events that wait and are due by then, or all of them, in no certain order. An event without a due time is due by
-    /// no time.
-    pub(crate) fn due_by(&self, by: Option<Timestamp>) -> impl Iterator<Item = WaitingEvent<'_>> {
-        self.waits_due_by(by).map(|(_, wait)| self.event(wait))
+    /// The events that a filter takes and that are due by then. An event without a due time is due by no time.
+    pub(crate) fn chosen(&self, wanted: &Wanted, by: Option<Timestamp>) -> Chosen {
+        let takes =
+            |kind: &MessageKind| wanted.takes_kind(kind.target.as_deref(), kind.error_type.as_deref());
+        Chosen { wanted: wanted.clone(), kinds: self.log.kinds().iter().map(takes).collect(), by }
+    }
+
+    /// The events that were chosen, in no certain order.
+    pub(crate) fn each(&self, chosen: &Chosen) -> impl Iterator<Item = WaitingEvent<'_>> {
+        self.waits(chosen).map(|(_, wait)| self.event(wait))
+    }
+
+    /// All events that wait, in no certain order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = WaitingEvent<'_>> {
+        self.messages().map(|wait| self.event(wait))
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &WaitingMessage> {
+        self.log.waiting().filter(|message| self.since.is_none_or(|since| message.at >= since))
     }
 
     /// The most frequent errors of the events that wait: `TargetDown (3), Timeout (1)`; `None` if none waits.
     pub(crate) fn errors(&self) -> Option<String> {
         let mut counts = BTreeMap::<_, u64>::new();
-        for event in self.due_by(None) {
+        for event in self.all() {
             *counts.entry(event.error_type.unwrap_or("unknown")).or_default() += 1;
         }
         let mut counts: Vec<_> = counts.into_iter().collect();
@@ -128,25 +162,25 @@ impl Waits {
 
     /// Each function with events that wait although they asked for another time, and a text that was ignored, with why.
     pub(crate) fn ignored(&self) -> BTreeMap<&str, &str> {
-        let kinds = self.log.waiting().map(|message| &self.log.kinds()[message.kind as usize]);
+        let kinds = self.messages().map(|message| &self.log.kinds()[message.kind as usize]);
         kinds.filter_map(|kind| kind.target.as_deref().zip(kind.retry_after_ignored.as_deref())).collect()
     }
 
-    /// The first of them to be due, `most` at most. Those without a due time come last.
-    pub(crate) fn first_due_by(&self, by: Option<Timestamp>, most: usize) -> Sorted<'_> {
+    /// Some of those that were chosen, by their places: the first to be due comes first, and those without a due time last.
+    pub(crate) fn first(&self, chosen: &Chosen, places: Range<usize>) -> Sorted<'_> {
         let mut first = Vec::with_capacity(self.log.waiting().len());
-        first.extend(self.waits_due_by(by));
+        first.extend(self.waits(chosen));
         first.sort_unstable_by_key(|(due, wait)| (due.is_none(), *due, &wait.key, wait.retry));
-        first.truncate(most);
+        first.truncate(places.end);
+        first.drain(..places.start.min(first.len()));
         Sorted { waits: self, first }
     }
 
     /// Each with its due time.
-    fn waits_due_by(
-        &self,
-        by: Option<Timestamp>,
-    ) -> impl Iterator<Item = (Option<Timestamp>, &WaitingMessage)> {
-        let all = self.log.waiting().map(|wait| (self.now(wait).1, wait));
+    fn waits(&self, chosen: &Chosen) -> impl Iterator<Item = (Option<Timestamp>, &WaitingMessage)> {
+        let Chosen { wanted, kinds, by } = chosen;
+        let takes = |wait: &&WaitingMessage| kinds[wait.kind as usize] && wanted.takes_key(&wait.key);
+        let all = self.messages().filter(takes).map(|wait| (self.now(wait).1, wait));
         all.filter(move |(due, _)| by.is_none_or(|by| due.is_some_and(|due| due <= by)))
     }
 
@@ -243,6 +277,8 @@ pub(crate) struct Group<'w> {
     pub(crate) held: u64,
     /// Those that the handler will dead-letter, because the allow-list lacks their function.
     pub(crate) not_allowed: u64,
+    /// How many wait for what.
+    pub(crate) why: BTreeMap<Why, u64>,
 }
 
 impl<'w> Group<'w> {
@@ -259,9 +295,17 @@ impl<'w> Group<'w> {
     }
 
     fn new(target: Option<&'w str>, error_type: Option<&'w str>) -> Self {
-        let (oldest_first_failure, next_due, last_due) = (None, None, None);
-        let (held, not_allowed) = (0, 0);
-        Self { target, error_type, count: 0, oldest_first_failure, next_due, last_due, held, not_allowed }
+        Self {
+            target,
+            error_type,
+            count: 0,
+            oldest_first_failure: None,
+            next_due: None,
+            last_due: None,
+            held: 0,
+            not_allowed: 0,
+            why: BTreeMap::new(),
+        }
     }
 
     fn add(&mut self, event: &WaitingEvent<'_>) {
@@ -272,6 +316,7 @@ impl<'w> Group<'w> {
         self.last_due = self.last_due.max(event.due);
         self.held += u64::from(event.why == Why::Pause && event.due.is_none());
         self.not_allowed += u64::from(event.why == Why::NotAllowed);
+        *self.why.entry(event.why).or_default() += 1;
     }
 }
 
@@ -316,7 +361,7 @@ mod tests {
 
     fn why(lines: &[LogLine<'static>]) -> Vec<(Why, Option<u64>)> {
         let waits = waits(lines);
-        let first = waits.first_due_by(None, 9);
+        let first = waits.first(&waits.chosen(&Wanted::default(), None), 0..9);
         first.iter().map(|it| (it.why, it.due.map(Timestamp::as_secs))).collect()
     }
 
@@ -355,8 +400,8 @@ mod tests {
         let now = |line, in_force| {
             let mut waits = waits(&[line]);
             waits.heed(|_| in_force);
-            let due = waits.due_by(Some(at(5_000))).count();
-            let event = waits.first_due_by(None, 1).iter().next().unwrap();
+            let due = waits.each(&waits.chosen(&Wanted::default(), Some(at(5_000)))).count();
+            let event = waits.first(&waits.chosen(&Wanted::default(), None), 0..1).iter().next().unwrap();
             let seconds = |moment: Option<Timestamp>| moment.map(Timestamp::as_secs);
             (event.why, seconds(event.due), seconds(event.paused_until), due)
         };
@@ -381,11 +426,11 @@ mod tests {
             let mut waits = waits(&[line]);
             waits.heed(|_| InForce::Paused { until: None });
             waits.heed_allow_list(|target| target != "arn:orders");
-            assert_eq!(waits.due_by(None).next().unwrap().why, Why::Pause);
+            assert_eq!(waits.all().next().unwrap().why, Why::Pause);
             waits.heed_allow_list(|target| target == "arn:orders");
-            let event = waits.due_by(Some(at(due))).next().unwrap();
+            let event = waits.each(&waits.chosen(&Wanted::default(), Some(at(due)))).next().unwrap();
             assert_eq!((event.why, event.due), (Why::NotAllowed, Some(at(due))));
-            let [group] = &Group::all(waits.due_by(None))[..] else { panic!("one group") };
+            let [group] = &Group::all(waits.all())[..] else { panic!("one group") };
             assert_eq!((group.held, group.not_allowed), (0, 1));
         }
         assert_eq!(serde_json::to_value(Why::NotAllowed).unwrap(), "not_allowed");
@@ -411,7 +456,7 @@ mod tests {
             ),
         ];
         let waits = waits(&lines);
-        let group = |target, error_type, count, first, due: Option<(u64, u64)>, held| Group {
+        let group = |target, error_type, count: u64, first, due: Option<(u64, u64)>, held: u64| Group {
             target: Some(target),
             error_type,
             count,
@@ -420,14 +465,23 @@ mod tests {
             last_due: due.map(|(_, last)| at(last)),
             held,
             not_allowed: 0,
+            why: [(Why::Backoff, count - held), (Why::Pause, held)]
+                .into_iter()
+                .filter(|(_, n)| *n > 0)
+                .collect(),
         };
         let orders = group("arn:orders", Some("TargetDown"), 3, 50, Some((120, 190)), 1);
         let billing = group("arn:billing", None, 1, 100, None, 1);
-        assert_eq!(Group::all(waits.due_by(None)), [orders, billing]);
-        let due = Group::all(waits.due_by(Some(at(120))));
+        assert_eq!(Group::all(waits.all()), [orders, billing]);
+        let due = Group::all(waits.each(&waits.chosen(&Wanted::default(), Some(at(120)))));
         assert_eq!(due, [group("arn:orders", Some("TargetDown"), 1, 50, Some((120, 120)), 0)]);
-        let keys =
-            |most| waits.first_due_by(None, most).iter().map(|it| it.key.to_owned()).collect::<Vec<_>>();
+        let keys = |most| {
+            waits
+                .first(&waits.chosen(&Wanted::default(), None), 0..most)
+                .iter()
+                .map(|it| it.key.to_owned())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(keys(9), ["k-2", "k-1", "k-3", "k-4"]);
         assert_eq!(keys(1), ["k-2"]);
     }
@@ -460,7 +514,7 @@ mod tests {
             (event.key, event.error_type) = (format!("k-{n}").into(), Some(format!("E-{n}").into()));
             waits.take(&line);
         }
-        let others = &Group::all(waits.due_by(None))[0];
+        let others = &Group::all(waits.all())[0];
         assert_eq!((others.target, others.error_type, others.count), (None, None, 5));
     }
 }

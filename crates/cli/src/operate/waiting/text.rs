@@ -11,32 +11,35 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::operate::deployment::Depth;
 use crate::operate::pauses::orders::RetryOrder;
 use crate::operate::waiting::events::{Group, Sorted, WaitingEvent, Why};
+use crate::operate::waiting::returns::Returns;
 use crate::text::durations::short;
 use crate::text::numbers::counted;
 use crate::text::terminal::{align_right, shown, unwrapped_table};
 
 /// What waits, as far as the log shows it.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Report<'r> {
+pub(crate) struct Report<'r> {
     /// The log was read from here on.
-    pub(super) since: Timestamp,
+    pub(crate) since: Timestamp,
     /// Lines about the events that the filter takes.
-    pub(super) lines: u64,
+    pub(crate) lines: u64,
     /// Events that wait, and that the filter takes.
-    pub(super) found: u64,
+    pub(crate) found: u64,
     /// Nothing was filtered, so `found` can be compared with the queue.
-    pub(super) is_everything: bool,
+    pub(crate) is_everything: bool,
     /// The log has a line of everything that waits.
-    pub(super) is_complete: bool,
+    pub(crate) is_complete: bool,
     /// SQS's own counts: approximate, and a minute old.
-    pub(super) retry_queue: Depth,
-    pub(super) groups: Vec<Group<'r>>,
+    pub(crate) retry_queue: Depth,
+    pub(crate) groups: Vec<Group<'r>>,
+    /// When the events come back.
+    pub(crate) returns: Returns<'r>,
     /// `None` without `--each`.
-    pub(super) events: Option<Sorted<'r>>,
+    pub(crate) events: Option<Sorted<'r>>,
     /// The orders to retry now that are in force; `None` if they are not known.
-    pub(super) retries: Option<Vec<RetryOrder>>,
+    pub(crate) retries: Option<Vec<RetryOrder>>,
     /// What is not known, and why.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// The handler logs a due time that an order has moved when it next checks the event.
@@ -141,12 +144,12 @@ fn error<'e>(target: Option<&str>, error_type: Option<&'e str>) -> &'e str {
     error_type.unwrap_or(if target.is_some() { "unknown" } else { "others" })
 }
 
-fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
+pub(crate) fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
     moment
         .map_or_else(|| "unknown".into(), |it| format!("{} ago", short(now.since(it).as_secs_f64().floor())))
 }
 
-fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
+pub(crate) fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
     match due {
         Some(due) if due > now => {
             let soon = if matches!(why, Why::Resumed | Why::NotAllowed) { "within" } else { "in" };
@@ -171,7 +174,7 @@ mod tests {
     use crate::operate::pauses::in_force::InForce;
     use crate::operate::waiting::events::Waits;
     use crate::operate::waiting::tests::{NOW, ORDERS, reading};
-    use crate::operate::waiting::{LONGEST_HIDDEN, Reading, WaitingArguments};
+    use crate::operate::waiting::{LONGEST_HIDDEN, Reading, WaitingArguments, Wanted};
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     fn after(seconds: u64) -> Timestamp {
@@ -198,9 +201,9 @@ mod tests {
 
     fn report(waits: &Waits) -> Report<'_> {
         let retry_queue = Depth { visible: 2, in_flight: 1_200, delayed: 4 };
-        let groups = Group::all(waits.due_by(None));
+        let groups = Group::all(waits.all());
         let notes = reading(retry_queue).notes(&groups, NOW);
-        let events = waits.first_due_by(None, usize::MAX);
+        let events = waits.first(&waits.chosen(&Wanted::default(), None), 0..usize::MAX);
         Report {
             since: NOW.before(LONGEST_HIDDEN),
             lines: 9,
@@ -208,6 +211,7 @@ mod tests {
             is_everything: true,
             is_complete: false,
             retry_queue,
+            returns: Returns::of(waits.all(), &groups, NOW),
             groups,
             events: Some(events),
             retries: Some(Vec::new()),
@@ -283,7 +287,7 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
         let queue = Depth { in_flight: 1_204, ..Depth::default() };
         let reading = Reading { since: now.before(LONGEST_HIDDEN), waits, ..reading(queue) };
         let mut text = Vec::new();
-        write(&reading.report(&arguments, now), now, &mut text).unwrap();
+        write(&reading.report(&arguments.listing(now), now), now, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert_eq!(anstream::adapter::strip_str(&text).to_string(), shown);
     }
@@ -323,7 +327,8 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
             let mut waits = waits(&[("k-1", "Down", holds())]);
             waits.heed(|_| in_force);
             let mut lines = Vec::new();
-            write_events(&waits.first_due_by(None, 1), NOW, &mut lines).unwrap();
+            write_events(&waits.first(&waits.chosen(&Wanted::default(), None), 0..1), NOW, &mut lines)
+                .unwrap();
             let lines = String::from_utf8(lines).unwrap();
             assert_eq!(lines.trim_end().rsplit_once(" ago     ").unwrap().1, expected);
         }

@@ -30,15 +30,20 @@ impl Wanted {
     }
 
     pub(crate) fn takes(&self, event: &LoggedEvent<'_>) -> bool {
-        self.key.as_ref().is_none_or(|key| event.key == *key)
-            && (self.functions.is_empty()
-                || self.functions.iter().any(|function| function.names(&event.target)))
+        self.takes_key(&event.key) && self.takes_kind(Some(&event.target), event.error_type.as_deref())
+    }
+
+    pub(crate) fn takes_key(&self, key: &str) -> bool {
+        self.key.as_ref().is_none_or(|wanted| wanted == key)
+    }
+
+    /// Whether it takes events of a function that failed with an error.
+    pub(crate) fn takes_kind(&self, target: Option<&str>, error_type: Option<&str>) -> bool {
+        let is_named = |target: &str| self.functions.iter().any(|function| function.names(target));
+        (self.functions.is_empty() || target.is_some_and(is_named))
             && self.error.as_ref().is_none_or(|glob| {
                 let glob = WildMatch::new(glob);
-                event
-                    .error_type
-                    .as_ref()
-                    .is_some_and(|error| error_names(error).iter().any(|name| glob.matches(name)))
+                error_type.is_some_and(|error| error_names(error).iter().any(|name| glob.matches(name)))
             })
     }
 

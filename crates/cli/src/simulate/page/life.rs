@@ -4,12 +4,9 @@ use std::time::Duration;
 
 use comeback_engine::{End, Outcome, Why};
 use comeback_timelapse::{EventNumber, Scenario, TargetError, Watcher};
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, VPos};
 
-use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, write};
-use crate::figure::{Chart, Key, TEXT, Table, drawn, frame};
+use crate::figure::{Chart, Table};
+use crate::life::{self, Mark};
 use crate::text::durations;
 
 /// Number of events watched: the first to arrive, which an outage at the start hits hardest.
@@ -25,19 +22,8 @@ struct Moment {
     at: Duration,
     /// The attempt that was made, hidden for or given up.
     attempt: u64,
-    what: What,
+    mark: Mark,
     text: String,
-}
-
-/// Marks in the chart.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum What {
-    Failed,
-    Succeeded,
-    Hid,
-    GaveUp,
-    /// Only in the table: a re-invocation, or a step that failed and left the message in the queue.
-    Other,
 }
 
 /// The life that was picked to be shown.
@@ -50,7 +36,7 @@ pub(super) struct Life {
 impl Lives {
     /// The life with the most runs of the target; the first of several. None if nothing arrived.
     pub(super) fn most_eventful(self) -> Option<Life> {
-        let ran = |moment: &&Moment| matches!(moment.what, What::Failed | What::Succeeded);
+        let ran = |moment: &&Moment| matches!(moment.mark, Mark::Failed | Mark::Succeeded);
         let runs = |moments: &Vec<Moment>| moments.iter().filter(ran).count();
         let lives = self.0.into_iter().enumerate().filter(|(_, moments)| !moments.is_empty());
         let (event, moments) = lives.rev().max_by_key(|(_, moments)| runs(moments))?;
@@ -70,44 +56,39 @@ impl Lives {
 impl Watcher for Lives {
     fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, error: Option<TargetError>) {
         let Some(moments) = self.of(event) else { return };
-        let (what, text) = match error {
-            Some(error) => (What::Failed, format!("attempt {attempt} failed: {}", error.error_type)),
-            None => (What::Succeeded, format!("attempt {attempt} succeeded")),
+        let (mark, text) = match error {
+            Some(error) => (Mark::Failed, format!("attempt {attempt} failed: {}", error.error_type)),
+            None => (Mark::Succeeded, format!("attempt {attempt} succeeded")),
         };
-        moments.push(Moment { at, attempt, what, text });
+        moments.push(Moment { at, attempt, mark, text });
     }
 
     fn decided(&mut self, at: Duration, event: EventNumber, outcome: &Outcome<'_>) {
         let Some(moments) = self.of(event) else { return };
         let attempt = outcome.retry().unwrap_or(0);
-        let (what, text) = match &outcome.end {
+        let (mark, text) = match &outcome.end {
             End::Hidden { why: Why::Deferred { .. }, timeout: delay, failure: None }
             | End::Moved { why: Why::Deferred { .. }, delay, .. } => {
                 let hidden = durations::text(*delay);
-                (What::Hid, format!("hidden for {hidden} until retry {attempt}"))
+                (Mark::Hid, format!("hidden for {hidden} until retry {attempt}"))
             }
-            End::Reinvoked { .. } => (What::Other, format!("re-invoked, retry {attempt}")),
-            End::DeadLettered { reason, .. } => (What::GaveUp, format!("dead-lettered: {reason}")),
+            End::Reinvoked { .. } => (Mark::Other, format!("re-invoked, retry {attempt}")),
+            End::DeadLettered { reason, .. } => (Mark::GaveUp, format!("dead-lettered: {reason}")),
             End::Hidden { .. } | End::Moved { .. } => {
                 let cause = outcome.problem().map_or("not decided", |problem| &problem.cause);
-                (What::Other, format!("kept before retry {attempt}: {cause}"))
+                (Mark::Other, format!("kept before retry {attempt}: {cause}"))
             }
         };
-        moments.push(Moment { at, attempt, what, text });
+        moments.push(Moment { at, attempt, mark, text });
     }
 }
 
-/// Where the logarithmic axis begins, in seconds: before the end of the shortest backoff.
-const START: f64 = 0.5;
-/// More attempts than this have no room of their own.
-const ATTEMPTS: f64 = 120.0;
 /// A table of more moments leaves out those in the middle.
 const ROWS: usize = 200;
 
 /// One event from its first failure on; `None` if it never failed.
 pub(super) fn chart(scenario: &Scenario, life: &Life) -> Option<Chart> {
-    let first_failure = life.moments.iter().find(|moment| moment.what == What::Failed)?.at;
-    let key = |symbol, colour, label: &str| Key { symbol, colour, label: label.into() };
+    let first_failure = life.moments.iter().find(|moment| moment.mark == Mark::Failed)?.at;
     let last = life.moments.last()?;
     Some(Chart {
         id: "life",
@@ -118,61 +99,21 @@ pub(super) fn chart(scenario: &Scenario, life: &Life) -> Option<Chart> {
             durations::text(last.at - first_failure),
             last.text
         ),
-        keys: vec![
-            key("■", BLUE, "hidden for its backoff"),
-            key("✕", GREY, "target failed"),
-            key("●", GREEN, "target succeeded"),
-            key("▲", PURPLE, "given up"),
-        ],
+        keys: life::keys(),
         svg: draw(scenario, life, first_failure),
         table: Some(table(life, first_failure)),
     })
 }
 
 fn draw(scenario: &Scenario, life: &Life, first_failure: Duration) -> String {
-    let since = |at: Duration| at.saturating_sub(first_failure).as_secs_f64().max(START);
-    let end = life.moments.last().map_or(START, |moment| since(moment.at));
-    let most = life.moments.iter().map(|moment| moment.attempt).max().unwrap_or(0) as f64;
-    let x = TimeAxis::logarithmic(START, end * 1.3);
-    let y = CountAxis::Linear((-0.7..most + 0.7).into());
-    drawn(|root| {
-        let shows_outage =
-            scenario.longest_outage() > first_failure && x.shows(since(scenario.longest_outage()));
-        let mut chart = frame(root, (x, y), "time since the first failure", "")?;
-        if shows_outage {
-            let moment = since(scenario.longest_outage());
-            let ends = [(moment, -0.7), (moment, most + 0.7)];
-            chart.draw_series([PathElement::new(ends, MUTED.stroke_width(1))])?;
-            let (x, y) = chart.backend_coord(&ends[0]);
-            write(root, "the outage ends", (TEXT, MUTED), (HPos::Right, VPos::Bottom), (x - 5, y - 4))?;
-        }
-        // Of very many attempts, those are left out that would not be seen.
-        let step = (most / ATTEMPTS).ceil().max(1.0) as u64;
-        let shown = |moment: &&Moment| moment.attempt.is_multiple_of(step) || moment.attempt as f64 == most;
-        let half = 0.3 * step as f64;
-        for (moment, next) in life.moments.iter().zip(life.moments.iter().skip(1)) {
-            if moment.what == What::Hid && shown(&moment) {
-                let row = moment.attempt as f64;
-                let corners = [(since(moment.at), row - half), (since(next.at), row + half)];
-                chart.draw_series([Rectangle::new(corners, BLUE.mix(0.75).filled())])?;
-            }
-        }
-        let size = if most > 40.0 { 2 } else { 4 };
-        for moment in life.moments.iter().filter(shown) {
-            let at = (since(moment.at), moment.attempt as f64);
-            match moment.what {
-                What::Failed => chart.draw_series([Cross::new(at, size, GREY.stroke_width(2))]).map(drop)?,
-                What::Succeeded => {
-                    chart.draw_series([Circle::new(at, size + 2, GREEN.filled())]).map(drop)?
-                }
-                What::GaveUp => {
-                    chart.draw_series([TriangleMarker::new(at, size + 3, PURPLE.filled())]).map(drop)?
-                }
-                What::Hid | What::Other => {}
-            }
-        }
-        Ok(())
-    })
+    let since = |at: Duration| at.saturating_sub(first_failure);
+    let moments: Vec<_> = life
+        .moments
+        .iter()
+        .map(|moment| life::Moment { since: since(moment.at), attempt: moment.attempt, mark: moment.mark })
+        .collect();
+    let outage = scenario.longest_outage();
+    life::draw(&moments, (outage > first_failure).then(|| (since(outage), "the outage ends")))
 }
 
 fn table(life: &Life, first_failure: Duration) -> Table {

@@ -1,0 +1,146 @@
+//! One event: its life as a picture and as a table, what is next, and the handler's lines about it.
+
+use anstream::adapter::strip_str;
+use askama::Template;
+use axum::Router;
+use axum::response::Response;
+use comeback_engine::Timestamp;
+
+use crate::clock::now;
+use crate::figure::Chart;
+use crate::life::{self, Mark};
+use crate::operate::pauses::target_name;
+use crate::operate::trace::story::{End, Report, Step, Trace, What};
+use crate::operate::trace::{end, invocation, sentence};
+use crate::text::durations;
+use crate::ui::console::Console;
+use crate::ui::page::{Frame, Moment, Problem, Visit, encoded, go_to, ok, page};
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/event", page(event))
+}
+
+#[derive(Template)]
+#[template(path = "ui/event.html")]
+struct EventPage {
+    frame: Frame,
+    /// What was asked for.
+    id: String,
+    life: Option<Life>,
+    /// Why it is not known.
+    problem: Option<String>,
+}
+
+struct Life {
+    key: String,
+    function: String,
+    first_failure: Moment,
+    end: String,
+    chart: Option<Chart>,
+    steps: Vec<(Moment, String)>,
+    /// The function's own lines about its invocations, with their request ids.
+    logged: Vec<(String, Vec<(Moment, String)>)>,
+    /// The address of the same page with them; `None` if it has them.
+    with_logs: Option<String>,
+    /// The handler's lines.
+    lines: Vec<(Moment, String)>,
+}
+
+async fn event(visit: Visit) -> Result<Response, Problem> {
+    let fields = visit.query();
+    let Some(id) = fields.get("id") else { return Ok(go_to("/waiting")) };
+    let logs = fields.get("logs").is_some();
+    let read = visit.console.trace(id, logs).await;
+    let with_logs = (!logs).then(|| format!("/event?id={}&logs=yes", encoded(id)));
+    let place = visit.console.common.place_flags();
+    let (life, problem) = match &read.value {
+        Ok(trace) => (Some(life(trace, with_logs, now(), &place)), None),
+        Err(failure) => (None, Some(failure.to_string())),
+    };
+    ok(&EventPage { frame: visit.frame("Event", Some(read.at)), id: id.to_owned(), life, problem })
+}
+
+fn life(trace: &Trace, with_logs: Option<String>, now: Timestamp, place: &str) -> Life {
+    let story = &trace.story;
+    let plain = |text: &str| strip_str(text).to_string();
+    let logged = trace.invocations.iter().filter(|invocation| !invocation.lines.is_empty());
+    Life {
+        key: story.key.clone(),
+        function: target_name(&story.target).to_owned(),
+        first_failure: story.first_failure.map(moment).unwrap_or_default(),
+        end: plain(&end(trace, now, place)),
+        chart: chart(trace, now),
+        steps: story.steps.iter().map(|step| (moment(step.at), plain(&sentence(step)))).collect(),
+        logged: logged
+            .map(|it| {
+                (it.request_id.clone(), it.lines.iter().map(|it| (moment(it.at), it.line.clone())).collect())
+            })
+            .collect(),
+        with_logs,
+        lines: story.lines.iter().map(|line| (moment(line.at), line.line.clone())).collect(),
+    }
+}
+
+/// A moment whose text is the time itself.
+fn moment(at: Timestamp) -> Moment {
+    Moment { text: at.to_string(), at: Some(at) }
+}
+
+fn chart(trace: &Trace, now: Timestamp) -> Option<Chart> {
+    let story = &trace.story;
+    let first = story.first_failure?;
+    let mut attempt = 0;
+    let mut moments: Vec<_> = story
+        .steps
+        .iter()
+        .map(|step| {
+            let (own, mark) = mark(step);
+            attempt = own.unwrap_or(attempt);
+            life::Moment { since: step.at.since(first), attempt, mark }
+        })
+        .collect();
+    let rest = rest(trace, now).map(|(at, mark)| life::Moment { since: at.since(first), attempt, mark });
+    moments.extend(rest);
+    let waits = story.steps.iter().filter(|step| matches!(step.what, What::Waits { .. })).count();
+    let is_future = matches!(story.end, End::Waiting { due } if due > now);
+    Some(Chart {
+        id: "life",
+        heading: "Its life, logarithmic time".into(),
+        description: format!(
+            "From its first failure, {} waits in {}; the table has each step.",
+            waits,
+            durations::text(moments.last().map(|moment| moment.since).unwrap_or_default())
+        ),
+        keys: life::keys(),
+        svg: life::draw(&moments, is_future.then(|| (now.since(first), "now"))),
+        table: None,
+    })
+}
+
+/// The attempt of a step, and its mark.
+fn mark(step: &Step) -> (Option<u64>, Mark) {
+    match step.what {
+        What::Failed { attempt, .. } => (Some(attempt), Mark::Failed),
+        What::Waits { retry, .. } | What::Held { retry, .. } => (Some(retry), Mark::Hid),
+        What::Invoked { retry, .. } => (Some(retry), Mark::Other),
+        What::GivenUp { .. } => (None, Mark::GaveUp),
+        What::Kept { .. } => (None, Mark::Other),
+        What::Redriven => (Some(0), Mark::Other),
+    }
+}
+
+/// What comes after the last step: the end of its wait, or how its last attempt ended.
+fn rest(trace: &Trace, now: Timestamp) -> Option<(Timestamp, Mark)> {
+    match &trace.story.end {
+        End::Waiting { due } => Some(((*due).max(now), Mark::Other)),
+        End::Held | End::Kept => Some((now, Mark::Other)),
+        End::GivenUp => None,
+        End::Invoked { request_id, .. } => match &invocation(trace, request_id)?.report {
+            Report::Seen { at, status } if status.as_deref().is_none_or(|it| it == "success") => {
+                Some((*at, Mark::Succeeded))
+            }
+            Report::Seen { at, .. } => Some((*at, Mark::Failed)),
+            Report::NotSeen | Report::Unread { .. } => None,
+        },
+    }
+}
