@@ -198,8 +198,8 @@ impl<Op, T, E, D> Retry<'static, Op, T, E, D> {
 /// The same retry with other options.
 macro_rules! with {
     ($retry:ident: $($changed:ident),*; $($kept:ident),*) => {{
-        let Self { $($kept,)* limit, longest_total, so_far, tally, .. } = $retry;
-        Retry { $($changed,)* $($kept,)* limit, longest_total, so_far, tally, result: PhantomData }
+        let Self { $($kept,)* limit, longest_total, so_far, .. } = $retry;
+        Retry { $($changed,)* $($kept,)* limit, longest_total, so_far, result: PhantomData }
     }};
 }
 
@@ -218,7 +218,7 @@ where
     /// [`sleep_blocking`](Self::sleep_blocking), which cannot be cancelled, asks again after each wait, so that `when` can end
     /// the retries meanwhile.
     pub fn when<When: FnMut(&E) -> bool>(self, when: When) -> Retry<'t, Op, T, E, D, When, O, H, N, C> {
-        with!(self: when; operation, delays, when_ok, hint, notify, elapsed)
+        with!(self: when; operation, delays, when_ok, hint, notify, elapsed, tally)
     }
 
     /// Also retries a call that succeeded with a value that `when_ok` accepts, such as a job that is still pending. The last
@@ -237,7 +237,7 @@ where
     where
         WhenOk: FnMut(&T) -> bool,
     {
-        with!(self: when_ok; operation, delays, when, hint, notify, elapsed)
+        with!(self: when_ok; operation, delays, when, hint, notify, elapsed, tally)
     }
 
     /// Obeys the wait that an error asks for: each wait is the longer of its delay and its [`Hint`], which is awaited
@@ -246,7 +246,7 @@ where
     where
         Hinting: FnMut(&E) -> Option<Hint>,
     {
-        with!(self: hint; operation, delays, when, when_ok, notify, elapsed)
+        with!(self: hint; operation, delays, when, when_ok, notify, elapsed, tally)
     }
 
     /// Calls `notify` after each call that failed, the last one too, for a log or a metric.
@@ -267,7 +267,7 @@ where
     where
         Notify: FnMut(Attempt<'_, T, E>),
     {
-        with!(self: notify; operation, delays, when, when_ok, hint, elapsed)
+        with!(self: notify; operation, delays, when, when_ok, hint, elapsed, tally)
     }
 
     /// Gives up instead of waiting past `limit`, so that no call but the first starts later. A call that has started
@@ -278,7 +278,7 @@ where
         elapsed: Elapsed,
     ) -> Retry<'t, Op, T, E, D, W, O, H, N, Elapsed> {
         self.limit = limit;
-        with!(self: elapsed; operation, delays, when, when_ok, hint, notify)
+        with!(self: elapsed; operation, delays, when, when_ok, hint, notify, tally)
     }
 
     /// Gives up instead of waiting for more than `limit` in total, hints included. The time of the calls does not count, so it
@@ -290,34 +290,8 @@ where
     /// Counts in `tally` what the retry takes, from zero.
     pub fn tally<'u>(self, tally: &'u mut Tally) -> Retry<'u, Op, T, E, D, W, O, H, N, C> {
         *tally = Tally::default();
-        let Self {
-            operation,
-            delays,
-            when,
-            when_ok,
-            hint,
-            notify,
-            elapsed,
-            limit,
-            longest_total,
-            so_far,
-            ..
-        } = self;
-        let (tally, result) = (Some(tally), PhantomData);
-        Retry {
-            operation,
-            delays,
-            when,
-            when_ok,
-            hint,
-            notify,
-            elapsed,
-            limit,
-            longest_total,
-            so_far,
-            tally,
-            result,
-        }
+        let tally = Some(tally);
+        with!(self: tally; operation, delays, when, when_ok, hint, notify, elapsed)
     }
 
     /// Runs the operation of [`retry`] and waits with `sleeper`, such as `tokio::time::sleep`.

@@ -54,7 +54,6 @@
 //! | `run` | the loop of calls and waits |
 //! | `gate` | how many calls at once, and how fast while a service throttles |
 //! | `board` | which entry is where: packing, retries, what is left |
-//! | `refusals` | whether the service refuses some entries, or every one |
 //! | `lanes` | [`Lane`]: entries that keep their order |
 //! | `operation` | [`Operation`]: a batch API, and [`ServiceError`], its answer for a failure |
 //! | `limits` | [`Limits`](limits::Limits): the limits of every service |
@@ -80,7 +79,6 @@ mod lanes;
 pub mod limits;
 mod operation;
 mod outcome;
-mod refusals;
 mod retries;
 mod run;
 mod sender;

@@ -52,13 +52,11 @@ pub(crate) async fn run<O, S, F>(
     let mut source = pin!(source.fuse());
     let mut calls = FuturesUnordered::new();
     let mut waits: FuturesUnordered<_> = board.resume(retries).into_iter().map(sleeping).collect();
-    let mut entering = pin!(Fuse::terminated());
-    let mut lingering = pin!(Fuse::terminated());
+    let mut turn = Turn { entering: pin!(Fuse::terminated()), lingering: pin!(Fuse::terminated()) };
     loop {
         let next = poll_fn(|context| {
             if !is_wanted() {
-                // Others of this sender may be waiting for the turn.
-                entering.set(Fuse::terminated());
+                turn.give_up();
                 return Poll::Pending;
             }
             if deadline.as_mut().poll(context).is_ready() {
@@ -70,7 +68,7 @@ pub(crate) async fn run<O, S, F>(
             if !may_start() {
                 // Nobody waits any more; calls are let finish.
                 waits.clear();
-                entering.set(Fuse::terminated());
+                turn.give_up();
                 return if calls.is_empty() { Poll::Ready(Next::End) } else { Poll::Pending };
             }
             if let Poll::Ready(Some(entries)) = waits.poll_next_unpin(context) {
@@ -82,11 +80,13 @@ pub(crate) async fn run<O, S, F>(
             }
             let waits_for_more =
                 !linger.is_zero() && at_hand && !source.is_done() && !board.is_full(gate.pace().size());
-            let mut goes = || !waits_for_more || lingered(lingering.as_mut(), context, || sleep(*linger));
-            if board.is_ready() && entering.is_terminated() && goes() {
-                entering.set(gate.enter(&**sleep).fuse());
+            if board.is_ready()
+                && turn.entering.is_terminated()
+                && (!waits_for_more || turn.lingered(context, || sleep(*linger)))
+            {
+                turn.entering.set(gate.enter(&**sleep).fuse());
             }
-            if let Poll::Ready(pass) = entering.as_mut().poll(context) {
+            if let Poll::Ready(pass) = turn.entering.as_mut().poll(context) {
                 return Poll::Ready(Next::Pass(pass));
             }
             let is_idle = board.open() == 0 || waits.is_empty() && !board.is_ready();
@@ -97,7 +97,7 @@ pub(crate) async fn run<O, S, F>(
         match next {
             Next::Entry(entry) => board.push(&**operation, entry),
             Next::Pass(pass) if board.is_ready() && may_start() => {
-                lingering.set(Fuse::terminated());
+                turn.lingering.set(Fuse::terminated());
                 let batch = board.take(gate.pace().size());
                 match begun(call(operation.clone(), batch, pass)).await {
                     Ok(answered) => waits.extend(take_in(sender, board, answered).map(sleeping)),
@@ -131,16 +131,26 @@ enum Next<E, R> {
 /// The batch and its pass, with what the service answered.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<Answer<R>>, ServiceError>);
 
-/// Whether the batch that is not full has waited for more. It begins to wait with the first question.
-fn lingered<F: Future<Output = ()>>(
-    mut lingering: Pin<&mut Fuse<F>>,
-    context: &mut Context<'_>,
-    sleep: impl FnOnce() -> F,
-) -> bool {
-    if lingering.is_terminated() {
-        lingering.set(sleep().fuse());
+/// The next batch's turn to go out, at the sender's gate.
+struct Turn<'f, E, L> {
+    entering: Pin<&'f mut Fuse<E>>,
+    /// The wait of a batch that is not full.
+    lingering: Pin<&'f mut Fuse<L>>,
+}
+
+impl<E: Future, L: Future<Output = ()>> Turn<'_, E, L> {
+    /// Others of the sender may be waiting for it.
+    fn give_up(&mut self) {
+        self.entering.set(Fuse::terminated());
     }
-    lingering.poll(context).is_ready()
+
+    /// Whether a batch that is not full has waited for more entries. It begins to wait with the first question.
+    fn lingered(&mut self, context: &mut Context<'_>, sleep: impl FnOnce() -> L) -> bool {
+        if self.lingering.is_terminated() {
+            self.lingering.set(sleep().fuse());
+        }
+        self.lingering.as_mut().poll(context).is_ready()
+    }
 }
 
 /// Begins the call now, just after a look at the deadline, and not when it is first awaited. Gives it back if it is not

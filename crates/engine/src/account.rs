@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
 use std::iter::repeat;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use comeback_backoff::ladder;
@@ -303,9 +303,28 @@ fn failure(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
+/// Runs what handles one record, so that a bug in it harms no other.
+pub(crate) fn isolated<O>(work: impl FnOnce() -> O) -> Result<O, CallFailure> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
+}
+
 pub(crate) fn panicked() -> CallFailure {
     CallFailure {
         cause: "internal error (a panic; see the log above)".into(),
         remedy: Some("report it with this message's body".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::resume_unwind;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failed_call() {
+        assert_eq!(isolated(|| 7), Ok(7));
+        // Without the message that a panic prints.
+        assert_eq!(isolated::<()>(|| resume_unwind(Box::new("planned"))), Err(panicked()));
     }
 }

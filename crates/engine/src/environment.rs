@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt};
 
 use crate::account::{
     Account, CONCURRENT_INVOKES, CallFailure, GivenUp, Guarded, InvokeFailure, Move, MoveFailure,
-    VisibilityChange,
+    VisibilityChange, isolated,
 };
 use crate::arn::QueueArn;
 use crate::batch_event::BatchEvent;
@@ -18,7 +18,6 @@ use crate::dead_letter::{Reason, ReasonCode};
 use crate::decide::{Action, expiring};
 use crate::due::Case;
 use crate::failed_event::FailedEvent;
-use crate::isolated::isolated;
 use crate::known_pauses::KnownPauses;
 use crate::message::{Guard, Happened, Message, State};
 use crate::pauses::{NO_PAUSES, Pauses};

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `environment`, `message` | [`Environment`]: the way of a batch; and the states of each message on it |
 //! | `decide`, `due` | [`decide()`]: the rules, numbered; and when a retry is due |
-//! | `waits`, `room`, `isolated` | waits after failures and hops of moves; room to hide; records that cannot harm each other |
+//! | `waits`, `room` | waits after failures and hops of moves; room to hide |
 //! | `known_pauses` | what an environment knows of pauses, and when it reads them |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `report` | [`BatchReport`]: the outcome of each message |
@@ -38,7 +38,6 @@ mod due;
 mod environment;
 mod failed_event;
 mod invocation_record;
-mod isolated;
 mod json;
 mod known_pauses;
 mod letter;

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use comeback_envelope::Envelope;
 
-use crate::account::{Answer, CallFailure, Move};
+use crate::account::{Answer, CallFailure, Move, isolated};
 use crate::dead_letter::{DeadLetter, Reason, SQS_MESSAGE_BYTES};
 use crate::decide::Action;
 use crate::due::Early;
 use crate::failed_event::FailedEvent;
-use crate::isolated::isolated;
 use crate::record::{Moved, Record};
 use crate::report::{Cause, End, Why};
 use crate::time::Timestamp;

@@ -144,7 +144,7 @@ fn arrivals(report: &Report, seed: u64) -> String {
             let last = i + 1 == runs.len();
             let height = PANEL_HEIGHT + if last { FOOTER_HEIGHT } else { 0 };
             let panel = panels.clone().shrink((0, PANEL_HEIGHT * i as u32), (WIDTH, height));
-            draw_panel(&panel, clients, window, *strategy, writes, last)?;
+            Panel { clients, window, strategy: *strategy, writes, last }.draw(&panel)?;
         }
         Ok(())
     })
@@ -161,49 +161,57 @@ fn draw_key(area: &Area<'_>, clients: u32, cut: bool) -> Drawing {
     label("accepted", 793)
 }
 
-fn draw_panel(
-    panel: &Area<'_>,
+/// The calls of a strategy.
+struct Panel<'a> {
     clients: u32,
+    /// Milliseconds that it shows.
     window: f64,
     strategy: Strategy,
-    writes: &[Write],
+    writes: &'a [Write],
+    /// The last panel has the axis.
     last: bool,
-) -> Drawing {
-    let colour = colour(strategy);
-    let done = writes.last().map_or(0.0, |write| write.at_ms) / 1e3;
-    for (text, look, y) in [
-        (strategy.name().to_owned(), (15, colour), 34),
-        (format!("{} calls", writes.len()), (13, MUTED), 58),
-        (format!("done after {done:.1} s"), (13, MUTED), 76),
-    ] {
-        write(panel, &text, look, (HPos::Left, VPos::Top), (24, y))?;
+}
+
+impl Panel<'_> {
+    fn draw(&self, panel: &Area<'_>) -> Drawing {
+        let Self { clients, window, strategy, writes, last } = *self;
+        let colour = colour(strategy);
+        let done = writes.last().map_or(0.0, |write| write.at_ms) / 1e3;
+        for (text, look, y) in [
+            (strategy.name().to_owned(), (15, colour), 34),
+            (format!("{} calls", writes.len()), (13, MUTED), 58),
+            (format!("done after {done:.1} s"), (13, MUTED), 76),
+        ] {
+            write(panel, &text, look, (HPos::Left, VPos::Top), (24, y))?;
+        }
+        let mut chart = ChartBuilder::on(panel)
+            .margin_top(6)
+            .margin_bottom(6)
+            .margin_left(150)
+            .margin_right(28)
+            .x_label_area_size(if last { FOOTER_HEIGHT } else { 0 })
+            .build_cartesian_2d(0.0..window / 1e3, -1.0..f64::from(clients))?;
+        let mut mesh = chart.configure_mesh();
+        mesh.disable_y_mesh()
+            .disable_y_axis()
+            .x_labels(11)
+            .max_light_lines(0)
+            .bold_line_style(GRID)
+            .axis_style(MUTED);
+        mesh.label_style((FONT, 13).into_text_style(panel).color(&MUTED))
+            .axis_desc_style((FONT, 14).into_text_style(panel).color(&INK));
+        if last {
+            mesh.x_desc("seconds since the clients started");
+        }
+        mesh.draw()?;
+        for (accepted, size, style) in [(false, 2, colour.mix(0.6).filled()), (true, 3, INK.filled())] {
+            let shown = writes.iter().filter(|write| write.accepted == accepted && write.at_ms <= window);
+            let dots =
+                shown.map(|write| Circle::new((write.at_ms / 1e3, f64::from(write.client)), size, style));
+            chart.draw_series(dots)?;
+        }
+        Ok(())
     }
-    let mut chart = ChartBuilder::on(panel)
-        .margin_top(6)
-        .margin_bottom(6)
-        .margin_left(150)
-        .margin_right(28)
-        .x_label_area_size(if last { FOOTER_HEIGHT } else { 0 })
-        .build_cartesian_2d(0.0..window / 1e3, -1.0..f64::from(clients))?;
-    let mut mesh = chart.configure_mesh();
-    mesh.disable_y_mesh()
-        .disable_y_axis()
-        .x_labels(11)
-        .max_light_lines(0)
-        .bold_line_style(GRID)
-        .axis_style(MUTED);
-    mesh.label_style((FONT, 13).into_text_style(panel).color(&MUTED))
-        .axis_desc_style((FONT, 14).into_text_style(panel).color(&INK));
-    if last {
-        mesh.x_desc("seconds since the clients started");
-    }
-    mesh.draw()?;
-    for (accepted, size, style) in [(false, 2, colour.mix(0.6).filled()), (true, 3, INK.filled())] {
-        let shown = writes.iter().filter(|write| write.accepted == accepted && write.at_ms <= window);
-        let dots = shown.map(|write| Circle::new((write.at_ms / 1e3, f64::from(write.client)), size, style));
-        chart.draw_series(dots)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ async fn edit_parameter(
     let update = account.cloudformation.update_stack().stack_name(name).use_previous_template(true);
     let update = update.set_parameters(Some(parameters.collect())).set_capabilities(Some(capabilities));
     update.send().await.or_failure("cloudformation:UpdateStack", name)?;
-    updated(account, &stack, name, &edited, interrupt).await
+    StackUpdate { account, before: &stack, name, edited: &edited }.ended(interrupt).await
 }
 
 /// Fails if an allow-list has lost a character: CloudFormation gives back `?` for those that are not ASCII. No entry has one.
@@ -174,36 +174,43 @@ impl Update {
     }
 }
 
-async fn updated(
-    account: &Account,
-    before: &Stack,
-    name: &str,
-    edited: &str,
-    interrupt: &Interrupt,
-) -> Result<(), Failure> {
-    let (mut has_begun, mut not_seen) = (false, 0);
-    let look = async || {
-        let stack = describe(account, name).await?;
-        let status = status(&stack);
-        match Update::of(before, &stack, edited, has_begun) {
-            Update::Done => return Ok(None),
-            Update::GoesOn => (has_begun, not_seen) = (true, 0),
-            Update::NotSeen if not_seen == LOOKS_UNSEEN => {
-                return Err(Failure::Undone(format!(
-                    "stack {name} is {status}, and its {} is not what was written: somebody else changes it too, or AWS \
+/// An update of a stack's allow-list that has been asked for.
+struct StackUpdate<'a> {
+    account: &'a Account,
+    name: &'a str,
+    before: &'a Stack,
+    edited: &'a str,
+}
+
+impl StackUpdate<'_> {
+    async fn ended(&self, interrupt: &Interrupt) -> Result<(), Failure> {
+        let Self { account, name, before, edited } = *self;
+        let (mut has_begun, mut not_seen) = (false, 0);
+        let look = async || {
+            let stack = describe(account, name).await?;
+            let status = status(&stack);
+            match Update::of(before, &stack, edited, has_begun) {
+                Update::Done => return Ok(None),
+                Update::GoesOn => (has_begun, not_seen) = (true, 0),
+                Update::NotSeen if not_seen == LOOKS_UNSEEN => {
+                    return Err(Failure::Undone(format!(
+                        "stack {name} is {status}, and its {} is not what was written: somebody else changes it too, or AWS \
                      needs longer; repeat the command",
-                    TARGET_FUNCTIONS.parameter
-                )));
+                        TARGET_FUNCTIONS.parameter
+                    )));
+                }
+                Update::NotSeen => not_seen += 1,
+                Update::Failed => {
+                    let reason = reason(account, name).await?;
+                    return Err(Failure::Undone(format!(
+                        "the update of stack {name} ended {status}: {reason}"
+                    )));
+                }
             }
-            Update::NotSeen => not_seen += 1,
-            Update::Failed => {
-                let reason = reason(account, name).await?;
-                return Err(Failure::Undone(format!("the update of stack {name} ended {status}: {reason}")));
-            }
-        }
-        Ok(Some(format!("stack {name} ({status})")))
-    };
-    ended(interrupt, look).await
+            Ok(Some(format!("stack {name} ({status})")))
+        };
+        ended(interrupt, look).await
+    }
 }
 
 /// The first failure of the last operation on a stack.

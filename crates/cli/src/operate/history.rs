@@ -86,7 +86,7 @@ impl History {
         ];
         // CloudWatch rounds times to whole periods.
         let (from, to) = (rounded_up(now, HALF_AN_HOUR).before(DAY), rounded_up(now, FIVE_MINUTES));
-        let points = points(account, series, FIVE_MINUTES, from, to).await?;
+        let points = points(account, series, FIVE_MINUTES, from..to).await?;
         Ok(Self {
             at: now,
             last_3_hours: Window::of(&points, now, THREE_HOURS, FIVE_MINUTES),

@@ -1,6 +1,7 @@
 //! What CloudWatch's metrics count.
 
 use std::array;
+use std::ops::Range;
 use std::time::Duration;
 
 use aws_sdk_cloudwatch::primitives::DateTime;
@@ -47,7 +48,7 @@ impl LastHour {
             (retry_queue, "ApproximateAgeOfOldestMessage", "Maximum"),
         ];
         let [sent, dead, invocations, errors, throttles, ages] =
-            points(account, series, FIVE_MINUTES, now.before(HOUR), now).await?;
+            points(account, series, FIVE_MINUTES, now.before(HOUR)..now).await?;
         let sum = |points: Points| (!points.is_empty()).then(|| points.iter().map(|(_, count)| count).sum());
         Ok(Self {
             arrived: sum(sent),
@@ -72,7 +73,7 @@ pub(crate) struct Dropped {
 impl Dropped {
     pub(crate) async fn read(account: &Account, function: &str, now: Timestamp) -> Result<Self, Failure> {
         let series = [(("AWS/Lambda", "FunctionName", function), "DestinationDeliveryFailures", "Sum")];
-        let [points] = points(account, series, HOUR, now.before(RETENTION), now.saturating_add(HOUR)).await?;
+        let [points] = points(account, series, HOUR, now.before(RETENTION)..now.saturating_add(HOUR)).await?;
         Ok(Self::of(&points, now))
     }
 
@@ -99,8 +100,7 @@ pub(crate) async fn points<const N: usize>(
     account: &Account,
     series: [Series<'_>; N],
     period: Duration,
-    from: Timestamp,
-    to: Timestamp,
+    time: Range<Timestamp>,
 ) -> Result<[Points; N], Failure> {
     // An id begins with a small letter.
     let id = |index: usize| format!("m{index}");
@@ -112,9 +112,9 @@ pub(crate) async fn points<const N: usize>(
             let stat = MetricStat::builder().metric(metric).period(period.as_secs() as i32).stat(*statistic);
             MetricDataQuery::builder().id(id(index)).metric_stat(stat.build()).build()
         });
-    let time = |time: Timestamp| DateTime::from_millis(time.as_millis() as i64);
+    let at = |time: Timestamp| DateTime::from_millis(time.as_millis() as i64);
     let call = account.cloudwatch.get_metric_data().set_metric_data_queries(Some(queries.collect()));
-    let answer = call.start_time(time(from)).end_time(time(to)).send().await;
+    let answer = call.start_time(at(time.start)).end_time(at(time.end)).send().await;
     let answer = answer.or_failure("cloudwatch:GetMetricData", series[0].0.2)?;
     Ok(array::from_fn(|index| {
         let result = answer.metric_data_results().iter().find(|it| it.id() == Some(&*id(index)));

@@ -375,7 +375,9 @@ pub(crate) async fn resume(
     let pauses = parameter.read().await?.0;
     let spread = arguments.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
     check_spread(spread)?;
-    let (ended, forgotten) = close(&target, &pauses, spread, &parameter, now).await?;
+    let ended: Vec<Pause> = open_of(&pauses, &target, now).cloned().collect();
+    let forgotten =
+        if ended.is_empty() { Vec::new() } else { close(&target, spread, &parameter, now).await? };
     // Other pauses that hold the function.
     let holds = |pause: &&Pause| match &target {
         PauseTarget::Functions(function) if pause.target != target => {
@@ -436,24 +438,18 @@ fn own_spread(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Duration
     open_of(pauses, target, now).map(|pause| pause.spread).max().unwrap_or(DEFAULT_SPREAD)
 }
 
-/// Closes the pauses of a target. Returns them as they were, and the ended ones that had to leave the parameter.
+/// Closes the open pauses of a target. Returns the ended ones that had to leave the parameter.
 async fn close(
     target: &PauseTarget,
-    pauses: &Pauses,
     spread: Duration,
     parameter: &SsmParameter<'_>,
     now: Timestamp,
-) -> Result<(Vec<Pause>, Vec<Pause>), Failure> {
-    let ended: Vec<Pause> = open_of(pauses, target, now).cloned().collect();
-    if ended.is_empty() {
-        return Ok((ended, Vec::new()));
-    }
+) -> Result<Vec<Pause>, Failure> {
     // The end is rounded up to a second.
     let end = now.rounded_up_to_secs();
     let make = |pauses: &Pauses| Ok(edits::closed(pauses, target, spread, now));
     let is_in = |pauses: &Pauses| open_of(pauses, target, end).next().is_none();
-    let forgotten = edit(parameter, now, make, is_in).await?;
-    Ok((ended, forgotten))
+    edit(parameter, now, make, is_in).await
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use crate::operate::pauses::{
     self, Parameter as _, SsmParameter, edit, forgotten_note, history, named, noticed_within, target_name,
 };
 use crate::operate::retry::cancel::cancel;
-use crate::operate::retry::follow::follow;
+use crate::operate::retry::follow::{Watched, follow};
 use crate::operate::retry::reach::Reach;
 use crate::operate::session::{Common, Session, confirm_plan};
 use crate::operate::waiting::{Reading, Wanted};
@@ -132,7 +132,9 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let unknown = if is_complete { Duration::ZERO } else { longest_hiding(&policies, &target) };
     let hidden = reach.hidden.max(unknown);
     let mut notes = reading.notes_on_all(begin);
-    notes.extend(paused(&pauses, &target, &deployment.handler_arn, &session.common.place_flags(), begin));
+    let flags = session.common.place_flags();
+    let paused = holding(&pauses, &target, begin);
+    notes.extend(paused.map(|pause| paused_note(pause, &deployment.handler_arn, &flags)));
     let answer = |ordered| Answer {
         ordered,
         dry_run: arguments.dry_run,
@@ -143,7 +145,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     };
     session.answer(&answer(None));
     let name = named(arguments.function.as_ref());
-    session.say(&text(&name, &reach, arguments.within, hidden, &notes))?;
+    session.say(&(text(&name, &reach, arguments.within, hidden) + &lines(&notes)))?;
     let is_useless = !reach.brings_forward && is_complete;
     if is_useless {
         session.say("So nothing is ordered.\n")?;
@@ -161,13 +163,14 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let forgotten = edit(&parameter, order.at, make, is_in).await?;
     forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
     session.answer(&answer(Some(RetryOrder::of(&order))));
-    let flags = session.common.place_flags();
     session.say(&format!("Ordered at {}. `comeback waiting{flags}` shows what is left.\n", order.at))?;
     if arguments.watch && reach.retries.is_empty() {
         // With a log of everything that waits, nothing would have been ordered.
         session.say("There is nothing to watch: which events wait is not known from the handler's log.\n")?;
     } else if arguments.watch {
-        follow(&session, &deployment, &wanted, &reach.retries, begin..order.end(hidden, pollers)).await?;
+        let time = begin..order.end(hidden, pollers);
+        let (session, deployment, wanted) = (&session, &deployment, &wanted);
+        follow(&Watched { session, deployment, wanted, awaited: &reach.retries, time }).await?;
     }
     Ok(())
 }
@@ -226,31 +229,30 @@ fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
     ceilings.fold(LONGEST_UNANSWERED, Duration::max)
 }
 
-/// A pause holds what is retried.
-fn paused(
-    pauses: &Pauses,
+/// The pause that holds what is retried.
+fn holding<'p>(
+    pauses: &'p Pauses,
     target: &PauseTarget,
-    home: &FunctionArn,
-    place: &str,
     now: Timestamp,
-) -> Option<String> {
+) -> Option<&'p comeback_engine::Pause> {
     let holds = |pause: &&comeback_engine::Pause| match target {
         PauseTarget::All => pause.is_active(now),
         PauseTarget::Functions(function) => {
             pause.is_active(now) && pause.target.covers(&function.to_string())
         }
     };
-    let pause = pauses.iter().find(holds)?;
+    pauses.iter().find(holds)
+}
+
+fn paused_note(pause: &comeback_engine::Pause, home: &FunctionArn, place: &str) -> String {
     let target = pause.target.to_string();
     let name = target_name(&target);
     let which = if pause.target == PauseTarget::All { "--all".into() } else { command_name(&target, home) };
     let from = pause.from;
-    Some(format!(
-        "{name} has been paused since {from}, and a pause comes first: comeback resume {which}{place}"
-    ))
+    format!("{name} has been paused since {from}, and a pause comes first: comeback resume {which}{place}")
 }
 
-fn text(name: &str, reach: &Reach, within: Duration, hidden: Duration, notes: &[String]) -> String {
+fn text(name: &str, reach: &Reach, within: Duration, hidden: Duration) -> String {
     let mut text = format!("{name}: {}\n", shown(&reach.in_words()));
     for (count, why) in reach.left_alone() {
         text += &format!("  left alone: {}, {why}\n", counted(count, "event", "events"));
@@ -266,7 +268,11 @@ fn text(name: &str, reach: &Reach, within: Duration, hidden: Duration, notes: &[
     } else if reach.reached > 0 {
         text += "A hidden message cannot be recalled: the handler finds the request when its present hiding ends.\n";
     }
-    notes.iter().fold(text, |text, note| text + &shown(note) + "\n")
+    text
+}
+
+fn lines(notes: &[String]) -> String {
+    notes.iter().map(|note| shown(note) + "\n").collect()
 }
 
 #[cfg(test)]
@@ -326,13 +332,13 @@ event is due at a random moment within 10m of the request (at once, if that has 
 without it.
 a note
 ";
-        assert_eq!(text("orders", &reach, within, hidden, &["a note".into()]), expected);
+        assert_eq!(text("orders", &reach, within, hidden) + &lines(&["a note".into()]), expected);
     }
 
     #[test]
     fn an_order_that_reaches_nothing_says_why() {
         let said =
-            |reach: &Reach| text("orders", reach, Duration::from_secs(600), Duration::from_secs(3_600), &[]);
+            |reach: &Reach| text("orders", reach, Duration::from_secs(600), Duration::from_secs(3_600));
         let mistyped = Some(("Zzz*".into(), "TargetDown (3), Timeout (1)".into()));
         assert_eq!(
             said(&Reach { unmatched: mistyped, ..Reach::default() }),
@@ -373,8 +379,9 @@ a note
         let now = Timestamp::from_secs(1_700_000_060);
         let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
         let home = Deployment::sample().handler_arn;
-        let said =
-            |pauses: &Pauses| paused(pauses, &orders.parse().unwrap(), &home, " --stack shop", now).unwrap();
+        let said = |pauses: &Pauses| {
+            paused_note(holding(pauses, &orders.parse().unwrap(), now).unwrap(), &home, " --stack shop")
+        };
         let rest = "has been paused since 2023-11-14T22:13:20.000Z, and a pause comes first: comeback resume";
         assert_eq!(said(&read(orders)), format!("orders {rest} orders --stack shop"));
         assert_eq!(said(&read("*")), format!("every function {rest} --all --stack shop"));

@@ -15,7 +15,7 @@ use crate::operate::deployment::Unlisted;
 use crate::operate::function::attach_commands;
 use crate::operate::pauses::in_force::InForce;
 use crate::operate::session::{Common, Session, coloured};
-use crate::operate::trace::story::{Early, End, Invocation, Report, Step, Trace, What};
+use crate::operate::trace::story::{Early, End, Invocation, Logs, Report, Step, Trace, What};
 use crate::text::durations::{self, short};
 use crate::text::terminal::{command_line, shown};
 
@@ -47,7 +47,8 @@ pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<
     let work = async {
         let deployment = session.deployment().await?;
         let found = |lines: usize| progress.set(lines as u64);
-        Trace::find(&session.account, &deployment, &arguments.id, since, arguments.logs, &found).await
+        let logs = Logs { account: &session.account, deployment: &deployment, since, progress: &found };
+        Trace::find(&logs, &arguments.id, arguments.logs).await
     };
     let trace = session.interrupt.or(work).await?;
     drop(progress);

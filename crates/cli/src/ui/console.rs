@@ -15,7 +15,7 @@ use crate::account::{Account, Failure};
 use crate::clock::now;
 use crate::operate::session::{Common, DeploymentFlags, Interrupt, Screen, Session};
 use crate::operate::status::Status;
-use crate::operate::trace::story::Trace;
+use crate::operate::trace::story::{Logs, Trace};
 use crate::operate::waiting::{Reading, Wanted};
 use crate::ui::work::Works;
 
@@ -145,7 +145,8 @@ impl Console {
             let session = self.session().await?;
             let deployment = session.deployment().await?;
             let since = now().before(RETENTION);
-            Trace::find(&session.account, &deployment, id, since, logs, &|_| ()).await
+            let (account, deployment) = (&session.account, &deployment);
+            Trace::find(&Logs { account, deployment, since, progress: &|_| () }, id, logs).await
         };
         known.get(now, async |_| read().await).await
     }

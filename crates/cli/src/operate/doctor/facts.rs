@@ -12,7 +12,7 @@ use comeback_engine::{FunctionArn, GarbledPauses, Pauses, Timestamp};
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
 use crate::operate::deployment::{Deployment, Mapping};
-use crate::operate::doctor::facts::functions::Function;
+use crate::operate::doctor::facts::functions::{Destination, Function};
 use crate::operate::doctor::facts::log::LoggedErrors;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::HandlerRights;
@@ -124,6 +124,7 @@ impl Facts {
         );
         // Somebody may have taken a function off the handler's own list by hand.
         let listed = stacks_list(&parameters);
+        let destination = Destination { account, deployment: &deployment, retry_queue: &retry_queue };
         // Their rights to the queues' keys need the queues.
         let (handler, mappings, errors, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
@@ -133,7 +134,7 @@ impl Facts {
             Alarm::all(account, &deployment),
             crate::operate::pauses::read(account, &deployment),
             HandlerRights::read(account, &deployment, &retry_queue, &dead_letter_queue),
-            functions::read(account, &deployment, &retry_queue, (named, listed), now),
+            functions::read(destination, named, listed, now),
         );
         let unreadable_pauses = match deployment.pauses().filter(|_| pauses.is_err()) {
             Some(parameter) => UnreadablePauses::read(account, parameter).await.ok().flatten(),

@@ -12,7 +12,7 @@ use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::{Deployment, resources};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, skipped};
 use crate::operate::trace::sentence;
-use crate::operate::trace::story::{self, End, Invocation, Report, Story};
+use crate::operate::trace::story::{End, Logs, Report, Story};
 
 /// The example function's name in the template.
 const EXAMPLE: &str = "ExampleTarget";
@@ -37,13 +37,14 @@ pub(crate) async fn probe(account: &Account, deployment: &Deployment, now: Times
     let since = now.before(EARLIER);
     let mut shown = 0;
     let mut last = None;
+    let logs = Logs { account, deployment, since, progress: &|_| () };
     let followed = timeout(patience, async {
         loop {
-            if let Some(story) = story::story(account, deployment, &key, since, &|_| ()).await? {
+            if let Some(story) = logs.story(&key).await? {
                 let steps = story.steps.iter().skip(shown);
                 steps.for_each(|step| anstream::eprintln!("probe: {}", sentence(step)));
                 shown = story.steps.len();
-                let end = ended(account, deployment, &story, since).await?;
+                let end = ended(&logs, &story).await?;
                 last = Some(story.end);
                 if let Some(end) = end {
                     return Ok(end);
@@ -53,7 +54,8 @@ pub(crate) async fn probe(account: &Account, deployment: &Deployment, now: Times
         }
     })
     .await;
-    followed.unwrap_or_else(|_| Ok(not_ended(deployment, &function, &key, last.as_ref(), patience)))
+    let sent = Sent { function: &function, key: &key, waited: patience };
+    followed.unwrap_or_else(|_| Ok(sent.not_ended(deployment, last.as_ref())))
 }
 
 /// How long the event may take, or why it is not sent.
@@ -80,15 +82,10 @@ async fn send(account: &Account, function: &str) -> Result<String, Failure> {
 }
 
 /// How the event ended, if it has.
-async fn ended(
-    account: &Account,
-    deployment: &Deployment,
-    story: &Story,
-    since: Timestamp,
-) -> Result<Option<Diagnosis>, Failure> {
+async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Diagnosis>, Failure> {
     match &story.end {
         End::Invoked { request_id: Some(retry), .. } => {
-            let invocation = Invocation::read(account, &story.target, retry, since, true).await?;
+            let invocation = logs.invocation(&story.target, retry, true).await?;
             if let Report::Unread { why } = invocation.report {
                 return Err(Failure::CouldNot(why));
             }
@@ -100,30 +97,34 @@ async fn ended(
         End::GivenUp => Ok(Some(broken(
             "the event was given up",
             "failed events are not retried as they should be",
-            deployment.command(format!("trace {}", story.key)),
+            logs.deployment.command(format!("trace {}", story.key)),
         ))),
         _ => Ok(None),
     }
 }
 
-fn not_ended(
-    deployment: &Deployment,
-    function: &str,
-    key: &str,
-    last: Option<&End>,
+/// The event that the probe sent.
+struct Sent<'a> {
+    function: &'a str,
+    key: &'a str,
     waited: Duration,
-) -> Diagnosis {
-    let (found, fix) = match last {
-        None => ("the handler has not seen its failure", format!("doctor {function}")),
-        Some(End::Held) => ("it is held, because its function is paused", "pause --list".into()),
-        Some(End::Invoked { .. }) => ("its success has not been seen", format!("trace {key}")),
-        Some(_) => ("it has not been re-invoked", format!("trace {key}")),
-    };
-    broken(
-        format!("{} s after the event was sent, {found}", waited.as_secs()),
-        "failed events are not retried, or late",
-        deployment.command(fix),
-    )
+}
+
+impl Sent<'_> {
+    fn not_ended(&self, deployment: &Deployment, last: Option<&End>) -> Diagnosis {
+        let Self { function, key, waited } = *self;
+        let (found, fix) = match last {
+            None => ("the handler has not seen its failure", format!("doctor {function}")),
+            Some(End::Held) => ("it is held, because its function is paused", "pause --list".into()),
+            Some(End::Invoked { .. }) => ("its success has not been seen", format!("trace {key}")),
+            Some(_) => ("it has not been re-invoked", format!("trace {key}")),
+        };
+        broken(
+            format!("{} s after the event was sent, {found}", waited.as_secs()),
+            "failed events are not retried, or late",
+            deployment.command(fix),
+        )
+    }
 }
 
 /// The name of the stack's example function.
@@ -166,6 +167,7 @@ mod tests {
         let deployment = healthy().deployment;
         let at = Timestamp::from_secs(1_700_000_000);
         let invoked = End::Invoked { request_id: Some("r-1".into()), at };
+        let sent = Sent { function: "example", key: "k-1", waited: Duration::from_secs(93) };
         for (last, words, fix) in [
             (
                 None,
@@ -176,7 +178,7 @@ mod tests {
             (Some(End::Held), "its function is paused", "comeback pause --list"),
             (Some(invoked), "its success has not been seen", "comeback trace k-1"),
         ] {
-            let diagnosis = not_ended(&deployment, "example", "k-1", last.as_ref(), Duration::from_secs(93));
+            let diagnosis = sent.not_ended(&deployment, last.as_ref());
             assert_eq!(diagnosis.outcome, Outcome::Broken);
             assert!(diagnosis.found.contains(words), "{diagnosis:?}");
             assert_eq!(diagnosis.fix.unwrap(), fix);

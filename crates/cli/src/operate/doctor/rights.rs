@@ -16,7 +16,7 @@ pub(crate) fn take(facts: &Facts) -> Judged {
     let means =
         "nothing is retried: the handler cannot read its queue, or cannot hide and delete what it has read";
     let or_else = of_queue(&facts.retry_queue);
-    judged(facts, &facts.rights.take, Outcome::Broken, means, or_else, |refused| {
+    judged(facts, &Need { rights: &facts.rights.take, without: Outcome::Broken, means, or_else }, |refused| {
         allow(facts, "CB030", refused)
     })
 }
@@ -24,17 +24,21 @@ pub(crate) fn take(facts: &Facts) -> Judged {
 pub(crate) fn send_again(facts: &Facts) -> Judged {
     let means = "past HIDE_UP_TO every message is hidden instead, and SQS has room for 120,000";
     let or_else = of_queue(&facts.retry_queue);
-    judged(facts, &facts.rights.send_again, Outcome::Warning, means, or_else, |refused| {
-        allow(facts, "CB031", refused)
-    })
+    judged(
+        facts,
+        &Need { rights: &facts.rights.send_again, without: Outcome::Warning, means, or_else },
+        |refused| allow(facts, "CB031", refused),
+    )
 }
 
 pub(crate) fn dead_letter(facts: &Facts) -> Judged {
     let means = "events that are given up stay in the retry queue, and are deleted after 14 days";
     let or_else = of_queue(&facts.dead_letter_queue);
-    judged(facts, &facts.rights.dead_letter, Outcome::Broken, means, or_else, |refused| {
-        allow(facts, "CB032", refused)
-    })
+    judged(
+        facts,
+        &Need { rights: &facts.rights.dead_letter, without: Outcome::Broken, means, or_else },
+        |refused| allow(facts, "CB032", refused),
+    )
 }
 
 pub(crate) fn log(facts: &Facts) -> Judged {
@@ -43,7 +47,9 @@ pub(crate) fn log(facts: &Facts) -> Judged {
     for right in rights.iter_mut().flatten() {
         right.resource = right.resource.replace(SAMPLE_STREAM, ":*");
     }
-    judged(facts, &rights, Outcome::Warning, means, None, |refused| allow(facts, "CB033", refused))
+    judged(facts, &Need { rights: &rights, without: Outcome::Warning, means, or_else: None }, |refused| {
+        allow(facts, "CB033", refused)
+    })
 }
 
 pub(crate) fn read_pauses(facts: &Facts) -> Judged {
@@ -51,9 +57,11 @@ pub(crate) fn read_pauses(facts: &Facts) -> Judged {
         return Ok(skipped("the handler reads no pauses: PAUSES is not set"));
     }
     let means = "the handler cannot know what is paused, and holds every event that is due";
-    judged(facts, &facts.rights.read_pauses, Outcome::Broken, means, None, |refused| {
-        allow(facts, "CB034", refused)
-    })
+    judged(
+        facts,
+        &Need { rights: &facts.rights.read_pauses, without: Outcome::Broken, means, or_else: None },
+        |refused| allow(facts, "CB034", refused),
+    )
 }
 
 pub(crate) fn use_keys(facts: &Facts) -> Judged {
@@ -77,14 +85,25 @@ pub(crate) fn use_keys(facts: &Facts) -> Judged {
     }
     let means = "the handler can read or send no message of a queue that the key encrypts";
     let rights = &facts.rights.use_keys;
-    judged(facts, rights, Outcome::Broken, means, Some(KEY_POLICY), |refused| allow(facts, "CB035", refused))
+    judged(facts, &Need { rights, without: Outcome::Broken, means, or_else: Some(KEY_POLICY) }, |refused| {
+        allow(facts, "CB035", refused)
+    })
 }
 
 const DROPPED: &str = "Lambda drops its failed events silently";
 
 pub(crate) fn function_sends(facts: &Facts, entrance: &Entrance) -> Judged {
     let fix = |_: &[&Right]| fix::attach(facts, &entrance.name);
-    judged(facts, &entrance.send, Outcome::Broken, DROPPED, of_queue(&facts.retry_queue), fix)
+    judged(
+        facts,
+        &Need {
+            rights: &entrance.send,
+            without: Outcome::Broken,
+            means: DROPPED,
+            or_else: of_queue(&facts.retry_queue),
+        },
+        fix,
+    )
 }
 
 pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -96,7 +115,16 @@ pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
         return Ok(ok("AWS manages the queue's key"));
     }
     let fix = |_: &[&Right]| fix::attach(facts, &entrance.name);
-    judged(facts, &entrance.use_key, Outcome::Broken, DROPPED, Some(KEY_POLICY), fix)
+    judged(
+        facts,
+        &Need {
+            rights: &entrance.use_key,
+            without: Outcome::Broken,
+            means: DROPPED,
+            or_else: Some(KEY_POLICY),
+        },
+        fix,
+    )
 }
 
 pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -124,7 +152,11 @@ pub(crate) fn handler_invokes(facts: &Facts, entrance: &Entrance) -> Judged {
     let means = "its events wait until the handler may invoke it";
     // The handler has one role for all functions, and a policy of the same name would replace another function's.
     let policy = format!("CB109-{}", entrance.name.replace(':', "."));
-    judged(facts, &entrance.invoke, Outcome::Broken, means, None, |refused| allow(facts, &policy, refused))
+    judged(
+        facts,
+        &Need { rights: &entrance.invoke, without: Outcome::Broken, means, or_else: None },
+        |refused| allow(facts, &policy, refused),
+    )
 }
 
 const KEY_POLICY: &str = "the key's own policy";
@@ -134,16 +166,19 @@ fn of_queue(queue: &Result<QueueSettings, Failure>) -> Option<&'static str> {
     queue.as_ref().is_ok_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
-/// Judges what a role needs. `or_else` is something unread that may allow it too: then a missing right is only a warning.
-/// `fix` gives the command that allows what is missing.
-fn judged(
-    facts: &Facts,
-    rights: &Rights,
+/// What a role needs.
+struct Need<'a> {
+    rights: &'a Rights,
+    /// The outcome without one of them, and its meaning.
     without: Outcome,
-    means: &str,
-    or_else: Option<&str>,
-    fix: impl FnOnce(&[&Right]) -> String,
-) -> Judged {
+    means: &'a str,
+    /// Something unread that may allow it too: then a missing right is only a warning.
+    or_else: Option<&'a str>,
+}
+
+/// `fix` gives the command that allows what is missing.
+fn judged(facts: &Facts, need: &Need<'_>, fix: impl FnOnce(&[&Right]) -> String) -> Judged {
+    let Need { rights, without, means, or_else } = *need;
     let rights = seen(rights)?;
     let refused: Vec<&Right> = rights.iter().filter(|right| !right.verdict.is_allowed()).collect();
     let Some(Right { role, .. }) = refused.first() else { return Ok(ok(actions(rights).join(", "))) };
@@ -201,7 +236,11 @@ mod tests {
         let rights = Ok(verdicts.iter().map(of).collect());
         let facts = &healthy();
         let fix = |refused: &[&Right]| allow(facts, "CB999", refused);
-        super::judged(facts, &rights, Outcome::Broken, "events are lost", or_else, fix)
+        super::judged(
+            facts,
+            &Need { rights: &rights, without: Outcome::Broken, means: "events are lost", or_else },
+            fix,
+        )
     }
 
     #[test]

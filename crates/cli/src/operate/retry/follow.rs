@@ -23,20 +23,25 @@ const LINES_ARRIVE: Duration = Duration::from_secs(60);
 /// How long after the last retry the watching goes on: most that fail again do it in this time.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
-/// Prints a line whenever the counts change, until every awaited retry was made and may have failed, or the time has ended:
-/// from when the log was read to the end of the order. A retry is named by its event's key and its number.
-pub(super) async fn follow(
-    session: &Session,
-    deployment: &Deployment,
-    wanted: &Wanted,
-    awaited: &HashSet<(String, u64)>,
-    time: Range<Timestamp>,
-) -> Result<(), Failure> {
-    let mut end = time.end.saturating_add(LINES_ARRIVE);
+/// The retries that an order brings forward, in a deployment's log.
+pub(super) struct Watched<'a> {
+    pub(super) session: &'a Session,
+    pub(super) deployment: &'a Deployment,
+    pub(super) wanted: &'a Wanted,
+    /// Each by its event's key and its number.
+    pub(super) awaited: &'a HashSet<(String, u64)>,
+    /// From when the log was read to the end of the order.
+    pub(super) time: Range<Timestamp>,
+}
+
+/// Prints a line whenever the counts change, until every awaited retry was made and may have failed, or the time has ended.
+pub(super) async fn follow(watched: &Watched<'_>) -> Result<(), Failure> {
+    let Watched { session, awaited, .. } = *watched;
+    let mut end = watched.time.end.saturating_add(LINES_ARRIVE);
     let mut out = anstream::stdout();
     let (mut shown, mut counts) = (None, Counts::default());
     loop {
-        counts.read(session, deployment, wanted, awaited, time.start).await?;
+        counts.read(watched).await?;
         let (now, found) = (now(), (counts.retried.len(), counts.failed_again()));
         if counts.retried.len() == awaited.len() && shown.is_none_or(|(retried, _)| retried < found.0) {
             end = end.min(now.saturating_add(FAILURES_ARRIVE));
@@ -85,16 +90,10 @@ struct Counts {
 }
 
 impl Counts {
-    /// Reads on in the log, or from `start`.
-    async fn read(
-        &mut self,
-        session: &Session,
-        deployment: &Deployment,
-        wanted: &Wanted,
-        awaited: &HashSet<(String, u64)>,
-        start: Timestamp,
-    ) -> Result<(), Failure> {
-        let (group, since) = (deployment.log_group.as_str(), self.read_from(start));
+    /// Reads on in the log.
+    async fn read(&mut self, watched: &Watched<'_>) -> Result<(), Failure> {
+        let Watched { session, deployment, wanted, awaited, ref time } = *watched;
+        let (group, since) = (deployment.log_group.as_str(), self.read_from(time.start));
         let search = Search { group, term: "", since, until: None, stream: None };
         let take = |page: Vec<LogEvent>| {
             for event in page {

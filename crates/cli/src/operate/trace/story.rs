@@ -280,25 +280,28 @@ pub(crate) struct Trace {
     pub(crate) not_allowed: Option<Unlisted>,
 }
 
+/// The logs of a deployment: the handler's, and its targets'.
+pub(crate) struct Logs<'a> {
+    pub(crate) account: &'a Account,
+    pub(crate) deployment: &'a Deployment,
+    pub(crate) since: Timestamp,
+    /// Hears how many lines were found so far.
+    pub(crate) progress: &'a dyn Fn(usize),
+}
+
 impl Trace {
-    /// Finds an event by its key, or by the request id of one of its invocations, in what was logged since then.
-    /// `progress` hears how many lines were found so far.
-    pub(crate) async fn find(
-        account: &Account,
-        deployment: &Deployment,
-        id: &str,
-        since: Timestamp,
-        logs: bool,
-        progress: &dyn Fn(usize),
-    ) -> Result<Self, Failure> {
-        let story = story(account, deployment, id, since, progress).await?.ok_or_else(|| {
+    /// Finds an event by its key, or by the request id of one of its invocations. With `all_lines`, all that its
+    /// invocations wrote is read too.
+    pub(crate) async fn find(logs: &Logs<'_>, id: &str, all_lines: bool) -> Result<Self, Failure> {
+        let Logs { account, deployment, since, .. } = *logs;
+        let story = logs.story(id).await?.ok_or_else(|| {
             Failure::CouldNot(format!(
                 "no line of {} names {id} since {since}: an event is logged when its first failure reaches the retry queue, \
                  which takes some seconds, or a minute if its function is throttled",
                 deployment.log_group
             ))
         })?;
-        let asked: Vec<String> = match (&story.end, logs) {
+        let asked: Vec<String> = match (&story.end, all_lines) {
             (_, true) => story.request_ids().map(ToOwned::to_owned).collect(),
             (End::Invoked { request_id: Some(id), .. }, false) => vec![id.clone()],
             (_, false) => Vec::new(),
@@ -306,7 +309,7 @@ impl Trace {
         let mut invocations = Vec::new();
         for request_id in asked {
             let target = story.targets.get(&request_id).unwrap_or(&story.target);
-            invocations.push(Invocation::read(account, target, &request_id, since, logs).await?);
+            invocations.push(logs.invocation(target, &request_id, all_lines).await?);
         }
         let waits = matches!(story.end, End::Waiting { .. } | End::Held | End::Kept);
         let pause =
@@ -324,36 +327,69 @@ async fn in_force(account: &Account, deployment: &Deployment, target: &str) -> R
     Ok(InForce::of(&pauses, target, noticed_within(deployment).unwrap_or_default(), now()))
 }
 
-/// What the handler's log says of the event that an id belongs to: its key, one of its request ids, or the id of a message.
-/// `None` if no line names the id.
-pub(crate) async fn story(
-    account: &Account,
-    deployment: &Deployment,
-    id: &str,
-    since: Timestamp,
-    progress: &dyn Fn(usize),
-) -> Result<Option<Story>, Failure> {
-    let search = async |term: &str| {
-        let found = Search { group: &deployment.log_group, term, since, until: None, stream: None };
-        let events = found.run(account, progress).await?.into_iter();
-        let lines = events.filter_map(|event| Some((event_line(&event.message)?, event)));
-        Ok::<_, Failure>(lines.collect::<Vec<_>>())
-    };
-    let mut lines = search(id).await?;
-    lines.retain(|(line, _)| names(line, id));
-    let key_of = |line: &LogLine<'_>| line.event.as_ref().map(|event| event.key.to_string());
-    let keys: BTreeSet<String> = lines.iter().filter_map(|(line, _)| key_of(line)).collect();
-    if keys.len() > 1 {
-        let keys = keys.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(Failure::CouldNot(format!("{id} names several events: {keys}")));
+impl Logs<'_> {
+    /// What the handler's log says of the event that an id belongs to: its key, one of its request ids, or the id of a message.
+    /// `None` if no line names the id.
+    pub(crate) async fn story(&self, id: &str) -> Result<Option<Story>, Failure> {
+        let Self { account, deployment, since, progress } = *self;
+        let search = async |term: &str| {
+            let found = Search { group: &deployment.log_group, term, since, until: None, stream: None };
+            let events = found.run(account, progress).await?.into_iter();
+            let lines = events.filter_map(|event| Some((event_line(&event.message)?, event)));
+            Ok::<_, Failure>(lines.collect::<Vec<_>>())
+        };
+        let mut lines = search(id).await?;
+        lines.retain(|(line, _)| names(line, id));
+        let key_of = |line: &LogLine<'_>| line.event.as_ref().map(|event| event.key.to_string());
+        let keys: BTreeSet<String> = lines.iter().filter_map(|(line, _)| key_of(line)).collect();
+        if keys.len() > 1 {
+            let keys = keys.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(Failure::CouldNot(format!("{id} names several events: {keys}")));
+        }
+        if let Some(key) = keys.first().filter(|key| *key != id) {
+            lines = search(key).await?;
+            lines.retain(|(line, _)| key_of(line).as_ref() == Some(key));
+        }
+        let (lines, events): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
+        let events = events.into_iter().map(|LogEvent { at, message, .. }| LoggedLine { at, line: message });
+        Ok(Story::of(lines).map(|story| Story { lines: events.collect(), ..story }))
     }
-    if let Some(key) = keys.first().filter(|key| *key != id) {
-        lines = search(key).await?;
-        lines.retain(|(line, _)| key_of(line).as_ref() == Some(key));
+
+    /// Reads what the log of a function has of a request: its report, and with `lines` all it wrote.
+    pub(crate) async fn invocation(
+        &self,
+        function_arn: &str,
+        request_id: &str,
+        lines: bool,
+    ) -> Result<Invocation, Failure> {
+        let Self { account, since, .. } = *self;
+        let request_id = request_id.to_owned();
+        let found = async {
+            let group = log_group(account, function_arn).await?;
+            let search = Search { group: &group, term: &request_id, since, until: None, stream: None };
+            let events = search.run(account, &|_| ()).await?;
+            Ok::<_, Failure>((group, events))
+        };
+        let (group, events) = match found.await {
+            Ok(found) => found,
+            Err(refused @ Failure::Refused(_)) => return Err(refused),
+            Err(why) => {
+                let report = Report::Unread { why: why.to_string() };
+                return Ok(Invocation { request_id, report, lines: Vec::new() });
+            }
+        };
+        let mut logged = Vec::new();
+        if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
+            // Some lines do not name the request. But an environment serves one at a time, so all of its stream belongs to
+            // it, from the first line that names it to the last.
+            let (until, stream) = (Some(last.at), Some(&*first.stream));
+            let all = Search { group: &group, term: "", since: first.at, until, stream };
+            for LogEvent { at, message, .. } in all.run(account, &|_| ()).await? {
+                logged.push(LoggedLine { at, line: message.trim_end().to_owned() });
+            }
+        }
+        Ok(Invocation { report: report(&events, &request_id), request_id, lines: logged })
     }
-    let (lines, events): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
-    let events = events.into_iter().map(|LogEvent { at, message, .. }| LoggedLine { at, line: message });
-    Ok(Story::of(lines).map(|story| Story { lines: events.collect(), ..story }))
 }
 
 /// What a target's log has of one request.
@@ -386,44 +422,6 @@ pub(crate) enum Report {
     NotSeen,
     #[serde(rename = "unknown")]
     Unread { why: String },
-}
-
-impl Invocation {
-    /// Reads what the log of a function has of a request: its report, and with `lines` all it wrote.
-    pub(crate) async fn read(
-        account: &Account,
-        function_arn: &str,
-        request_id: &str,
-        since: Timestamp,
-        lines: bool,
-    ) -> Result<Self, Failure> {
-        let request_id = request_id.to_owned();
-        let found = async {
-            let group = log_group(account, function_arn).await?;
-            let search = Search { group: &group, term: &request_id, since, until: None, stream: None };
-            let events = search.run(account, &|_| ()).await?;
-            Ok::<_, Failure>((group, events))
-        };
-        let (group, events) = match found.await {
-            Ok(found) => found,
-            Err(refused @ Failure::Refused(_)) => return Err(refused),
-            Err(why) => {
-                let report = Report::Unread { why: why.to_string() };
-                return Ok(Self { request_id, report, lines: Vec::new() });
-            }
-        };
-        let mut logged = Vec::new();
-        if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
-            // Some lines do not name the request. But an environment serves one at a time, so all of its stream belongs to
-            // it, from the first line that names it to the last.
-            let (until, stream) = (Some(last.at), Some(&*first.stream));
-            let all = Search { group: &group, term: "", since: first.at, until, stream };
-            for LogEvent { at, message, .. } in all.run(account, &|_| ()).await? {
-                logged.push(LoggedLine { at, line: message.trim_end().to_owned() });
-            }
-        }
-        Ok(Self { report: report(&events, &request_id), request_id, lines: logged })
-    }
 }
 
 /// Lambda writes it as text, `REPORT RequestId: …`, or as JSON, `{"type":"platform.report","record":{…}}`.

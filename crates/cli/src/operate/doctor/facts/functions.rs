@@ -44,14 +44,22 @@ pub(crate) struct Entrance {
     pub(crate) invoke: Rights,
 }
 
+/// The deployment that functions send their failures to.
+#[derive(Clone, Copy)]
+pub(crate) struct Destination<'a> {
+    pub(crate) account: &'a Account,
+    pub(crate) deployment: &'a Deployment,
+    pub(crate) retry_queue: &'a Result<QueueSettings, Failure>,
+}
+
 /// The functions to check, and whether those that the allow-list's patterns match could be looked for.
 pub(crate) async fn read(
-    account: &Account,
-    deployment: &Deployment,
-    retry_queue: &Result<QueueSettings, Failure>,
-    (named, listed): (&[FunctionName], &str),
+    destination: Destination<'_>,
+    named: &[FunctionName],
+    listed: &str,
     now: Timestamp,
 ) -> (Vec<Function>, Result<(), Failure>) {
+    let Destination { account, deployment, .. } = destination;
     let mut wanted = wanted(deployment, named, listed);
     let matched = deployment.matched(account).await.map(|arns| {
         for arn in arns {
@@ -71,9 +79,7 @@ pub(crate) async fn read(
                 match role.transpose() {
                     None => gone.extend(qualifier),
                     Some(role) => {
-                        let entrance =
-                            Entrance::read(account, deployment, retry_queue, target, (qualifier, role));
-                        entrances.push(entrance.await);
+                        entrances.push(Entrance::read(destination, target, qualifier, role).await);
                     }
                 }
             }
@@ -86,11 +92,10 @@ pub(crate) async fn read(
 
 impl Entrance {
     async fn read(
-        account: &Account,
-        deployment: &Deployment,
-        retry_queue: &Result<QueueSettings, Failure>,
+        Destination { account, deployment, retry_queue }: Destination<'_>,
         target: &Target,
-        (qualifier, role): (Option<String>, Result<String, Failure>),
+        qualifier: Option<String>,
+        role: Result<String, Failure>,
     ) -> Self {
         let invoked_arn = format!("{}:{}", target.arn, qualifier.as_deref().unwrap_or("$LATEST"));
         let arns = [&*target.arn, &invoked_arn];

@@ -1,0 +1,34 @@
+// What would be published of a package, and that both kinds of modules can load it. Each package's test calls it.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+/** @param {string} url that of the package's own test; `imported` is what it imports, by these names */
+export function testPackage(url, imported, names) {
+  const require = createRequire(url);
+  const { name } = require('../package.json');
+
+  test('the package holds one module, its types, the README and the licences', () => {
+    const cwd = fileURLToPath(new URL('..', url));
+    const packed = JSON.parse(
+      execFileSync('npm', ['pack', '--dry-run', '--json'], { cwd, encoding: 'utf8', stdio: 'pipe' }),
+    );
+    const [{ files }] = Array.isArray(packed) ? packed : Object.values(packed);
+    assert.deepEqual(files.map(({ path }) => path).sort(), [
+      'LICENSE-APACHE',
+      'LICENSE-MIT',
+      'README.md',
+      `${name}.cjs`,
+      `${name}.d.cts`,
+      'package.json',
+    ]);
+  });
+
+  test('import and require give the same', () => {
+    const required = require(name);
+    assert.deepEqual(Object.keys(required), names);
+    for (const name of names) assert.equal(imported[name], required[name]);
+  });
+}

@@ -1,0 +1,234 @@
+//! What the board makes of answers: an entry is delivered, goes again after a wait, or is left.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::board::{Batch, Board, Place, Wait};
+use crate::{Answer, Cause, ErrorKind, Lane, Retries, Sent, ServiceError};
+
+/// This many calls in a row must fail whole before the service counts as down.
+const DOWN: u64 = 6;
+
+/// Entries that failed, each with its error and whether that uses up a retry.
+type Failed = Vec<(usize, ServiceError, bool)>;
+
+impl<E, R: Clone> Board<E, R> {
+    /// Takes in the answer to a batch. Entries that failed may go again after the returned waits.
+    pub(crate) fn answered(
+        &mut self,
+        batch: Batch<E>,
+        result: Result<Vec<Answer<R>>, ServiceError>,
+        retries: &Retries,
+    ) -> Vec<Wait> {
+        let Batch { indexes, entries, is_half } = batch;
+        drop(entries);
+        let whole;
+        let answers = match result {
+            Err(error) if error.kind.may_be_of_one_entry() => {
+                self.refused_whole(&indexes, is_half, error);
+                return Vec::new();
+            }
+            Err(error) if !error.kind.is_retriable() => {
+                self.refuse(&indexes, &error);
+                if error.kind.is_of_every_call() {
+                    self.halt(&error);
+                }
+                return Vec::new();
+            }
+            Err(error) => {
+                whole = Some(error.clone());
+                indexes.iter().map(|_| Err(error.clone())).collect()
+            }
+            Ok(answers) => {
+                whole = throttled_whole(&answers);
+                answers
+            }
+        };
+        self.failed_whole = if whole.is_some() { self.failed_whole + 1 } else { 0 };
+        let answers = answers.into_iter().chain(std::iter::repeat_with(|| Err(ServiceError::no_answer())));
+        let answers: Vec<(usize, Answer<R>)> = indexes.into_iter().zip(answers).collect();
+        let open = self.open();
+        let waits = self.retry_failed(answers, retries);
+        match whole {
+            Some(error) if self.open() < open && self.failed_whole >= DOWN => {
+                self.halt(&error);
+                Vec::new()
+            }
+            _ => waits,
+        }
+    }
+
+    fn retry_failed(&mut self, answers: Vec<(usize, Answer<R>)>, retries: &Retries) -> Vec<Wait> {
+        let took_some = answers.iter().any(|(_, answer)| answer.is_ok());
+        if took_some {
+            self.refusals.taken();
+        }
+        let overtaken = self.overtaken(&answers);
+        let mut failed = Vec::new();
+        for (index, answer) in answers {
+            match answer {
+                Ok(receipt) => self.deliver(index, &receipt),
+                Err(error) => failed.push((index, error)),
+            }
+        }
+        let (mut again, mut left) = (Failed::new(), Vec::new());
+        for (index, error) in failed {
+            match error.kind {
+                _ if overtaken.contains(&index) => left.push((index, Cause::Overtaken(error))),
+                kind if !kind.is_retriable() => left.push((index, Cause::Refused(error))),
+                kind => again.push((index, error, kind != ErrorKind::Throttled || !took_some)),
+            }
+        }
+        for (index, cause) in left {
+            self.leave(index, cause);
+        }
+        self.retry(again, retries)
+    }
+
+    /// Entries whose calls and waits were dropped: those that were under way have failed without an answer.
+    pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Wait> {
+        let dropped =
+            self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
+        let dropped = dropped.map(|(&index, track)| {
+            // A refusal was the answer to a call that was halved, not to the half.
+            let passing = track.error.take().filter(|error| error.kind.is_retriable());
+            (index, passing.unwrap_or_else(ServiceError::no_answer), true)
+        });
+        let dropped = dropped.collect();
+        self.retry(dropped, retries)
+    }
+
+    /// Perhaps for one of its entries, perhaps for all.
+    fn refused_whole(&mut self, indexes: &[usize], is_half: bool, error: ServiceError) {
+        if self.refusals.refused(&error, is_half, self.open()) {
+            self.refuse(indexes, &error);
+            self.halt(&error);
+        } else if indexes.len() > 1 {
+            self.halve(indexes, &error);
+        } else {
+            self.refuse(indexes, &error);
+        }
+    }
+
+    /// From the back: one that was sent has this error, and is not only behind another.
+    fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
+        indexes.iter().rev().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
+    }
+
+    /// The call was refused whole, perhaps for one of its entries: each half may go without it.
+    fn halve(&mut self, batch: &[usize], error: &ServiceError) {
+        for &index in batch {
+            let track = self.track(index);
+            track.free += 1;
+            track.error = Some(error.clone());
+            track.place = Place::InHalf;
+        }
+        let (one, other) = batch.split_at(batch.len() / 2);
+        // Of a lane that goes together, what is in the second half waits for the first.
+        let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
+        let of_first =
+            |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
+        let (waiting, other): (Vec<usize>, Vec<usize>) = other.iter().partition(|index| of_first(index));
+        waiting.into_iter().for_each(|index| self.track(index).place = Place::Here);
+        self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
+    }
+
+    /// Entries of one batch may have been sent a different number of times: each number has its own wait. Those
+    /// of one lane wait together, as long as the one that was sent most often.
+    fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Wait> {
+        let mut by_calls: BTreeMap<(bool, u64), Option<Wait>> = BTreeMap::new();
+        let mut exhausted = Vec::new();
+        let mut of_lane: Option<(Lane, u64)> = None;
+        for (index, error, uses_retry) in failed {
+            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left behind another of these.
+            let mut calls = track.calls;
+            if uses_retry {
+                calls -= track.free;
+            } else {
+                track.free += 1;
+            }
+            if let Some(lane) = &track.lane {
+                match &of_lane {
+                    Some((last, most)) if last == lane => calls = calls.max(*most),
+                    _ => of_lane = Some((lane.clone(), calls)),
+                }
+            }
+            let delay = || if uses_retry { retries.wait(calls.max(1)) } else { retries.wait_or_last(calls) };
+            let wait = || delay().map(|delay| Wait { delay, entries: Vec::new() });
+            match by_calls.entry((uses_retry, calls)).or_insert_with(wait) {
+                Some(wait) => {
+                    track.place = Place::Waiting;
+                    track.error = Some(error);
+                    wait.entries.push(index);
+                }
+                None => exhausted.push((index, error)),
+            }
+        }
+        // From the back: one that was sent has its own error, and is not only behind another.
+        for (index, error) in exhausted.into_iter().rev() {
+            self.leave(index, Cause::Exhausted(error));
+        }
+        by_calls.into_values().flatten().collect()
+    }
+
+    /// Where only the last of a lane is sent, those before it count as delivered with it.
+    fn deliver(&mut self, index: usize, receipt: &R) {
+        let lane = self.tracks[&index].lane.clone();
+        let delivered = match &lane {
+            Some(lane) if lane.only_last => self.lanes.remove_through(lane, index),
+            lane => {
+                lane.iter().for_each(|lane| self.lanes.remove(lane, index));
+                vec![index]
+            }
+        };
+        for index in delivered {
+            self.tracks.remove(&index).expect("BUG: an entry that is delivered is open");
+            self.progress.delivered += 1;
+            self.settled.push(Ok(Sent { index, receipt: receipt.clone() }));
+        }
+        lane.iter().for_each(|lane| self.release(lane));
+    }
+}
+
+/// The error of a call of which the service throttled every entry.
+fn throttled_whole<R>(answers: &[Answer<R>]) -> Option<ServiceError> {
+    let is_throttle = |answer: &Answer<R>| matches!(answer, Err(error) if error.kind == ErrorKind::Throttled);
+    answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
+}
+
+/// This many calls must be refused whole for one code, two halves among them, before every other is taken to be.
+const CALLS: u32 = 6;
+const HALVES: u32 = 2;
+/// As few open entries are tried to the last: it takes at most twice as many calls, and the good ones go through.
+const FEW: usize = 50;
+
+/// The calls of a delivery that were refused whole, as long as the service has taken nothing.
+#[derive(Default)]
+pub(super) struct Refusals {
+    code: Option<String>,
+    calls: u32,
+    halves: u32,
+    /// The service took an entry, or refused calls for different reasons.
+    differ: bool,
+    is_certain: bool,
+}
+
+impl Refusals {
+    /// A call was refused whole; whether every other would be. A call that is too large says nothing of smaller ones.
+    pub(super) fn refused(&mut self, error: &ServiceError, is_half: bool, open: usize) -> bool {
+        let code = self.code.get_or_insert_with(|| error.code.clone());
+        self.differ |= *code != error.code || error.kind != ErrorKind::Refused || error.is_of_some;
+        self.calls += 1;
+        self.halves += u32::from(is_half);
+        self.is_certain |= self.calls >= CALLS && self.halves >= HALVES && open > FEW;
+        self.is_certain && !self.differ
+    }
+
+    pub(super) fn taken(&mut self) {
+        self.differ = true;
+    }
+
+    /// Whether halves should go first, because they tell.
+    pub(super) fn may_be_of_every_entry(&self, open: usize) -> bool {
+        self.calls > 1 && !self.differ && open > FEW
+    }
+}
