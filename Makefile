@@ -1,5 +1,6 @@
 # Needs Rust with a C compiler, and Python 3 and Node for everything but `demo`; `dist` and `check-dist` need Python 3.11 or
-# later. All other tools are installed into .tools/ and the node_modules/ of infra/, clients/node/ and clients/node-sqs/.
+# later. All other tools are installed into .tools/ and the node_modules/ of infra/, clients/node/,
+# clients/node-sqs/ and tests/console/.
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -29,6 +30,8 @@ STACK_TESTS := --test stack
 STAGE := python3 tests/tools/stage.py
 # The packages for Node, and their tools.
 CLIENTS_NODE := $(patsubst %,clients/%/node_modules/.installed,node node-sqs)
+# What the console's test loads into its pages.
+CONSOLE := tests/console/node_modules/.installed
 
 TOOLS := $(CURDIR)/.tools
 # The SAM CLI and MiniStack pin different botocores, hence one environment each.
@@ -93,7 +96,7 @@ mutants: ## plant bugs in a copy, one at a time: the tests catch each (twelve mi
 test: ## every test, also those against the real stack
 	@$(STAGE) begin
 	@$(STAGE) run "install tools and build the tests" make --no-print-directory --jobs 6 \
-		build-tests chromium faketime tools infra/node_modules/.installed $(CLIENTS_NODE)
+		build-tests chromium faketime tools infra/node_modules/.installed $(CLIENTS_NODE) $(CONSOLE)
 	@rm -rf target/recorded
 	@make --no-print-directory --jobs 3 --output-sync=target with-stack with-servers without-servers \
 		&& $(STAGE) run "check what was recorded" make --no-print-directory conformance; \
@@ -194,7 +197,7 @@ check-dist: tomllib tools faketime $(TOOLS)/packaging/.installed ## check the re
 
 clean: ## remove what was built, and the installed tools
 	cargo clean
-	rm -rf .aws-sam .tools dist infra/node_modules infra/cdk.out clients/node*/node_modules
+	rm -rf .aws-sam .tools dist infra/node_modules infra/cdk.out clients/node*/node_modules tests/console/node_modules
 
 lint-rust:
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt

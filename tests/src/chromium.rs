@@ -16,16 +16,21 @@ const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disa
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
     --hide-scrollbars --force-device-scale-factor=1";
 
-/// One page in a browser. The browser ends when this is dropped.
+/// A browser, and the tab that calls are about. The browser ends when this is dropped.
 #[derive(Debug)]
 pub struct Chromium {
     child: Child,
     to: ChildStdin,
     from: Receiver<Value>,
-    session: Option<String>,
+    /// The protocol's session with the tab; `None` until there is one.
+    tab: Option<Tab>,
     calls: u64,
     events: Vec<Value>,
 }
+
+/// A tab of the browser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tab(String);
 
 /// The window and the reader of a page.
 #[derive(Clone, Copy, Debug)]
@@ -70,54 +75,97 @@ impl Chromium {
                 message.clear();
             }
         });
-        let mut chromium = Self { child, to, from, session: None, calls: 0, events: Vec::new() };
-        let target = chromium.call("Target.createTarget", json!({"url": "about:blank"}));
-        let attach = json!({"targetId": target["targetId"], "flatten": true});
-        let attached = chromium.call("Target.attachToTarget", attach);
-        chromium.session = attached["sessionId"].as_str().map(str::to_owned);
-        for domain in ["Page", "Runtime", "Log", "Network", "Accessibility"] {
-            chromium.call(&format!("{domain}.enable"), json!({}));
-        }
+        let mut chromium = Self { child, to, from, tab: None, calls: 0, events: Vec::new() };
+        chromium.open_tab();
         chromium
+    }
+
+    /// Opens another tab, which all later calls are about.
+    pub fn open_tab(&mut self) -> Tab {
+        self.tab = None;
+        let target = self.call("Target.createTarget", json!({"url": "about:blank"}));
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let attached = self.call("Target.attachToTarget", attach);
+        let tab = Tab(attached["sessionId"].as_str().expect("a session").to_owned());
+        self.tab = Some(tab.clone());
+        for domain in ["Page", "Runtime", "Log", "Network", "Accessibility"] {
+            self.call(&format!("{domain}.enable"), json!({}));
+        }
+        tab
+    }
+
+    /// Makes all later calls about this tab.
+    pub fn switch_to(&mut self, tab: &Tab) {
+        self.tab = Some(tab.clone());
+        self.call("Page.bringToFront", json!({}));
     }
 
     /// Opens a file and waits until it is loaded.
     pub fn open(&mut self, file: &Path, look: Look) {
+        self.look(look);
+        self.visit(&format!("file://{}", file.display()));
+    }
+
+    /// Sets the window and the reader.
+    pub fn look(&mut self, look: Look) {
         let metrics =
             json!({"width": look.width, "height": 900, "deviceScaleFactor": 1, "mobile": look.width < 600});
         self.call("Emulation.setDeviceMetricsOverride", metrics);
         let scheme = if look.dark { "dark" } else { "light" };
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.call("Emulation.setEmulatedMedia", json!({"features": features}));
-        self.events.clear();
-        self.call("Page.navigate", json!({"url": format!("file://{}", file.display())}));
-        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
+    }
+
+    /// Opens an address and waits until the page is loaded.
+    pub fn visit(&mut self, url: &str) {
+        let session = self.session();
+        self.events.retain(|event| event["sessionId"] != session);
+        self.call("Page.navigate", json!({"url": url}));
+        while self.of(&["Page.loadEventFired"]).is_empty() {
             self.receive();
         }
     }
 
     /// Evaluates an expression in the page.
     pub fn evaluate(&mut self, expression: &str) -> Value {
-        let mut result =
-            self.call("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}));
-        assert!(result["exceptionDetails"].is_null(), "{expression}: {}", result["exceptionDetails"]);
-        result["result"]["value"].take()
+        self.ask(expression).unwrap_or_else(|problem| panic!("{expression}: {problem}"))
+    }
+
+    /// Evaluates an expression in the page, and waits if it is a promise. Fails if it does, or if the page goes away.
+    pub fn ask(&mut self, expression: &str) -> Result<Value, Value> {
+        let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let mut result = self.try_call("Runtime.evaluate", params)?;
+        match result["exceptionDetails"].take() {
+            Value::Null => Ok(result["result"]["value"].take()),
+            problem => Err(problem),
+        }
     }
 
     /// Runs a command of the protocol.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
+        self.try_call(method, params).unwrap_or_else(|problem| panic!("{method}: {problem}"))
+    }
+
+    fn try_call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         self.calls += 1;
         let mut message = json!({"id": self.calls, "method": method, "params": params});
-        if let Some(session) = &self.session {
+        if let Some(Tab(session)) = &self.tab {
             message["sessionId"] = json!(session);
         }
         self.to.write_all(format!("{message}\0").as_bytes()).expect("chromium takes a command");
         loop {
             if let Some(mut answer) = self.receive() {
-                assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
-                return answer["result"].take();
+                return if answer["error"].is_null() {
+                    Ok(answer["result"].take())
+                } else {
+                    Err(answer["error"].take())
+                };
             }
         }
+    }
+
+    fn session(&self) -> Value {
+        self.tab.as_ref().map_or(Value::Null, |Tab(session)| json!(session))
     }
 
     /// The console since the page was opened: with exceptions, refused requests and the browser's own warnings.
@@ -132,7 +180,9 @@ impl Chromium {
     }
 
     fn of(&self, methods: &[&str]) -> Vec<&Value> {
-        self.events.iter().filter(|event| methods.iter().any(|method| event["method"] == *method)).collect()
+        let session = self.session();
+        let of_tab = self.events.iter().filter(|event| event["sessionId"] == session);
+        of_tab.filter(|event| methods.iter().any(|method| event["method"] == *method)).collect()
     }
 
     /// Waits for a message. Returns an answer, keeps an event.

@@ -26,7 +26,7 @@ mod shell;
 mod stack;
 mod target;
 
-pub use chromium::{Chromium, Look};
+pub use chromium::{Chromium, Look, Tab};
 pub use emulator::{assert_kept, assert_runs_under_the_emulator};
 pub use ministack::{DeadLetter, MiniStack, dead_letter, log_lines};
 pub use operator::{Operator, Ran};

@@ -1,0 +1,173 @@
+//! A console that serves, and a browser that is signed in to it.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use comeback_tests::{Background, Chromium, Look, Operator, eventually, free_port, root, scratch};
+use serde_json::{Value, json};
+
+pub(crate) const WIDE: Look = Look { width: 1_120, dark: false };
+
+/// `comeback ui`, until it is dropped.
+pub(crate) struct Running {
+    server: Background,
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Running {
+    /// Starts it in a folder of this name, and waits until it serves.
+    pub(crate) async fn start(operator: &Operator, name: &str, flags: &str) -> Self {
+        let (folder, port) = (scratch(&format!("console-{name}")), free_port());
+        let shell = operator.shell().clone().with("KEYS", folder.join("keys"));
+        // Opened for reading and writing, a pipe needs nobody at its other end.
+        let script =
+            format!("mkfifo \"$KEYS\"; exec \"$COMEBACK\" ui --no-open --port {port} {flags} <>\"$KEYS\"");
+        let server = shell.start(&script, &folder.join("output")).unwrap_or_else(|error| panic!("{error}"));
+        let running = Self { server, folder, port };
+        let serves = async || running.addresses().pop().map(drop);
+        eventually("the console to serve", serves).await;
+        running
+    }
+
+    pub(crate) fn origin(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The addresses that let a browser in, as it has printed them.
+    fn addresses(&self) -> Vec<String> {
+        let log = self.server.log();
+        let words = log.lines().filter_map(|line| line.split_once("it works once: "));
+        words.map(|(_, address)| address.trim().to_owned()).collect()
+    }
+
+    /// Presses Enter, and takes the address that is printed then.
+    pub(crate) async fn way_in(&self) -> String {
+        let known = self.addresses().len();
+        let mut keys =
+            std::fs::OpenOptions::new().write(true).open(self.folder.join("keys")).expect("a pipe");
+        keys.write_all(b"\n").expect("the console reads its keys");
+        let printed = async || self.addresses().into_iter().nth(known);
+        eventually("another address", printed).await
+    }
+}
+
+/// A browser that is signed in.
+pub(crate) struct Browser {
+    pub(crate) chromium: Chromium,
+    origin: String,
+}
+
+/// The element of the page's main part that shows this text and can be pressed.
+const PRESSED: &str = r#"
+    const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a")];
+    const named = pressable.filter(it => it.checkVisibility() && it.textContent.trim() === name);
+    if (named.length === 0) throw `no ${name} among ${pressable.map(it => it.textContent.trim()).join(", ")}`;
+"#;
+
+impl Browser {
+    pub(crate) async fn signed_in(running: &Running, name: &str) -> Self {
+        let mut chromium = Chromium::start(&scratch(&format!("console-browser-{name}")));
+        chromium.look(WIDE);
+        chromium.visit(&running.way_in().await);
+        let mut browser = Self { chromium, origin: running.origin() };
+        let is_in = "location.pathname === '/' && document.readyState === 'complete'";
+        let goes_on = async || (browser.chromium.ask(is_in) == Ok(json!(true))).then_some(());
+        eventually("the page that goes on by itself", goes_on).await;
+        browser
+    }
+
+    /// Opens a page of the console.
+    pub(crate) fn visit(&mut self, path: &str) {
+        let url = format!("{}{path}", self.origin);
+        self.chromium.visit(&url);
+        self.assert_quiet();
+    }
+
+    /// Runs the body of a function in the page.
+    pub(crate) fn ask(&mut self, body: &str) -> Value {
+        self.chromium.evaluate(&format!("(async () => {{ {body} }})()"))
+    }
+
+    /// The page's main part as somebody reads it.
+    pub(crate) fn text(&mut self) -> String {
+        let text = self.ask("return document.querySelector('main').innerText");
+        text.as_str().expect("a text").to_owned()
+    }
+
+    /// Waits until the page shows this. It refreshes by itself.
+    pub(crate) async fn sees(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
+        let seen = async || {
+            let shown = self.chromium.ask("document.querySelector('main').innerText").ok()?;
+            shown.as_str().filter(|text| is_it(text)).map(ToOwned::to_owned)
+        };
+        eventually(what, seen).await
+    }
+
+    /// Waits for a text anywhere on a page, whoever's it is.
+    pub(crate) async fn shows(&mut self, what: &str, text: &str) {
+        let is_there = format!("document.body.innerText.includes({})", json!(text));
+        let shown = async || (self.chromium.ask(&is_there) == Ok(json!(true))).then_some(());
+        eventually(&format!("{text:?} for {what}"), shown).await;
+    }
+
+    /// Fills in the field with this label.
+    pub(crate) fn fill(&mut self, label: &str, value: &str) {
+        self.ask(&format!(
+            r#"const [label, value] = {};
+            const labels = [...document.querySelectorAll("main label")];
+            const named = labels.filter(it => it.textContent.trim() === label);
+            if (named.length !== 1) throw `${{named.length}} of ${{label}} among ${{labels.map(it => it.textContent.trim()).join(", ")}}`;
+            named[0].control.value = value;
+            named[0].control.dispatchEvent(new Event("input", {{ bubbles: true }}));
+            named[0].control.dispatchEvent(new Event("change", {{ bubbles: true }}));"#,
+            json!([label, value])
+        ));
+    }
+
+    /// Presses the link or button of this text, without waiting for anything.
+    pub(crate) fn press(&mut self, name: &str) {
+        self.ask(&format!("const name = {}; {PRESSED} named[0].click();", json!(name)));
+    }
+
+    /// Presses the link or button of this text, and waits for the page that it leads to.
+    pub(crate) async fn follow(&mut self, name: &str) {
+        self.ask("window.isBefore = true");
+        self.press(name);
+        self.arrives(name).await;
+    }
+
+    /// Waits for the page after the one that was marked.
+    async fn arrives(&mut self, by: &str) {
+        let is_there = "!window.isBefore && document.readyState === 'complete'";
+        let arrives = async || (self.chromium.ask(is_there) == Ok(json!(true))).then_some(());
+        eventually(&format!("the page after {by:?}"), arrives).await;
+        self.assert_quiet();
+    }
+
+    /// Asserts that no script has failed, nothing was refused by the page's own rules, and nothing came from elsewhere.
+    pub(crate) fn assert_quiet(&mut self) {
+        assert_eq!(self.chromium.console(), [&Value::Null; 0]);
+        let origin = self.origin.clone();
+        let foreign: Vec<_> =
+            self.chromium.requests().into_iter().filter(|url| !url.starts_with(&origin)).collect();
+        assert_eq!(foreign, [""; 0]);
+    }
+
+    /// Asserts that axe-core finds nothing against WCAG, up to level AA.
+    pub(crate) fn assert_accessible(&mut self, what: &str) {
+        static AXE: LazyLock<String> = LazyLock::new(|| {
+            let file = root().join("tests/console/node_modules/axe-core/axe.min.js");
+            std::fs::read_to_string(file)
+                .expect("axe-core is installed: run `make tests/console/node_modules/.installed`")
+        });
+        self.chromium.evaluate(&format!("{}; undefined", *AXE));
+        let found = self.ask(
+            r#"const runOnly = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+            const found = await axe.run(document, { runOnly });
+            return found.violations.map(it => [it.id, it.nodes.map(node => [node.html, node.failureSummary])]);"#,
+        );
+        assert_eq!(found, json!([]), "{what}: {found:#}");
+    }
+}

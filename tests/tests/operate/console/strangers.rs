@@ -1,0 +1,89 @@
+//! Pages of others, in a browser that is signed in. The tests of `comeback ui` itself send what no browser would.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+
+use comeback_tests::Operator;
+use serde_json::json;
+
+use crate::console::browser::{Browser, Running};
+use crate::world::World;
+
+const STACK: &str = "--stack pausing";
+
+/// The browser sends its cookie with what they send, and nothing is changed.
+pub(crate) async fn console_refuses_strangers(world: &World) {
+    let _alone = world.writing_pauses.lock().await;
+    world.pausing().await;
+    let operator = Operator::of(world.ministack().await);
+    let running = Running::start(&operator, "strangers", STACK).await;
+    let mut browser = Browser::signed_in(&running, "strangers").await;
+    let form = browser_has_a_form(&mut browser).await;
+    refuses_pages_of_others(&running, &mut browser, &form).await;
+    let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
+    assert_eq!(listed["pauses"], json!([]), "nobody has paused anything");
+}
+
+/// Looks at the plan of a pause, and gives the fields of its form but for the secret.
+async fn browser_has_a_form(browser: &mut Browser) -> String {
+    browser.visit("/pause");
+    browser.fill("Reason", "a stranger's");
+    browser.follow("Show the plan").await;
+    let fields = browser.ask(
+        "const form = document.querySelector('form[method=post]');
+         return [...new FormData(form)].filter(([name]) => name !== 'secret')",
+    );
+    fields.to_string()
+}
+
+/// Pages that send the form as the browser's user would, with the cookie: one of another port of this machine, one in a
+/// sandbox, which has no origin, and the console's own without its secret.
+async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, fields: &str) {
+    let target = format!("{}/pause", running.origin());
+    let send = |document: &str| {
+        format!(
+            "const form = {document}.createElement('form');
+             form.method = 'post'; form.action = '{target}';
+             for (const [name, value] of {fields}) {{
+                 const input = {document}.createElement('input');
+                 [input.name, input.value] = [name, value];
+                 form.append(input);
+             }}
+             {document}.body.append(form);
+             form.submit();"
+        )
+    };
+    let other = serve_once(&format!("<!DOCTYPE html><body><script>{}</script>", send("document")));
+    let send_all = send("document").replace("form.method", "form.target = '_top'; form.method");
+    let script = format!("<body><script>{send_all}</script>");
+    let rights = "allow-scripts allow-forms allow-top-navigation";
+    let frame = format!("<iframe sandbox='{rights}' srcdoc=\"{}\"></iframe>", script.replace('"', "&quot;"));
+    let sandbox = serve_once(&format!("<!DOCTYPE html><body>{frame}"));
+    for (what, url) in [("a page of another port", other), ("a page in a sandbox", sandbox)] {
+        browser.chromium.visit(&url);
+        browser.shows(what, "not from a page of this server: nothing was changed").await;
+    }
+    browser.chromium.visit(&format!("{}/pause", running.origin()));
+    browser.chromium.evaluate(&format!("(() => {{ {} }})()", send("document")));
+    browser.shows("a form without its secret", "lacks this session's secret, so nothing was changed").await;
+}
+
+/// Serves one page on another port of this machine, and returns its address.
+fn serve_once(page: &str) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let address = listener.local_addr().expect("it has one");
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{page}",
+        page.len()
+    );
+    std::thread::spawn(move || {
+        // A browser may connect more often than it asks.
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            let mut request = [0; 4_096];
+            let _ = stream.read(&mut request);
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    format!("http://{address}/")
+}
