@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
+use crate::shell::PATIENCE;
 
 /// Without what a browser requests and logs on its own.
 const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::{ARCHITECTURE, Shell, eventually, free_port, request, root, scratch};
+use crate::repository::{root, scratch};
+use crate::shell::{Shell, eventually, free_port, request};
+use crate::stack::ARCHITECTURE;
 
 const SAMPLE: &str = "events/target-not-allowed.json";
 

@@ -14,8 +14,8 @@ use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore, rustls_provi
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::repository::path_with_tools;
-use crate::{Background, Shell, eventually, free_port, root, scratch};
+use crate::repository::{path_with_tools, root, scratch};
+use crate::shell::{Background, Shell, eventually, free_port};
 
 /// A region for which AWS CLI 1 has no SQS endpoint of its own: where it has one, it ignores `AWS_ENDPOINT_URL`.
 const REGION: &str = "eu-south-2";

@@ -8,7 +8,11 @@ use aws_sdk_iam::types::AccessKey;
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use crate::{MiniStack, Shell, Stack, built_command, pages, root};
+use crate::ministack::MiniStack;
+use crate::pages;
+use crate::repository::{built_command, root};
+use crate::shell::Shell;
+use crate::stack::Stack;
 
 /// The page whose last table lists the permissions of each command.
 const PAGE: &str = "docs/operate.md";

@@ -1,6 +1,6 @@
 //! The documentation pages and their shell blocks, to be run as they are written.
 
-use crate::root;
+use crate::repository::root;
 
 /// A fenced block of a page.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -10,8 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use crate::repository::{path_with_tools, without_cargos_variables};
-use crate::root;
+use crate::repository::{path_with_tools, root, without_cargos_variables};
 
 /// Runs commands in the repository's root, or in another folder, with the tools on `PATH` and without the developer's own
 /// AWS settings.

@@ -8,7 +8,10 @@ use aws_sdk_cloudformation::error::SdkError;
 use aws_sdk_cloudformation::types::{Capability, Parameter};
 use aws_sdk_sqs::types::QueueAttributeName;
 
-use crate::{MiniStack, Shell, eventually, pages, root};
+use crate::ministack::MiniStack;
+use crate::pages;
+use crate::repository::root;
+use crate::shell::{Shell, eventually};
 
 /// This machine's architecture as the template names it: only its bootstraps run here.
 pub const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };

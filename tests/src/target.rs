@@ -5,9 +5,10 @@ use std::path::Path;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::{Environment, FunctionCode, Runtime};
 
-use crate::repository::built_program;
+use crate::ministack::MiniStack;
+use crate::pages;
+use crate::repository::{built_program, root, scratch};
 use crate::stack::built;
-use crate::{MiniStack, pages, root, scratch};
 
 /// Lambda's longest timeout in seconds. On a clock sixty times as fast it is 15 s.
 pub const LONGEST_TIMEOUT: i32 = 900;

@@ -7,8 +7,9 @@ use core::time::Duration;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt, SeedableRng};
 
+use crate::error::BackoffError;
 use crate::growth::Growth;
-use crate::{BackoffError, Jitter};
+use crate::jitter::Jitter;
 
 /// The waits before retries: a growth, a cap, a jitter, a tick and a number of retries.
 ///

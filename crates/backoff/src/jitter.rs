@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::BackoffError;
+use crate::error::BackoffError;
 
 /// How a wait is drawn under its ceiling c, in ticks.
 ///

@@ -5,7 +5,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
-use crate::Hint;
+use crate::hint::Hint;
 
 /// Calls `operation`, and calls it again after each of `delays` as long as it fails.
 ///

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::lanes::Lanes;
+use crate::lanes::{Lane, Lanes};
 use crate::limits::Limits;
-use crate::{Answer, Cause, Lane, Left, Operation, Progress, Sent, ServiceError};
+use crate::operation::{Answer, Operation, ServiceError};
+use crate::outcome::{Cause, Left, Progress, Sent};
 
 use answers::Refusals;
 

@@ -13,8 +13,7 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
-use crate::Answer;
-use crate::{ErrorKind, ServiceError};
+use crate::operation::{Answer, ErrorKind, ServiceError};
 
 /// How the adapters' senders wait.
 pub type TokioSleep = fn(Duration) -> tokio::time::Sleep;

@@ -9,8 +9,10 @@ use tracing::Instrument;
 
 use crate::board::{Board, Settled};
 use crate::lanes::Lanes;
+use crate::operation::Operation;
+use crate::outcome::{Delivered, Outcome, Progress, Undelivered};
 use crate::run::{Course, run};
-use crate::{Delivered, Operation, Outcome, Progress, Sender, Undelivered};
+use crate::sender::Sender;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// Delivers every entry, or hands it back with its cause.

@@ -12,9 +12,10 @@ use std::collections::{HashMap, HashSet};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{DeleteRequest, PutRequest, WriteRequest};
 
-use crate::classify::send_once;
+use crate::classify::{TokioSleep, send_once};
+use crate::lanes::Lane;
 use crate::limits::{DYNAMODB, Limits};
-use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, TokioSleep};
+use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
 
 pub use key::Table;
 pub use size::Attributes;

@@ -7,7 +7,7 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 
 use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{EVENTBRIDGE, Limits};
-use crate::{Answer, Operation, ServiceError};
+use crate::operation::{Answer, Operation, ServiceError};
 
 /// Puts events onto event buses: each names its own.
 ///

@@ -8,7 +8,7 @@ use aws_sdk_firehose::types::Record;
 
 use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{FIREHOSE, Limits};
-use crate::{Answer, Operation, ServiceError};
+use crate::operation::{Answer, Operation, ServiceError};
 
 /// Puts records into one Firehose stream.
 ///

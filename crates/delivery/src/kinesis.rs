@@ -9,7 +9,7 @@ use aws_sdk_kinesis::types::PutRecordsRequestEntry;
 
 use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{KINESIS, Limits};
-use crate::{Answer, Operation, ServiceError};
+use crate::operation::{Answer, Operation, ServiceError};
 
 /// Puts records into one stream.
 ///

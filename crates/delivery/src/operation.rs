@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::Lane;
+use crate::lanes::Lane;
 use crate::limits::Limits;
 
 /// What a service answered for one entry: its receipt, or an error.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::{Operation, ServiceError};
+use crate::operation::{Operation, ServiceError};
 
 /// Every entry was delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

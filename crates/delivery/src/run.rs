@@ -13,7 +13,8 @@ use tracing::Instrument;
 
 use crate::board::{Batch, Board, Settled, Wait};
 use crate::gate::Pass;
-use crate::{Answer, ErrorKind, Operation, Sender, ServiceError};
+use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
+use crate::sender::Sender;
 
 /// Where entries come from, and when a delivery ends early.
 pub(crate) struct Course<I, H, M, D> {

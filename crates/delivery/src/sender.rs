@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use crate::gate::Gate;
 use crate::limits::Limits;
-use crate::{Operation, Progress, Retries, ServiceError};
+use crate::operation::{Operation, ServiceError};
+use crate::outcome::Progress;
+use crate::retries::Retries;
 
 /// Delivers entries through a batch API. Build one per queue, table, stream or bus, and use it for any
 /// number of deliveries, also at the same time: they and the sender's clones share one

@@ -14,9 +14,10 @@ use aws_sdk_sqs::types::{
     SendMessageBatchRequestEntry,
 };
 
-use crate::classify::{kind_of_code, send_once};
+use crate::classify::{TokioSleep, kind_of_code, send_once};
+use crate::lanes::Lane;
 use crate::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
-use crate::{Answer, ErrorKind, Lane, Operation, ServiceError, TokioSleep};
+use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
 
 /// Sends messages to one queue.
 pub type Sender = crate::Sender<SendMessages, TokioSleep>;
@@ -337,7 +338,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Cause, Lane, Operation, Retries};
+    use crate::lanes::Lane;
+    use crate::operation::Operation;
+    use crate::outcome::Cause;
+    use crate::retries::Retries;
 
     const URL: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders";
     const FIFO: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo";

@@ -13,8 +13,10 @@ use futures_util::stream::{self, Stream, StreamExt};
 
 use crate::board::{Board, Settled};
 use crate::lanes::Lanes;
+use crate::operation::Operation;
+use crate::outcome::{Cause, Left, Sent};
 use crate::run::{Course, run};
-use crate::{Cause, Left, Operation, Sender, Sent};
+use crate::sender::Sender;
 
 /// Takes single entries from any number of tasks, and delivers them in batches: see
 /// [`Sender::batcher`]. Its clones feed the same batches.

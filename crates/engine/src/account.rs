@@ -9,11 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use comeback_backoff::ladder;
+use comeback_envelope::{Envelope, Style};
 use futures_util::future::FutureExt;
 
 use crate::dead_letter::DeadLetter;
-use crate::record::MOVED_ATTRIBUTE;
-use crate::{Attribute, Envelope, Record, Style, Timestamp};
+use crate::record::{Attribute, MOVED_ATTRIBUTE, Record};
+use crate::time::Timestamp;
 
 ladder! {
     /// The waits between the API calls that carry one entry to SQS, in every [`Account`].

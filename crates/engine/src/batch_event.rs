@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json::{object, string};
-use crate::record::{GarbledAttribute, MOVED_ATTRIBUTE, base_type};
-use crate::{Attribute, Record, Timestamp};
+use crate::record::{Attribute, GarbledAttribute, MOVED_ATTRIBUTE, Record, base_type};
+use crate::time::Timestamp;
 
 /// The event that the event source mapping invokes the handler with: a batch of messages.
 ///

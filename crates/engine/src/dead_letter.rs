@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::json::{non_empty_text, object};
-use crate::{Attribute, Record};
+use crate::record::{Attribute, Record};
 
 /// Bytes of an SQS message with its attributes.
 /// Source: SQS quotas, 1 MiB since August 2025.

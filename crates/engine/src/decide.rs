@@ -66,14 +66,17 @@ use std::time::Duration;
 
 use comeback_envelope::{Envelope, Metadata};
 
-use crate::dead_letter::SQS_MESSAGE_BYTES;
+use crate::dead_letter::{Reason, ReasonCode, SQS_MESSAGE_BYTES};
+use crate::directive::Directive;
 use crate::due::{Case, Due, DueBy, Early};
 use crate::failed_event::FailedEvent;
-use crate::time::ceil_secs;
+use crate::pauses::Pauses;
+use crate::policies::Policies;
+use crate::record::Record;
+use crate::time::{Timestamp, ceil_secs};
 use crate::timing::{
     HOLD, LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT, RETENTION_MARGIN, VISIBILITY_MARGIN,
 };
-use crate::{Directive, Pauses, Policies, Reason, ReasonCode, Record, Timestamp};
 
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);

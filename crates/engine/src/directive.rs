@@ -6,8 +6,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use comeback_backoff::requested_wait;
 use serde_json::value::RawValue;
 
-use crate::Timestamp;
 use crate::json::lossy_text;
+use crate::time::Timestamp;
 
 /// Characters kept of an ignored text.
 const LONGEST_IGNORED: usize = 64;

@@ -6,10 +6,14 @@ use comeback_backoff::Jitter;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
+use crate::directive::Directive;
 use crate::failed_event::FailedEvent;
+use crate::pauses::Pauses;
+use crate::policy::Policy;
+use crate::record::Record;
 use crate::seed::generator;
+use crate::time::Timestamp;
 use crate::timing::{HOLD, RETENTION_MARGIN, longest_between_reads};
-use crate::{Directive, Pauses, Policy, Record, Timestamp};
 
 /// The last retry is made this long before the end of `MAX_AGE`, or a tenth of `MAX_AGE` before if that is shorter, so
 /// that a late poll does not lose it.

@@ -6,12 +6,14 @@ use std::time::Duration;
 use comeback_envelope::Metadata;
 use serde_json::value::RawValue;
 
-use crate::dead_letter::{Body, DeadLetter, ErrorBody, RedrivenLetter};
+use crate::dead_letter::{Body, DeadLetter, ErrorBody, Reason, ReasonCode, RedrivenLetter};
+use crate::directive::Directive;
 use crate::invocation_record::{InvocationError, InvocationRecord};
 use crate::json::{id, lossy_text};
 use crate::policies::Policies;
+use crate::record::Record;
 use crate::stray;
-use crate::{Directive, Reason, ReasonCode, Record, Timestamp};
+use crate::time::Timestamp;
 
 /// Lambda delivers a record within minutes. One sent to the queue this long after it was written was moved back by an
 /// operator, after SQS's own redrive had taken it.

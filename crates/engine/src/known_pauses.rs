@@ -6,10 +6,11 @@ use rand::RngExt;
 
 use crate::account::CallFailure;
 use crate::pauses::Pauses;
+use crate::policy::Policy;
 use crate::report::PausesRead;
 use crate::seed::generator;
+use crate::time::Timestamp;
 use crate::timing::{BETWEEN_READS_AT_MOST, between_reads};
-use crate::{Policy, Timestamp};
 
 /// A pause that is open for longer may have been forgotten: the handler logs it as a warning.
 pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
@@ -90,8 +91,9 @@ fn parsed(text: Option<String>) -> Result<Pauses, CallFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pauses::Pause;
     use crate::pauses::tests::{ORDERS, PAYMENTS, at, pause};
-    use crate::{Pause, Settings};
+    use crate::settings::Settings;
 
     fn of(maximum_concurrency: u64) -> KnownPauses {
         KnownPauses::of(&Policy::new(Settings { maximum_concurrency, ..Settings::default() }).unwrap())

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dead_letter::{Body, RedrivenLetter, json_of};
+use crate::dead_letter::{Body, Reason, ReasonCode, RedrivenLetter, json_of};
 use crate::failed_event::FailedEvent;
 use crate::invocation_record::InvocationRecord;
 use crate::json::{id, non_empty_text, object, present};
-use crate::{Reason, ReasonCode, Record, Timestamp};
+use crate::record::Record;
+use crate::time::Timestamp;
 
 /// The kinds of messages in the dead-letter queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

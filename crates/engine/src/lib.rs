@@ -21,7 +21,7 @@
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
 //! | `stray` | what a message is that is not a failure record |
 //! | `dead_letter`, `letter` | the dead-letter on the wire with its [`Reason`], and read back: [`Letter`] |
-//! | `settings`, `setting` | [`SETTINGS`], the table of the variables, and the [`Settings`] made from it; what an entry says |
+//! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of the variables, and the [`Settings`] made from it; what an entry says; why a value is refused |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
 //! | `arn` | ARNs and their patterns |
 //! | `pauses`, `retry_now` | [`Pauses`]: the document, read, written and fitted; [`RetryNow`], an entry of it |
@@ -53,6 +53,7 @@ mod retry_now;
 mod room;
 mod seed;
 mod setting;
+mod setting_error;
 mod settings;
 mod stray;
 mod time;
@@ -86,12 +87,13 @@ pub use log_fold::{LogFold, MessageKind, MessageState, WaitingMessage, WaitsFor}
 pub use log_line::{LogLevel, LogLine, LoggedEarly, LoggedEvent, LoggedFailure, NotALine, Version, What};
 pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};
-pub use policy::{Policy, SettingError};
+pub use policy::Policy;
 pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Cause, End, Moves, Outcome, PausesRead, Why};
 pub use retry_now::{LONGEST_ORDER, LONGEST_WITHIN, RetryNow};
 pub use room::Room;
 pub use setting::{HideUpTo, Kind, Scope, Setting, Unset};
+pub use setting_error::SettingError;
 pub use settings::{
     BACKOFF_RANGE, HIDE_UP_TO_RANGE, MAX_AGE_RANGE, MAX_RETRIES_RANGE, MAXIMUM_CONCURRENCY_RANGE, SETTINGS,
     Settings,

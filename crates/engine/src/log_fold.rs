@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasher;
 use std::time::Duration;
 
+use crate::due::DueBy;
 use crate::log_line::{LogLine, LoggedEvent, What};
-use crate::{Cause, DueBy, Timestamp};
+use crate::report::Cause;
+use crate::time::Timestamp;
 
 /// A function may write anything as an error's type. Past this many functions and errors, events are counted together.
 const MOST_KINDS: usize = 1_000;

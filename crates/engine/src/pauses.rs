@@ -9,10 +9,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::arn::PauseTarget;
 use crate::json::object;
-use crate::retry_now::RetryEntry;
-use crate::time::LATEST;
-use crate::{PauseTarget, RETENTION, RetryNow, Timestamp};
+use crate::retry_now::{RetryEntry, RetryNow};
+use crate::time::{LATEST, Timestamp};
+use crate::timing::RETENTION;
 
 /// All pauses: open ones, and those that ended within the last 14 days; and the orders to retry now. None by default.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::QueueArn;
-use crate::arn::PolicyPattern;
-use crate::policy::{BadEntry, Policy, REPLACED_BY_BACKOFFS, SettingError};
+use crate::arn::{PolicyPattern, QueueArn};
+use crate::policy::{Policy, REPLACED_BY_BACKOFFS};
 use crate::setting::Setting;
+use crate::setting_error::{BadEntry, SettingError};
 
 /// The stack's policy, and those of single functions.
 ///
@@ -166,7 +166,8 @@ impl PolicyEntry {
             match part.split_once('=') {
                 None => problems.push(BadEntry::NotASetting(part.into())),
                 Some((name, _)) if !Setting::of_functions().any(|setting| setting.name == name) => {
-                    problems.push(BadEntry::NotOfAFunction(name.into()));
+                    let names: Vec<&str> = Setting::of_functions().map(|setting| setting.name).collect();
+                    problems.push(BadEntry::NotOfAFunction { name: name.into(), names: names.join(", ") });
                 }
                 Some((name, _)) if settings.iter().any(|(other, _)| *other == name) => {
                     problems.push(BadEntry::Twice(name.into()));

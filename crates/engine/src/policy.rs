@@ -5,9 +5,10 @@ use std::time::Duration;
 use comeback_backoff::{Backoff, BackoffError, Jitter};
 use wildmatch::WildMatch;
 
-use crate::arn::{BadPattern, FunctionPattern};
+use crate::arn::FunctionPattern;
 use crate::directive::error_names;
 use crate::setting::{Kind, Setting};
+use crate::setting_error::SettingError;
 use crate::settings::{BACKOFF_RANGE, Settings};
 
 /// What `BACKOFFS` replaces.
@@ -153,124 +154,6 @@ impl Settings {
         ];
         errors.into_iter().flatten()
     }
-}
-
-/// A refused setting. Nothing is ever clamped instead.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SettingError {
-    /// Text that is not a value of the variable.
-    #[error("{name} is {value:?}; it must be {form}")]
-    Unreadable {
-        /// The variable.
-        name: &'static str,
-        /// Its text.
-        value: String,
-        /// The form of its values.
-        form: String,
-    },
-    /// A value outside the range of the setting.
-    #[error("{name} is {value}; it must be {range}")]
-    OutOfRange {
-        /// The variable.
-        name: &'static str,
-        /// Its value, with a unit.
-        value: String,
-        /// The range, with a unit.
-        range: String,
-    },
-    /// Zero, or over `MAX_BACKOFF`.
-    #[error("BASE_BACKOFF is {base} s; it must be 1 s to MAX_BACKOFF ({max} s){}", way_out(*base, *max))]
-    BaseBackoff {
-        /// `BASE_BACKOFF`.
-        base: u64,
-        /// `MAX_BACKOFF`.
-        max: u64,
-    },
-    /// Too long a list.
-    #[error("BACKOFFS has {given} ceilings; it may have {entries}")]
-    ManyBackoffs {
-        /// Its length.
-        given: usize,
-        /// The most.
-        entries: usize,
-    },
-    /// A ceiling outside [`BACKOFF_RANGE`].
-    #[error("BACKOFFS has a ceiling of {ceiling} s; each must be {range}")]
-    Ceiling {
-        /// The ceiling.
-        ceiling: u64,
-        /// The range.
-        range: String,
-    },
-    /// A list that falls.
-    #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
-    FallingBackoffs {
-        /// The longer ceiling.
-        from: u64,
-        /// The shorter ceiling after it.
-        to: u64,
-    },
-    /// Decorrelated jitter has no ceilings.
-    #[error("JITTER is decorrelated; beside BACKOFFS it must be full, equal or none")]
-    DecorrelatedBackoffs,
-    /// `BASE_BACKOFF` or `MAX_BACKOFF` is set with `BACKOFFS`.
-    #[error("{0} is set beside BACKOFFS, which replaces it; set only one of the two")]
-    BesideBackoffs(&'static str),
-    /// Not set. Set to nothing, it would mean that no function is attached yet.
-    #[error(
-        "TARGET_FUNCTIONS is not set; name the function ARNs that may be re-invoked, or set it to nothing to keep what arrives"
-    )]
-    NoTargetFunctions,
-    /// An entry that is not a pattern.
-    #[error("TARGET_FUNCTIONS entry {entry:?} {problem}")]
-    TargetFunction {
-        /// The entry.
-        entry: String,
-        /// What is wrong with it.
-        problem: BadPattern,
-    },
-    /// An entry that names the handler.
-    #[error("TARGET_FUNCTIONS entry {0:?} is the retry handler itself, which must never be its own target")]
-    HandlerAsTarget(String),
-    /// An entry of `POLICIES`.
-    #[error("POLICIES entry {entry:?} {problem}")]
-    PolicyEntry {
-        /// The entry.
-        entry: String,
-        /// What is wrong with it.
-        problem: BadEntry,
-    },
-}
-
-fn way_out(base: u64, max: u64) -> &'static str {
-    if base > max { ": lower it, or raise MAX_BACKOFF" } else { "" }
-}
-
-fn function_settings() -> String {
-    Setting::of_functions().map(|setting| setting.name).collect::<Vec<_>>().join(", ")
-}
-
-/// Why an entry of `POLICIES` is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadEntry {
-    /// Its first word is not a pattern.
-    #[error("{0}")]
-    Pattern(BadPattern),
-    /// It is only a pattern.
-    #[error("sets nothing; it must be a function's name or ARN, then VARIABLE=VALUE, separated by spaces")]
-    Nothing,
-    /// A word without `=`.
-    #[error("has {0:?}, which is not VARIABLE=VALUE; write values without spaces")]
-    NotASetting(String),
-    /// A variable that is not a function's.
-    #[error("sets {0:?}; it may set {names}", names = function_settings())]
-    NotOfAFunction(String),
-    /// A variable is set again.
-    #[error("sets {0} twice")]
-    Twice(String),
-    /// The resulting policy is refused.
-    #[error("is refused: {0}")]
-    Refused(Box<SettingError>),
 }
 
 impl Policy {

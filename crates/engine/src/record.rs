@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Timestamp;
 use crate::json::object;
+use crate::time::Timestamp;
 
 /// A message of the retry queue as the event source mapping hands it over: SQS's attributes typed, the body still JSON
 /// text. [`restore`](Self::restore) turns a moved message back into the message that it was first.

@@ -6,8 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::CallFailure;
 use crate::batch_event::{BatchEvent, MissingMessageId};
+use crate::dead_letter::Reason;
+use crate::due::{DueBy, Early};
 use crate::failed_event::FailedEvent;
-use crate::{DueBy, Early, Pause, Reason, Record, Timestamp};
+use crate::pauses::Pause;
+use crate::record::Record;
+use crate::time::Timestamp;
 
 /// The outcome of a batch, one [`Outcome`] for each message.
 #[derive(Clone, Debug)]

@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use wildmatch::WildMatch;
 
+use crate::arn::PauseTarget;
 use crate::directive::error_names;
 use crate::json::object;
-use crate::time::LATEST;
+use crate::time::{LATEST, Timestamp};
 use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
-use crate::{PauseTarget, Timestamp};
 
 /// The longest `within` of a [`RetryNow`].
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);

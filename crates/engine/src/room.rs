@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::account::{CallFailure, Look};
-use crate::{HideUpTo, Policy, Timestamp};
+use crate::policy::Policy;
+use crate::setting::HideUpTo;
+use crate::time::Timestamp;
 
 /// Time between two looks of an environment. SQS's count of messages in flight may be as old.
 /// Source: "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
@@ -96,7 +98,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Settings;
+    use crate::settings::Settings;
 
     fn room(hide_up_to: HideUpTo, pollers: u64) -> Room {
         let settings = Settings { hide_up_to, maximum_concurrency: pollers, ..Settings::default() };

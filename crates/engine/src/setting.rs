@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use comeback_backoff::Jitter;
 use comeback_envelope::Style;
 
-use crate::policy::SettingError;
+use crate::setting_error::SettingError;
 use crate::time::seconds;
 
 /// A variable of the retry handler.

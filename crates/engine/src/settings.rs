@@ -7,8 +7,8 @@ use comeback_backoff::Jitter;
 use comeback_envelope::Style;
 
 use crate::arn::HandlerFunction;
-use crate::policy::SettingError;
 use crate::setting::{HideUpTo, Kind, Scope, Setting, Unset, settings};
+use crate::setting_error::SettingError;
 use crate::timing::{LONGEST_VISIBILITY, RETENTION, VISIBILITY_MARGIN};
 
 /// `MAX_AGE` in seconds: from a minute, in which a first retry fits, to SQS's longest retention.

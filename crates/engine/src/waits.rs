@@ -10,11 +10,10 @@ use rand::rngs::Xoshiro256PlusPlus;
 use crate::account::{HANDLER_TIMEOUT, INVOKE_TIMEOUT};
 use crate::due::Case;
 use crate::policy::in_seconds;
-use crate::record::LONGEST_CARRIED;
+use crate::record::{LONGEST_CARRIED, Record};
 use crate::seed::generator;
-use crate::time::ceil_secs;
+use crate::time::{Timestamp, ceil_secs};
 use crate::timing::LONGEST_AFTER_FAILURE;
-use crate::{Record, Timestamp};
 
 /// The wait after an unanswered `Invoke`, in seconds. An accepted one that fails becomes a chain of its own, and so
 /// does every repeat: with an hour between repeats, a blackout of up to an hour can double an event once at most.

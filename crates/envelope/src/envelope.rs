@@ -6,8 +6,7 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 
 use crate::members::{Member, is_object, members};
-use crate::metadata::{METADATA, ORIGINAL_PAYLOAD};
-use crate::{Malformed, Metadata, Style};
+use crate::metadata::{METADATA, Malformed, Metadata, ORIGINAL_PAYLOAD, Style};
 
 /// An event out of its envelope, as [`open`] returns it.
 #[derive(Clone, Debug)]

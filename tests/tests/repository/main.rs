@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `events` | each file in `events/` does what its README says |
 //! | `golden` | a few runs and studies, byte for byte |
+//! | `imports` | imports inside a crate name the module, and point one way |
 //! | `pages` | every command of the documentation is run by a test, every link leads somewhere |
 //! | `tools` | the Python tools are locked by hashes |
 //! | `versions` | one version everywhere |
 
 mod events;
 mod golden;
+mod imports;
 mod pages;
 mod tools;
 mod versions;

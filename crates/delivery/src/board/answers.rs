@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::board::{Batch, Board, Place, Wait};
-use crate::{Answer, Cause, ErrorKind, Lane, Retries, Sent, ServiceError};
+use crate::lanes::Lane;
+use crate::operation::{Answer, ErrorKind, ServiceError};
+use crate::outcome::{Cause, Sent};
+use crate::retries::Retries;
 
 /// This many calls in a row must fail whole before the service counts as down.
 const DOWN: u64 = 6;

@@ -3,7 +3,8 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::size::Attributes;
-use crate::{ErrorKind, Lane, ServiceError};
+use crate::lanes::Lane;
+use crate::operation::{ErrorKind, ServiceError};
 
 /// A table, and the attributes that make its primary key.
 #[derive(Clone, Debug, PartialEq, Eq)]

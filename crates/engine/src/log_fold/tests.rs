@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
 
 use super::*;
-use crate::ReasonCode;
+use crate::dead_letter::ReasonCode;
 use crate::log_line::tests::{event, happenings, line};
 
 type Fold = LogFold<BuildHasherDefault<DefaultHasher>>;

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::RetryNow;
 use crate::arn::BadPattern;
+use crate::retry_now::RetryNow;
 
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 pub(crate) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:live";

@@ -1,0 +1,170 @@
+//! Imports inside a crate name the module that holds what they import, and point one way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use comeback_tests::root;
+use regex::Regex;
+
+/// A file by its path below `src`, such as `pauses/edits`, and those that it imports from.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+#[test]
+fn imports_point_one_way() {
+    let sources = sources();
+    assert!(sources.len() > 10, "{sources:?}");
+    for source in sources {
+        let (imports, through_the_root) = read(&source);
+        let name = source.strip_prefix(root()).unwrap().display();
+        assert!(through_the_root.is_empty(), "{name}: import from the module itself: {through_the_root:?}");
+        if let Some(circle) = circle(&imports) {
+            panic!("{name}: these files import from each other: {}", circle.join(" -> "));
+        }
+    }
+}
+
+#[test]
+fn circles_are_found() {
+    let imports = |edges: &[(&str, &str)]| {
+        let mut imports = Imports::new();
+        for (from, to) in edges {
+            imports.entry((*from).into()).or_default().insert((*to).into());
+        }
+        imports
+    };
+    assert_eq!(circle(&imports(&[("a", "b"), ("b", "c"), ("a", "c")])), None);
+    let circle = circle(&imports(&[("a", "b"), ("b", "c"), ("c", "b")]));
+    assert_eq!(circle, Some(["b", "c", "b"].map(Into::into).to_vec()));
+}
+
+#[test]
+fn each_import_is_read() {
+    let text =
+        "use std::fs;\nuse crate::{\n    a::{self, B},\n    c::D as E,\n};\npub(crate) use self::f::g;\n";
+    assert_eq!(imported(text), ["std::fs", "crate::a", "crate::a::B", "crate::c::D", "self::f::g"]);
+    assert_eq!(imported("// use a::b;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\n"), [""; 0]);
+}
+
+/// The `src` of each crate.
+fn sources() -> Vec<PathBuf> {
+    let folders = ["crates", "functions"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let crates = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
+    let all = crates.chain(["tests", "fuzz"].map(|name| root().join(name)));
+    all.map(|path| path.join("src")).filter(|path| path.is_dir()).collect()
+}
+
+/// What each file imports from, and imports of names that the crate's root only exports again.
+fn read(source: &Path) -> (Imports, Vec<String>) {
+    let mut texts = BTreeMap::new();
+    collect(source, source, &mut texts);
+    let lib = fs::read_to_string(source.join("lib.rs")).unwrap_or_default();
+    let exported = Regex::new(r"(?m)^pub use ([^;]+);").unwrap();
+    let exported = exported.captures_iter(&lib).flat_map(|export| paths(&export[1]));
+    let exported: BTreeSet<String> =
+        exported.filter_map(|path| Some(path.rsplit("::").next()?.into())).collect();
+    let (mut imports, mut through_the_root) = (Imports::new(), Vec::new());
+    for (file, text) in &texts {
+        let targets = imports.entry(file.clone()).or_default();
+        for path in imported(text).iter().filter_map(|import| in_the_crate(file, import)) {
+            match longest_file(&path, &texts) {
+                Some(target) if target != *file => {
+                    targets.insert(target);
+                }
+                None if exported.contains(&path) => through_the_root.push(format!("{file}: {path}")),
+                _ => {}
+            }
+        }
+    }
+    (imports, through_the_root)
+}
+
+/// All files but the roots and tests.
+fn collect(source: &Path, folder: &Path, texts: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.strip_prefix(source).unwrap().with_extension("").to_str().unwrap().to_owned();
+        if path.is_dir() {
+            collect(source, &path, texts);
+        } else if !["lib", "main"].contains(&name.as_str())
+            && !name.starts_with("bin/")
+            && !name.ends_with("tests")
+        {
+            texts.insert(name, fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// The path of each import, without its tests.
+fn imported(text: &str) -> Vec<String> {
+    let tests = Regex::new(r"(?m)^#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod ").unwrap();
+    let text = tests.split(text).next().unwrap_or_default();
+    let import = Regex::new(r"(?m)^(?:pub(?:\([a-z]+\))? )?use ([^;]+);").unwrap();
+    import.captures_iter(text).flat_map(|import| paths(&import[1])).collect()
+}
+
+/// `a::{b, c::{self, d as e}}` as `a::b`, `a::c` and `a::c::d`.
+fn paths(tree: &str) -> Vec<String> {
+    let Some((start, rest)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap_or_default().trim();
+        return vec![path.trim_end_matches("::self").into()];
+    };
+    let inner = rest.rsplit_once('}').expect("a brace is closed").0;
+    let mut depth = 0;
+    let branches = inner.split(|character| {
+        match character {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        character == ',' && depth == 0
+    });
+    let branches = branches.map(str::trim).filter(|branch| !branch.is_empty());
+    branches.flat_map(|branch| paths(&format!("{}{branch}", start.trim()))).collect()
+}
+
+/// The path of an import from the root of its crate; `None` if it is from another one.
+fn in_the_crate(file: &str, import: &str) -> Option<String> {
+    let mut segments: Vec<&str> = file.split('/').collect();
+    let mut path = import.split("::").peekable();
+    match path.next()? {
+        "crate" => segments.clear(),
+        "self" => {}
+        "super" => {
+            segments.pop();
+            while path.next_if_eq(&"super").is_some() {
+                segments.pop();
+            }
+        }
+        _ => return None,
+    }
+    Some(segments.into_iter().chain(path).collect::<Vec<_>>().join("/"))
+}
+
+fn longest_file(path: &str, texts: &BTreeMap<String, String>) -> Option<String> {
+    let mut path = path;
+    while !texts.contains_key(path) {
+        path = path.rsplit_once('/')?.0;
+    }
+    Some(path.into())
+}
+
+/// Files that import from each other, from one of them back to it.
+fn circle(imports: &Imports) -> Option<Vec<String>> {
+    let mut left = imports.clone();
+    // A file that imports from none of those left is in no circle.
+    while let Some(file) =
+        left.iter().find(|(_, to)| !to.iter().any(|to| left.contains_key(to))).map(|it| it.0.clone())
+    {
+        left.remove(&file);
+    }
+    let mut way = vec![left.keys().next()?.clone()];
+    loop {
+        let next = left[way.last()?].iter().find(|to| left.contains_key(*to))?.clone();
+        let seen = way.iter().position(|file| *file == next);
+        way.push(next);
+        if let Some(start) = seen {
+            return Some(way.split_off(start));
+        }
+    }
+}
