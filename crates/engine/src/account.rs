@@ -33,8 +33,8 @@ pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
 /// How long before the function's own timeout a batch's deadline has to come: an API call under way still ends in time,
 /// and so does the response.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
-/// How long a look at the retry queue may take: it comes last, and no message depends on it.
-pub const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a count of the messages in flight may take: it comes last, and no message depends on it.
+pub const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a read of the pauses may take: the batch waits for it.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Invokes under way at once. A batch of ten due messages costs ten concurrent invokes.
@@ -81,8 +81,8 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), MoveFailure>>>;
 
-    /// Asks how many messages of the retry queue are in flight, within [`LOOK_TIMEOUT`].
-    fn look(&self) -> impl Future<Output = Result<Look, CallFailure>>;
+    /// Asks how many messages of the retry queue are in flight, within [`COUNT_TIMEOUT`].
+    fn count_in_flight(&self) -> impl Future<Output = Result<InFlightCount, CallFailure>>;
 
     /// Reads the parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Answers with its text, or `None` if the
     /// parameter does not exist. Asked only if the handler has `PAUSES`.
@@ -104,7 +104,7 @@ pub struct GivenUp<'a> {
     /// The message.
     pub record: &'a Record,
     /// Its dead-letter.
-    pub letter: &'a DeadLetter,
+    pub dead_letter: &'a DeadLetter,
 }
 
 /// A copy of a message, to be sent in its place.
@@ -142,12 +142,12 @@ pub enum MoveFailure {
     Unanswered(String),
 }
 
-/// The count that a look at the retry queue found.
+/// The count that a count at the retry queue found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct InFlightCount {
     /// `ApproximateNumberOfMessagesNotVisible`: hidden, or in a handler's hands.
     pub in_flight: u64,
-    /// When it looked.
+    /// When it was counted.
     pub at: Timestamp,
 }
 
@@ -232,10 +232,10 @@ impl<A: Account> Guarded<'_, A> {
         by_message(moves.iter().map(|copy| copy.record), given, otherwise)
     }
 
-    /// `None` if it is too late to look.
-    pub(crate) async fn look(&self) -> Option<Result<Look, CallFailure>> {
-        match self.started_in_time(async { self.account.look().await }).await {
-            Ok(look) => Some(look),
+    /// `None` if it is too late to count.
+    pub(crate) async fn count_in_flight(&self) -> Option<Result<InFlightCount, CallFailure>> {
+        match self.started_in_time(async { self.account.count_in_flight().await }).await {
+            Ok(count) => Some(count),
             Err(NoAnswer::NotStarted) => None,
             Err(NoAnswer::Panicked) => Some(Err(panicked())),
         }

@@ -64,7 +64,7 @@ struct Event<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Message<'a> {
+struct WireMessage<'a> {
     #[serde(borrow)]
     message_id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -130,7 +130,7 @@ impl BatchEvent {
         let mut batch = Self::default();
         for message in event.records {
             // Anything but an object lacks everything.
-            let message: Message<'_> = object(message.get()).unwrap_or_default();
+            let message: WireMessage<'_> = object(message.get()).unwrap_or_default();
             match message.record() {
                 Ok(mut record) => {
                     if let Err(problem) = message.restore(&mut record) {
@@ -162,7 +162,7 @@ impl BatchEvent {
     }
 }
 
-impl Message<'_> {
+impl WireMessage<'_> {
     /// # Errors
     ///
     /// The first thing that is missing.

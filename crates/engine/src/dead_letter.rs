@@ -146,7 +146,7 @@ pub(crate) struct ErrorBody<'a> {
 
 /// The body read back: what distinguishes our dead-letters from any other JSON, and what a redrive needs.
 #[derive(Deserialize)]
-pub(crate) struct RedrivenLetter<'a> {
+pub(crate) struct Redriven<'a> {
     #[serde(deserialize_with = "reason")]
     pub(crate) reason: ReasonCode,
     #[serde(borrow)]
@@ -158,7 +158,7 @@ pub(crate) struct RedrivenLetter<'a> {
     pub(crate) payload: &'a RawValue,
 }
 
-impl<'a> RedrivenLetter<'a> {
+impl<'a> Redriven<'a> {
     pub(crate) fn read(body: &'a str) -> Option<Self> {
         object(body).ok()
     }
@@ -180,7 +180,7 @@ impl DeadLetter {
     pub(crate) fn of_event(record: &Record, reason: &Reason, body: &Body<'_>) -> Self {
         let error_type = body.error.as_ref().and_then(|error| error.r#type).and_then(non_empty_text);
         let retries_made = body.retries_made.to_string();
-        let letter = Self {
+        let dead_letter = Self {
             body: json_of(body),
             attributes: attributes([
                 text("Reason", body.reason),
@@ -189,18 +189,18 @@ impl DeadLetter {
                 text("ErrorType", &error_type.unwrap_or_default()),
             ]),
         };
-        letter.or_verbatim(record, reason)
+        dead_letter.or_verbatim(record, reason)
     }
 
     /// The dead-letter of a record that could not be parsed: with its sender's attributes, which may say what it is.
     pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
         let ours = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
         let all = Attribute::beside(ours.clone(), &record.attributes);
-        let letter = Self { body: record.body.clone(), attributes: all };
-        if letter.fits() {
-            return letter;
+        let dead_letter = Self { body: record.body.clone(), attributes: all };
+        if dead_letter.fits() {
+            return dead_letter;
         }
-        Self { attributes: ours, ..letter }.or_verbatim(record, reason)
+        Self { attributes: ours, ..dead_letter }.or_verbatim(record, reason)
     }
 
     /// Itself if it fits; otherwise the received body, with `Reason` if that fits.

@@ -170,7 +170,7 @@ impl Case<'_, '_> {
     /// Just before that, it may still hold a message for [`HOLD`].
     ///
     /// A pause that looks open to this environment may have ended since its last read, so the clock stops only for time that
-    /// is certainly paused. A later look never computes an earlier end, so a wait that fits now still fits then.
+    /// is certainly paused. A later check never computes an earlier end, so a wait that fits now still fits then.
     pub(crate) fn end_of_max_age(&self) -> Timestamp {
         let Self { event, policy, pauses, now, .. } = *self;
         let latest_notice = longest_between_reads(policy.settings().maximum_concurrency);

@@ -80,8 +80,8 @@ impl Environment {
     /// The pauses are read first, if that is due; events of a paused function are held.
     ///
     /// A message that has to wait is hidden while the environment has room for it. Otherwise it is moved: sent again with
-    /// a delay, and settled. Moves come last, and after them a look at the queue if there is little room. A new
-    /// environment also looks first, while it reads the pauses.
+    /// a delay, and settled. Moves come last, and after them a count of the queue if there is little room. A new
+    /// environment also counts first, while it reads the pauses.
     ///
     /// `past_deadline` is asked before each call. Once it answers true no further call is started; what is left is
     /// reported failed and comes back. No record, and no failure of the account, can harm another record: each is decided
@@ -100,8 +100,8 @@ impl Environment {
         self.enter_queue(batch.queue_arn.as_deref());
         let account = Guarded { account, past_deadline };
         let read = read_pauses(&mut self.pauses, &batch.records, now, &account);
-        let first_look;
-        (report.pauses, first_look) = join(read, first_look_of(&mut self.room, now, &account)).await;
+        let first_count;
+        (report.pauses, first_count) = join(read, first_count_of(&mut self.room, now, &account)).await;
         // Received: to Wait, Invoke or DeadLetter.
         let received = latest_copies(&batch.records);
         let mut messages: Vec<Message<'a>> =
@@ -118,9 +118,9 @@ impl Environment {
         let second_hiding = self.hide_within_room(&mut messages, now, &account).await;
         // Move: to Done, or to Wait and, hidden after all, to Done.
         report.moves = self.move_others(&mut messages, now, &account).await;
-        let last_look = look(&mut self.room, now, &account).await;
+        let last_count = count(&mut self.room, now, &account).await;
         report.unguarded = first_hiding.or(second_hiding);
-        report.look_failure = first_look.or(last_look);
+        report.count_failure = first_count.or(last_count);
         report.outcomes = messages.into_iter().map(|message| self.outcome(message)).collect();
         report
     }
@@ -383,7 +383,7 @@ async fn send_dead_letters<A: Account>(
     account: &Guarded<'_, A>,
 ) {
     let given_up = messages.iter().filter_map(|message| match &message.state {
-        State::DeadLetter { letter, .. } => Some(GivenUp { record: message.record, letter }),
+        State::DeadLetter { dead_letter, .. } => Some(GivenUp { record: message.record, dead_letter }),
         _ => None,
     });
     let given_up: Vec<GivenUp<'_>> = given_up.collect();
@@ -407,21 +407,21 @@ async fn read_pauses<A: Account>(
     Some(pauses.read(answer, now, &first.message_id))
 }
 
-/// An environment that has never looked has no room.
-async fn first_look_of<A: Account>(
+/// An environment that has never counted has no room.
+async fn first_count_of<A: Account>(
     room: &mut Room,
     now: Timestamp,
     account: &Guarded<'_, A>,
 ) -> Option<CallFailure> {
-    if room.is_unknown() { look(room, now, account).await } else { None }
+    if room.is_unknown() { count(room, now, account).await } else { None }
 }
 
 /// Measures the room, if little is left.
-async fn look<A: Account>(room: &mut Room, now: Timestamp, account: &Guarded<'_, A>) -> Option<CallFailure> {
+async fn count<A: Account>(room: &mut Room, now: Timestamp, account: &Guarded<'_, A>) -> Option<CallFailure> {
     if !room.is_low(now) {
         return None;
     }
-    let look = account.look().await?;
-    room.looked(&look, now);
-    look.err()
+    let count = account.count_in_flight().await?;
+    room.counted(&count, now);
+    count.err()
 }

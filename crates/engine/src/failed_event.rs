@@ -6,7 +6,7 @@ use std::time::Duration;
 use comeback_envelope::Metadata;
 use serde_json::value::RawValue;
 
-use crate::dead_letter::{Body, DeadLetter, ErrorBody, Reason, ReasonCode, RedrivenLetter};
+use crate::dead_letter::{Body, DeadLetter, ErrorBody, Reason, ReasonCode, Redriven};
 use crate::directive::Directive;
 use crate::invocation_record::{InvocationError, InvocationRecord};
 use crate::json::{id, lossy_text};
@@ -57,8 +57,8 @@ impl<'a> FailedEvent<'a> {
     pub fn read(record: &'a Record) -> Result<Self, Reason> {
         match InvocationRecord::read(&record.body) {
             Ok(failure) => Self::failed(record, failure),
-            Err(reason) => match RedrivenLetter::read(&record.body) {
-                Some(letter) => Self::redriven(record, letter),
+            Err(reason) => match Redriven::read(&record.body) {
+                Some(dead_letter) => Self::redriven(record, dead_letter),
                 None => Err(stray::named(record)
                     .map_or(reason, |detail| Reason::new(ReasonCode::MalformedRecord, detail))),
             },
@@ -143,9 +143,14 @@ impl<'a> FailedEvent<'a> {
 
     /// A dead-letter's payload has no envelope, unless someone wrote the message by hand: it must not be enveloped
     /// twice.
-    fn redriven(record: &Record, letter: RedrivenLetter<'a>) -> Result<Self, Reason> {
-        let anew = Self::anew(record, letter.function_arn, open(letter.payload)?.payload, letter.payload);
-        let origin_request_id = id(letter.origin_request_id).unwrap_or(anew.origin_request_id);
+    fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
+        let anew = Self::anew(
+            record,
+            dead_letter.function_arn,
+            open(dead_letter.payload)?.payload,
+            dead_letter.payload,
+        );
+        let origin_request_id = id(dead_letter.origin_request_id).unwrap_or(anew.origin_request_id);
         Ok(Self { origin_request_id, ..anew })
     }
 

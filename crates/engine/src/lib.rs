@@ -20,7 +20,7 @@
 //! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Attribute`], [`Moved`], [`TraceHeader`] |
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
 //! | `stray` | what a message is that is not a failure record |
-//! | `dead_letter`, `letter` | the dead-letter on the wire with its [`Reason`], and read back: [`Letter`] |
+//! | `dead_letter`, `received_dead_letter` | the dead-letter on the wire with its [`Reason`], and read back: [`ReceivedDeadLetter`] |
 //! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of the variables, and the [`Settings`] made from it; what an entry says; why a value is refused |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
 //! | `arn` | ARNs and their patterns |
@@ -40,13 +40,13 @@ mod failed_event;
 mod invocation_record;
 mod json;
 mod known_pauses;
-mod letter;
 mod log_fold;
 mod log_line;
 mod message;
 mod pauses;
 mod policies;
 mod policy;
+mod received_dead_letter;
 mod record;
 mod report;
 mod retry_now;
@@ -64,8 +64,8 @@ pub use comeback_backoff::{Backoff, Jitter};
 pub use comeback_envelope::{Envelope, Style};
 
 pub use account::{
-    Account, CALL_TIMEOUT, CallFailure, GivenUp, HANDLER_TIMEOUT, INVOKE_RESERVE, INVOKE_TIMEOUT,
-    InvokeFailure, LOOK_TIMEOUT, Look, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE, SqsBatchCalls,
+    Account, CALL_TIMEOUT, COUNT_TIMEOUT, CallFailure, GivenUp, HANDLER_TIMEOUT, INVOKE_RESERVE,
+    INVOKE_TIMEOUT, InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE, SqsBatchCalls,
     VisibilityChange,
 };
 pub use arn::{
@@ -82,15 +82,15 @@ pub use failed_event::FailedEvent;
 pub use invocation_record::InvocationRecord;
 pub use json::{LossyText, lossy_text};
 pub use known_pauses::LONG_PAUSE;
-pub use letter::{Letter, LetterKind};
 pub use log_fold::{LogFold, MessageKind, MessageState, WaitingMessage, WaitsFor};
 pub use log_line::{LogLevel, LogLine, LoggedEarly, LoggedEvent, LoggedFailure, NotALine, Version, What};
 pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};
 pub use policy::Policy;
+pub use received_dead_letter::{DeadLetterKind, ReceivedDeadLetter};
 pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Cause, End, Moves, Outcome, PausesRead, Why};
-pub use retry_now::{LONGEST_ORDER, LONGEST_WITHIN, RetryNow};
+pub use retry_now::{LONGEST_REQUEST, LONGEST_WITHIN, RetryNow};
 pub use room::Room;
 pub use setting::{HideUpTo, Kind, Scope, Setting, Unset};
 pub use setting_error::SettingError;

@@ -189,8 +189,8 @@ impl<S: BuildHasher + Clone> LogFold<S> {
 }
 
 impl WaitingMessage {
-    /// When the handler looks at it again, unless it was moved.
-    pub fn next_look(&self) -> Timestamp {
+    /// When the handler checks it again, unless it was moved.
+    pub fn next_check(&self) -> Timestamp {
         self.at.saturating_add(Duration::from_secs(self.delay.into()))
     }
 }

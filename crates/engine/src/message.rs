@@ -45,7 +45,7 @@ pub(crate) enum State<'a> {
     /// Call its target again.
     Invoke { due: Timestamp, early: Option<Early>, envelope: Envelope<'a> },
     /// Dead-letter it.
-    DeadLetter { due: Option<Timestamp>, reason: Reason, letter: DeadLetter },
+    DeadLetter { due: Option<Timestamp>, reason: Reason, dead_letter: DeadLetter },
     /// Nothing.
     Done(End),
 }
@@ -110,12 +110,12 @@ impl<'a> Message<'a> {
     /// Its event can no longer be retried, or its target has refused it for good.
     pub(crate) fn give_up(&mut self, reason: Reason, now: Timestamp) {
         let due = if let State::Invoke { due, .. } = self.state { Some(due) } else { None };
-        let letter = isolated(|| match &self.event {
+        let dead_letter = isolated(|| match &self.event {
             Some(event) => event.dead_letter(self.record, &reason, now),
             None => DeadLetter::verbatim(self.record, &reason),
         });
-        self.state = match letter {
-            Ok(letter) => State::DeadLetter { due, reason, letter },
+        self.state = match dead_letter {
+            Ok(dead_letter) => State::DeadLetter { due, reason, dead_letter },
             Err(failure) => {
                 let wait = Wait::after_failure(self.record, now);
                 State::Wait { why: Why::NotDeadLettered { due, reason, failure }, wait }

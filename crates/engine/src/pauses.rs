@@ -1,4 +1,4 @@
-//! Pauses: an operator's order not to invoke a function for a while. All of them are one document, the SSM parameter that
+//! Pauses: an operator's request not to invoke a function for a while. All of them are one document, the SSM parameter that
 //! `PAUSES` names; the commands edit and write it, and the handler reads it. The orders of `retry_now` are in it too. This
 //! file has the document's format, and what leaves it when it is full.
 
@@ -72,7 +72,7 @@ impl Pauses {
         Self { pauses, ..self.clone() }
     }
 
-    /// The same document with one more order to retry. Its moment is rounded up to a second: rounded down, it would miss the
+    /// The same document with one more retry request. Its moment is rounded up to a second: rounded down, it would miss the
     /// latest events that have failed.
     #[must_use]
     pub fn with_retry(&self, mut retry: RetryNow) -> Self {
@@ -187,7 +187,7 @@ impl Pauses {
     /// # Errors
     ///
     /// It is not such a document, it has an unknown version, or a time, a target or a spread in it makes no sense. Then
-    /// none of its pauses counts. An unreadable order to retry is no error: it alone does not count.
+    /// none of its pauses counts. An unreadable retry request is no error: it alone does not count.
     ///
     /// ```
     /// use comeback_engine::Pauses;

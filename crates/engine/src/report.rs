@@ -27,8 +27,8 @@ pub struct BatchReport<'a> {
     /// Why messages could not be hidden before they were re-invoked, if so. If this handler dies, their calls are repeated
     /// after the queue's own visibility timeout.
     pub unguarded: Option<CallFailure>,
-    /// Why a look at the queue gave no count. Until the next one there is no room for hidden messages.
-    pub look_failure: Option<CallFailure>,
+    /// Why the messages in flight could not be counted. Until the next count there is no room for hidden messages.
+    pub count_failure: Option<CallFailure>,
     /// The result of reading the pauses, if they were read.
     pub pauses: Option<PausesRead>,
 }
@@ -70,7 +70,7 @@ impl<'a> BatchReport<'a> {
             outcomes: Vec::new(),
             moves: Moves::default(),
             unguarded: None,
-            look_failure: None,
+            count_failure: None,
             pauses: None,
         }
     }

@@ -1,4 +1,4 @@
-//! An operator's order to retry what waits now, and what it does to a retry.
+//! An operator's request to retry what waits now, and what it does to a retry.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longe
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
 /// A [`RetryNow`] ends this long after its moment at the latest: the longest `within`, and the longest time until the handler
 /// has checked every message.
-pub const LONGEST_ORDER: Duration = Duration::from_secs(25 * 3_600);
+pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 
-/// An operator's order to retry the events of functions that failed before a moment: the entry `retries` of the pauses'
+/// An operator's request to retry the events of functions that failed before a moment: the entry `retries` of the pauses'
 /// document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryNow {
@@ -30,11 +30,11 @@ pub struct RetryNow {
     pub within: Duration,
     /// `errorType` globs: only events that failed with one of these. Empty for all events.
     pub errors: Vec<String>,
-    /// Who ordered it.
+    /// Who made it.
     pub by: Option<String>,
     /// The reason they gave.
     pub why: Option<String>,
-    /// Its [end](Self::end), in whole seconds: then it leaves the parameter. An entry without one stays for [`LONGEST_ORDER`].
+    /// Its [end](Self::end), in whole seconds: then it leaves the parameter. An entry without one stays for [`LONGEST_REQUEST`].
     pub until: Option<Timestamp>,
 }
 
@@ -45,7 +45,7 @@ impl RetryNow {
     pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
         let read = self.within + longest_between_reads(maximum_concurrency);
         let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;
-        self.at.saturating_add((read + called).min(LONGEST_ORDER))
+        self.at.saturating_add((read + called).min(LONGEST_REQUEST))
     }
 
     /// The same, with its end.
@@ -56,7 +56,7 @@ impl RetryNow {
 
     /// When it ends.
     pub fn last_moment(&self) -> Timestamp {
-        let latest = self.at.saturating_add(LONGEST_ORDER);
+        let latest = self.at.saturating_add(LONGEST_REQUEST);
         self.until.map_or(latest, |until| until.min(latest))
     }
 
@@ -77,7 +77,7 @@ impl RetryNow {
 pub(crate) struct RetryEntry {
     pub(crate) text: String,
     pub(crate) retry: Result<RetryNow, String>,
-    /// When it leaves the document. An unreadable entry, perhaps from a later version, stays as long as the longest order.
+    /// When it leaves the document. An unreadable entry, perhaps from a later version, stays as long as the longest request.
     /// `None` if even its `at` is unreadable.
     pub(crate) end: Option<Timestamp>,
 }
@@ -107,7 +107,7 @@ impl RetryEntry {
     pub(crate) fn read(text: &str) -> Self {
         let retry = object(text).and_then(RetryNow::read);
         let given = object(text).ok().map(|When { at }| at).filter(|at| *at <= LATEST);
-        let latest = given.map(|at| Timestamp::from_secs(at).saturating_add(LONGEST_ORDER));
+        let latest = given.map(|at| Timestamp::from_secs(at).saturating_add(LONGEST_REQUEST));
         let until = retry.as_ref().ok().and_then(|retry| retry.until);
         Self { text: text.into(), retry, end: latest.into_iter().chain(until).min() }
     }

@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-use crate::account::{CallFailure, Look};
+use crate::account::{CallFailure, InFlightCount};
 use crate::policy::Policy;
 use crate::setting::HideUpTo;
 use crate::time::Timestamp;
 
-/// Time between two looks of an environment. SQS's count of messages in flight may be as old.
+/// Time between two counts of an environment. SQS's count of messages in flight may be as old.
 /// Source: "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
-/// It is time to look when there is less room than a batch of ten may need.
+const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
+/// It is time to count when there is less room than a batch of ten may need.
 const LOW: u64 = 10;
 
 /// How many messages of one retry queue one environment of the handler may still hide.
 ///
-/// A look at the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
+/// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
 /// `MAXIMUM_CONCURRENCY`) messages, or for none if *n* is larger. Each message that stays hidden when a batch ends
 /// takes one place. Hiding a message before it is re-invoked or moved takes none: it leaves the queue in the same batch,
-/// or is hidden anew. An environment has no room before its first look, or after a failed one.
+/// or is hidden anew. An environment has no room before its first count, or after a failed one.
 ///
 /// # Why this bounds the messages in flight
 ///
@@ -27,8 +27,8 @@ const LOW: u64 = 10;
 /// in flight. From *s* on, an environment can hide
 ///
 /// 1. the room that it has left at *s*, at most *H* / 2*P*, and
-/// 2. the room that one look gives it, at most *H* / 2*P*. Only a look within a minute of *s* can still find a
-///    count below *H*, and looks are a minute apart.
+/// 2. the room that one count gives it, at most *H* / 2*P*. Only a count within a minute of *s* can still find a
+///    count below *H*, and counts are a minute apart.
 ///
 /// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller, whatever it has
 /// hidden of it so far. So at most 2 × *H* messages and one batch for each poller are in flight. With the highest
@@ -39,19 +39,19 @@ pub struct Room {
     hide_up_to: HideUpTo,
     pollers: u64,
     left: u64,
-    looked: Option<Timestamp>,
+    counted: Option<Timestamp>,
 }
 
 impl Room {
-    /// The room of an environment that has not looked yet.
+    /// The room of an environment that has not counted yet.
     pub(crate) const fn of(policy: &Policy) -> Self {
         let pollers = policy.settings().maximum_concurrency;
-        Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, looked: None }
+        Self { hide_up_to: policy.settings().hide_up_to, pollers, left: 0, counted: None }
     }
 
-    /// The room of the same environment for another queue, which it has not looked at.
+    /// The room of the same environment for another queue, which it has not counted.
     pub(crate) fn unknown(&self) -> Self {
-        Self { left: 0, looked: None, ..self.clone() }
+        Self { left: 0, counted: None, ..self.clone() }
     }
 
     /// How many messages may be hidden now.
@@ -67,24 +67,24 @@ impl Room {
         self.left = self.left.saturating_sub(messages);
     }
 
-    /// Whether the environment has not looked yet, and a look could give it room.
+    /// Whether the environment has not counted yet, and a count could give it room.
     pub(crate) const fn is_unknown(&self) -> bool {
-        self.looked.is_none() && self.share_of(0) > 0
+        self.counted.is_none() && self.share_of(0) > 0
     }
 
-    /// Whether there is little room, and a batch that starts `now` may look.
+    /// Whether there is little room, and a batch that starts `now` may count.
     pub(crate) fn is_low(&self, now: Timestamp) -> bool {
-        let may_look = self.looked.is_none_or(|at| now.since(at) >= BETWEEN_LOOKS);
-        self.share_of(0) > 0 && self.left < LOW && may_look
+        let may_count = self.counted.is_none_or(|at| now.since(at) >= BETWEEN_COUNTS);
+        self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// Takes the answer to a look. A failed look counts as made `now`.
-    pub(crate) fn looked(&mut self, look: &Result<Look, CallFailure>, now: Timestamp) {
-        self.left = look.as_ref().map_or(0, |look| self.share_of(look.in_flight));
-        self.looked = Some(look.as_ref().map_or(now, |look| look.at));
+    /// Takes the answer to a count. A failed count counts as made `now`.
+    pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
+        self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
+        self.counted = Some(count.as_ref().map_or(now, |count| count.at));
     }
 
-    /// The room of one environment when this many messages are in flight; 0 if a look would change nothing.
+    /// The room of one environment when this many messages are in flight; 0 if a count would change nothing.
     const fn share_of(&self, in_flight: u64) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => 0,
@@ -109,43 +109,43 @@ mod tests {
         Timestamp::from_secs(1_000_000 + seconds)
     }
 
-    fn found(in_flight: u64, seconds: u64) -> Result<Look, CallFailure> {
-        Ok(Look { in_flight, at: at(seconds) })
+    fn found(in_flight: u64, seconds: u64) -> Result<InFlightCount, CallFailure> {
+        Ok(InFlightCount { in_flight, at: at(seconds) })
     }
 
     #[test]
-    fn a_new_environment_has_no_room_before_its_first_look() {
+    fn a_new_environment_has_no_room_before_its_first_count() {
         let mut room = room(HideUpTo::UpTo(1_000), 5);
         assert!(room.left() == 0 && room.is_unknown() && room.is_low(at(0)));
-        room.looked(&found(200, 1), at(0));
+        room.counted(&found(200, 1), at(0));
         assert_eq!(room.left(), 80, "(1,000 - 200) / 10");
         assert!(!room.is_unknown() && !room.is_low(at(500)));
     }
 
     #[test]
-    fn the_next_look_comes_when_room_is_low_and_a_minute_after_the_last() {
+    fn the_next_count_comes_when_room_is_low_and_a_minute_after_the_last() {
         let mut room = room(HideUpTo::UpTo(1_000), 5);
-        room.looked(&found(0, 1), at(0));
+        room.counted(&found(0, 1), at(0));
         room.take(90);
         assert!(room.left() == 10 && !room.is_low(at(61)), "a batch fits");
         room.take(1);
         assert!(!room.is_low(at(60)) && room.is_low(at(61)));
         room.take(20);
         assert_eq!(room.left(), 0);
-        room.looked(&found(2_000, 61), at(61));
+        room.counted(&found(2_000, 61), at(61));
         assert!(room.left() == 0 && !room.is_low(at(120)) && room.is_low(at(121)));
     }
 
     #[test]
-    fn a_failed_look_is_no_room_for_a_minute() {
+    fn a_failed_count_is_no_room_for_a_minute() {
         let mut room = room(HideUpTo::UpTo(1_000), 5);
-        room.looked(&found(0, 1), at(0));
-        room.looked(&Err(CallFailure { cause: "throttled".into(), remedy: None }), at(100));
+        room.counted(&found(0, 1), at(0));
+        room.counted(&Err(CallFailure { cause: "throttled".into(), remedy: None }), at(100));
         assert!(room.left() == 0 && !room.is_low(at(159)) && room.is_low(at(160)));
     }
 
     #[test]
-    fn where_a_look_could_not_change_the_room_none_is_made() {
+    fn where_a_count_could_not_change_the_room_none_is_made() {
         for (hide_up_to, pollers, left) in
             [(HideUpTo::Always, 2, u64::MAX), (HideUpTo::UpTo(0), 2, 0), (HideUpTo::UpTo(39), 20, 0)]
         {
@@ -179,7 +179,7 @@ mod tests {
                 if room_of.is_low(at(now)) {
                     let minute_ago = now.saturating_sub(60);
                     let count = history.iter().rev().find(|(at, _)| *at <= minute_ago).map_or(in_hand, |(_, n)| *n);
-                    room_of.looked(&found(count, now), at(now));
+                    room_of.counted(&found(count, now), at(now));
                 }
                 let hidden = room_of.left().min(10);
                 room_of.take(hidden);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Cause, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
-    Account, CallFailure, GivenUp, InvokeFailure, Look, Move, MoveFailure, PAUSES_TIMEOUT, Record,
+    Account, CallFailure, GivenUp, InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT, Record,
     SqsBatchCalls, VisibilityChange,
 };
 use futures_util::future::Either;
@@ -33,7 +33,7 @@ pub(crate) trait Service {
 
     fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers;
 
-    fn look(&mut self) -> Result<Look, CallFailure>;
+    fn count_in_flight(&mut self) -> Result<InFlightCount, CallFailure>;
 
     fn read_pauses(&mut self) -> Result<Option<String>, CallFailure>;
 }
@@ -97,7 +97,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
         self.perform(|service| service.gives_up(given_up));
-        let size = |given_up: &&GivenUp<'_>| given_up.letter.size();
+        let size = |given_up: &&GivenUp<'_>| given_up.dead_letter.size();
         let calls = Calls { account: self, limits: SQS_SEND, size, call: S::send_dead_letters };
         let answers = calls.deliver(given_up, self.retries.clone(), past_deadline).await;
         answers.map(|answer| answer.map_err(failure)).collect()
@@ -121,8 +121,8 @@ impl<S: Service> Account for SimulatedAccount<S> {
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 
-    async fn look(&self) -> Result<Look, CallFailure> {
-        self.call(S::look).await
+    async fn count_in_flight(&self) -> Result<InFlightCount, CallFailure> {
+        self.call(S::count_in_flight).await
     }
 
     async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {

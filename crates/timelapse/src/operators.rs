@@ -1,4 +1,4 @@
-//! What operators do during a run: they pause functions, resume them, and order what waits to be retried now.
+//! What operators do during a run: they pause functions, resume them, and request that what waits is retried now.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl OperatorPause {
     }
 }
 
-/// An order to retry now what waits, of every function. Times are whole seconds; `at` counts from the run's start.
+/// A request to retry now what waits, of every function. Times are whole seconds; `at` counts from the run's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorRetry {
     /// When it is given.
@@ -85,24 +85,24 @@ pub struct OperatorRetry {
 }
 
 impl OperatorRetry {
-    /// An order that is readable.
+    /// A request that is readable.
     pub const fn new(at: Duration, within: Duration) -> Self {
         Self { at, within, is_garbled: false }
     }
 
-    /// No order for half of the seeds; else one to three, of up to two hours each, and one in five of them unreadable.
+    /// No request for half of the seeds; else one to three, of up to two hours each, and one in five of them unreadable.
     pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
         let mut rng = generator(seed, "retries", "operators");
         if rng.random_bool(0.5) {
             return Vec::new();
         }
-        let order = |_| Self {
+        let request = |_| Self {
             at: Duration::from_secs(rng.random_range(0..=duration.as_secs())),
             within: Duration::from_secs(rng.random_range(0..=7_200)),
             is_garbled: rng.random_bool(0.2),
         };
         let count = 1 + seed % 3;
-        (0..count).map(order).collect()
+        (0..count).map(request).collect()
     }
 
     pub(crate) fn moment(&self) -> Timestamp {
@@ -116,7 +116,7 @@ impl OperatorRetry {
 
     /// As the command writes it for a stack with this policy; without one, to stay the longest.
     fn given(&self, policy: Option<&Policy>) -> RetryNow {
-        let order = RetryNow {
+        let request = RetryNow {
             target: PauseTarget::All,
             at: self.moment(),
             within: self.within,
@@ -126,8 +126,8 @@ impl OperatorRetry {
             until: None,
         };
         match policy {
-            Some(policy) => order.with_end(policy.backoff().cap(), policy.settings().maximum_concurrency),
-            None => order,
+            Some(policy) => request.with_end(policy.backoff().cap(), policy.settings().maximum_concurrency),
+            None => request,
         }
     }
 }
@@ -162,8 +162,8 @@ impl Parameter {
         let resumed = pauses.iter().filter(|pause| !pause.is_planned);
         let resumed = resumed.filter_map(|pause| Some((pause.end()?, 0, Edit::Resume(pause))));
         let readable = retries.iter().filter(|retry| !retry.is_garbled);
-        let ordered = readable.map(|retry| (retry.moment(), 2, Edit::Retry(retry)));
-        let mut edits: Vec<_> = opened.chain(resumed).chain(ordered).collect();
+        let requested = readable.map(|retry| (retry.moment(), 2, Edit::Retry(retry)));
+        let mut edits: Vec<_> = opened.chain(resumed).chain(requested).collect();
         edits.sort_by_key(|(at, turn, _)| (*at, *turn));
         let garbled = retries.iter().filter(|retry| retry.is_garbled).map(OperatorRetry::moment).collect();
         let mut parameter = Self { garbled, ..Self::default() };
@@ -270,7 +270,7 @@ mod tests {
         let later = OperatorRetry::new(11 * HOUR, Duration::ZERO);
         let both = parameter(&[first, later.clone()]);
         let held = both.held(later.moment()).unwrap();
-        assert_eq!(held.retries().map(|order| order.at).collect::<Vec<_>>(), [later.moment()]);
+        assert_eq!(held.retries().map(|request| request.at).collect::<Vec<_>>(), [later.moment()]);
     }
 
     #[test]

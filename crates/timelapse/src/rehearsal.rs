@@ -1,8 +1,8 @@
 //! One batch on an AWS that accepts everything, and every call that the handler makes.
 
 use comeback_engine::{
-    Attribute, BatchEvent, BatchReport, CallFailure, Environment, GivenUp, Look, Move, Policies, Record,
-    Timestamp, VisibilityChange,
+    Attribute, BatchEvent, BatchReport, CallFailure, Environment, GivenUp, InFlightCount, Move, Policies,
+    Record, Timestamp, VisibilityChange,
 };
 use futures_util::FutureExt;
 use serde::Serialize;
@@ -118,8 +118,8 @@ impl Service for Recorder {
     fn send_dead_letters(&mut self, given_up: &[&&GivenUp<'_>]) -> Answers {
         let named = |it: &Attribute| (it.name.to_string(), it.value.clone());
         let message = |given_up: &&&GivenUp<'_>| SentMessage {
-            attributes: given_up.letter.attributes.iter().map(named).collect(),
-            body: given_up.letter.body.clone(),
+            attributes: given_up.dead_letter.attributes.iter().map(named).collect(),
+            body: given_up.dead_letter.body.clone(),
         };
         let messages = given_up.iter().map(message).collect();
         self.accept(Call::SendMessageBatch { messages }, given_up.len())
@@ -134,8 +134,8 @@ impl Service for Recorder {
         self.accept(Call::SendAgain { copies: moves.iter().map(copy).collect() }, moves.len())
     }
 
-    fn look(&mut self) -> Result<Look, CallFailure> {
-        Ok(Look { in_flight: 0, at: self.now })
+    fn count_in_flight(&mut self) -> Result<InFlightCount, CallFailure> {
+        Ok(InFlightCount { in_flight: 0, at: self.now })
     }
 
     fn read_pauses(&mut self) -> Result<Option<String>, CallFailure> {

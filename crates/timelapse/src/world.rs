@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::aws::agenda::{Agenda, START};
 use crate::aws::mapping::{LONG_POLL, Mapping};
-use crate::aws::queue::{Queue, QueueSettings, QueueTimer, Receipt, Received, Sent};
+use crate::aws::queue::{Queue, QueueSettings, QueueTimer, ReceiptHandle, Received, Sent};
 use crate::aws::target::{Fate, Id, Target, Ways};
 use crate::check::Broken;
 use crate::check::books::{Attempt, Carried, Origin};
@@ -44,7 +44,7 @@ pub(crate) enum Happening {
     /// The timeout ends a handler that has not answered.
     HandlerTimesOut(usize),
     /// A fault: SQS hands a message out again, if this is still its latest receipt.
-    AppearsEarly(Receipt),
+    AppearsEarly(ReceiptHandle),
     /// A fault: the retention of a message ends, by its index in the world's list.
     ExpiresEarly(usize),
 }

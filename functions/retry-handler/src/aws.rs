@@ -19,8 +19,8 @@ use aws_smithy_types::base64;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Retries, classify};
 use comeback_engine::{
-    Account, Attribute, CALL_TIMEOUT, CallFailure, DeadLetter, GivenUp, INVOKE_TIMEOUT, InvokeFailure,
-    LOOK_TIMEOUT, Look, Move, MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls, TraceHeader,
+    Account, Attribute, CALL_TIMEOUT, COUNT_TIMEOUT, CallFailure, DeadLetter, GivenUp, INVOKE_TIMEOUT,
+    InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls, TraceHeader,
     VisibilityChange,
 };
 use tokio::time::{Instant, timeout, timeout_at};
@@ -176,7 +176,7 @@ impl Account for AwsAccount<'_> {
         given_up: &[GivenUp<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        let messages = given_up.iter().map(|given_up| message(given_up.letter));
+        let messages = given_up.iter().map(|given_up| message(given_up.dead_letter));
         let outcome = self.dead_letter_queue.send_while(messages, || !past_deadline()).await;
         failure::answers(outcome, failure::of_dead_letters(&self.dead_letter_queue_url))
     }
@@ -206,16 +206,16 @@ impl Account for AwsAccount<'_> {
         }
     }
 
-    async fn look(&self) -> Result<Look, CallFailure> {
+    async fn count_in_flight(&self) -> Result<InFlightCount, CallFailure> {
         let name = QueueAttributeName::ApproximateNumberOfMessagesNotVisible;
         let call = self.aws.sqs.get_queue_attributes().queue_url(&self.retry_queue_url);
-        let count = match timeout(LOOK_TIMEOUT, call.attribute_names(name.clone()).send()).await {
-            Ok(Err(error)) => return Err(failure::of_look(classify(&error))),
+        let count = match timeout(COUNT_TIMEOUT, call.attribute_names(name.clone()).send()).await {
+            Ok(Err(error)) => return Err(failure::of_count(classify(&error))),
             Ok(Ok(answer)) => answer.attributes().and_then(|attributes| attributes.get(&name)?.parse().ok()),
             Err(_) => None,
         };
         count
-            .map(|in_flight| Look { in_flight, at: now() })
+            .map(|in_flight| InFlightCount { in_flight, at: now() })
             .ok_or_else(|| failure::passing("no count of the messages in flight within a second"))
     }
 }

@@ -67,7 +67,7 @@ pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
             "messages could not be hidden before their calls; if the handler crashes, the calls are repeated after 1,230 s",
         );
     }
-    if let Some(failure) = &report.look_failure {
+    if let Some(failure) = &report.count_failure {
         failed(failure, "the messages in flight could not be counted");
     }
     match &report.pauses {
@@ -86,9 +86,8 @@ pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
 fn unreadable_retry(problem: &str) {
     tracing::warn!(
         problem = cut(problem),
-        remedy =
-            "take the entry out of the parameter that PAUSES names, and order it again with comeback retry",
-        "an order to retry now is unreadable, and ignored; the pauses are not affected"
+        remedy = "take the entry out of the parameter that PAUSES names, and run comeback retry again",
+        "a retry request is unreadable, and ignored; the pauses are not affected"
     );
 }
 
@@ -307,9 +306,9 @@ pub(crate) mod tests {
     }
 
     /// What a batch logs, without the timestamps.
-    fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, look_failure: Option<CallFailure>) -> Vec<Value> {
+    fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, count_failure: Option<CallFailure>) -> Vec<Value> {
         let event = BatchEvent::default();
-        lines_of(&BatchReport { outcomes, moves, look_failure, ..BatchReport::new(&event) })
+        lines_of(&BatchReport { outcomes, moves, count_failure, ..BatchReport::new(&event) })
     }
 
     fn lines_of(batch: &BatchReport<'_>) -> Vec<Value> {
@@ -346,7 +345,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn moves_that_are_refused_and_looks_that_fail_are_said_once_a_batch() {
+    fn moves_that_are_refused_and_counts_that_fail_are_said_once_a_batch() {
         let denied = |remedy: Option<&'static str>| CallFailure {
             cause: "denied".into(),
             remedy: remedy.map(Into::into),

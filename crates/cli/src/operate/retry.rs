@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use comeback_engine::{
-    FunctionArn, LONGEST_ORDER, LONGEST_WITHIN, PauseTarget, Pauses, Policies, PolicyEntry, RetryNow,
+    FunctionArn, LONGEST_REQUEST, LONGEST_WITHIN, PauseTarget, Pauses, Policies, PolicyEntry, RetryNow,
     Timestamp,
 };
 use serde::Serialize;
@@ -119,7 +119,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let work = async {
         // Refuse what would be refused before reading the log.
         let pauses = parameter.read().await?.0;
-        let order = arguments.order(target.clone(), begin, &session).with_end(LONGEST_ORDER, pollers);
+        let order = arguments.order(target.clone(), begin, &session).with_end(LONGEST_REQUEST, pollers);
         fits(&pauses, order, begin)?;
         let reading = Reading::read(&session, deployment.clone(), &wanted, None, begin).await?;
         let has_text = !session.common.json;

@@ -91,7 +91,7 @@ fn the_latest_line_says_what_a_message_waits_for() {
         assert_eq!(waits_for(&lines), [expected], "the order does not count");
     }
     let fold = folded(&[defers(110, 909)]);
-    assert_eq!(fold.waiting().next().unwrap().next_look(), at(170));
+    assert_eq!(fold.waiting().next().unwrap().next_check(), at(170));
 }
 
 #[test]

@@ -210,9 +210,9 @@ fn what_ended_first_leaves_first() {
     let (document, forgotten) = Pauses::default().with(all).fitted(now).unwrap();
     let left: Vec<Pause> = document.iter().cloned().collect();
     assert_eq!(left.last(), Some(&open));
-    assert_eq!([&forgotten[..], &left[..left.len() - 1]].concat(), ended, "in order");
+    assert_eq!([&forgotten[..], &left[..left.len() - 1]].concat(), ended, "in request");
     assert!((20..40).contains(&left.len()) && document.write().len() <= LONGEST_PAUSES, "{}", left.len());
-    let order = |n: u64| RetryNow {
+    let request = |n: u64| RetryNow {
         target: format!("{ORDERS}-{n}").parse().unwrap(),
         at: now,
         within: Duration::from_secs(600),
@@ -223,7 +223,7 @@ fn what_ended_first_leaves_first() {
     };
     let mut asked = document;
     for n in 0..7 {
-        asked = asked.with_retry(order(n)).fitted(now).unwrap().0;
+        asked = asked.with_retry(request(n)).fitted(now).unwrap().0;
     }
     assert_eq!((asked.retries().count(), asked.iter().last()), (7, Some(&open)));
     assert!(asked.iter().count() > 1, "there is room for history beside them");
@@ -277,8 +277,8 @@ fn an_order_leaves_the_document_at_its_end_and_an_unreadable_one_after_25_hours(
 #[test]
 fn orders_that_stand_twice_harm_no_pause() {
     let pause = r#"{"target":"*","from":1700000000,"until":null,"spread":0}"#;
-    let order = r#"{"target":"*","at":1700000000,"within":300}"#;
-    for retries in [format!(r#""retries":[{order}],"retries":[{order}]"#), r#""retries":null"#.into()] {
+    let request = r#"{"target":"*","at":1700000000,"within":300}"#;
+    for retries in [format!(r#""retries":[{request}],"retries":[{request}]"#), r#""retries":null"#.into()] {
         let document = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}],{retries}}}"#)).unwrap();
         assert_eq!(
             (document.iter().count(), document.unreadable_retries(at(0)).count()),
@@ -307,7 +307,7 @@ fn taking_back_an_order_leaves_everything_else() {
 
 #[test]
 fn an_order_to_retry_is_written_and_read_back() {
-    let order = RetryNow {
+    let request = RetryNow {
         target: PauseTarget::All,
         at: Timestamp::from_millis(at(0).as_millis() + 1),
         within: Duration::from_secs(300),
@@ -316,7 +316,7 @@ fn an_order_to_retry_is_written_and_read_back() {
         why: Some("fixed".into()),
         until: None,
     };
-    let one = Pauses::default().with_retry(order);
+    let one = Pauses::default().with_retry(request);
     let text = r#"{"v":1,"pauses":[],"retries":[{"target":"*","at":1700000001,"within":300,"errors":["Time*"],"why":"fixed"}]}"#;
     assert_eq!(one.write(), text, "its moment is rounded up, so that it reaches what has just failed");
     assert_eq!(Pauses::read(text), Ok(one));

@@ -351,8 +351,8 @@ fn an_invoke_that_never_works_is_dead_lettered() {
         let records = due(2);
         let report = world.handle(&records, &policy(|_| ()), NOW);
         assert!(kept(&report).is_empty());
-        for (n, letter) in world.sent.borrow().iter().enumerate() {
-            let body: serde_json::Value = serde_json::from_str(&letter.body).unwrap();
+        for (n, dead_letter) in world.sent.borrow().iter().enumerate() {
+            let body: serde_json::Value = serde_json::from_str(&dead_letter.body).unwrap();
             assert_eq!(
                 (&body["reason"], &body["detail"], &body["payload"]),
                 (&code.into(), &detail.into(), &n.into())
@@ -496,10 +496,14 @@ fn the_room_of_another_queue_is_unknown() {
     let world = World::default();
     let mut environment =
         Environment::new(Policies::from(policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000))));
-    for (queue, looks) in [("a", 1), ("a", 1), ("b", 2), ("b", 2)] {
+    for (queue, counts) in [("a", 1), ("a", 1), ("b", 2), ("b", 2)] {
         let queue_arn = Some(format!("arn:aws:sqs:eu-west-1:123456789012:{queue}"));
         let batch = BatchEvent { records: first_receives(1), queue_arn, ..BatchEvent::default() };
         run(environment.handle(&batch, NOW, &|| false, &world));
-        assert_eq!(world.calls.borrow().iter().filter(|call| **call == Call::Look).count(), looks, "{queue}");
+        assert_eq!(
+            world.calls.borrow().iter().filter(|call| **call == Call::Count).count(),
+            counts,
+            "{queue}"
+        );
     }
 }

@@ -139,7 +139,7 @@ proptest! {
         let all: HashSet<String> = records.iter().map(|record| record.message_id.clone()).collect();
         let kept = set(report.batch_item_failures().map(Into::into).collect());
         let invoked = set(world.invoked.borrow().iter().map(|payload| id_in(payload)).collect());
-        let sent = set(world.sent.borrow().iter().map(|letter| id_in(&letter.body)).collect());
+        let sent = set(world.sent.borrow().iter().map(|dead_letter| id_in(&dead_letter.body)).collect());
         prop_assert!(invoked.is_disjoint(&sent), "both: {:?}", invoked.intersection(&sent));
         let moved = set(world.copies.borrow().iter().map(|copy| copy.message_id.clone()).collect());
         prop_assert!(moved.is_disjoint(&invoked) && moved.is_disjoint(&sent), "moved too: {moved:?}");
@@ -191,14 +191,14 @@ proptest! {
                         prop_assert!((1..=900).contains(&copy.delay));
                     }
                 }
-                Call::Look | Call::ReadPauses => {}
+                Call::Count | Call::ReadPauses => {}
                 Call::Invoke(function_arn, payload) => {
                     prop_assert_eq!(function_arn, TARGET);
                     prop_assert!(guarded.contains(&id_in(payload)), "invoked without a guard: {payload}");
                 }
-                Call::Send(letters) => {
-                    prop_assert!(!letters.is_empty());
-                    prop_assert!(letters.iter().all(|letter| letter.size() <= 1_048_576));
+                Call::Send(dead_letters) => {
+                    prop_assert!(!dead_letters.is_empty());
+                    prop_assert!(dead_letters.iter().all(|dead_letter| dead_letter.size() <= 1_048_576));
                 }
             }
         }

@@ -327,7 +327,7 @@ proptest! {
         id in "[a-z0-9-]{1,12}",
         attempt in 0..30u64,
         jitter in proptest::sample::select(Jitter::ALL.to_vec()),
-        looks in proptest::collection::vec((2..=u32::MAX, 0..86_000_000u64), 1..5),
+        checks in proptest::collection::vec((2..=u32::MAX, 0..86_000_000u64), 1..5),
     ) {
         let policy = policy(|settings| {
             settings.jitter = jitter;
@@ -337,7 +337,7 @@ proptest! {
         let first = Record { message_id: id, ..record(body(&payload)) };
         let deferred_at = after(FIRST_RECEIVE, 400);
         let promised = decide(&first, &policy, deferred_at).due().unwrap().since(deferred_at);
-        for (receive_count, millis) in looks {
+        for (receive_count, millis) in checks {
             let record = Record { receive_count, ..first.clone() };
             let due = decide(&record, &policy, after(FIRST_RECEIVE, millis)).due();
             prop_assert_eq!(due, Some(FIRST_RECEIVE.saturating_add(promised)));

@@ -60,9 +60,9 @@ fn every_look_finds_the_same_moment_and_so_do_copies() {
     );
     moved.restore(&attribute).expect("it is well-formed");
     for late in [0, 700, 901_000, 7_000_000] {
-        for look in [&first, &again(first.clone()), &moved] {
+        for message in [&first, &again(first.clone()), &moved] {
             let now = after(FIRST_RECEIVE, late);
-            assert_eq!(decide(look, &days(1), now).due(), Some(due), "{late} ms after the first receive");
+            assert_eq!(decide(message, &days(1), now).due(), Some(due), "{late} ms after the first receive");
         }
     }
 }

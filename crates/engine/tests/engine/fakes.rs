@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use comeback_engine::{
     Account, Attribute, BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, HideUpTo,
-    InvokeFailure, Look, Move, MoveFailure, Policies, Policy, Record, Timestamp, TraceHeader,
+    InFlightCount, InvokeFailure, Move, MoveFailure, Policies, Policy, Record, Timestamp, TraceHeader,
     VisibilityChange,
 };
 
@@ -49,7 +49,7 @@ pub(crate) enum Call {
     Invoke(String, String),
     Send(Vec<DeadLetter>),
     SendAgain(Vec<Copy>),
-    Look,
+    InFlightCount,
     ReadPauses,
 }
 
@@ -72,8 +72,8 @@ pub(crate) struct World<'w> {
     pub(crate) invoke: Box<dyn Fn() -> Invoke + 'w>,
     pub(crate) send: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) send_again: Box<dyn Fn() -> Batch + 'w>,
-    /// How many messages are in flight, and since the epoch when that was asked; or the look fails.
-    pub(crate) look: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
+    /// How many messages are in flight, and since the epoch when that was asked; or the count fails.
+    pub(crate) count: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
     /// What the parameter holds, or the read fails.
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
@@ -87,7 +87,7 @@ pub(crate) struct World<'w> {
     pub(crate) copies: RefCell<Vec<Copy>>,
     /// How often an invoke is pending.
     pub(crate) invoke_steps: usize,
-    /// Of invokes, reads of the pauses and looks.
+    /// Of invokes, reads of the pauses and counts.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
     /// Of each call that was given the deadline: whether it had passed when the call had started.
@@ -117,7 +117,7 @@ impl Default for World<'_> {
             invoke: Box::new(|| Invoke::Works),
             send: Box::new(|| Batch::Works),
             send_again: Box::new(|| Batch::Works),
-            look: Box::new(|| Some((0, Timestamp::from_secs(0)))),
+            count: Box::new(|| Some((0, Timestamp::from_secs(0)))),
             read_pauses: Box::new(|| Ok(None)),
             calls: RefCell::default(),
             invoked: RefCell::default(),
@@ -201,17 +201,17 @@ impl Account for World<'_> {
         given_up: &[GivenUp<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
-        let letters: Vec<DeadLetter> = given_up.iter().map(|it| it.letter.clone()).collect();
-        self.start(Call::Send(letters.clone()));
+        let dead_letters: Vec<DeadLetter> = given_up.iter().map(|it| it.dead_letter.clone()).collect();
+        self.start(Call::Send(dead_letters.clone()));
         self.passed.borrow_mut().push(past_deadline());
         let behaviour = (self.send)();
         panic_if(behaviour == Batch::PanicsBeforeItsFuture);
         async move {
             step().await;
-            let answers = answers(behaviour, letters.len());
+            let answers = answers(behaviour, dead_letters.len());
             let kept = |answer: &Result<(), _>| answer.is_ok() || behaviour == Batch::AnswerLost;
-            let kept = letters.into_iter().zip(&answers).filter(|(_, answer)| kept(answer));
-            self.sent.borrow_mut().extend(kept.map(|(letter, _)| letter));
+            let kept = dead_letters.into_iter().zip(&answers).filter(|(_, answer)| kept(answer));
+            self.sent.borrow_mut().extend(kept.map(|(dead_letter, _)| dead_letter));
             answers
         }
     }
@@ -246,10 +246,10 @@ impl Account for World<'_> {
         (self.read_pauses)()
     }
 
-    async fn look(&self) -> Result<Look, CallFailure> {
-        self.start(Call::Look);
+    async fn count_in_flight(&self) -> Result<InFlightCount, CallFailure> {
+        self.start(Call::Count);
         self.answer_comes(1).await;
-        (self.look)().map(|(in_flight, at)| Look { in_flight, at }).ok_or_else(failure)
+        (self.count)().map(|(in_flight, at)| InFlightCount { in_flight, at }).ok_or_else(failure)
     }
 
     fn invoke(
@@ -317,14 +317,14 @@ impl Copy {
     }
 }
 
-/// An environment with this much room, which a look has found long ago.
+/// An environment with this much room, which was counted long ago.
 pub(crate) fn with_room(policy: &Policy, left: u64) -> Environment {
-    const LOOKED: Timestamp = Timestamp::from_secs(0);
+    const COUNTED: Timestamp = Timestamp::from_secs(0);
     let mut environment = Environment::new(Policies::from(policy.clone()));
     let HideUpTo::UpTo(most) = policy.settings().hide_up_to else { panic!("a number is needed") };
     let in_flight = most - left * 2 * policy.settings().maximum_concurrency;
-    let world = World { look: Box::new(move || Some((in_flight, LOOKED))), ..World::default() };
-    world.handle_in(&mut environment, &[], LOOKED, usize::MAX);
+    let world = World { count: Box::new(move || Some((in_flight, COUNTED))), ..World::default() };
+    world.handle_in(&mut environment, &[], COUNTED, usize::MAX);
     environment
 }
 

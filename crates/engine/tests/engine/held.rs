@@ -53,29 +53,29 @@ fn a_batch_reads_before_it_decides_and_hides_what_is_held() {
 }
 
 #[test]
-fn a_new_environment_reads_and_looks_at_once() {
+fn a_new_environment_reads_and_counts_at_once() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(50_000));
     let (world, records) = (reading(vec![Ok(Some(open(ORDERS)))]), due(1));
     world.handle_in(&mut new_environment(&policy), &records, NOW, usize::MAX);
-    assert_eq!(world.calls.borrow()[..2], [Call::ReadPauses, Call::Look]);
+    assert_eq!(world.calls.borrow()[..2], [Call::ReadPauses, Call::Count]);
     assert_eq!(world.most_in_flight.get(), 2, "both under way together");
     assert!(world.invoked.borrow().is_empty(), "no re-invocation before the pauses are known");
 }
 
 /// Neither may keep the other from its answer.
 #[test]
-fn a_read_or_a_look_that_fails_leaves_the_other_as_it_is() {
+fn a_read_or_a_count_that_fails_leaves_the_other_as_it_is() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(50_000));
-    for (read, look) in [(false, true), (true, false), (false, false)] {
+    for (read, count) in [(false, true), (true, false), (false, false)] {
         let answer = if read { Ok(None) } else { Err(failure()) };
-        let look_answer = move || look.then_some((0, NOW));
-        let world = World { look: Box::new(look_answer), ..reading(vec![answer]) };
+        let count_answer = move || count.then_some((0, NOW));
+        let world = World { count: Box::new(count_answer), ..reading(vec![answer]) };
         let records = due(1);
         let report = world.handle_in(&mut new_environment(&policy), &records, NOW, usize::MAX);
         assert_eq!(matches!(report.pauses, Some(PausesRead::Known { .. })), read);
-        assert_eq!(report.look_failure.is_none(), look);
+        assert_eq!(report.count_failure.is_none(), count);
         assert_eq!(world.invoked.borrow().len(), usize::from(read));
-        assert_eq!(report.moves.made == 1, !read && !look, "kept without pauses, and moved without room");
+        assert_eq!(report.moves.made == 1, !read && !count, "kept without pauses, and moved without room");
     }
 }
 

@@ -68,14 +68,14 @@ fn a_copy_keeps_its_senders_attributes_as_far_as_ten_allow() {
 }
 
 #[test]
-fn the_order_is_hide_reinvoke_dead_letter_hide_move_look() {
+fn the_order_is_hide_reinvoke_dead_letter_hide_move_count() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
     let mut environment = with_room(&policy, 3);
     let mut records = first_receives(2);
     records.extend(due(5).split_off(2));
     records.extend(garbage(6).split_off(5));
     let world = World { invoke: Box::new(|| Invoke::Later), ..World::default() };
-    // A minute later, so that it may look again.
+    // A minute later, so that it may count again.
     let report = world.handle_in(&mut environment, &records, after(NOW, 60_000), usize::MAX);
     let calls = world.calls.borrow();
     let names: Vec<&str> = calls
@@ -85,11 +85,11 @@ fn the_order_is_hide_reinvoke_dead_letter_hide_move_look() {
             Call::Invoke(..) => "invoke",
             Call::Send(_) => "dead-letter",
             Call::SendAgain(_) => "move",
-            Call::Look => "look",
+            Call::Count => "count",
             Call::ReadPauses => "read",
         })
         .collect();
-    assert_eq!(names, ["hide", "invoke", "invoke", "invoke", "dead-letter", "hide", "move", "look"]);
+    assert_eq!(names, ["hide", "invoke", "invoke", "invoke", "dead-letter", "hide", "move", "count"]);
     assert_eq!(kept(&report).len(), 3, "as many as there was room for: {:?}", kept(&report));
     assert_eq!(report.moves.made, 2);
     assert_eq!(world.copies.borrow().len(), 2);
@@ -149,13 +149,13 @@ fn a_message_that_could_not_be_sent_is_hidden() {
 }
 
 #[test]
-fn a_new_environment_looks_before_it_hides() {
+fn a_new_environment_counts_before_it_hides() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
-    let world = World { look: Box::new(|| Some((960, NOW))), ..World::default() };
+    let world = World { count: Box::new(|| Some((960, NOW))), ..World::default() };
     let records = first_receives(5);
     let report =
         world.handle_in(&mut Environment::new(Policies::from(policy.clone())), &records, NOW, usize::MAX);
-    assert!(matches!(world.calls.borrow().as_slice(), [Call::Look, Call::Hide(_), Call::SendAgain(_)]));
+    assert!(matches!(world.calls.borrow().as_slice(), [Call::Count, Call::Hide(_), Call::SendAgain(_)]));
     assert_eq!((kept(&report).len(), report.moves.made), (2, 3), "(1,000 - 960) / 20");
 }
 
@@ -263,20 +263,20 @@ fn times_are_those_of_the_first_message_but_for_its_retention() {
 }
 
 proptest! {
-    /// Whatever the policy, the draw and the time of the look: a copy is due when its message was.
+    /// Whatever the policy, the draw and the time of the check: a copy is due when its message was.
     #[test]
     fn a_copy_is_due_when_its_message_was(
         attempt in 1..30u64,
         jitter in prop::sample::select(comeback_engine::Jitter::ALL.to_vec()),
         id in "[a-z0-9-]{1,36}",
-        looks in prop::collection::vec(0..2_000_000u64, 1..20),
+        counts in prop::collection::vec(0..2_000_000u64, 1..20),
     ) {
         let settings = Settings { jitter, hide_up_to: HideUpTo::UpTo(0), max_age: 1_209_600, ..settings() };
         let policy = Policy::new(settings).unwrap();
         let mut message = Record { message_id: id, ..received_again(body(&enveloped(attempt, "7"))) };
         let due = decide(&message, &policy, FIRST_RECEIVE).due().unwrap();
         let mut now = FIRST_RECEIVE;
-        for later in looks {
+        for later in counts {
             let world = World::default();
             let report = world.handle(std::slice::from_ref(&message), &policy, now);
             let Some(hop) = report.outcomes[0].delay() else {

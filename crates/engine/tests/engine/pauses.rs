@@ -33,7 +33,7 @@ fn received_at(first_receive: u64) -> Record {
     Record { sent: at(0), first_receive: at(first_receive), ..received_again(body("7")) }
 }
 
-/// How long after the end of a pause an event may be held for the last time, and looked at again: [`HOLD`], after
+/// How long after the end of a pause an event may be held for the last time, and checked again: [`HOLD`], after
 /// a minute at most between two reads of 160 environments.
 const SEEN_AGAIN: u64 = LATEST_READ + 1_344;
 const LATEST_READ: u64 = 60;
@@ -169,7 +169,7 @@ fn what_was_due_in_a_pause_comes_back_spread_evenly_after_its_end() {
     let draw = |message: usize| {
         let record = Record { message_id: format!("m-{message}"), ..received_at(1) };
         let drawn = due(&record, &policy, &closed, at(1_000));
-        assert_eq!(drawn, due(&record, &policy, &closed, at(2_000)), "whoever looks");
+        assert_eq!(drawn, due(&record, &policy, &closed, at(2_000)), "whoever counts");
         drawn
     };
     let draws: Vec<u64> = (0..10_000).map(draw).collect();
@@ -222,7 +222,7 @@ fn one_pause_after_another_moves_it_on() {
     assert!(twice > once && twice <= (before as u64 + 601) * 1_000, "{twice}");
 }
 
-/// Otherwise each look in the second pause would put the retry off by a little, and use up the receives.
+/// Otherwise each check in the second pause would put the retry off by a little, and use up the receives.
 #[test]
 fn an_open_pause_does_not_move_what_an_earlier_one_held() {
     let policy = waits(10, 3_600);
@@ -256,7 +256,7 @@ fn a_spread_ends_in_time_for_the_last_retry() {
     assert!(mean.abs_diff((9_000 + last) / 2) < 200, "evenly, not at its end: {mean}");
 }
 
-/// A life of one message, from its first receive to its end, as the looks of a handler go that knows each
+/// A life of one message, from its first receive to its end, as the counts of a handler go that knows each
 /// change of the pauses after `lag` seconds.
 struct Life {
     end: Seen,

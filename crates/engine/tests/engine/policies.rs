@@ -127,7 +127,7 @@ fn an_event_is_called_and_guarded_under_its_functions_policy() {
     }
 }
 
-/// A pause that goes on, one that has ended, or an order to retry, at this moment.
+/// A pause that goes on, one that has ended, or a retry request, at this moment.
 fn some_pauses() -> impl Strategy<Value = fn(Timestamp) -> String> {
     let texts: [fn(Timestamp) -> String; 4] = [
         |_| r#""pauses":[]"#.into(),

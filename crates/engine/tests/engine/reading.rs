@@ -293,9 +293,9 @@ fn payload_bytes_are_kept_to_the_end() {
             }
             let world = World::default();
             world.handle(&[received_again(body(&event))], &policy, after(SENT, 60_000));
-            let letter = world.sent.borrow()[0].body.clone();
-            assert!(letter.ends_with(&format!(r#","payload":{payload}}}"#)), "{letter}");
-            let redriven = received_again(letter);
+            let dead_letter = world.sent.borrow()[0].body.clone();
+            assert!(dead_letter.ends_with(&format!(r#","payload":{payload}}}"#)), "{dead_letter}");
+            let redriven = received_again(dead_letter);
             let Action::Reinvoke { envelope, .. } = decide(&redriven, &policy, after(SENT, 60_000)) else {
                 panic!("{payload} is not redriven")
             };
@@ -348,7 +348,7 @@ fn an_event_without_an_id_gets_the_next_that_there_is() {
         cases.push((replaced(&body("7"), r#""requestId":"r-1","#, id), "m-1"));
     }
     for id in ["null", "7", r#""""#, r#""\ud800""#] {
-        cases.push((replaced(&letter("7"), r#""r-0""#, id), "m-1"));
+        cases.push((replaced(&dead_letter("7"), r#""r-0""#, id), "m-1"));
     }
     for (body, expected) in cases {
         let record = record(body);
@@ -380,7 +380,7 @@ fn an_envelope_says_when_the_event_first_failed_but_never_after_this_message_was
     assert_eq!(at("18446744073709551615"), T0);
 }
 
-fn letter(payload: &str) -> String {
+fn dead_letter(payload: &str) -> String {
     format!(
         r#"{{"reason":"non_retryable_error","detail":"","function_arn":"{TARGET}","retries_made":9,"initial_timestamp":1,"dead_lettered_at":2,"origin_request_id":"r-0","error":{{"type":"Fatal","message":null}},"payload":{payload}}}"#
     )
@@ -389,7 +389,7 @@ fn letter(payload: &str) -> String {
 #[test]
 fn a_redriven_dead_letter_starts_anew() {
     let policy = policy(|settings| settings.non_retryable_errors = vec!["Fatal".into()]);
-    let first = record(letter(r#"{"n": 1E400}"#));
+    let first = record(dead_letter(r#"{"n": 1E400}"#));
     assert_eq!(decided(&first, &policy, SENT), Seen::Defer(1));
     let again = Record { receive_count: 2, ..first };
     let Envelope { metadata, original_payload } = reinvoked(&again);
@@ -397,17 +397,17 @@ fn a_redriven_dead_letter_starts_anew() {
     assert_eq!(metadata.initial_timestamp, SENT.as_secs());
     assert_eq!(metadata.origin_request_id.as_deref(), Some("r-0"));
     assert_eq!(original_payload.get(), r#"{"n": 1E400}"#);
-    let elsewhere = record(replaced(&letter("7"), "orders", "payments"));
+    let elsewhere = record(replaced(&dead_letter("7"), "orders", "payments"));
     assert_eq!(decided(&elsewhere, &policy, SENT), Seen::DeadLetter("target_not_allowed"));
 }
 
 #[test]
 fn a_redriven_payload_is_never_enveloped_twice() {
-    let written_by_hand = received_again(letter(&enveloped(3, "7")));
+    let written_by_hand = received_again(dead_letter(&enveloped(3, "7")));
     assert_eq!(reinvoked(&written_by_hand).metadata.attempt, 1);
     assert_eq!(reinvoked(&written_by_hand).original_payload.get(), "7");
     assert_eq!(read(&written_by_hand).request_id, None, "no attempt of its new life has failed");
-    let malformed = record(letter(r#"{"_retry_metadata":{}}"#));
+    let malformed = record(dead_letter(r#"{"_retry_metadata":{}}"#));
     assert_eq!(decided(&malformed, &policy(|_| ()), SENT), Seen::DeadLetter("malformed_envelope"));
 }
 
@@ -440,14 +440,14 @@ fn a_record_that_was_redriven_starts_anew() {
 
 #[test]
 fn only_our_own_dead_letters_are_redriven() {
-    let letter = letter("7");
+    let dead_letter = dead_letter("7");
     for other in [
-        replaced(&letter, "non_retryable_error", "because"),
-        replaced(&letter, r#""dead_lettered_at":2,"#, ""),
-        replaced(&letter, r#""origin_request_id":"r-0","#, ""),
-        replaced(&letter, r#""function_arn""#, r#""function""#),
-        replaced(&letter, r#","payload":7"#, ""),
-        format!("[{letter}]"),
+        replaced(&dead_letter, "non_retryable_error", "because"),
+        replaced(&dead_letter, r#""dead_lettered_at":2,"#, ""),
+        replaced(&dead_letter, r#""origin_request_id":"r-0","#, ""),
+        replaced(&dead_letter, r#""function_arn""#, r#""function""#),
+        replaced(&dead_letter, r#","payload":7"#, ""),
+        format!("[{dead_letter}]"),
     ] {
         assert_eq!(decided(&record(&*other), &policy(|_| ()), SENT), Seen::DeadLetter("malformed_record"));
     }

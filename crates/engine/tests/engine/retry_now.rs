@@ -1,4 +1,4 @@
-//! What an operator's order to retry now changes of what is decided.
+//! What an operator's retry request changes of what is decided.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ fn record() -> Record {
     Record { sent: at(0), first_receive: at(1), ..received_again(body("7")) }
 }
 
-/// An order at this second after [`T0`], within five minutes, with these further members.
-fn order(second: u64, more: &str) -> String {
+/// A request at this second after [`T0`], within five minutes, with these further members.
+fn request(second: u64, more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{},"within":300{more}}}"#, T0.as_secs() + second)
 }
 
@@ -51,8 +51,8 @@ fn is_reached(record: &Record, policy: &Policy, orders: &[String], now: u64) -> 
 }
 
 #[test]
-fn an_order_moves_what_failed_before_it_to_within_its_time() {
-    let (policy, record, orders) = (waits(), record(), [order(HOUR, "")]);
+fn a_request_moves_what_failed_before_it_to_within_its_time() {
+    let (policy, record, orders) = (waits(), record(), [request(HOUR, "")]);
     assert!(is_reached(&record, &policy, &orders, HOUR + 30));
     for sent in [HOUR, HOUR + 20] {
         let later = Record { sent: at(sent), ..record.clone() };
@@ -68,11 +68,11 @@ fn an_order_moves_what_failed_before_it_to_within_its_time() {
 
 #[test]
 fn events_come_back_at_their_own_moments() {
-    let (policy, pauses) = (waits(), with(&[order(HOUR, "")], ""));
+    let (policy, pauses) = (waits(), with(&[request(HOUR, "")], ""));
     let of = |n: u64| Record { message_id: format!("m-{n}"), ..record() };
     let mut dues: Vec<f64> = (0..1_000).map(|n| due(&of(n), &policy, &pauses, at(HOUR))).collect();
     let again: Vec<f64> = (0..1_000).map(|n| due(&of(n), &policy, &pauses, at(HOUR + 60))).collect();
-    assert_eq!(dues, again, "each look draws the same moment");
+    assert_eq!(dues, again, "each check draws the same moment");
     dues.sort_by(f64::total_cmp);
     for (share, due) in [(0.25, dues[250]), (0.5, dues[500]), (0.75, dues[750])] {
         let even = HOUR as f64 + 300.0 * share;
@@ -83,7 +83,7 @@ fn events_come_back_at_their_own_moments() {
 #[test]
 fn a_retry_that_comes_early_names_its_order() {
     let (policy, record) = (waits(), record());
-    let pauses = with(&[order(HOUR, r#","by":"ops""#)], "");
+    let pauses = with(&[request(HOUR, r#","by":"ops""#)], "");
     let early = |action: Action<'_>| match action {
         Action::Defer { early, .. } | Action::Reinvoke { early, .. } => early,
         other => panic!("{other:?}"),
@@ -98,7 +98,7 @@ fn a_retry_that_comes_early_names_its_order() {
 
 #[test]
 fn neither_a_wait_that_was_asked_for_nor_the_last_retry_is_moved() {
-    let orders = [order(HOUR, "")];
+    let orders = [request(HOUR, "")];
     let asked = replaced(&replaced(&record().body, "Timeout", "RetryAfter"), "too slow", "12h");
     let asked = Record { body: asked, ..record() };
     let unmoved = |record: &Record, policy: &Policy| {
@@ -118,14 +118,14 @@ fn neither_a_wait_that_was_asked_for_nor_the_last_retry_is_moved() {
 }
 
 #[test]
-fn an_order_may_be_about_some_errors() {
+fn a_request_may_be_about_some_errors() {
     let reached = |errors: &str| {
-        is_reached(&record(), &waits(), &[order(HOUR, &format!(r#","errors":[{errors}]"#))], HOUR + 30)
+        is_reached(&record(), &waits(), &[request(HOUR, &format!(r#","errors":[{errors}]"#))], HOUR + 30)
     };
     assert!(reached("") && reached(r#""Time*""#) && reached(r#""Other","Timeout""#));
     assert!(!reached(r#""Other""#));
     let unknown = Record { body: replaced(&record().body, r#""errorType":"Timeout","#, ""), ..record() };
-    let any = [order(HOUR, r#","errors":["*"]"#)];
+    let any = [request(HOUR, r#","errors":["*"]"#)];
     assert!(!is_reached(&unknown, &waits(), &any, HOUR + 30), "its error is not known");
 }
 
@@ -135,7 +135,7 @@ fn a_request_ends_when_every_message_was_checked() {
     // refused call may come between. A held message is checked every 1,344 s.
     for (cap, checked) in [(43_170, 43_170), (HOUR, HOUR), (60, 1_344)] {
         let policy = policy(|settings| settings.max_backoff = cap);
-        let pauses = with(&[order(HOUR, "")], "");
+        let pauses = with(&[request(HOUR, "")], "");
         let end = pauses
             .retries()
             .next()
@@ -145,14 +145,14 @@ fn a_request_ends_when_every_message_was_checked() {
         assert_eq!(end, after(at(HOUR), millis), "{cap}");
     }
     let until = T0.as_secs() + 2 * HOUR;
-    let reached = |more: &str, now| is_reached(&record(), &waits(), &[order(HOUR, more)], now);
+    let reached = |more: &str, now| is_reached(&record(), &waits(), &[request(HOUR, more)], now);
     let until = format!(r#","until":{until}"#);
     assert!(reached(&until, 2 * HOUR) && !reached(&until, 2 * HOUR + 1));
 }
 
 #[test]
-fn an_order_reaches_what_was_moved_since_by_the_time_of_its_failure() {
-    let (policy, orders) = (waits(), [order(HOUR, "")]);
+fn a_request_reaches_what_was_moved_since_by_the_time_of_its_failure() {
+    let (policy, orders) = (waits(), [request(HOUR, "")]);
     let moved = |failed: u64| {
         let mut copy = Record { message_id: "m-9".into(), sent: at(HOUR + 60), ..record() };
         let [sent, first_receive] = [failed, failed + 1].map(|second| at(second).as_millis());
@@ -177,7 +177,7 @@ fn a_deferral_says_what_gave_its_due_time() {
         Action::Defer { due_by, .. } => due_by,
         other => panic!("{other:?}"),
     };
-    let (none, requests) = (Pauses::default(), with(&[order(50_900, "")], ""));
+    let (none, requests) = (Pauses::default(), with(&[request(50_900, "")], ""));
     let over = |until: u64| {
         let (from, until) = (T0.as_secs(), T0.as_secs() + until);
         with(&[], &format!(r#"{{"target":"*","from":{from},"until":{until},"spread":90000}}"#))
@@ -188,43 +188,43 @@ fn a_deferral_says_what_gave_its_due_time() {
     assert_eq!((by(&late, &none), by(&asked, &none)), (DueBy::Policy, DueBy::RetryAfter));
     assert_eq!((by(&record(), &over(50_000)), by(&late, &over(50_000))), (DueBy::Pause, DueBy::Policy));
     assert_eq!(by(&asked, &over(51_000)), DueBy::RetryAfter, "it ended before the moment that was asked for");
-    let soon = with(&[order(50_999, "")], "");
+    let soon = with(&[request(50_999, "")], "");
     assert_eq!((by(&late, &soon), by(&asked, &soon)), (DueBy::RetryNow, DueBy::RetryAfter));
     assert!(matches!(act(&late, &policy, &requests, at(51_300)), Action::Reinvoke { .. }));
 }
 
 #[test]
 fn pauses_come_first() {
-    let (policy, record, orders) = (waits(), record(), [order(HOUR, "")]);
+    let (policy, record, orders) = (waits(), record(), [request(HOUR, "")]);
     let t0 = T0.as_secs();
     let pause = |from: u64, until: &str, spread: u64| {
         format!(r#"{{"target":"*","from":{},"until":{until},"spread":{spread}}}"#, t0 + from)
     };
     let open = with(&orders, &pause(HOUR, "null", 0));
     assert!(matches!(act(&record, &policy, &open, at(HOUR + 400)), Action::Hold { .. }));
-    // What the order moves into a pause that is over comes back after it.
+    // What the request moves into a pause that is over comes back after it.
     let until = HOUR + 600;
     let closed = with(&orders, &pause(HOUR, &(t0 + until).to_string(), 0));
     assert!((due(&record, &policy, &closed, at(until + 60)) - until as f64).abs() < 1.0);
     // A retry that the pause itself has moved keeps its moment.
     let closed = pause(43_000, &(t0 + 45_000).to_string(), 20_000);
-    let order = [order(46_000, "")];
+    let request = [request(46_000, "")];
     let of = |orders: &[String]| due(&record, &policy, &with(orders, &closed), at(46_000));
-    assert_eq!(of(&order), of(&[]));
-    assert!(of(&order) > 46_300.0, "the pause's spread is long: {}", of(&order));
+    assert_eq!(of(&request), of(&[]));
+    assert!(of(&request) > 46_300.0, "the pause's spread is long: {}", of(&request));
 }
 
 #[test]
-fn unreadable_orders_harm_nothing() {
+fn unreadable_requests_harm_nothing() {
     let t0 = T0.as_secs();
     let garbled = [
         "7".to_owned(),
         r#"{"target":"*"}"#.into(),
-        order(HOUR, "").replace("300", "39601"),
-        order(HOUR, "").replace(ORDERS, "orders"),
-        order(HOUR, r#","errors":"Timeout""#),
+        request(HOUR, "").replace("300", "39601"),
+        request(HOUR, "").replace(ORDERS, "orders"),
+        request(HOUR, r#","errors":"Timeout""#),
     ];
-    let good = order(HOUR, "");
+    let good = request(HOUR, "");
     let all: Vec<String> = garbled.iter().cloned().chain([good]).collect();
     let pauses = with(&all, &format!(r#"{{"target":"*","from":{t0},"until":null,"spread":0}}"#));
     let unreadable = |hours| pauses.unreadable_retries(at(hours * HOUR)).count();
@@ -240,7 +240,7 @@ proptest! {
 
     /// Whatever is paused and ordered, no retry is due later than without orders; and none before the first of them.
     #[test]
-    fn nothing_is_due_later_because_of_an_order(
+    fn nothing_is_due_later_because_of_a_request(
         orders in proptest::collection::vec((0..60_000u64, 0..=39_600u64), 0..4),
         pauses in proptest::collection::vec((0..60_000u64, 1..20_000u64, 0..40_000u64), 0..3),
         jitter in proptest::sample::select(Jitter::ALL.to_vec()),

@@ -8,7 +8,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 
 use super::agenda::{Agenda, START};
 use super::mapping::kept;
-use super::queue::{Attributes, Depth, Queue, QueueSettings, QueueTimer, Receipt, Received, Sent};
+use super::queue::{Attributes, Depth, Queue, QueueSettings, QueueTimer, ReceiptHandle, Received, Sent};
 use super::target::{FailureRecords, Id, TARGET_ARN, TargetError};
 
 /// A queue whose clock advances by a millisecond with each call, and otherwise only in [`wait`](Self::wait).
@@ -74,7 +74,7 @@ impl QueueUnderContract {
     /// The attributes of a message that was received with this handle, and is still there.
     #[must_use]
     pub fn attributes(&self, handle: &str) -> Attributes {
-        let receipt = Receipt::parse(handle);
+        let receipt = ReceiptHandle::parse(handle);
         let received = self.received.iter().find(|received| Some(received.receipt) == receipt);
         let message = received.and_then(|received| self.queue.message(received));
         message.and_then(|message| message.attributes.as_deref()).cloned().unwrap_or_default()
@@ -89,7 +89,7 @@ impl QueueUnderContract {
     /// `DeleteMessage`, which always succeeds.
     pub fn delete(&mut self, handle: &str) {
         self.tick();
-        if let Some(receipt) = Receipt::parse(handle) {
+        if let Some(receipt) = ReceiptHandle::parse(handle) {
             self.queue.delete(receipt);
         }
     }

@@ -75,21 +75,21 @@ pub struct Attributes {
 
 /// One receive of one message. A later receive makes it stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Receipt {
+pub(crate) struct ReceiptHandle {
     /// Where the queue stores the message. Once it is gone, another may have its slot.
     pub(crate) slot: usize,
     /// Unique in the queue, so that a handle never fits a later receive or another message.
     number: u64,
 }
 
-impl Receipt {
+impl ReceiptHandle {
     pub(crate) fn parse(handle: &str) -> Option<Self> {
         let (slot, number) = handle.split_once('.')?;
         Some(Self { slot: slot.parse().ok()?, number: number.parse().ok()? })
     }
 }
 
-impl fmt::Display for Receipt {
+impl fmt::Display for ReceiptHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.slot, self.number)
     }
@@ -98,7 +98,7 @@ impl fmt::Display for Receipt {
 /// A message in a receiver's hands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
-    pub(crate) receipt: Receipt,
+    pub(crate) receipt: ReceiptHandle,
     pub(crate) id: Id,
 }
 
@@ -117,7 +117,7 @@ pub struct Depth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
     /// A message's delay, or its visibility timeout, if this is still its latest receipt.
-    Appears(Receipt),
+    Appears(ReceiptHandle),
     Retention(usize),
 }
 
@@ -150,7 +150,7 @@ pub(crate) struct Queue<T> {
     settings: QueueSettings,
     messages: Slab<Message<T>>,
     /// Receipts of visible messages in the order of their appearance. A receipt is skipped if its message is gone.
-    visible: VecDeque<Receipt>,
+    visible: VecDeque<ReceiptHandle>,
     in_flight: usize,
     delayed: usize,
     numbers: u64,
@@ -203,7 +203,7 @@ impl<T> Queue<T> {
             visible_at,
             state: if delay.is_zero() { State::Visible } else { State::Delayed },
         });
-        let receipt = Receipt { slot, number };
+        let receipt = ReceiptHandle { slot, number };
         let mut plan = |at: Timestamp, timer| {
             if at <= horizon {
                 agenda.plan(at, timer);
@@ -252,7 +252,7 @@ impl<T> Queue<T> {
         records: &mut Vec<Record>,
         index: usize,
     ) -> Received {
-        let receipt = Receipt { slot, number: self.next_number() };
+        let receipt = ReceiptHandle { slot, number: self.next_number() };
         let message = &mut self.messages[slot];
         if message.receive_count == 0 {
             message.first_receive = now;
@@ -284,7 +284,7 @@ impl<T> Queue<T> {
                 "InvalidParameterValue: VisibilityTimeout {seconds} must be between 0 and 43200"
             ));
         }
-        let receipt = Receipt::parse(handle).ok_or(STALE_HANDLE)?;
+        let receipt = ReceiptHandle::parse(handle).ok_or(STALE_HANDLE)?;
         let message = self.latest(receipt).ok_or(STALE_HANDLE)?;
         if message.state != State::InFlight {
             return Err("MessageNotInflight: the message is visible again".into());
@@ -299,7 +299,7 @@ impl<T> Queue<T> {
     }
 
     /// `DeleteMessage`. Returns the body. A stale handle deletes nothing, and SQS still reports success.
-    pub(crate) fn delete(&mut self, receipt: Receipt) -> Option<String> {
+    pub(crate) fn delete(&mut self, receipt: ReceiptHandle) -> Option<String> {
         self.latest(receipt)?;
         let message = self.messages.remove(receipt.slot);
         self.leave(message.state);
@@ -344,12 +344,12 @@ impl<T> Queue<T> {
     pub(crate) fn stored(&self) -> impl Iterator<Item = (Record, Option<&Attributes>, &T)> {
         self.messages.iter().map(|(slot, message)| {
             let mut record = blank(message.sent_at);
-            message.write(Receipt { slot, number: message.number }, &mut record);
+            message.write(ReceiptHandle { slot, number: message.number }, &mut record);
             (record, message.attributes.as_deref(), &message.carried)
         })
     }
 
-    fn latest(&mut self, receipt: Receipt) -> Option<&mut Message<T>> {
+    fn latest(&mut self, receipt: ReceiptHandle) -> Option<&mut Message<T>> {
         self.messages.get_mut(receipt.slot).filter(|message| message.number == receipt.number)
     }
 
@@ -376,7 +376,7 @@ impl<T> Queue<T> {
 /// What a standard queue may do for no visible reason, since it delivers at least once.
 impl<T> Queue<T> {
     /// Makes a hidden message visible, if this is still its latest receipt.
-    pub(crate) fn appear_early(&mut self, receipt: Receipt) -> Option<Received> {
+    pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<Received> {
         let message = self.latest(receipt).filter(|message| message.state == State::InFlight)?;
         message.state = State::Visible;
         let received = Received { receipt, id: message.id };
@@ -386,11 +386,15 @@ impl<T> Queue<T> {
     }
 
     /// Makes a receipt stale, though nobody else has received the message.
-    pub(crate) fn make_stale<H: Ord + From<QueueTimer>>(&mut self, receipt: Receipt, agenda: &mut Agenda<H>) {
+    pub(crate) fn make_stale<H: Ord + From<QueueTimer>>(
+        &mut self,
+        receipt: ReceiptHandle,
+        agenda: &mut Agenda<H>,
+    ) {
         let number = self.next_number();
         let Some(message) = self.latest(receipt) else { return };
         message.number = number;
-        agenda.plan(message.visible_at, QueueTimer::Appears(Receipt { number, ..receipt }));
+        agenda.plan(message.visible_at, QueueTimer::Appears(ReceiptHandle { number, ..receipt }));
     }
 
     /// Ends a message's retention early. False if the message is already gone.
@@ -405,7 +409,7 @@ impl<T> Queue<T> {
 
 impl<T> Message<T> {
     /// Writes what a receiver gets into `record`, reusing its buffers.
-    fn write(&self, receipt: Receipt, record: &mut Record) {
+    fn write(&self, receipt: ReceiptHandle, record: &mut Record) {
         record.message_id.clear();
         self.id.write(&mut record.message_id);
         record.receipt_handle.clear();

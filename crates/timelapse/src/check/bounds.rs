@@ -8,7 +8,7 @@ use comeback_engine::{HANDLER_TIMEOUT, HideUpTo, Jitter, Policy, ReasonCode, Tim
 use comeback_envelope::Metadata;
 
 use super::books::{Origin, Window};
-use super::pauses::{Known, SECOND, between_reads};
+use super::pauses::{KnownPauses, SECOND, between_reads};
 use super::{Broken, Invariant};
 use crate::faults::fault::Room;
 use crate::faults::records::Flaw;
@@ -52,7 +52,7 @@ pub(super) enum After {
 
 /// What the handler sees of a message, and what the oracle knows of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct SeenMessage {
     pub(super) origin: Origin,
     /// As the handler sees it; a fault may have changed it.
     pub(super) receive_count: u32,
@@ -72,13 +72,13 @@ pub(super) struct Look {
 
 /// A message at the moment when a handler started on its batch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Case<'a> {
-    pub(super) look: &'a Look,
+pub(super) struct Handling<'a> {
+    pub(super) seen: &'a SeenMessage,
     pub(super) now: Timestamp,
     /// When the event truly failed first.
     pub(super) first_failure: Timestamp,
     /// The pauses that the handler can know of.
-    pub(super) known: &'a Known,
+    pub(super) known: &'a KnownPauses,
 }
 
 impl Bounds {
@@ -88,10 +88,10 @@ impl Bounds {
     }
 
     /// Checks a re-invocation with this envelope.
-    pub(super) fn reinvocation(&self, case: &Case<'_>, claim: &Metadata) -> Result<(), Broken> {
-        let Case { look, now, first_failure, known } = *case;
-        let broken = |invariant, detail| Err(case.broken(invariant, detail));
-        let retry = look.origin.attempt.number + 1;
+    pub(super) fn reinvocation(&self, handling: &Handling<'_>, claim: &Metadata) -> Result<(), Broken> {
+        let Handling { seen, now, first_failure, known } = *handling;
+        let broken = |invariant, detail| Err(handling.broken(invariant, detail));
+        let retry = seen.origin.attempt.number + 1;
         if claim.attempt != retry {
             let detail = format!("attempt {} is followed by attempt {}", retry - 1, claim.attempt);
             return broken(Invariant::AttemptsByOne, detail);
@@ -102,7 +102,7 @@ impl Bounds {
                 format!("attempt {retry} of {}", self.policy.settings().max_retries),
             );
         }
-        let next_record = look.bytes + RECORD_ALLOWANCE;
+        let next_record = seen.bytes + RECORD_ALLOWANCE;
         if next_record > LARGEST_MESSAGE + ENVELOPE {
             let detail = format!(
                 "re-invoked, though Lambda would drop the record of its next failure, of {next_record} bytes"
@@ -115,17 +115,18 @@ impl Bounds {
                 format!("its envelope counts MAX_AGE from {claimed}; it first failed at {first_failure}");
             return broken(Invariant::MaxAge, detail);
         }
-        let end = self.end(case);
+        let end = self.end(handling);
         if now > end {
             return broken(Invariant::MaxAge, format!("re-invoked at {now}; MAX_AGE ended at {end}"));
         }
-        if look.is_first_receive() {
+        if seen.is_first_receive() {
             return broken(Invariant::DueTime, format!("re-invoked at {now}, on a first receive"));
         }
-        let earliest = self.earliest(look, retry, end.min(given_up(look)));
-        let may_be_early = self.asked(look).is_none() && retry < self.policy.settings().max_retries;
-        let ordered = known.ordered(look.first_sent, now, self.between_reads);
-        let earliest = ordered.filter(|_| may_be_early).map_or(earliest, |ordered| earliest.min(ordered));
+        let earliest = self.earliest(seen, retry, end.min(given_up(seen)));
+        let may_be_early = self.asked(seen).is_none() && retry < self.policy.settings().max_retries;
+        let requested = known.requested(seen.first_sent, now, self.between_reads);
+        let earliest =
+            requested.filter(|_| may_be_early).map_or(earliest, |requested| earliest.min(requested));
         if now.saturating_add(CLOCK_TOLERANCE) <= earliest {
             return broken(Invariant::DueTime, format!("re-invoked at {now}; due at {earliest} or later"));
         }
@@ -133,51 +134,55 @@ impl Bounds {
     }
 
     /// Checks a backoff. Returns the moment before which the message is not due.
-    pub(super) fn deferral(&self, case: &Case<'_>, hidden_for: Duration) -> Result<Timestamp, Broken> {
-        let Case { look, now, known, .. } = *case;
-        let (start, waits_from) = if look.is_first_receive() {
-            (now, now.min(look.first_receive))
+    pub(super) fn deferral(
+        &self,
+        handling: &Handling<'_>,
+        hidden_for: Duration,
+    ) -> Result<Timestamp, Broken> {
+        let Handling { seen, now, known, .. } = *handling;
+        let (start, waits_from) = if seen.is_first_receive() {
+            (now, now.min(seen.first_receive))
         } else {
-            (look.first_receive.saturating_add(SECOND), now)
+            (seen.first_receive.saturating_add(SECOND), now)
         };
-        let latest = match self.asked(look) {
+        let latest = match self.asked(seen) {
             Some(window) => start.max(window.latest).saturating_add(SECOND),
-            None => start.saturating_add(self.longest(look.origin.attempt.number + 1)),
+            None => start.saturating_add(self.longest(seen.origin.attempt.number + 1)),
         };
-        let latest = latest.min(self.latest_before(start, self.end(case).min(given_up(look))));
+        let latest = latest.min(self.latest_before(start, self.end(handling).min(given_up(seen))));
         let latest = known.latest_due(start, latest, now);
-        let most = if look.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
+        let most = if seen.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
         if now.saturating_add(hidden_for) > latest || hidden_for > most {
             let detail = format!(
                 "hidden at {now} for {} s; its wait from {start} ends at {latest} at the latest",
                 hidden_for.as_secs()
             );
-            return Err(case.broken(Invariant::LongestWait, detail));
+            return Err(handling.broken(Invariant::LongestWait, detail));
         }
         if known.over(start, now).next().is_some() {
-            return Ok(look.not_before);
+            return Ok(seen.not_before);
         }
         Ok(waits_from.saturating_add(hidden_for.saturating_sub(SECOND)))
     }
 
     /// Checks the reason of a dead-letter.
-    pub(super) fn dead_letter(&self, case: &Case<'_>, reason: ReasonCode) -> Result<(), Broken> {
-        let Case { look, now, first_failure, known } = *case;
-        let end = self.end(case);
-        let start = if look.is_first_receive() { now } else { look.first_receive };
+    pub(super) fn dead_letter(&self, handling: &Handling<'_>, reason: ReasonCode) -> Result<(), Broken> {
+        let Handling { seen, now, first_failure, known } = *handling;
+        let end = self.end(handling);
+        let start = if seen.is_first_receive() { now } else { seen.first_receive };
         let is_true = match reason {
-            ReasonCode::MaxRetries => look.origin.attempt.number >= self.policy.settings().max_retries,
+            ReasonCode::MaxRetries => seen.origin.attempt.number >= self.policy.settings().max_retries,
             ReasonCode::MaxAge => {
-                let is_too_old = !known.is_nothing() && self.is_too_old(now, start, end.min(given_up(look)));
-                is_too_old || now.since(look.sent) > OLDEST_MESSAGE
+                let is_too_old = !known.is_nothing() && self.is_too_old(now, start, end.min(given_up(seen)));
+                is_too_old || now.since(seen.sent) > OLDEST_MESSAGE
             }
-            ReasonCode::TargetNotAllowed => look.origin.flaw == Some(Flaw::Unlisted),
+            ReasonCode::TargetNotAllowed => seen.origin.flaw == Some(Flaw::Unlisted),
             ReasonCode::MalformedRecord | ReasonCode::PayloadLost => {
-                look.origin.flaw == Some(Flaw::Unreadable)
+                seen.origin.flaw == Some(Flaw::Unreadable)
             }
             // The policy does not show which errors these are; its own tests check them.
             ReasonCode::NonRetryableError => true,
-            ReasonCode::PayloadTooLarge => look.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
+            ReasonCode::PayloadTooLarge => seen.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
             // Nothing in the simulated world gives rise to these.
             ReasonCode::TargetNotFound | ReasonCode::TargetRefused | ReasonCode::MalformedEnvelope => false,
         };
@@ -186,24 +191,31 @@ impl Bounds {
         }
         let detail = format!(
             "dead-lettered as {reason} at {now} after attempt {} of {}; MAX_AGE ends at {end}",
-            look.origin.attempt.number,
+            seen.origin.attempt.number,
             self.policy.settings().max_retries
         );
         let without_pauses =
-            Known::NO_PAUSES.end(first_failure, self.policy.max_age(), self.between_reads, now);
+            KnownPauses::NO_PAUSES.end(first_failure, self.policy.max_age(), self.between_reads, now);
         let by_a_pause = reason == ReasonCode::MaxAge && self.is_too_old(now, start, without_pauses);
         let invariant = if by_a_pause { Invariant::PauseEndsNothing } else { Invariant::TrueReasons };
-        Err(case.broken(invariant, detail))
+        Err(handling.broken(invariant, detail))
     }
 
     /// Checks the hiding of a message after a call about it: min(3,600 s, 2^receive count) at most if it failed; one to two
     /// hours if it was not answered, less only if there would be no time for a last retry.
-    pub(super) fn hiding(&self, case: &Case<'_>, after: After, hidden_for: Duration) -> Result<(), Broken> {
-        let cut = self.cut_after_unanswered(case);
+    pub(super) fn hiding(
+        &self,
+        handling: &Handling<'_>,
+        after: After,
+        hidden_for: Duration,
+    ) -> Result<(), Broken> {
+        let cut = self.cut_after_unanswered(handling);
         let (shortest, longest) = match after {
-            After::Failure => (Duration::ZERO, self.longest_after_failure(case.look, false)),
+            After::Failure => (Duration::ZERO, self.longest_after_failure(handling.seen, false)),
             After::Unanswered => (cut.min(*AFTER_UNANSWERED.start()), cut.min(*AFTER_UNANSWERED.end())),
-            After::LostCopy => (*self.guard(case).start(), self.longest_of_original(case, hidden_for)),
+            After::LostCopy => {
+                (*self.guard(handling).start(), self.longest_of_original(handling, hidden_for))
+            }
         };
         let invariant = if hidden_for.as_secs() < shortest.as_secs() {
             Invariant::SpacedInvokes
@@ -213,17 +225,19 @@ impl Bounds {
             return Ok(());
         };
         let [hidden, shortest, longest] = [hidden_for, shortest, longest].map(|time| time.as_secs());
-        let now = case.now;
+        let now = handling.now;
         let detail =
             format!("hidden at {now} for {hidden} s ({after:?}), instead of {shortest} to {longest} s");
-        Err(case.broken(invariant, detail))
+        Err(handling.broken(invariant, detail))
     }
 
     /// How long a message is hidden before a call, from and to: one to two hours from the end of its batch at the latest,
     /// less only if there would be no time for a last retry.
-    pub(super) fn guard(&self, case: &Case<'_>) -> RangeInclusive<Duration> {
-        let cut =
-            self.end(case).since(case.now.saturating_add(HANDLER_TIMEOUT)).saturating_sub(self.last_retry());
+    pub(super) fn guard(&self, handling: &Handling<'_>) -> RangeInclusive<Duration> {
+        let cut = self
+            .end(handling)
+            .since(handling.now.saturating_add(HANDLER_TIMEOUT))
+            .saturating_sub(self.last_retry());
         let cut = if cut >= self.last_retry() { cut } else { Duration::from_secs(86_400) };
         // Where it is cut, the end of MAX_AGE is known to the second here.
         let shortest = cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start());
@@ -233,51 +247,51 @@ impl Bounds {
 
     /// The longest that the original of a copy may be hidden: as before any call, whatever is left of MAX_AGE, or for its
     /// own wait if that is longer.
-    pub(super) fn longest_of_original(&self, case: &Case<'_>, hidden_for: Duration) -> Duration {
-        let is_its_wait = case.is_held(hidden_for) || self.deferral(case, hidden_for).is_ok();
+    pub(super) fn longest_of_original(&self, handling: &Handling<'_>, hidden_for: Duration) -> Duration {
+        let is_its_wait = handling.is_held(hidden_for) || self.deferral(handling, hidden_for).is_ok();
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
     /// The longest wait of a hold or of a message whose pauses are unknown; `None` if `wait` is longer.
-    pub(super) fn longest_keep(&self, case: &Case<'_>, wait: Duration) -> Option<Duration> {
-        let after_failure = self.longest_after_failure(case.look, false);
-        let longest = case.known.longest_keep(case.now, case.look.receive_count, after_failure);
+    pub(super) fn longest_keep(&self, handling: &Handling<'_>, wait: Duration) -> Option<Duration> {
+        let after_failure = self.longest_after_failure(handling.seen, false);
+        let longest = handling.known.longest_keep(handling.now, handling.seen.receive_count, after_failure);
         longest.filter(|longest| wait <= *longest)
     }
 
-    pub(super) fn longest_after_failure(&self, look: &Look, unanswered: bool) -> Duration {
+    pub(super) fn longest_after_failure(&self, seen: &SeenMessage, unanswered: bool) -> Duration {
         if unanswered {
             return *AFTER_UNANSWERED.end() + INVOKE_TIME;
         }
-        Duration::from_secs(3_600.min(1 << look.receive_count.min(12)))
+        Duration::from_secs(3_600.min(1 << seen.receive_count.min(12)))
     }
 
-    pub(super) fn shortest_after_unanswered(&self, case: &Case<'_>) -> Duration {
-        self.cut_after_unanswered(case).min(*AFTER_UNANSWERED.start())
+    pub(super) fn shortest_after_unanswered(&self, handling: &Handling<'_>) -> Duration {
+        self.cut_after_unanswered(handling).min(*AFTER_UNANSWERED.start())
     }
 
-    fn cut_after_unanswered(&self, case: &Case<'_>) -> Duration {
-        let cut = self.end(case).since(case.now).saturating_sub(self.last_retry());
+    fn cut_after_unanswered(&self, handling: &Handling<'_>) -> Duration {
+        let cut = self.end(handling).since(handling.now).saturating_sub(self.last_retry());
         // The handler allows for the time that the invoke took.
         let cut = cut.saturating_sub(INVOKE_TIME);
         if cut >= self.last_retry() { cut } else { Duration::MAX }
     }
 
-    fn earliest(&self, look: &Look, retry: u64, end: Timestamp) -> Timestamp {
-        let asked = self.asked(look).map(|window| window.earliest.since(look.first_receive));
+    fn earliest(&self, seen: &SeenMessage, retry: u64, end: Timestamp) -> Timestamp {
+        let asked = self.asked(seen).map(|window| window.earliest.since(seen.first_receive));
         let mut shortest = asked.unwrap_or_else(|| self.shortest(retry));
-        let cut = end.since(look.first_receive).saturating_sub(self.last_retry());
+        let cut = end.since(seen.first_receive).saturating_sub(self.last_retry());
         if cut >= self.last_retry() {
             shortest = shortest.min(cut);
         }
-        // A later look may cut the wait: it counts from the first receive, and on a first receive from now.
+        // A later check may cut the wait: it counts from the first receive, and on a first receive from now.
         let last = end.before(self.last_retry());
-        look.first_receive.saturating_add(shortest).max(look.not_before.min(last))
+        seen.first_receive.saturating_add(shortest).max(seen.not_before.min(last))
     }
 
     /// When its target asked to be retried, if that counts.
-    fn asked(&self, look: &Look) -> Option<Window> {
-        look.asked.filter(|_| self.policy.settings().directives)
+    fn asked(&self, seen: &SeenMessage) -> Option<Window> {
+        seen.asked.filter(|_| self.policy.settings().directives)
     }
 
     /// The latest end of a wait from `start`, which leaves time for a last retry before `end`.
@@ -295,10 +309,10 @@ impl Bounds {
         Duration::from_secs(60).min(self.policy.max_age() / 10)
     }
 
-    fn end(&self, case: &Case<'_>) -> Timestamp {
+    fn end(&self, handling: &Handling<'_>) -> Timestamp {
         // Envelopes carry whole seconds.
-        let first_failure = Timestamp::from_secs(case.first_failure.as_secs());
-        case.known.end(first_failure, self.policy.max_age(), self.between_reads, case.now)
+        let first_failure = Timestamp::from_secs(handling.first_failure.as_secs());
+        handling.known.end(first_failure, self.policy.max_age(), self.between_reads, handling.now)
     }
 
     fn shortest(&self, retry: u64) -> Duration {
@@ -359,25 +373,25 @@ impl InFlightBound {
 }
 
 /// When a message is given up, whatever its event's age.
-fn given_up(look: &Look) -> Timestamp {
-    look.sent.saturating_add(OLDEST_MESSAGE)
+fn given_up(seen: &SeenMessage) -> Timestamp {
+    seen.sent.saturating_add(OLDEST_MESSAGE)
 }
 
-impl Case<'_> {
+impl Handling<'_> {
     /// Whether a wait may be the one that the message carries from an earlier copy's failed call.
     pub(super) fn is_held(&self, wait: Duration) -> bool {
         let ends_by = |until: Timestamp| {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
         };
-        self.look.held_until.is_some_and(ends_by)
+        self.seen.held_until.is_some_and(ends_by)
     }
 
     pub(super) fn broken(&self, invariant: Invariant, detail: impl Into<String>) -> Broken {
-        Broken::new(invariant, self.look.origin.attempt.event, detail)
+        Broken::new(invariant, self.seen.origin.attempt.event, detail)
     }
 }
 
-impl Look {
+impl SeenMessage {
     /// Whether this is the message's first receive, by the count that the handler sees.
     fn is_first_receive(&self) -> bool {
         self.receive_count <= 1

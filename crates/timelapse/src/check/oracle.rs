@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::books::{Attempt, Book, Books, Carried, Entry, Origin};
-use super::bounds::{After, Bounds, Case, InFlightBound, Look};
+use super::bounds::{After, Bounds, Handling, InFlightBound, SeenMessage};
 use super::ledger::Ledger;
 use super::lookup::policy_of;
-use super::pauses::Known;
+use super::pauses::KnownPauses;
 use super::{Broken, Invariant, UNHIDDEN};
 use crate::aws::agenda::START;
 use crate::aws::queue::Removal;
@@ -42,7 +42,7 @@ pub(crate) struct Oracle {
     retries: Vec<OperatorRetry>,
     /// The pauses that had to leave the full parameter, and when.
     forgotten: Vec<(Timestamp, Pause)>,
-    /// The longest hiding by which orders end.
+    /// The longest hiding by which requests end.
     longest_wait: Duration,
     payload_size: usize,
     payload: String,
@@ -53,7 +53,7 @@ pub(crate) struct Oracle {
 /// What an environment of the handler can know of the pauses.
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
-    known: Known,
+    known: KnownPauses,
     last_tried: Option<Timestamp>,
 }
 
@@ -77,7 +77,7 @@ struct Hands {
 #[derive(Clone, Copy, Debug)]
 struct InHand {
     entry: Entry,
-    look: Look,
+    seen: SeenMessage,
     /// It lacks a field, so that the handler only reports it failed.
     overlooked: bool,
     /// The call about it that was tried; `None` if it only got its backoff.
@@ -216,7 +216,7 @@ impl Oracle {
 impl Oracle {
     pub(crate) fn environment_made(&self) -> Reads {
         let reads = !self.pauses.is_empty() || !self.retries.is_empty();
-        let known = if reads { Known::NOTHING } else { Known::NO_PAUSES };
+        let known = if reads { KnownPauses::NOTHING } else { KnownPauses::NO_PAUSES };
         Reads { known, last_tried: None }
     }
 
@@ -229,7 +229,7 @@ impl Oracle {
     ) {
         let in_hand = |(carried, record, overlooked): (Carried, _, _)| InHand {
             entry: carried.entry,
-            look: self.look(&start, carried, record, now),
+            seen: self.seen(&start, carried, record, now),
             overlooked,
             after: None,
             guard: None,
@@ -241,7 +241,7 @@ impl Oracle {
         self.hands = Some(Hands { start, messages });
     }
 
-    fn look(&mut self, start: &Start, carried: Carried, record: &Record, now: Timestamp) -> Look {
+    fn seen(&mut self, start: &Start, carried: Carried, record: &Record, now: Timestamp) -> SeenMessage {
         let Carried { entry, origin } = carried;
         let book = self.books.get(entry);
         let book = book.map(|book| {
@@ -257,7 +257,7 @@ impl Oracle {
         let first_sent = record.moved.as_ref().map_or(record.sent, |moved| moved.sent);
         let counts_as_new = book.is_none_or(|book| book.forgotten);
         let origin = if counts_as_new { origin.of_new_message(first_sent) } else { origin };
-        Look {
+        SeenMessage {
             origin,
             receive_count: record.receive_count,
             first_receive: record.first_receive,
@@ -272,8 +272,9 @@ impl Oracle {
 
     /// The handler tries to read the pauses; `read` is the moment whose pauses it gets.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
-        let known = read
-            .map(|moment| Known::at(&self.pauses, &self.retries, &self.forgotten, self.longest_wait, moment));
+        let known = read.map(|moment| {
+            KnownPauses::at(&self.pauses, &self.retries, &self.forgotten, self.longest_wait, moment)
+        });
         let reads = &mut self.hands_mut().start.reads;
         reads.last_tried = Some(now);
         if let Some(known) = known {
@@ -339,16 +340,16 @@ impl Oracle {
     /// The bounds of an event, under the policies of the handler that has it.
     fn bounds(&self, position: usize) -> &Bounds {
         let Hands { start, messages } = self.hands();
-        &self.bounds[start.policies][self.mix.target_of(messages[position].look.origin.attempt.event)]
+        &self.bounds[start.policies][self.mix.target_of(messages[position].seen.origin.attempt.event)]
     }
 
-    fn case(&self, position: usize) -> Case<'_> {
+    fn handling(&self, position: usize) -> Handling<'_> {
         let Hands { start, messages } = self.hands();
-        let look = &messages[position].look;
-        let Attempt { event, anew, .. } = look.origin.attempt;
+        let seen = &messages[position].seen;
+        let Attempt { event, anew, .. } = seen.origin.attempt;
         let first_failure = anew.or(self.ledger.lives[event.0].first_failure);
         let first_failure = first_failure.expect("BUG: only events that have failed are handled");
-        Case { look, now: start.clock, first_failure, known: &start.reads.known }
+        Handling { seen, now: start.clock, first_failure, known: &start.reads.known }
     }
 }
 
@@ -356,7 +357,7 @@ impl Oracle {
 impl Oracle {
     /// The handler asks to hide a message. If it is long enough, that may be for a call that follows.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
-        let guards = hidden_for >= *self.bounds(position).guard(&self.case(position)).start();
+        let guards = hidden_for >= *self.bounds(position).guard(&self.handling(position)).start();
         // Only of this copy: an earlier one in the batch may count as a first receive, and the backoff from another moment.
         self.hands_mut().messages[position].guard = guards.then_some(hidden_for);
         if !guards {
@@ -366,11 +367,11 @@ impl Oracle {
 
     /// Checks a hiding that no call has followed.
     fn judge_hiding(&mut self, position: usize, hidden_for: Duration) {
-        let (case, message) = (self.case(position), *self.in_hand(position));
+        let (handling, message) = (self.handling(position), *self.in_hand(position));
         if let Some(after) = message.after {
-            let checked = self.bounds(position).hiding(&case, after, hidden_for);
+            let checked = self.bounds(position).hiding(&handling, after, hidden_for);
             self.note(checked);
-        } else if let Some(checked) = self.check_backoff(position, &case, hidden_for) {
+        } else if let Some(checked) = self.check_backoff(position, &handling, hidden_for) {
             let Some(not_before) = self.note(checked) else { return };
             self.books.change(message.entry, |book| book.not_before = book.not_before.max(not_before));
         }
@@ -378,9 +379,9 @@ impl Oracle {
 
     /// Checks a hiding by a handler that died, which may have been about to call.
     fn judge_hiding_before_death(&mut self, position: usize, hidden_for: Duration) {
-        let case = self.case(position);
-        if hidden_for > self.bounds(position).longest_of_original(&case, hidden_for) {
-            let event = case.look.origin.attempt.event;
+        let handling = self.handling(position);
+        if hidden_for > self.bounds(position).longest_of_original(&handling, hidden_for) {
+            let event = handling.seen.origin.attempt.event;
             let detail = format!("hidden for {} s, and its handler died", hidden_for.as_secs());
             self.broke(Invariant::LongestWait, event, detail);
         }
@@ -390,22 +391,23 @@ impl Oracle {
     fn check_backoff(
         &self,
         position: usize,
-        case: &Case<'_>,
+        handling: &Handling<'_>,
         wait: Duration,
     ) -> Option<Result<Timestamp, Broken>> {
-        let is_backoff = !case.is_held(wait) && self.bounds(position).longest_keep(case, wait).is_none();
-        is_backoff.then(|| self.bounds(position).deferral(case, wait))
+        let is_backoff =
+            !handling.is_held(wait) && self.bounds(position).longest_keep(handling, wait).is_none();
+        is_backoff.then(|| self.bounds(position).deferral(handling, wait))
     }
 
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
-        let InHand { entry, look, after, settled, hidden_until, reason, .. } = *self.in_hand(position);
+        let InHand { entry, seen, after, settled, hidden_until, reason, .. } = *self.in_hand(position);
         // A dead-letter whose answer is lost counts as refused.
         let is_moved = settled && reason.is_none();
         let is_duplicated = self.books.get(entry).is_none_or(|book| book.duplicated);
         // If it is not deleted after all, it comes back then.
         if is_moved && after != Some(After::Unanswered) && Some(until) < hidden_until && !is_duplicated {
             let detail = format!("its copy is sent, and it is hidden until {until} only");
-            self.broke(Invariant::SpacedInvokes, look.origin.attempt.event, detail);
+            self.broke(Invariant::SpacedInvokes, seen.origin.attempt.event, detail);
         }
         self.mark(position, |copy| copy.hidden_until = Some(until));
         if after >= Some(After::Unanswered) {
@@ -421,12 +423,14 @@ impl Oracle {
 
     /// Checks that the handler has hidden a message, or tried to, before a call that must not be repeated soon.
     fn check_guard(&mut self, position: usize, longest: Duration) -> Result<(), Broken> {
-        let case = self.case(position);
+        let handling = self.handling(position);
         match self.in_hand(position).guard {
-            None => Err(case.broken(Invariant::SpacedInvokes, "called, and not hidden for an hour before")),
+            None => {
+                Err(handling.broken(Invariant::SpacedInvokes, "called, and not hidden for an hour before"))
+            }
             Some(guard) if guard > longest => {
                 let detail = format!("hidden for {} s before it is called", guard.as_secs());
-                Err(case.broken(Invariant::LongestWait, detail))
+                Err(handling.broken(Invariant::LongestWait, detail))
             }
             Some(_) => Ok(()),
         }
@@ -438,15 +442,15 @@ impl Oracle {
         function_arn: &str,
         payload: &str,
     ) -> Result<(), Broken> {
-        let Origin { attempt: Attempt { event, .. }, flaw, .. } = self.in_hand(position).look.origin;
+        let Origin { attempt: Attempt { event, .. }, flaw, .. } = self.in_hand(position).seen.origin;
         let target = &self.targets[self.mix.target_of(event)];
         if function_arn.strip_suffix(":$LATEST").unwrap_or(function_arn) != target || flaw.is_some() {
             return Err(Broken::new(Invariant::AllowList, event, format!("{function_arn} was invoked")));
         }
         let claim = self.check_envelope(event, payload)?;
         self.check_paused(event)?;
-        self.check_guard(position, *self.bounds(position).guard(&self.case(position)).end())?;
-        self.bounds(position).reinvocation(&self.case(position), &claim)
+        self.check_guard(position, *self.bounds(position).guard(&self.handling(position)).end())?;
+        self.bounds(position).reinvocation(&self.handling(position), &claim)
     }
 
     /// Opens the envelope of a re-invocation as a target does. Returns what it claims.
@@ -489,7 +493,7 @@ impl Oracle {
     /// Lambda accepts a re-invocation. Returns the attempt that it begins.
     pub(crate) fn reinvoked(&mut self, position: usize, now: Timestamp) -> Attempt {
         self.ledger.faults.duplicate_retries += u64::from(self.settle(position));
-        let Attempt { event, number, anew } = self.in_hand(position).look.origin.attempt;
+        let Attempt { event, number, anew } = self.in_hand(position).seen.origin.attempt;
         self.ledger.attempt(event, number + 1);
         self.space(position, now);
         Attempt { event, number: number + 1, anew }
@@ -513,19 +517,19 @@ impl Oracle {
 
     /// Checks an invoke that is not refused.
     fn space(&mut self, position: usize, now: Timestamp) {
-        let InHand { entry, look, .. } = *self.in_hand(position);
+        let InHand { entry, seen, .. } = *self.in_hand(position);
         let back = self.back(position);
         let Some(book) = self.books.get(entry) else { return };
         let earliest = std::mem::replace(&mut book.no_invoke_before, back);
         if now < earliest && !book.duplicated {
             let detail = format!("invoked at {now}; an invoke before it keeps the next until {earliest}");
-            self.broke(Invariant::SpacedInvokes, look.origin.attempt.event, detail);
+            self.broke(Invariant::SpacedInvokes, seen.origin.attempt.event, detail);
         }
     }
 
     /// The handler dead-letters a message, whose body is `original` if it is still on the queue.
-    pub(crate) fn gives_up(&mut self, position: usize, letter: &DeadLetter, original: Option<&str>) {
-        let checked = self.check_dead_letter(position, letter, original);
+    pub(crate) fn gives_up(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
+        let checked = self.check_dead_letter(position, dead_letter, original);
         let reason = self.note(checked);
         self.mark(position, |copy| copy.reason = reason);
         self.mark_after(position, After::Failure);
@@ -534,7 +538,7 @@ impl Oracle {
     fn check_dead_letter(
         &mut self,
         position: usize,
-        letter: &DeadLetter,
+        dead_letter: &DeadLetter,
         original: Option<&str>,
     ) -> Result<ReasonCode, Broken> {
         #[derive(Deserialize)]
@@ -543,25 +547,31 @@ impl Oracle {
             payload: &'a RawValue,
             retries_made: u64,
         }
-        let Origin { attempt: Attempt { event, number, .. }, flaw, .. } = self.in_hand(position).look.origin;
+        let Origin { attempt: Attempt { event, number, .. }, flaw, .. } = self.in_hand(position).seen.origin;
         let broken = |invariant, detail: String| Err(Broken::new(invariant, event, detail));
-        let reason = letter.attributes.iter().find(|attribute| attribute.name == "Reason");
+        let reason = dead_letter.attributes.iter().find(|attribute| attribute.name == "Reason");
         let reason =
             reason.and_then(|reason| ReasonCode::ALL.into_iter().find(|it| it.name() == reason.value));
         let Some(reason) = reason else {
             return broken(
                 Invariant::TrueReasons,
-                format!("a dead-letter has no known reason: {}", letter.body),
+                format!("a dead-letter has no known reason: {}", dead_letter.body),
             );
         };
         if flaw == Some(Flaw::Unreadable) {
-            if original.is_some_and(|original| original != letter.body) {
-                return broken(Invariant::PayloadVerbatim, format!("its dead-letter is {}", letter.body));
+            if original.is_some_and(|original| original != dead_letter.body) {
+                return broken(
+                    Invariant::PayloadVerbatim,
+                    format!("its dead-letter is {}", dead_letter.body),
+                );
             }
         } else {
-            let body: Option<Body<'_>> = serde_json::from_str(&letter.body).ok();
+            let body: Option<Body<'_>> = serde_json::from_str(&dead_letter.body).ok();
             let Some(body) = body.filter(|body| self.is_payload_of(event, body.payload.get())) else {
-                return broken(Invariant::PayloadVerbatim, format!("its dead-letter is {}", letter.body));
+                return broken(
+                    Invariant::PayloadVerbatim,
+                    format!("its dead-letter is {}", dead_letter.body),
+                );
             };
             if body.retries_made != number {
                 let said = body.retries_made;
@@ -569,42 +579,42 @@ impl Oracle {
                 return broken(Invariant::AttemptsByOne, detail);
             }
         }
-        self.bounds(position).dead_letter(&self.case(position), reason).map(|()| reason)
+        self.bounds(position).dead_letter(&self.handling(position), reason).map(|()| reason)
     }
 
     pub(crate) fn dead_lettered(&mut self, position: usize) {
         self.ledger.faults.duplicate_dead_letters += u64::from(self.settle(position));
-        let InHand { look, reason, .. } = *self.in_hand(position);
+        let InHand { seen, reason, .. } = *self.in_hand(position);
         if let Some(reason) = reason {
-            self.ledger.life(look.origin.attempt.event).given_up.get_or_insert(reason.name());
+            self.ledger.life(seen.origin.attempt.event).given_up.get_or_insert(reason.name());
         }
     }
 
     /// The handler sends a message again; `altered` if the copy has another body.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
         let guard = self.in_hand(position).guard.unwrap_or_default();
-        let longest = self.bounds(position).longest_of_original(&self.case(position), guard);
+        let longest = self.bounds(position).longest_of_original(&self.handling(position), guard);
         let guarded = self.check_guard(position, longest);
         self.note(guarded);
-        let case = self.case(position);
+        let handling = self.handling(position);
         if altered {
-            let event = case.look.origin.attempt.event;
+            let event = handling.seen.origin.attempt.event;
             self.broke(Invariant::PayloadVerbatim, event, "its copy has another body".into());
         } else if self.in_hand(position).after.is_none()
-            && let Some(checked) = self.check_backoff(position, &case, delay)
+            && let Some(checked) = self.check_backoff(position, &handling, delay)
         {
             self.note(checked);
         }
     }
 
     pub(crate) fn moved(&mut self, position: usize, delay: Duration, copy: Id, now: Timestamp) -> Entry {
-        let InHand { entry, look, after, .. } = *self.in_hand(position);
-        let event = look.origin.attempt.event;
-        let case = self.case(position);
-        let clock = case.now;
-        let longest_keep = self.bounds(position).longest_keep(&case, delay);
-        let shortest = self.bounds(position).shortest_after_unanswered(&case);
-        let boundaries = case.known.boundaries(clock);
+        let InHand { entry, seen, after, .. } = *self.in_hand(position);
+        let event = seen.origin.attempt.event;
+        let handling = self.handling(position);
+        let clock = handling.now;
+        let longest_keep = self.bounds(position).longest_keep(&handling, delay);
+        let shortest = self.bounds(position).shortest_after_unanswered(&handling);
+        let boundaries = handling.known.boundaries(clock);
         let mut book = self.books.get(entry).map_or_else(
             // Another receiver has taken the message out of the queue meanwhile.
             || Book { duplicated: true, forgotten: true, ..Book::new(copy, clock) },
@@ -612,7 +622,7 @@ impl Oracle {
         );
         if after.is_some() {
             let unanswered = after == Some(After::Unanswered);
-            let longest = self.bounds(position).longest_after_failure(&look, unanswered);
+            let longest = self.bounds(position).longest_after_failure(&seen, unanswered);
             book.hops.held_until = Some(clock.saturating_add(longest));
             book.hops.excused += 1;
             if unanswered {
@@ -649,10 +659,10 @@ impl Oracle {
     fn settle(&mut self, position: usize) -> bool {
         self.mark_after(position, After::Failure);
         self.mark(position, |copy| copy.settled = true);
-        let InHand { entry, look, .. } = *self.in_hand(position);
+        let InHand { entry, seen, .. } = *self.in_hand(position);
         self.books.settle(entry).unwrap_or_else(|| {
             let detail = format!("message {} was re-invoked, dead-lettered or moved before", entry.id);
-            self.broke(Invariant::ExplainedDuplicates, look.origin.attempt.event, detail);
+            self.broke(Invariant::ExplainedDuplicates, seen.origin.attempt.event, detail);
             false
         })
     }

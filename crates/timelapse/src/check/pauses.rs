@@ -18,7 +18,7 @@ const REFUSED: Duration = Duration::from_secs(3_600);
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 /// A request to retry ends after this.
-const LONGEST_ORDER: Duration = Duration::from_secs(25 * 3_600);
+const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Visibility timeouts are whole seconds, rounded up.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
@@ -29,17 +29,17 @@ pub(crate) fn between_reads(environments: u64) -> Duration {
 
 /// What a handler knows of the parameter.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownPauses {
     /// The target's pauses, by their beginning; `None` if it has never read the parameter.
     spans: Option<Vec<Span>>,
-    orders: Vec<Order>,
-    /// The longest hiding by which orders end.
+    requests: Vec<RetryRequest>,
+    /// The longest hiding by which requests end.
     longest_wait: Duration,
 }
 
-/// An order to retry now.
+/// A request to retry now.
 #[derive(Clone, Copy, Debug)]
-struct Order {
+struct RetryRequest {
     at: Timestamp,
     within: Duration,
 }
@@ -51,11 +51,11 @@ pub(crate) struct Span {
     spread: Duration,
 }
 
-impl Known {
-    pub(crate) const NOTHING: Self = Self { spans: None, orders: Vec::new(), longest_wait: Duration::ZERO };
+impl KnownPauses {
+    pub(crate) const NOTHING: Self = Self { spans: None, requests: Vec::new(), longest_wait: Duration::ZERO };
     /// No pauses: a handler that reads no parameter.
     pub(crate) const NO_PAUSES: Self =
-        Self { spans: Some(Vec::new()), orders: Vec::new(), longest_wait: Duration::ZERO };
+        Self { spans: Some(Vec::new()), requests: Vec::new(), longest_wait: Duration::ZERO };
 
     /// What a handler reads of the parameter at `moment`. What has been `forgotten` by then is not there.
     pub(crate) fn at(
@@ -87,8 +87,8 @@ impl Known {
         let mut spans: Vec<Span> = begun.map(span).collect();
         spans.sort_by_key(|span| span.from);
         let given = retries.iter().filter(|retry| !retry.is_garbled && retry.moment() <= moment);
-        let orders = given.map(|retry| Order { at: retry.moment(), within: retry.within }).collect();
-        Self { spans: Some(spans), orders, longest_wait }
+        let requests = given.map(|retry| RetryRequest { at: retry.moment(), within: retry.within }).collect();
+        Self { spans: Some(spans), requests, longest_wait }
     }
 
     fn spans(&self) -> &[Span] {
@@ -168,9 +168,9 @@ impl Known {
         dues.fold(latest, Timestamp::max)
     }
 
-    /// The first moment at which an order may bring back at `now` what was sent at `sent`; `None` if none reaches it.
+    /// The first moment at which an request may bring back at `now` what was sent at `sent`; `None` if none reaches it.
     /// It ends when each message was checked, whose handlers read of it within `between_reads`.
-    pub(crate) fn ordered(
+    pub(crate) fn requested(
         &self,
         sent: Timestamp,
         now: Timestamp,
@@ -178,13 +178,14 @@ impl Known {
     ) -> Option<Timestamp> {
         // The end is rounded up to a second.
         let called = SECOND + self.longest_wait.max(HOLD) + UNHIDDEN + REFUSED + between_reads;
-        let lasts = |order: &Order| (order.within + called).min(LONGEST_ORDER);
-        let reaches = |order: &&Order| sent < order.at && now <= order.at.saturating_add(lasts(order));
-        self.orders.iter().filter(reaches).map(|order| order.at).min()
+        let lasts = |request: &RetryRequest| (request.within + called).min(LONGEST_REQUEST);
+        let reaches =
+            |request: &&RetryRequest| sent < request.at && now <= request.at.saturating_add(lasts(request));
+        self.requests.iter().filter(reaches).map(|request| request.at).min()
     }
 
-    /// Beginnings and ends of pauses and orders known so far. Each may begin another wait.
+    /// Beginnings and ends of pauses and requests known so far. Each may begin another wait.
     pub(crate) fn boundaries(&self, now: Timestamp) -> usize {
-        self.spans().len() + self.over(START, now).count() + 2 * self.orders.len()
+        self.spans().len() + self.over(START, now).count() + 2 * self.requests.len()
     }
 }

@@ -45,7 +45,7 @@ macro_rules! faults {
 
 // The rates of chaos are high enough for each fault to strike dozens of times in a run of 2,000 events, and low enough
 // for most events to be delivered. Deliveries repeat a refused call up to three times, so the rates of these are high,
-// as are those of calls that are rare: looks, dead-letters, reads of pauses.
+// as are those of calls that are rare: counts, dead-letters, reads of pauses.
 faults! {
     /// Of the messages received: SQS hands it out again while it is hidden, in the same batch or within the hour.
     DuplicateDelivery = "duplicate_delivery", 0.01, Exceeded;
@@ -105,9 +105,9 @@ faults! {
     HandlerDiedAfterMove = "handler_died_after_move", 0.01, Full;
     /// Of the batches: the event source mapping's `DeleteMessageBatch` does nothing.
     DeleteLost = "delete_lost", 0.005, Full;
-    /// Of the looks at the queue: no count comes.
+    /// Of the counts of the queue: no count comes.
     LookFailed = "look_failed", 0.2, Kept;
-    /// Of the looks at the queue: the count is ten minutes old, instead of a minute at most.
+    /// Of the counts of the queue: the count is ten minutes old, instead of a minute at most.
     LookStale = "look_stale", 0.2, Full;
     /// Of the messages moved whose record says when it was written: the copy's attribute is cut, so that it counts as new.
     AttributeGarbled = "attribute_garbled", 0.005, Kept;

@@ -50,7 +50,7 @@ texts! {
     /// The handler moves messages: it sends them to the retry queue again.
     SendAgain = "sqs:SendMessageBatch (retry queue)",
     /// The handler asks how many messages are in flight.
-    Look = "sqs:GetQueueAttributes",
+    GetQueueAttributes = "sqs:GetQueueAttributes",
     /// The handler reads the pauses.
     ReadPauses = "ssm:GetParameter",
     /// The mapping invokes the retry handler.

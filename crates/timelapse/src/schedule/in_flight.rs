@@ -19,7 +19,7 @@ pub struct InFlight {
     pub waiting: f64,
     /// Events that are hidden, and so in flight, if the queue had no limit: about `HIDE_UP_TO` at most.
     pub in_flight: f64,
-    /// Most events hidden between two looks at the queue: twice `HIDE_UP_TO`, and a batch of each poller.
+    /// Most events hidden between two counts of the queue: twice `HIDE_UP_TO`, and a batch of each poller.
     pub in_flight_at_most: f64,
     /// The queue's limit.
     pub in_flight_limit: usize,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use comeback_engine::{BatchEvent, Environment, MOVED_ATTRIBUTE, Policies, Record, Timestamp};
 
 use crate::aws::agenda::START;
-use crate::aws::queue::{Attributes, Receipt, Received};
+use crate::aws::queue::{Attributes, ReceiptHandle, Received};
 use crate::check::books::Carried;
 use crate::check::oracle::Reads;
 use crate::event::EventNumber;
@@ -95,7 +95,7 @@ pub(crate) struct AtHand {
 
 impl AtHand {
     pub(super) fn position(&self, record: &Record) -> usize {
-        let receipt = Receipt::parse(&record.receipt_handle);
+        let receipt = ReceiptHandle::parse(&record.receipt_handle);
         let position = self.messages.iter().position(|message| Some(message.received.receipt) == receipt);
         position.expect("BUG: a call about a message of another batch")
     }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{
-    BatchReport, CallFailure, End, GivenUp, HideUpTo, InvokeFailure, Look, Move, Record, VisibilityChange,
-    Why,
+    BatchReport, CallFailure, End, GivenUp, HideUpTo, InFlightCount, InvokeFailure, Move, Record,
+    VisibilityChange, Why,
 };
 use rand::RngExt;
 
@@ -71,15 +71,15 @@ impl Service for World {
     }
 
     fn gives_up(&mut self, given_up: &[GivenUp<'_>]) {
-        for GivenUp { record, letter } in given_up {
+        for GivenUp { record, dead_letter } in given_up {
             let position = self.at_hand().position(record);
             let original = self.queue.message(&self.at_hand().messages[position].received);
-            self.oracle.gives_up(position, letter, original.map(|message| message.body.as_str()));
+            self.oracle.gives_up(position, dead_letter, original.map(|message| message.body.as_str()));
         }
     }
 
     fn send_dead_letters(&mut self, given_up: &[&&GivenUp<'_>]) -> Answers {
-        let bytes = given_up.iter().map(|given_up| given_up.letter.size()).sum();
+        let bytes = given_up.iter().map(|given_up| given_up.dead_letter.size()).sum();
         self.tallies.calls.add_carrying(ApiCall::SendMessageBatch, bytes);
         let (positions, events) = self.positions(given_up.iter().map(|given_up| given_up.record));
         self.refuse(Fault::DeadLetterRefused, &events, "ServiceUnavailable", "the request has failed")?;
@@ -121,14 +121,14 @@ impl Service for World {
         lost.map(|()| vec![Ok(()); moves.len()])
     }
 
-    fn look(&mut self) -> Result<Look, CallFailure> {
-        self.tallies.calls.add(ApiCall::Look, 1);
+    fn count_in_flight(&mut self) -> Result<InFlightCount, CallFailure> {
+        self.tallies.calls.add(ApiCall::GetQueueAttributes, 1);
         if self.dice.strikes(Fault::LookFailed, self.now, []) {
             return Err(failure("no count in time"));
         }
         let in_flight = self.counts.get(self.dice.strikes(Fault::LookStale, self.now, []));
         let AtHand { clock, started, .. } = *self.at_hand();
-        Ok(Look { in_flight, at: clock.saturating_add(self.now.since(started)) })
+        Ok(InFlightCount { in_flight, at: clock.saturating_add(self.now.since(started)) })
     }
 
     fn read_pauses(&mut self) -> Result<Option<String>, CallFailure> {

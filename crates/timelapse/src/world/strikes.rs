@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::batch::{Batch, Death, Polled};
 use super::{Happening, World};
-use crate::aws::queue::Receipt;
+use crate::aws::queue::ReceiptHandle;
 use crate::aws::target::Id;
 use crate::check::books::Carried;
 use crate::event::EventNumber;
@@ -101,7 +101,7 @@ impl World {
     }
 
     /// SQS hands a message out again though it is hidden, unless it has moved on meanwhile.
-    pub(super) fn appear_early(&mut self, receipt: Receipt) {
+    pub(super) fn appear_early(&mut self, receipt: ReceiptHandle) {
         if let Some(received) = self.queue.appear_early(receipt) {
             let Polled { carried, .. } = self.polled(received);
             self.duplicate(carried);

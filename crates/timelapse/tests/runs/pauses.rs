@@ -81,7 +81,7 @@ fn a_pause_that_is_forgotten_no_longer_keeps_an_event_from_being_too_old() {
 }
 
 /// A pause of three hours takes effect within the interval of the reads. After it every event comes back within the
-/// spread, or at the look that a hold may delay it to, and no minute sees many more than its share.
+/// spread, or at the check that a hold may delay it to, and no minute sees many more than its share.
 #[test]
 fn what_was_held_comes_back_spread_after_the_pause() {
     (1..=4u64).into_par_iter().for_each(|seed| {

@@ -34,7 +34,7 @@ const MOVE: Remedies = Remedies {
     too_large: None,
 };
 
-const LOOK: Remedies = Remedies {
+const COUNT: Remedies = Remedies {
     permission: "allow sqs:GetQueueAttributes on the retry queue",
     missing: NO_RETRY_QUEUE,
     too_large: None,
@@ -46,7 +46,7 @@ const DEAD_LETTER: Remedies = Remedies {
     too_large: None,
 };
 
-/// Remedies for letters to the dead-letter queue at this URL.
+/// Remedies for messages to the dead-letter queue at this URL.
 pub(super) fn of_dead_letters(queue_url: &str) -> Remedies {
     let too_large = format!(
         "raise the dead-letter queue's limit: aws sqs set-queue-attributes --queue-url {queue_url} \
@@ -124,9 +124,9 @@ fn is_over_queues_limit(error: &ServiceError) -> bool {
         || code.starts_with("InvalidParameterValue") && error.message.contains("must be shorter than")
 }
 
-/// A failed look.
-pub(super) fn of_look(mut error: ServiceError) -> CallFailure {
-    let remedy = LOOK.of(&error);
+/// A failed count of the messages in flight.
+pub(super) fn of_count(mut error: ServiceError) -> CallFailure {
+    let remedy = COUNT.of(&error);
     leave_out_quotes(&mut error);
     CallFailure { cause: error.to_string(), remedy }
 }

@@ -237,12 +237,12 @@ fn hidden(seconds: u64) -> VisibilityChange<'static> {
     VisibilityChange { record: &MESSAGE, visibility_timeout: Duration::from_secs(seconds) }
 }
 
-fn letter(body: &str) -> DeadLetter {
+fn dead_letter(body: &str) -> DeadLetter {
     DeadLetter { body: body.into(), attributes: Vec::new() }
 }
 
-fn given_up(letter: &DeadLetter) -> GivenUp<'_> {
-    GivenUp { record: &MESSAGE, letter }
+fn given_up(dead_letter: &DeadLetter) -> GivenUp<'_> {
+    GivenUp { record: &MESSAGE, dead_letter }
 }
 
 fn done(ids: Range<usize>) -> Value {
@@ -272,8 +272,8 @@ async fn a_dead_letter_goes_out_with_its_attributes() {
     let (aws, requests) = answering(200, "", &done(0..1));
     let attributes =
         vec![Attribute { name: "RetriesMade".into(), data_type: "Number".into(), value: "2".into() }];
-    let letter = DeadLetter { attributes, ..letter("{}") };
-    assert_eq!(account(&aws).send_dead_letters(&[given_up(&letter)], IN_TIME).await, [Ok(())]);
+    let dead_letter = DeadLetter { attributes, ..dead_letter("{}") };
+    assert_eq!(account(&aws).send_dead_letters(&[given_up(&dead_letter)], IN_TIME).await, [Ok(())]);
     let attributes = json!({"RetriesMade": {"DataType": "Number", "StringValue": "2"}});
     assert_eq!(
         entries(&requests),
@@ -297,13 +297,13 @@ async fn a_copy_and_a_dead_letter_have_the_senders_attributes() {
         "ErrorCode": {"DataType": "Number", "StringValue": "200"},
     });
     let (aws, requests) = answering(200, "", &done(0..1));
-    let letter = DeadLetter { attributes: attributes.clone(), ..letter("{}") };
-    assert_eq!(account(&aws).send_dead_letters(&[given_up(&letter)], IN_TIME).await, [Ok(())]);
+    let dead_letter = DeadLetter { attributes: attributes.clone(), ..dead_letter("{}") };
+    assert_eq!(account(&aws).send_dead_letters(&[given_up(&dead_letter)], IN_TIME).await, [Ok(())]);
     let record = Record { attributes, ..MESSAGE.clone() };
     let copy = Move { record: &record, attribute: "{}".into(), delay: Duration::from_secs(1) };
     assert_eq!(account(&aws).send_again(&[copy], IN_TIME).await, [Ok(())]);
-    let [letter, copy] = &entries(&requests)[..] else { panic!("two requests") };
-    assert_eq!(letter[0]["MessageAttributes"], expected);
+    let [dead_letter, copy] = &entries(&requests)[..] else { panic!("two requests") };
+    assert_eq!(dead_letter[0]["MessageAttributes"], expected);
     let mut of_copy = expected;
     of_copy["Comeback"] = json!({"DataType": "String", "StringValue": "{}"});
     assert_eq!(copy[0]["MessageAttributes"], of_copy);
@@ -319,9 +319,9 @@ async fn a_dead_letter_of_the_engines_limit_goes_out_and_a_byte_more_does_not() 
         Attribute { name: "Reason".into(), data_type: "String".into(), value: "é".into() },
         Attribute { name: "RetriesMade".into(), data_type: "Number".into(), value: "12".into() },
     ];
-    let beside = DeadLetter { attributes: attributes.clone(), ..letter("") }.size();
+    let beside = DeadLetter { attributes: attributes.clone(), ..dead_letter("") }.size();
     let of_body =
-        |bytes| DeadLetter { attributes: attributes.clone(), ..letter(&"x".repeat(bytes - beside)) };
+        |bytes| DeadLetter { attributes: attributes.clone(), ..dead_letter(&"x".repeat(bytes - beside)) };
     let (largest, over) = (of_body(SQS_MESSAGE_BYTES), of_body(SQS_MESSAGE_BYTES + 1));
     assert_eq!((beside, largest.size()), (6 + 6 + 2 + 11 + 6 + 2, SQS_MESSAGE_BYTES));
     let results = account(&aws).send_dead_letters(&[given_up(&largest), given_up(&over)], IN_TIME).await;
@@ -339,7 +339,7 @@ async fn a_missing_permission_comes_with_its_remedy() {
         remedy: Some(remedy.into()),
     };
     let send = "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one";
-    let sent = account(&aws).send_dead_letters(&[given_up(&letter("{}")); 2], IN_TIME).await;
+    let sent = account(&aws).send_dead_letters(&[given_up(&dead_letter("{}")); 2], IN_TIME).await;
     assert_eq!(sent, vec![Err(failure(send)); 2]);
     let hide =
         "allow sqs:ChangeMessageVisibility on the retry queue, and the use of its KMS key if it has one";
@@ -356,7 +356,7 @@ async fn a_missing_queue_and_credentials_that_expired_come_with_their_remedies()
         ("InvalidClientTokenId", "credentials are not valid", "credentials are not valid"),
     ] {
         let (aws, _) = answering(400, error, &json!({"message": "no"}));
-        let sent = account(&aws).send_dead_letters(&[given_up(&letter("{}"))], IN_TIME).await.remove(0);
+        let sent = account(&aws).send_dead_letters(&[given_up(&dead_letter("{}"))], IN_TIME).await.remove(0);
         let hidden = account(&aws).change_visibility(&[hidden(1)], IN_TIME).await.remove(0);
         for (answer, remedy) in [(sent, sent_remedy), (hidden, hidden_remedy)] {
             let failure = answer.unwrap_err();
@@ -374,7 +374,7 @@ async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
     let started = tokio::time::Instant::now();
     for results in [
         account(&aws).change_visibility(&[hidden(1)], IN_TIME).await,
-        account(&aws).send_dead_letters(&[given_up(&letter("{}"))], IN_TIME).await,
+        account(&aws).send_dead_letters(&[given_up(&dead_letter("{}"))], IN_TIME).await,
     ] {
         let cause = results.into_iter().map(|result| result.unwrap_err().cause).collect::<Vec<_>>();
         let left_out = "its message is left out, as it may quote the event";
@@ -408,7 +408,7 @@ async fn past_the_deadline_nothing_is_called_again() {
     let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
     let end = tokio::time::Instant::now() + Duration::from_millis(250);
     let past_deadline = || tokio::time::Instant::now() >= end;
-    let results = account(&aws).send_dead_letters(&[given_up(&letter("{}"))], &past_deadline).await;
+    let results = account(&aws).send_dead_letters(&[given_up(&dead_letter("{}"))], &past_deadline).await;
     // At once, after 100 ms, and not after 300 ms more.
     assert_eq!(requests.lock().unwrap().len(), 2);
     let [Err(CallFailure { cause, remedy: None })] = results.as_slice() else { panic!("{results:?}") };

@@ -10,7 +10,7 @@ use crate::log::tests::logged_in;
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_815);
 
-/// It hides every message, and never looks at the queue.
+/// It hides every message, and never counts the messages in flight.
 fn handler(retry_queue_url: Option<&str>) -> (Handler, Requests) {
     hiding_up_to("always", retry_queue_url)
 }
@@ -273,7 +273,7 @@ async fn without_the_permission_to_hide_nothing_is_moved_and_the_remedy_logged()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_is_denied_or_says_nothing_is_logged() {
+async fn a_count_that_is_denied_or_says_nothing_is_logged() {
     for (status, error, said) in [
         (403, "AccessDeniedException", "allow sqs:GetQueueAttributes on the retry queue"),
         (200, "", "no count of the messages in flight"),
@@ -341,7 +341,7 @@ const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
 /// Everything the handler wrote, to the log and into details, about a message with this body: once it moves
-/// what it keeps, and once it hides it and looks at the queue.
+/// what it keeps, and once it hides it and counts the messages in flight.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await
@@ -363,8 +363,9 @@ async fn written_hiding_up_to(hide_up_to: &str, body: String, status: u16, error
         let entries: Value = serde_json::from_str(&request.body).unwrap();
         let entry = &entries["Entries"][0];
         let attribute = entry["MessageAttributes"]["Detail"]["StringValue"].as_str().unwrap_or_default();
-        let letter = entry["MessageBody"].as_str().and_then(|body| serde_json::from_str::<Value>(body).ok());
-        let detail = letter.map(|letter| letter["detail"].to_string()).unwrap_or_default();
+        let dead_letter =
+            entry["MessageBody"].as_str().and_then(|body| serde_json::from_str::<Value>(body).ok());
+        let detail = dead_letter.map(|dead_letter| dead_letter["detail"].to_string()).unwrap_or_default();
         written.push_str(&format!("\nDetail: {attribute}\ndetail: {detail}"));
     }
     written

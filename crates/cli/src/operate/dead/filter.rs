@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::{Letter, LetterKind, LossyText, ReasonCode, Timestamp, error_names, lossy_text};
+use comeback_engine::{
+    DeadLetterKind, LossyText, ReasonCode, ReceivedDeadLetter, Timestamp, error_names, lossy_text,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wildmatch::WildMatch;
@@ -58,10 +60,10 @@ impl Filter {
     }
 
     /// Whether it takes a letter, with its age measured at `now`.
-    pub(crate) fn takes(&self, letter: &Letter<'_>, now: Timestamp) -> bool {
+    pub(crate) fn takes(&self, letter: &ReceivedDeadLetter<'_>, now: Timestamp) -> bool {
         let age = now.since(letter.given_up);
         self.takes_everything()
-            || letter.kind != LetterKind::Unknown
+            || letter.kind != DeadLetterKind::Unknown
                 && self.reason.is_none_or(|reason| reason == reason_of(letter))
                 && holds(&self.target, &letter.function_arn, |target, arn| target.names(arn))
                 && holds(&self.error, &letter.error_type, |glob, error| {
@@ -75,7 +77,7 @@ impl Filter {
                 && self.takes_payload(letter)
     }
 
-    fn takes_payload(&self, letter: &Letter<'_>) -> bool {
+    fn takes_payload(&self, letter: &ReceivedDeadLetter<'_>) -> bool {
         let holds = |test: &PayloadTest| letter.payload.as_ref().is_some_and(|payload| test.holds(payload));
         self.payload.iter().all(holds)
     }
@@ -88,10 +90,10 @@ fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) 
 
 /// The name of the handler's reason, or `max_receive_count`; `unknown`, which no filter can name, for a message that is not
 /// ours.
-pub(crate) fn reason_of(letter: &Letter<'_>) -> &'static str {
+pub(crate) fn reason_of(letter: &ReceivedDeadLetter<'_>) -> &'static str {
     match (letter.reason, letter.kind) {
         (Some(reason), _) => reason.name(),
-        (None, LetterKind::Unknown) => "unknown",
+        (None, DeadLetterKind::Unknown) => "unknown",
         (None, _) => MAX_RECEIVE_COUNT,
     }
 }

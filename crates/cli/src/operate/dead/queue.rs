@@ -6,7 +6,7 @@ use aws_sdk_sqs::types::{Message as Sent, MessageAttributeValue, MessageSystemAt
 use aws_sdk_sqs::{Client, error::SdkError};
 use comeback_delivery::sqs::{Deleter, Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Cause, ErrorKind, Retries, ServiceError, by_entry};
-use comeback_engine::{Letter, MOVED_ATTRIBUTE, Record, Timestamp};
+use comeback_engine::{MOVED_ATTRIBUTE, ReceivedDeadLetter, Record, Timestamp};
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
@@ -35,12 +35,12 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    pub(crate) fn letter(&self) -> Letter<'_> {
+    pub(crate) fn letter(&self) -> ReceivedDeadLetter<'_> {
         let attribute = |name: &str| {
             let found = self.attributes.iter().find(|(other, _)| other == name);
             found.and_then(|(_, value)| value.string_value())
         };
-        Letter::read(&self.record, attribute)
+        ReceivedDeadLetter::read(&self.record, attribute)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use clap::Args;
-use comeback_engine::{Letter, MOVED_ATTRIBUTE, Timestamp};
+use comeback_engine::{MOVED_ATTRIBUTE, ReceivedDeadLetter, Timestamp};
 use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::json;
@@ -164,7 +164,7 @@ impl Whole {
             return None;
         }
         let described = Described::of(received, &letter);
-        let Letter { first_failure, .. } = letter;
+        let ReceivedDeadLetter { first_failure, .. } = letter;
         let payload = letter.payload.map(|payload| payload.into_owned());
         let body = payload.is_none().then(|| received.record.body.clone());
         let mut attributes = Attribute::all_of(received);

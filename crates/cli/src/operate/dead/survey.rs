@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use comeback_engine::{Letter, LetterKind, Reason, ReasonCode, Timestamp, short_name};
+use comeback_engine::{DeadLetterKind, Reason, ReasonCode, ReceivedDeadLetter, Timestamp, short_name};
 use comfy_table::Table;
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -225,7 +225,7 @@ pub(crate) fn listed(functions: &BTreeSet<String>) -> String {
 
 /// The detail of a letter that was not understood and names no error. Other details name ages and counts, so hardly two are
 /// alike.
-fn malformation<'l>(letter: &'l Letter<'_>) -> Option<&'l str> {
+fn malformation<'l>(letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));
     let has_error = letter.error_type.is_some() || letter.error_message.is_some();
@@ -252,15 +252,15 @@ fn age(moment: Timestamp, now: Timestamp) -> String {
 }
 
 impl Described {
-    pub(crate) fn of(received: &Received, letter: &Letter<'_>) -> Self {
+    pub(crate) fn of(received: &Received, letter: &ReceivedDeadLetter<'_>) -> Self {
         Self {
             key: letter.key.clone(),
             message_id: received.record.message_id.clone(),
             kind: match letter.kind {
-                LetterKind::Event => "event",
-                LetterKind::Verbatim => "verbatim",
-                LetterKind::Record => "record",
-                LetterKind::Unknown => "unknown",
+                DeadLetterKind::Event => "event",
+                DeadLetterKind::Verbatim => "verbatim",
+                DeadLetterKind::Record => "record",
+                DeadLetterKind::Unknown => "unknown",
             },
             reason: reason_of(letter),
             target: letter.function_arn.as_deref().map(ToOwned::to_owned),

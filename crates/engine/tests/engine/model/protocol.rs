@@ -311,7 +311,7 @@ const ALWAYS: [(&str, Condition); 9] = [
     }),
 ];
 
-/// Where the event is or has ended; a delivery is a look at a message, not a copy of it.
+/// Where the event is or has ended; a delivery shows a message, not a copy of it.
 fn copies(state: &State, event: usize) -> usize {
     let (successes, dead_letters) = state.ends[event];
     let waiting = state.queue.iter().filter(|message| message.event == event).count();

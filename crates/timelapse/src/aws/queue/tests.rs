@@ -18,7 +18,7 @@ struct Fixture {
 type Sender = usize;
 
 /// What a receiver got of one message: what it carries, its receipt and its record.
-type Got = (Sender, Receipt, Record);
+type Got = (Sender, ReceiptHandle, Record);
 
 impl Fixture {
     /// The messages that the queue has removed by itself.

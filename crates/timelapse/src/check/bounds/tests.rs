@@ -33,8 +33,8 @@ const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3, anew: None };
 
 /// A message of an event whose attempt 3 has failed: retry 4, with a ceiling of 8 s, comes next. It
 /// was first received 10 s after the event's first failure.
-fn look(receive_count: u32) -> Look {
-    Look {
+fn seen(receive_count: u32) -> SeenMessage {
+    SeenMessage {
         origin: Origin { attempt: THIRD, flaw: None, written: None, asked: None },
         held_until: None,
         receive_count,
@@ -47,10 +47,10 @@ fn look(receive_count: u32) -> Look {
     }
 }
 
-static NONE: Known = Known::NO_PAUSES;
+static NONE: KnownPauses = KnownPauses::NO_PAUSES;
 
-fn case(look: &Look, now: Timestamp) -> Case<'_> {
-    Case { look, now, first_failure: at(0.0), known: &NONE }
+fn handling(seen: &SeenMessage, now: Timestamp) -> Handling<'_> {
+    Handling { seen, now, first_failure: at(0.0), known: &NONE }
 }
 
 fn invariant<T: std::fmt::Debug>(checked: Result<T, Broken>) -> Invariant {
@@ -63,7 +63,8 @@ const RIGHT: Metadata = Metadata { attempt: 4, initial_timestamp: 1_767_225_600,
 
 #[test]
 fn attempts_rise_by_one() {
-    let check = |attempt| hourly().reinvocation(&case(&look(2), at(20.0)), &Metadata { attempt, ..RIGHT });
+    let check =
+        |attempt| hourly().reinvocation(&handling(&seen(2), at(20.0)), &Metadata { attempt, ..RIGHT });
     assert_eq!(check(4), Ok(()));
     for attempt in [1, 3, 5] {
         assert_eq!(invariant(check(attempt)), Invariant::AttemptsByOne);
@@ -74,7 +75,7 @@ fn attempts_rise_by_one() {
 fn retries_end_with_max_retries() {
     let check = |max_retries| {
         let bounds = bounds(Settings { max_retries, ..long_waits() });
-        bounds.reinvocation(&case(&look(2), at(20.0)), &RIGHT)
+        bounds.reinvocation(&handling(&seen(2), at(20.0)), &RIGHT)
     };
     assert_eq!(check(4), Ok(()));
     assert_eq!(invariant(check(3)), Invariant::MaxRetries);
@@ -83,13 +84,13 @@ fn retries_end_with_max_retries() {
 #[test]
 fn no_retry_after_max_age_and_an_envelope_has_its_start() {
     let check = |now, first| {
-        hourly().reinvocation(&Case { first_failure: at(first), ..case(&look(2), at(now)) }, &RIGHT)
+        hourly().reinvocation(&Handling { first_failure: at(first), ..handling(&seen(2), at(now)) }, &RIGHT)
     };
     assert_eq!(check(3_600.0, 0.0), Ok(()));
     assert_eq!(check(3_600.0, 0.9), Ok(()), "envelopes carry whole seconds");
     assert_eq!(invariant(check(3_600.001, 0.9)), Invariant::MaxAge);
     let later = &Metadata { initial_timestamp: RIGHT.initial_timestamp + 1, ..RIGHT };
-    let reset = hourly().reinvocation(&case(&look(2), at(20.0)), later);
+    let reset = hourly().reinvocation(&handling(&seen(2), at(20.0)), later);
     assert_eq!(invariant(reset), Invariant::MaxAge);
 }
 
@@ -97,9 +98,9 @@ fn no_retry_after_max_age_and_an_envelope_has_its_start() {
 fn a_payload_is_too_large_if_the_record_of_its_next_failure_would_be() {
     let largest = 1_048_576 - 64 * 1_024;
     let checked = |bytes| {
-        let look = Look { bytes, ..look(2) };
-        let given_up = hourly().dead_letter(&case(&look, at(20.0)), ReasonCode::PayloadTooLarge);
-        let reinvoked = hourly().reinvocation(&case(&look, at(20.0)), &RIGHT);
+        let seen = SeenMessage { bytes, ..seen(2) };
+        let given_up = hourly().dead_letter(&handling(&seen, at(20.0)), ReasonCode::PayloadTooLarge);
+        let reinvoked = hourly().reinvocation(&handling(&seen, at(20.0)), &RIGHT);
         (given_up.map_err(|broken| broken.invariant), reinvoked.map_err(|broken| broken.invariant))
     };
     assert_eq!(checked(largest - 256), (Err(Invariant::TrueReasons), Ok(())));
@@ -113,18 +114,18 @@ fn no_retry_before_the_shortest_wait() {
         [(Jitter::Full, 1.0), (Jitter::Equal, 4.0), (Jitter::None, 8.0), (Jitter::Decorrelated, 1.0)]
     {
         let bounds = bounds(Settings { jitter, ..long_waits() });
-        let check = |now| bounds.reinvocation(&case(&look(2), at(now)), &RIGHT);
+        let check = |now| bounds.reinvocation(&handling(&seen(2), at(now)), &RIGHT);
         assert_eq!(check(10.0 + earliest - 0.499), Ok(()), "{jitter}");
         assert_eq!(invariant(check(10.0 + earliest - 0.5)), Invariant::DueTime, "{jitter}");
     }
     // An hour's wait that does not fit before MAX_AGE is cut to end a minute before it.
     let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..long_waits() };
-    let check = |now| bounds(slow.clone()).reinvocation(&case(&look(2), at(now)), &RIGHT);
+    let check = |now| bounds(slow.clone()).reinvocation(&handling(&seen(2), at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
     assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
     // With less than two minutes left it is not cut.
-    let late = Look { first_receive: at(3_490.0), ..look(2) };
-    let check = |now| hourly().reinvocation(&case(&late, at(now)), &RIGHT);
+    let late = SeenMessage { first_receive: at(3_490.0), ..seen(2) };
+    let check = |now| hourly().reinvocation(&handling(&late, at(now)), &RIGHT);
     assert_eq!(check(3_491.0), Ok(()));
     assert_eq!(invariant(check(3_490.5)), Invariant::DueTime);
 }
@@ -132,40 +133,42 @@ fn no_retry_before_the_shortest_wait() {
 #[test]
 fn a_first_receive_has_served_no_backoff() {
     for (receive_count, is_first) in [(0, true), (1, true), (2, false)] {
-        let checked = hourly().reinvocation(&case(&look(receive_count), at(500.0)), &RIGHT);
+        let checked = hourly().reinvocation(&handling(&seen(receive_count), at(500.0)), &RIGHT);
         assert_eq!(checked.is_err_and(|broken| broken.invariant == Invariant::DueTime), is_first);
     }
 }
 
 #[test]
 fn no_retry_before_what_the_handler_had_it_hidden_for() {
-    let not_before = hourly().deferral(&case(&look(1), at(10.1)), Duration::from_secs(8)).unwrap();
+    let not_before = hourly().deferral(&handling(&seen(1), at(10.1)), Duration::from_secs(8)).unwrap();
     assert_eq!(not_before, at(17.0), "a second less than from the receive on: it was rounded up");
-    let later = hourly().deferral(&case(&look(2), at(12.0)), Duration::from_secs(6)).unwrap();
+    let later = hourly().deferral(&handling(&seen(2), at(12.0)), Duration::from_secs(6)).unwrap();
     assert_eq!(later, at(17.0));
-    let hidden = Look { not_before, ..look(2) };
-    let check = |now| hourly().reinvocation(&case(&hidden, at(now)), &RIGHT);
+    let hidden = SeenMessage { not_before, ..seen(2) };
+    let check = |now| hourly().reinvocation(&handling(&hidden, at(now)), &RIGHT);
     assert_eq!(check(16.501), Ok(()));
     assert_eq!(invariant(check(16.5)), Invariant::DueTime);
-    // Within the last minute before MAX_AGE, a later look may cut what the first did not.
-    let hidden = Look { not_before: at(3_590.0), ..look(2) };
-    let check = |now| hourly().reinvocation(&case(&hidden, at(now)), &RIGHT);
+    // Within the last minute before MAX_AGE, a later check may cut what the first did not.
+    let hidden = SeenMessage { not_before: at(3_590.0), ..seen(2) };
+    let check = |now| hourly().reinvocation(&handling(&hidden, at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
     assert_eq!(invariant(check(3_539.5)), Invariant::DueTime);
 }
 
 #[test]
 fn no_wait_over_its_ceiling() {
-    let check = |look: Look, now, secs| hourly().deferral(&case(&look, at(now)), Duration::from_secs(secs));
-    assert!(check(look(1), 500.0, 8).is_ok(), "a first receive, by its count, at any time");
-    assert_eq!(invariant(check(look(1), 10.0, 9)), Invariant::LongestWait);
-    assert!(check(look(2), 12.0, 7).is_ok(), "from the first receive, rounded up to whole seconds");
-    assert_eq!(invariant(check(look(2), 12.1, 7)), Invariant::LongestWait);
-    assert_eq!(invariant(check(look(2), 18.0, 8)), Invariant::LongestWait, "counted from now");
-    let behind = check(look(2), 5.0, 13);
+    let check = |seen: SeenMessage, now, secs| {
+        hourly().deferral(&handling(&seen, at(now)), Duration::from_secs(secs))
+    };
+    assert!(check(seen(1), 500.0, 8).is_ok(), "a first receive, by its count, at any time");
+    assert_eq!(invariant(check(seen(1), 10.0, 9)), Invariant::LongestWait);
+    assert!(check(seen(2), 12.0, 7).is_ok(), "from the first receive, rounded up to whole seconds");
+    assert_eq!(invariant(check(seen(2), 12.1, 7)), Invariant::LongestWait);
+    assert_eq!(invariant(check(seen(2), 18.0, 8)), Invariant::LongestWait, "counted from now");
+    let behind = check(seen(2), 5.0, 13);
     assert!(behind.is_ok(), "a clock that is behind SQS's counts more to the same moment");
     let decorrelated = bounds(Settings { jitter: Jitter::Decorrelated, ..long_waits() });
-    let check = |secs| decorrelated.deferral(&case(&look(1), at(10.0)), Duration::from_secs(secs));
+    let check = |secs| decorrelated.deferral(&handling(&seen(1), at(10.0)), Duration::from_secs(secs));
     assert!(check(81).is_ok());
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
@@ -173,9 +176,9 @@ fn no_wait_over_its_ceiling() {
 /// Its ceiling has 8 s, and the last retry comes 60 s before the end.
 #[test]
 fn no_wait_past_the_last_retry() {
-    let late = Look { first_receive: at(3_535.0), ..look(2) };
+    let late = SeenMessage { first_receive: at(3_535.0), ..seen(2) };
     let check = |hidden_for| {
-        hourly().deferral(&case(&late, at(3_536.0)), Duration::from_secs(hidden_for)).map(|_| ())
+        hourly().deferral(&handling(&late, at(3_536.0)), Duration::from_secs(hidden_for)).map(|_| ())
     };
     assert_eq!(check(5), Ok(()));
     assert_eq!(invariant(check(6)), Invariant::LongestWait);
@@ -186,46 +189,46 @@ fn asked_for(wait: Duration, written: Option<Timestamp>) -> Origin {
 }
 
 /// The target asked for 600 s when it failed, 9 s after the event's first failure.
-fn asked(look: Look) -> Look {
-    Look { asked: asked_for(Duration::from_secs(600), Some(at(9.0))).window(at(9.5)), ..look }
+fn asked(seen: SeenMessage) -> SeenMessage {
+    SeenMessage { asked: asked_for(Duration::from_secs(600), Some(at(9.0))).window(at(9.5)), ..seen }
 }
 
 #[test]
 fn a_wait_that_was_asked_for_ends_at_its_moment_or_a_tenth_later() {
-    let check = |look: Look, now, until: f64| {
-        hourly().deferral(&case(&asked(look), at(now)), Duration::from_secs_f64(until - now))
+    let check = |seen: SeenMessage, now, until: f64| {
+        hourly().deferral(&handling(&asked(seen), at(now)), Duration::from_secs_f64(until - now))
     };
     for receive_count in [1, 2] {
-        assert!(check(look(receive_count), 10.0, 670.0).is_ok(), "rounded up");
-        assert_eq!(invariant(check(look(receive_count), 10.0, 671.0)), Invariant::LongestWait);
+        assert!(check(seen(receive_count), 10.0, 670.0).is_ok(), "rounded up");
+        assert_eq!(invariant(check(seen(receive_count), 10.0, 671.0)), Invariant::LongestWait);
     }
-    let reinvoked = |now| hourly().reinvocation(&case(&asked(look(2)), at(now)), &RIGHT);
+    let reinvoked = |now| hourly().reinvocation(&handling(&asked(seen(2)), at(now)), &RIGHT);
     assert_eq!(reinvoked(608.501), Ok(()));
     assert_eq!(invariant(reinvoked(608.5)), Invariant::DueTime);
     let without_its_time = asked_for(Duration::from_secs(600), None).window(at(9.5));
     assert_eq!(without_its_time, Some(Window { earliest: at(609.5), latest: at(669.5) }));
     let off = bounds(Settings { directives: false, ..long_waits() });
-    let drawn = off.deferral(&case(&asked(look(2)), at(10.0)), Duration::from_secs(600));
+    let drawn = off.deferral(&handling(&asked(seen(2)), at(10.0)), Duration::from_secs(600));
     assert_eq!(invariant(drawn), Invariant::LongestWait);
 }
 
 #[test]
 fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
     let check = |bounds: &Bounds, now, secs| {
-        bounds.deferral(&case(&asked(look(2)), at(now)), Duration::from_secs(secs))
+        bounds.deferral(&handling(&asked(seen(2)), at(now)), Duration::from_secs(secs))
     };
     let short = bounds(Settings { max_age: 500, ..long_waits() });
     assert!(check(&short, 10.0, 441).is_ok(), "50 s before the end, rounded up");
     assert_eq!(invariant(check(&short, 10.0, 442)), Invariant::LongestWait);
-    let check = |now| short.reinvocation(&case(&asked(look(2)), at(now)), &RIGHT);
+    let check = |now| short.reinvocation(&handling(&asked(seen(2)), at(now)), &RIGHT);
     assert_eq!(check(450.0), Ok(()));
     assert_eq!(invariant(check(449.5)), Invariant::DueTime);
     // SQS would delete the message.
     let fortnight = bounds(Settings { max_age: 1_209_600, ..long_waits() });
     let for_ever = asked_for(Duration::MAX, None).window(at(9.0));
     let check = |now| {
-        let look = Look { asked: for_ever, ..look(2) };
-        fortnight.reinvocation(&case(&look, at(now)), &RIGHT)
+        let seen = SeenMessage { asked: for_ever, ..seen(2) };
+        fortnight.reinvocation(&handling(&seen, at(now)), &RIGHT)
     };
     let last = 9.0 + 13.5 * 86_400.0 - 60.0;
     assert_eq!(check(last), Ok(()));
@@ -236,7 +239,8 @@ fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
 fn no_wait_over_twelve_hours() {
     let longest = bounds(Settings { base_backoff: 43_170, max_age: 1_209_600, ..long_waits() });
     for (receive_count, most) in [(1, 43_170), (2, 41_940)] {
-        let check = |secs| longest.deferral(&case(&look(receive_count), at(10.0)), Duration::from_secs(secs));
+        let check =
+            |secs| longest.deferral(&handling(&seen(receive_count), at(10.0)), Duration::from_secs(secs));
         assert!(check(most).is_ok());
         assert_eq!(invariant(check(most + 1)), Invariant::LongestWait);
     }
@@ -246,7 +250,7 @@ fn no_wait_over_twelve_hours() {
 fn an_unanswered_invoke_is_hidden_for_one_to_two_hours_or_until_the_last_retry() {
     let day = bounds(long_waits());
     let check =
-        |now, secs| day.hiding(&case(&look(2), at(now)), After::Unanswered, Duration::from_secs(secs));
+        |now, secs| day.hiding(&handling(&seen(2), at(now)), After::Unanswered, Duration::from_secs(secs));
     assert_eq!((check(20.0, 3_600), check(20.0, 7_200)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(20.0, 3_599)), Invariant::SpacedInvokes);
     assert_eq!(invariant(check(20.0, 7_201)), Invariant::LongestWait);
@@ -261,7 +265,7 @@ fn an_unanswered_invoke_is_hidden_for_one_to_two_hours_or_until_the_last_retry()
 #[test]
 fn a_failed_action_is_hidden_by_its_receive_count() {
     let check = |count, secs| {
-        hourly().hiding(&case(&look(count), at(20.0)), After::Failure, Duration::from_secs(secs))
+        hourly().hiding(&handling(&seen(count), at(20.0)), After::Failure, Duration::from_secs(secs))
     };
     assert_eq!((check(3, 8), check(100, 3_600)), (Ok(()), Ok(())));
     assert_eq!(invariant(check(3, 9)), Invariant::LongestWait);
@@ -270,17 +274,19 @@ fn a_failed_action_is_hidden_by_its_receive_count() {
 
 #[test]
 fn reasons_are_true() {
-    let check = |look: &Look, now, reason| hourly().dead_letter(&case(look, at(now)), reason);
-    let flawed = |flaw| Look { origin: Origin { flaw: Some(flaw), ..look(1).origin }, ..look(1) };
-    let spent =
-        Look { origin: Origin { attempt: Attempt { number: 5, ..THIRD }, ..look(1).origin }, ..look(1) };
+    let check = |seen: &SeenMessage, now, reason| hourly().dead_letter(&handling(seen, at(now)), reason);
+    let flawed = |flaw| SeenMessage { origin: Origin { flaw: Some(flaw), ..seen(1).origin }, ..seen(1) };
+    let spent = SeenMessage {
+        origin: Origin { attempt: Attempt { number: 5, ..THIRD }, ..seen(1).origin },
+        ..seen(1)
+    };
     for (right, now, reason, wrong, then) in [
-        (&spent, 20.0, ReasonCode::MaxRetries, &look(1), 20.0),
-        (&look(2), 3_600.1, ReasonCode::MaxAge, &look(2), 3_600.0),
+        (&spent, 20.0, ReasonCode::MaxRetries, &seen(1), 20.0),
+        (&seen(2), 3_600.1, ReasonCode::MaxAge, &seen(2), 3_600.0),
         // With less than two minutes left there is no time for one last retry.
-        (&look(1), 3_480.1, ReasonCode::MaxAge, &look(1), 3_480.0),
-        (&flawed(Flaw::Unlisted), 20.0, ReasonCode::TargetNotAllowed, &look(1), 20.0),
-        (&flawed(Flaw::Unreadable), 20.0, ReasonCode::MalformedRecord, &look(1), 20.0),
+        (&seen(1), 3_480.1, ReasonCode::MaxAge, &seen(1), 3_480.0),
+        (&flawed(Flaw::Unlisted), 20.0, ReasonCode::TargetNotAllowed, &seen(1), 20.0),
+        (&flawed(Flaw::Unreadable), 20.0, ReasonCode::MalformedRecord, &seen(1), 20.0),
     ] {
         assert_eq!(check(right, now, reason), Ok(()), "{reason}");
         assert_eq!(invariant(check(wrong, then, reason)), Invariant::TrueReasons, "{reason}");
@@ -291,26 +297,27 @@ fn reasons_are_true() {
 }
 
 /// The event's function was paused for 1,000 s from its 600th second on, with a spread of 300 s.
-fn paused(known_at: f64) -> Known {
+fn paused(known_at: f64) -> KnownPauses {
     let secs = Duration::from_secs;
     let pause = OperatorPause::of_all(secs(600), secs(1_000), secs(300));
-    Known::at(&[pause], &[], &[], Duration::ZERO, at(known_at))
+    KnownPauses::at(&[pause], &[], &[], Duration::ZERO, at(known_at))
 }
 
 #[test]
 fn neither_a_pause_nor_the_hold_after_it_makes_an_event_too_old() {
     let end = 3_600.0 + 1_000.0 + 1_344.0 + 37.5;
-    let check = |known: &Known, now| {
-        hourly().dead_letter(&Case { known, ..case(&look(2), at(now)) }, ReasonCode::MaxAge)
+    let check = |known: &KnownPauses, now| {
+        hourly().dead_letter(&Handling { known, ..handling(&seen(2), at(now)) }, ReasonCode::MaxAge)
     };
     assert_eq!(check(&paused(1_600.0), end + 0.1), Ok(()));
     assert_eq!(invariant(check(&paused(1_600.0), end)), Invariant::PauseEndsNothing);
     assert_eq!(invariant(check(&paused(700.0), 86_400.0)), Invariant::PauseEndsNothing, "it is open");
     assert_eq!(invariant(check(&paused(700.0), 3_600.0)), Invariant::TrueReasons, "nor without the pause");
     assert_eq!(check(&paused(599.0), 3_600.1), Ok(()), "a handler that does not know of it");
-    assert_eq!(invariant(check(&Known::NOTHING, 3_600.1)), Invariant::PauseEndsNothing);
-    let reinvoked =
-        |now| hourly().reinvocation(&Case { known: &paused(1_600.0), ..case(&look(2), at(now)) }, &RIGHT);
+    assert_eq!(invariant(check(&KnownPauses::NOTHING, 3_600.1)), Invariant::PauseEndsNothing);
+    let reinvoked = |now| {
+        hourly().reinvocation(&Handling { known: &paused(1_600.0), ..handling(&seen(2), at(now)) }, &RIGHT)
+    };
     assert_eq!(reinvoked(end), Ok(()));
     assert_eq!(invariant(reinvoked(end + 0.1)), Invariant::MaxAge);
 }
@@ -319,7 +326,10 @@ fn neither_a_pause_nor_the_hold_after_it_makes_an_event_too_old() {
 fn a_wait_may_end_with_the_spread_of_a_pause_that_is_over() {
     let check = |known_at, now: f64, until: f64| {
         let known = &paused(known_at);
-        hourly().deferral(&Case { known, ..case(&look(2), at(now)) }, Duration::from_secs_f64(until - now))
+        hourly().deferral(
+            &Handling { known, ..handling(&seen(2), at(now)) },
+            Duration::from_secs_f64(until - now),
+        )
     };
     assert!(check(1_600.0, 1_700.0, 1_901.0).is_ok(), "rounded up");
     assert_eq!(invariant(check(1_600.0, 1_700.0, 1_902.0)), Invariant::LongestWait);
@@ -329,14 +339,14 @@ fn a_wait_may_end_with_the_spread_of_a_pause_that_is_over() {
 #[test]
 fn a_message_is_kept_for_a_hold_or_as_after_a_failure_while_nothing_is_known() {
     let secs = Duration::from_secs;
-    let kept = |known: &Known, now, receives, wait| {
+    let kept = |known: &KnownPauses, now, receives, wait| {
         known.longest_keep(at(now), receives, secs(8)).is_some_and(|longest| secs(wait) <= longest)
     };
     let open = paused(700.0);
     assert!(kept(&open, 700.0, 2, 1_344) && !kept(&open, 700.0, 2, 1_345));
     assert!(!kept(&open, 700.0, 1, 1), "not on a first receive");
     assert!(!kept(&paused(1_600.0), 1_600.0, 2, 1), "it is over");
-    assert!(kept(&Known::NOTHING, 700.0, 1, 8) && !kept(&Known::NOTHING, 700.0, 9, 9));
+    assert!(kept(&KnownPauses::NOTHING, 700.0, 1, 8) && !kept(&KnownPauses::NOTHING, 700.0, 9, 9));
 }
 
 fn in_flight_bound(hide_up_to: HideUpTo, scenario: &Scenario) -> InFlightBound {

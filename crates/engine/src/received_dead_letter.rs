@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::dead_letter::{Body, Reason, ReasonCode, RedrivenLetter, json_of};
+use crate::dead_letter::{Body, Reason, ReasonCode, Redriven, json_of};
 use crate::failed_event::FailedEvent;
 use crate::invocation_record::InvocationRecord;
 use crate::json::{id, non_empty_text, object, present};
@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 
 /// The kinds of messages in the dead-letter queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LetterKind {
+pub enum DeadLetterKind {
     /// The dead-letter of an event that was parsed.
     Event,
     /// A received body verbatim, with its reason: it could not be parsed, or left no room for a dead-letter.
@@ -27,11 +27,11 @@ pub enum LetterKind {
 
 /// A message of the dead-letter queue. Whatever it does not say readably is `None`.
 #[derive(Clone, Debug)]
-pub struct Letter<'a> {
+pub struct ReceivedDeadLetter<'a> {
     record: &'a Record,
     /// Its kind.
-    pub kind: LetterKind,
-    /// Why the event was given up. SQS never says, for a [`LetterKind::Record`].
+    pub kind: DeadLetterKind,
+    /// Why the event was given up. SQS never says, for a [`DeadLetterKind::Record`].
     pub reason: Option<ReasonCode>,
     /// What was found, and which limit it broke.
     pub detail: Option<String>,
@@ -74,13 +74,13 @@ struct LastError<'a> {
     message: Option<&'a RawValue>,
 }
 
-impl<'a> Letter<'a> {
+impl<'a> ReceivedDeadLetter<'a> {
     /// Reads a message of the dead-letter queue: its body, and its message attributes by name.
     pub fn read(record: &'a Record, attribute: impl Fn(&str) -> Option<&'a str>) -> Self {
         let reason = attribute("Reason").and_then(ReasonCode::named);
         let unread = Self {
             record,
-            kind: if reason.is_some() { LetterKind::Verbatim } else { LetterKind::Unknown },
+            kind: if reason.is_some() { DeadLetterKind::Verbatim } else { DeadLetterKind::Unknown },
             reason,
             detail: reason.and(attribute("Detail")).map(Into::into),
             function_arn: None,
@@ -93,23 +93,24 @@ impl<'a> Letter<'a> {
             payload: None,
         };
         // In the order in which the handler reads a message.
-        match (InvocationRecord::read(&record.body), RedrivenLetter::read(&record.body)) {
+        match (InvocationRecord::read(&record.body), Redriven::read(&record.body)) {
             (Ok(failure), _) => unread.with_record(failure),
-            (Err(_), Some(letter)) => unread.with_body(letter),
+            (Err(_), Some(dead_letter)) => unread.with_body(dead_letter),
             (Err(_), None) => unread,
         }
     }
 
     /// The body has the form of a dead-letter. The handler wrote it unless its attributes say otherwise: only a received
     /// body goes with `Detail`, or with another reason than its own. Such a body may claim anything.
-    fn with_body(self, letter: RedrivenLetter<'a>) -> Self {
-        let is_received = self.detail.is_some() || self.reason.is_some_and(|reason| reason != letter.reason);
+    fn with_body(self, dead_letter: Redriven<'a>) -> Self {
+        let is_received =
+            self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);
         let (reason, detail, given_up) = (self.reason, self.detail.clone(), self.given_up);
-        let event = self.with_event(letter);
+        let event = self.with_event(dead_letter);
         if !is_received {
             return event;
         }
-        Self { kind: LetterKind::Verbatim, reason, detail, given_up, ..event }
+        Self { kind: DeadLetterKind::Verbatim, reason, detail, given_up, ..event }
     }
 
     /// The body with which the event starts anew on the retry queue, for its own function or for another one: with its
@@ -145,7 +146,7 @@ impl<'a> Letter<'a> {
         let claimed = metadata.as_ref().map(|metadata| Timestamp::from_secs(metadata.initial_timestamp));
         let error = failure.error.as_ref();
         Self {
-            kind: if self.reason.is_some() { LetterKind::Verbatim } else { LetterKind::Record },
+            kind: if self.reason.is_some() { DeadLetterKind::Verbatim } else { DeadLetterKind::Record },
             function_arn: Some(failure.function_arn),
             retries_made: attempt,
             first_failure: claimed.or(failure.timestamp),
@@ -160,22 +161,22 @@ impl<'a> Letter<'a> {
         }
     }
 
-    fn with_event(self, letter: RedrivenLetter<'a>) -> Self {
+    fn with_event(self, dead_letter: Redriven<'a>) -> Self {
         let history: History<'_> = object(&self.record.body).unwrap_or_default();
         let error: LastError<'_> = history.error.and_then(|raw| object(raw.get()).ok()).unwrap_or_default();
         let number = |raw: Option<&RawValue>| raw.and_then(|raw| raw.get().parse().ok());
         Self {
-            kind: LetterKind::Event,
-            reason: Some(letter.reason),
+            kind: DeadLetterKind::Event,
+            reason: Some(dead_letter.reason),
             detail: history.detail.and_then(non_empty_text),
-            function_arn: Some(letter.function_arn),
+            function_arn: Some(dead_letter.function_arn),
             retries_made: number(history.retries_made),
             first_failure: number(history.initial_timestamp).map(Timestamp::from_secs),
-            given_up: Timestamp::from_secs(letter.dead_lettered_at).min(self.record.sent),
-            key: id(letter.origin_request_id).or_else(|| Some(self.record.first_id().to_owned())),
+            given_up: Timestamp::from_secs(dead_letter.dead_lettered_at).min(self.record.sent),
+            key: id(dead_letter.origin_request_id).or_else(|| Some(self.record.first_id().to_owned())),
             error_type: error.r#type.and_then(non_empty_text),
             error_message: error.message.and_then(non_empty_text),
-            payload: Some(Cow::Borrowed(letter.payload)),
+            payload: Some(Cow::Borrowed(dead_letter.payload)),
             ..self
         }
     }

@@ -1,8 +1,8 @@
 //! The dead-letter on the wire, read back, and how its event starts anew.
 
 use comeback_engine::{
-    Action, Attribute, DeadLetter, FailedEvent, Letter, LetterKind, MOVED_ATTRIBUTE, Pauses, Policies,
-    Policy, ReasonCode, Record, SQS_MESSAGE_BYTES, Timestamp, decide,
+    Action, Attribute, DeadLetter, DeadLetterKind, FailedEvent, MOVED_ATTRIBUTE, Pauses, Policies, Policy,
+    ReasonCode, ReceivedDeadLetter, Record, SQS_MESSAGE_BYTES, Timestamp, decide,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::fakes::World;
 use crate::support::*;
 
 /// What a message becomes that is given up.
-fn letter_under(record: Record, policy: &Policy) -> DeadLetter {
+fn dead_letter_under(record: Record, policy: &Policy) -> DeadLetter {
     let world = World::default();
     world.handle(&[record], policy, NOW);
     world.sent.borrow()[0].clone()
@@ -22,22 +22,22 @@ fn string(name: &'static str, value: &str) -> Attribute {
 }
 
 /// Under a policy without retries.
-fn letter(body: impl Into<String>) -> DeadLetter {
-    letter_under(record(body), &policy(|settings| settings.max_retries = 0))
+fn dead_letter(body: impl Into<String>) -> DeadLetter {
+    dead_letter_under(record(body), &policy(|settings| settings.max_retries = 0))
 }
 
-fn attributes(letter: &DeadLetter) -> Vec<(&str, &str, &str)> {
-    letter.attributes.iter().map(|a| (&*a.name, &*a.data_type, a.value.as_str())).collect()
+fn attributes(dead_letter: &DeadLetter) -> Vec<(&str, &str, &str)> {
+    dead_letter.attributes.iter().map(|a| (&*a.name, &*a.data_type, a.value.as_str())).collect()
 }
 
-fn attribute<'l>(letter: &'l DeadLetter, name: &str) -> Option<&'l str> {
-    letter.attributes.iter().find(|attribute| attribute.name == name).map(|a| a.value.as_str())
+fn attribute<'l>(dead_letter: &'l DeadLetter, name: &str) -> Option<&'l str> {
+    dead_letter.attributes.iter().find(|attribute| attribute.name == name).map(|a| a.value.as_str())
 }
 
 #[test]
 fn the_whole_of_it() {
     let policy = policy(|settings| settings.max_retries = 2);
-    let letter = letter_under(record(body(&enveloped(2, r#"{"order":7}"#))), &policy);
+    let dead_letter = dead_letter_under(record(body(&enveloped(2, r#"{"order":7}"#))), &policy);
     let expected = json!({
         "reason": "max_retries",
         "detail": "2 retries made; MAX_RETRIES is 2",
@@ -49,10 +49,10 @@ fn the_whole_of_it() {
         "error": {"type": "Timeout", "message": "too slow"},
         "payload": {"order": 7},
     });
-    assert_eq!(serde_json::from_str::<Value>(&letter.body).unwrap(), expected);
-    assert!(letter.body.starts_with(r#"{"reason":"max_retries","detail":"#), "{}", letter.body);
+    assert_eq!(serde_json::from_str::<Value>(&dead_letter.body).unwrap(), expected);
+    assert!(dead_letter.body.starts_with(r#"{"reason":"max_retries","detail":"#), "{}", dead_letter.body);
     assert_eq!(
-        attributes(&letter),
+        attributes(&dead_letter),
         [
             ("Reason", "String", "max_retries"),
             ("TargetFunction", "String", TARGET),
@@ -78,52 +78,53 @@ fn errors_are_copied_as_they_stand() {
         (r#"{"errorType":"","errorMessage":1E400}"#, r#"{"type":"","message":1E400}"#, None),
         (r#"{"errorType":{"a": 1}}"#, r#"{"type":{"a": 1},"message":null}"#, None),
     ] {
-        let letter = letter(replaced(&body("7"), response, payload));
+        let dead_letter = dead_letter(replaced(&body("7"), response, payload));
         let expected = format!(r#","error":{error},"payload":7}}"#);
-        assert!(letter.body.ends_with(&expected), "{}", letter.body);
-        assert_eq!(attribute(&letter, "ErrorType"), error_type, "{payload}");
+        assert!(dead_letter.body.ends_with(&expected), "{}", dead_letter.body);
+        assert_eq!(attribute(&dead_letter, "ErrorType"), error_type, "{payload}");
     }
 }
 
 #[test]
 fn attributes_are_cut_to_256_characters() {
     let long = "é".repeat(300);
-    let letter = letter(replaced(&body("7"), "Timeout", &long));
-    assert_eq!(attribute(&letter, "ErrorType"), Some(&*"é".repeat(256)));
-    assert!(letter.body.contains(&long), "the body keeps it whole");
+    let dead_letter = dead_letter(replaced(&body("7"), "Timeout", &long));
+    assert_eq!(attribute(&dead_letter, "ErrorType"), Some(&*"é".repeat(256)));
+    assert!(dead_letter.body.contains(&long), "the body keeps it whole");
 }
 
 #[test]
 fn characters_that_sqs_refuses_are_replaced() {
     let escaped = r"\u0000a\u0008\tb\n\u001f\ud7ff\ufffdc\ufffe\uffff\ud83d\ude00";
-    let letter = letter(replaced(&body("7"), "Timeout", escaped));
+    let dead_letter = dead_letter(replaced(&body("7"), "Timeout", escaped));
     let expected = "\u{fffd}a\u{fffd}\tb\n\u{fffd}\u{d7ff}\u{fffd}c\u{fffd}\u{fffd}\u{1f600}";
-    assert_eq!(attribute(&letter, "ErrorType"), Some(expected));
-    assert!(letter.body.contains(escaped), "raw in the body");
+    assert_eq!(attribute(&dead_letter, "ErrorType"), Some(expected));
+    assert!(dead_letter.body.contains(escaped), "raw in the body");
 }
 
 #[test]
 fn a_body_has_no_character_that_sqs_refuses() {
     let policy = policy(|settings| settings.non_retryable_errors = vec!["*".into()]);
-    let letter = letter_under(record(replaced(&body("7"), "Timeout", r"\ufffe\uffff\u0001")), &policy);
-    let body: Value = serde_json::from_str(&letter.body).unwrap();
+    let dead_letter =
+        dead_letter_under(record(replaced(&body("7"), "Timeout", r"\ufffe\uffff\u0001")), &policy);
+    let body: Value = serde_json::from_str(&dead_letter.body).unwrap();
     assert_eq!(body["detail"], "\u{fffe}\u{ffff}\u{1} matches NON_RETRYABLE_ERRORS");
-    assert!(letter.body.chars().all(|c| c >= ' ' && c != '\u{fffe}' && c != '\u{ffff}'));
+    assert!(dead_letter.body.chars().all(|c| c >= ' ' && c != '\u{fffe}' && c != '\u{ffff}'));
 }
 
 #[test]
 fn what_is_not_understood_goes_verbatim_with_reason_and_detail() {
-    let letter = letter(" not JSON \u{7f}");
-    assert_eq!(letter.body, " not JSON \u{7f}");
+    let dead_letter = dead_letter(" not JSON \u{7f}");
+    assert_eq!(dead_letter.body, " not JSON \u{7f}");
     let expected = [("Reason", "String", "malformed_record"), ("Detail", "String", "not a JSON object")];
-    assert_eq!(attributes(&letter), expected);
+    assert_eq!(attributes(&dead_letter), expected);
 
     let malformed = body(r#"{"_retry_metadata":{"attempt":0}}"#);
-    let letter = self::letter(&*malformed);
-    assert_eq!(letter.body, malformed);
+    let dead_letter = self::dead_letter(&*malformed);
+    assert_eq!(dead_letter.body, malformed);
     let detail = "`attempt` is not an integer of at least 1";
     let expected = [("Reason", "String", "malformed_envelope"), ("Detail", "String", detail)];
-    assert_eq!(attributes(&letter), expected);
+    assert_eq!(attributes(&dead_letter), expected);
 }
 
 fn sent_with(attributes: Vec<Attribute>, body: &str) -> Record {
@@ -134,22 +135,22 @@ fn sent_with(attributes: Vec<Attribute>, body: &str) -> Record {
 fn what_is_not_understood_keeps_its_senders_attributes_as_far_as_ten_allow() {
     let binary = Attribute { name: "Blob".into(), data_type: "Binary.gz".into(), value: "AAEC".into() };
     let own = [string("Reason", "mine"), binary.clone(), string("RequestID", "r-1")];
-    let letter = letter_under(sent_with(own.into(), "{}"), &policy(|_| ()));
+    let dead_letter = dead_letter_under(sent_with(own.into(), "{}"), &policy(|_| ()));
     let expected = [
         ("Reason", "String", "malformed_record"),
         ("Detail", "String", "missing field `requestContext` at line 1 column 2"),
         ("Blob", "Binary.gz", "AAEC"),
         ("RequestID", "String", "r-1"),
     ];
-    assert_eq!(attributes(&letter), expected);
+    assert_eq!(attributes(&dead_letter), expected);
     let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
     let ten = names.map(|name| string(name, "x")).to_vec();
-    let letter = letter_under(sent_with(ten, "{}"), &policy(|_| ()));
-    let kept: Vec<_> = letter.attributes.iter().map(|it| &*it.name).collect();
+    let dead_letter = dead_letter_under(sent_with(ten, "{}"), &policy(|_| ()));
+    let kept: Vec<_> = dead_letter.attributes.iter().map(|it| &*it.name).collect();
     assert_eq!(kept, ["Reason", "Detail", "A", "B", "C", "D", "E", "F", "G", "H"]);
     // An event that was understood says all that is known of it.
     let understood = sent_with(vec![string("RequestID", "r-1")], &body("7"));
-    assert_eq!(attribute(&letter_under(understood, &without_retries()), "RequestID"), None);
+    assert_eq!(attribute(&dead_letter_under(understood, &without_retries()), "RequestID"), None);
 }
 
 /// A body that is dead-lettered verbatim, of so many bytes.
@@ -168,24 +169,24 @@ fn what_is_not_understood_sheds_its_attributes_to_fit() {
         (SQS_MESSAGE_BYTES - reason + 1, &[]),
         (SQS_MESSAGE_BYTES, &[]),
     ] {
-        let letter = letter(garbage(bytes));
-        assert_eq!(letter.body.len(), bytes);
-        assert_eq!(letter.attributes.iter().map(|a| &*a.name).collect::<Vec<_>>(), names);
-        assert!(letter.size() <= SQS_MESSAGE_BYTES);
+        let dead_letter = dead_letter(garbage(bytes));
+        assert_eq!(dead_letter.body.len(), bytes);
+        assert_eq!(dead_letter.attributes.iter().map(|a| &*a.name).collect::<Vec<_>>(), names);
+        assert!(dead_letter.size() <= SQS_MESSAGE_BYTES);
     }
 }
 
 #[test]
 fn senders_attributes_are_the_first_to_go_for_want_of_room() {
-    let ours = letter(garbage(7)).size() - 7;
+    let ours = dead_letter(garbage(7)).size() - 7;
     for (bytes, names) in [
         (SQS_MESSAGE_BYTES - ours - 14, &["Reason", "Detail", "Own"][..]),
         (SQS_MESSAGE_BYTES - ours - 13, &["Reason", "Detail"]),
         (SQS_MESSAGE_BYTES - ours + 1, &["Reason"]),
     ] {
         let record = sent_with(vec![string("Own", "value")], &garbage(bytes));
-        let letter = letter_under(record, &without_retries());
-        assert_eq!(letter.attributes.iter().map(|a| &*a.name).collect::<Vec<_>>(), names);
+        let dead_letter = dead_letter_under(record, &without_retries());
+        assert_eq!(dead_letter.attributes.iter().map(|a| &*a.name).collect::<Vec<_>>(), names);
     }
 }
 
@@ -196,26 +197,26 @@ fn a_dead_letter_that_outgrows_a_message_is_the_received_body() {
         let around = format!(r#"{{"requestContext":{{"functionArn":"{TARGET}"}},"requestPayload":""}}"#);
         replaced(&around, r#""""#, &format!("\"{}\"", garbage(bytes - around.len())))
     };
-    let small = letter(body(1_000));
+    let small = dead_letter(body(1_000));
     let grown_by = small.size() - 1_000;
-    let fits = letter(body(SQS_MESSAGE_BYTES - grown_by));
+    let fits = dead_letter(body(SQS_MESSAGE_BYTES - grown_by));
     assert_eq!((fits.size(), fits.attributes.len()), (SQS_MESSAGE_BYTES, 3));
-    let outgrown = letter(body(SQS_MESSAGE_BYTES - grown_by + 1));
+    let outgrown = dead_letter(body(SQS_MESSAGE_BYTES - grown_by + 1));
     assert_eq!(outgrown.body, body(SQS_MESSAGE_BYTES - grown_by + 1));
     assert_eq!(attributes(&outgrown), [("Reason", "String", "max_retries")]);
-    let full = letter(body(SQS_MESSAGE_BYTES));
+    let full = dead_letter(body(SQS_MESSAGE_BYTES));
     assert_eq!((full.body.len(), full.attributes.len()), (SQS_MESSAGE_BYTES, 0));
 }
 
 /// The dead-letter of a message, as the dead-letter queue holds it.
 fn dead_lettered(received: Record, policy: &Policy) -> (Record, Vec<Attribute>) {
-    let DeadLetter { body, attributes } = letter_under(received, policy);
+    let DeadLetter { body, attributes } = dead_letter_under(received, policy);
     (Record { message_id: "letter-1".into(), sent: NOW, ..record(body) }, attributes)
 }
 
-fn read<'l>((record, attributes): &'l (Record, Vec<Attribute>)) -> Letter<'l> {
+fn read<'l>((record, attributes): &'l (Record, Vec<Attribute>)) -> ReceivedDeadLetter<'l> {
     let attribute = |name: &str| attributes.iter().find(|it| it.name == name).map(|it| it.value.as_str());
-    Letter::read(record, attribute)
+    ReceivedDeadLetter::read(record, attribute)
 }
 
 fn without_retries() -> Policy {
@@ -230,27 +231,33 @@ fn on_the_retry_queue(body: String) -> Record {
 
 #[test]
 fn a_dead_letter_tells_its_whole_story() {
-    let letter =
+    let dead_letter =
         dead_lettered(record(body(&enveloped(2, r#"{"order": 7}"#))), &policy(|it| it.max_retries = 2));
-    let letter = read(&letter);
-    assert_eq!((letter.kind, letter.reason), (LetterKind::Event, Some(ReasonCode::MaxRetries)));
-    assert_eq!(letter.detail.as_deref(), Some("2 retries made; MAX_RETRIES is 2"));
-    assert_eq!((letter.function_arn.as_deref(), letter.retries_made), (Some(TARGET), Some(2)));
-    assert_eq!((letter.first_failure, letter.given_up), (Some(T0), Timestamp::from_secs(NOW.as_secs())));
-    assert_eq!(letter.key.as_deref(), Some("r-0"));
-    assert_eq!(letter.error_type.as_deref(), Some("Timeout"));
-    assert_eq!(letter.error_message.as_deref(), Some("too slow"));
-    assert_eq!(letter.payload.as_ref().unwrap().get(), r#"{"order": 7}"#);
+    let dead_letter = read(&dead_letter);
+    assert_eq!((dead_letter.kind, dead_letter.reason), (DeadLetterKind::Event, Some(ReasonCode::MaxRetries)));
+    assert_eq!(dead_letter.detail.as_deref(), Some("2 retries made; MAX_RETRIES is 2"));
+    assert_eq!((dead_letter.function_arn.as_deref(), dead_letter.retries_made), (Some(TARGET), Some(2)));
+    assert_eq!(
+        (dead_letter.first_failure, dead_letter.given_up),
+        (Some(T0), Timestamp::from_secs(NOW.as_secs()))
+    );
+    assert_eq!(dead_letter.key.as_deref(), Some("r-0"));
+    assert_eq!(dead_letter.error_type.as_deref(), Some("Timeout"));
+    assert_eq!(dead_letter.error_message.as_deref(), Some("too slow"));
+    assert_eq!(dead_letter.payload.as_ref().unwrap().get(), r#"{"order": 7}"#);
 }
 
 #[test]
 fn a_body_that_was_not_understood_has_its_reason() {
-    let letter = dead_lettered(record("hello"), &policy(|_| ()));
-    let letter = read(&letter);
-    assert_eq!((letter.kind, letter.reason), (LetterKind::Verbatim, Some(ReasonCode::MalformedRecord)));
-    assert_eq!(letter.detail.as_deref(), Some("not a JSON object"));
-    assert!(letter.payload.is_none() && letter.key.is_none() && letter.function_arn.is_none());
-    assert_eq!(letter.redriven(None).unwrap_err().code, ReasonCode::MalformedRecord);
+    let dead_letter = dead_lettered(record("hello"), &policy(|_| ()));
+    let dead_letter = read(&dead_letter);
+    assert_eq!(
+        (dead_letter.kind, dead_letter.reason),
+        (DeadLetterKind::Verbatim, Some(ReasonCode::MalformedRecord))
+    );
+    assert_eq!(dead_letter.detail.as_deref(), Some("not a JSON object"));
+    assert!(dead_letter.payload.is_none() && dead_letter.key.is_none() && dead_letter.function_arn.is_none());
+    assert_eq!(dead_letter.redriven(None).unwrap_err().code, ReasonCode::MalformedRecord);
 }
 
 /// A body like a dead-letter's, with an envelope that the handler could not read, and years of age.
@@ -258,84 +265,105 @@ const CLAIM: &str = r#"{"reason":"max_age","detail":"long ago","function_arn":"f
 
 #[test]
 fn reason_and_detail_of_the_attributes_win_over_the_body() {
-    let letter = dead_lettered(record(CLAIM), &policy(|_| ()));
-    let letter = read(&letter);
-    assert_eq!((letter.kind, letter.reason), (LetterKind::Verbatim, Some(ReasonCode::MalformedEnvelope)));
-    assert_eq!(letter.detail.as_deref(), Some("`_retry_metadata` is not an object"));
-    assert_eq!(letter.given_up, NOW, "when it was sent");
-    assert_eq!((letter.function_arn.as_deref(), letter.key.as_deref()), (Some("f"), Some("r-9")));
+    let dead_letter = dead_lettered(record(CLAIM), &policy(|_| ()));
+    let dead_letter = read(&dead_letter);
+    assert_eq!(
+        (dead_letter.kind, dead_letter.reason),
+        (DeadLetterKind::Verbatim, Some(ReasonCode::MalformedEnvelope))
+    );
+    assert_eq!(dead_letter.detail.as_deref(), Some("`_retry_metadata` is not an object"));
+    assert_eq!(dead_letter.given_up, NOW, "when it was sent");
+    assert_eq!((dead_letter.function_arn.as_deref(), dead_letter.key.as_deref()), (Some("f"), Some("r-9")));
     // The received body of an event that left no room has a Reason alone.
     let no_room = (record(CLAIM), vec![string("Reason", "max_retries")]);
-    let letter = read(&no_room);
-    assert_eq!((letter.kind, letter.reason), (LetterKind::Verbatim, Some(ReasonCode::MaxRetries)));
-    assert_eq!((letter.detail.as_deref(), letter.given_up), (None, SENT));
+    let dead_letter = read(&no_room);
+    assert_eq!(
+        (dead_letter.kind, dead_letter.reason),
+        (DeadLetterKind::Verbatim, Some(ReasonCode::MaxRetries))
+    );
+    assert_eq!((dead_letter.detail.as_deref(), dead_letter.given_up), (None, SENT));
 }
 
 #[test]
 fn a_letter_of_the_future_counts_from_when_it_was_sent() {
     let claim = CLAIM.replace(r#""dead_lettered_at":9"#, r#""dead_lettered_at":99999999999"#);
-    let letter = (record(claim), vec![string("Reason", "max_age")]);
-    assert_eq!((read(&letter).kind, read(&letter).given_up), (LetterKind::Event, SENT));
+    let dead_letter = (record(claim), vec![string("Reason", "max_age")]);
+    assert_eq!((read(&dead_letter).kind, read(&dead_letter).given_up), (DeadLetterKind::Event, SENT));
 }
 
 #[test]
 fn a_malformed_envelope_still_names_its_event() {
-    let letter = dead_lettered(record(body(r#"{"_retry_metadata":7}"#)), &policy(|_| ()));
-    let letter = read(&letter);
-    assert_eq!((letter.kind, letter.reason), (LetterKind::Verbatim, Some(ReasonCode::MalformedEnvelope)));
-    assert_eq!((letter.function_arn.as_deref(), letter.key.as_deref()), (Some(TARGET), Some("r-1")));
-    assert_eq!((letter.retries_made, letter.payload.unwrap().get()), (None, r#"{"_retry_metadata":7}"#));
+    let dead_letter = dead_lettered(record(body(r#"{"_retry_metadata":7}"#)), &policy(|_| ()));
+    let dead_letter = read(&dead_letter);
+    assert_eq!(
+        (dead_letter.kind, dead_letter.reason),
+        (DeadLetterKind::Verbatim, Some(ReasonCode::MalformedEnvelope))
+    );
+    assert_eq!(
+        (dead_letter.function_arn.as_deref(), dead_letter.key.as_deref()),
+        (Some(TARGET), Some("r-1"))
+    );
+    assert_eq!(
+        (dead_letter.retries_made, dead_letter.payload.unwrap().get()),
+        (None, r#"{"_retry_metadata":7}"#)
+    );
 }
 
 #[test]
 fn a_body_that_left_no_room_is_read_as_the_record_it_is() {
     let large = body(&format!("\"{}\"", "x".repeat(SQS_MESSAGE_BYTES - 600)));
     let large = replaced(&large, "too slow", &"x".repeat(SQS_MESSAGE_BYTES - 30 - large.len()));
-    let letter = dead_lettered(record(large), &without_retries());
-    let letter = read(&letter);
-    assert_eq!((letter.kind, letter.reason), (LetterKind::Verbatim, Some(ReasonCode::MaxRetries)));
-    assert_eq!((letter.retries_made, letter.key.as_deref()), (Some(0), Some("r-1")));
+    let dead_letter = dead_lettered(record(large), &without_retries());
+    let dead_letter = read(&dead_letter);
+    assert_eq!(
+        (dead_letter.kind, dead_letter.reason),
+        (DeadLetterKind::Verbatim, Some(ReasonCode::MaxRetries))
+    );
+    assert_eq!((dead_letter.retries_made, dead_letter.key.as_deref()), (Some(0), Some("r-1")));
 }
 
 #[test]
 fn a_record_that_sqs_took_has_no_reason() {
     let taken = (record(body(&enveloped(3, "7"))), Vec::new());
-    let letter = read(&taken);
-    assert_eq!((letter.kind, letter.reason, letter.detail.as_deref()), (LetterKind::Record, None, None));
-    assert_eq!((letter.retries_made, letter.key.as_deref()), (Some(3), Some("r-0")));
-    assert_eq!((letter.first_failure, letter.given_up), (Some(T0), SENT));
-    assert_eq!(letter.error_type.as_deref(), Some("Timeout"));
+    let dead_letter = read(&taken);
+    assert_eq!(
+        (dead_letter.kind, dead_letter.reason, dead_letter.detail.as_deref()),
+        (DeadLetterKind::Record, None, None)
+    );
+    assert_eq!((dead_letter.retries_made, dead_letter.key.as_deref()), (Some(3), Some("r-0")));
+    assert_eq!((dead_letter.first_failure, dead_letter.given_up), (Some(T0), SENT));
+    assert_eq!(dead_letter.error_type.as_deref(), Some("Timeout"));
 }
 
 #[test]
 fn anything_else_is_unknown() {
     for text in ["", "hello", "{}", r#"{"reason":"because","payload":7}"#] {
         let unknown = (record(text), Vec::new());
-        let letter = read(&unknown);
-        assert_eq!((letter.kind, letter.reason), (LetterKind::Unknown, None), "{text}");
+        let dead_letter = read(&unknown);
+        assert_eq!((dead_letter.kind, dead_letter.reason), (DeadLetterKind::Unknown, None), "{text}");
         let odd = vec![string("Reason", "because")];
-        assert_eq!(read(&(record(text), odd)).kind, LetterKind::Unknown, "{text}");
+        assert_eq!(read(&(record(text), odd)).kind, DeadLetterKind::Unknown, "{text}");
     }
 }
 
 #[test]
 fn odd_members_of_a_dead_letter_are_left_unknown() {
     let odd = r#"{"reason":"max_age","detail":7,"function_arn":"f","retries_made":"x","initial_timestamp":null,"dead_lettered_at":9,"origin_request_id":null,"error":{"type":"\ud800","message":[]},"payload":null}"#;
-    let letter = (record(odd), Vec::new());
-    let letter = read(&letter);
-    assert_eq!((letter.kind, letter.key.as_deref()), (LetterKind::Event, Some("m-1")));
-    assert_eq!((letter.detail, letter.retries_made, letter.first_failure), (None, None, None));
-    assert_eq!((letter.error_type.as_deref(), letter.error_message), (Some("\u{fffd}"), None));
-    assert_eq!(letter.payload.unwrap().get(), "null");
+    let dead_letter = (record(odd), Vec::new());
+    let dead_letter = read(&dead_letter);
+    assert_eq!((dead_letter.kind, dead_letter.key.as_deref()), (DeadLetterKind::Event, Some("m-1")));
+    assert_eq!((dead_letter.detail, dead_letter.retries_made, dead_letter.first_failure), (None, None, None));
+    assert_eq!((dead_letter.error_type.as_deref(), dead_letter.error_message), (Some("\u{fffd}"), None));
+    assert_eq!(dead_letter.payload.unwrap().get(), "null");
 }
 
 #[test]
 fn a_redriven_letter_starts_anew_for_the_same_function_or_another() {
     let event = dead_lettered(record(body(&enveloped(2, "1E400"))), &policy(|it| it.max_retries = 2));
     let young_record = (Record { sent: NOW, ..record(body(&enveloped(3, "1E400"))) }, Vec::new());
-    for letter in [event, young_record] {
+    for dead_letter in [event, young_record] {
         for (retarget, function) in [(None, TARGET), (Some(ORDERS), ORDERS)] {
-            let redriven = on_the_retry_queue(read(&letter).redriven(retarget).unwrap());
+            let redriven = on_the_retry_queue(read(&dead_letter).redriven(retarget).unwrap());
             let event = FailedEvent::read(&redriven).unwrap();
             assert_eq!((event.retry, event.function_arn.as_ref()), (1, function));
             assert_eq!(event.first_failure, Timestamp::from_secs(redriven.sent.as_secs()));
@@ -352,8 +380,8 @@ fn a_redriven_letter_starts_anew_for_the_same_function_or_another() {
 fn copies_of_a_letter_without_a_key_have_one_key() {
     let nameless =
         r#"{"reason":"max_age","function_arn":"f","dead_lettered_at":9,"origin_request_id":"","payload":1}"#;
-    let letter = (record(nameless), Vec::new());
-    let copies = [(); 2].map(|()| on_the_retry_queue(read(&letter).redriven(None).unwrap()));
+    let dead_letter = (record(nameless), Vec::new());
+    let copies = [(); 2].map(|()| on_the_retry_queue(read(&dead_letter).redriven(None).unwrap()));
     let keys = copies.iter().map(|copy| FailedEvent::read(copy).unwrap().origin_request_id);
     assert!(keys.eq(["m-1", "m-1"]));
 }
@@ -369,12 +397,12 @@ fn a_moved_record_keeps_the_key_of_the_message_that_it_was() {
 }
 
 proptest! {
-    /// Whatever a message holds: a letter is redriven exactly if the handler can read its event.
+    /// Whatever a message holds: a dead-letter is redriven exactly if the handler can read its event.
     #[test]
     fn any_body_is_read(body in "\\PC{0,40}", reason in "max_age|because|") {
         let record = record(body);
-        let letter = Letter::read(&record, |name| (name == "Reason").then_some(reason.as_str()));
-        prop_assert_eq!(letter.redriven(None).is_ok(), FailedEvent::read(&record).is_ok());
-        prop_assert_eq!(letter.reason.is_some(), reason == "max_age");
+        let dead_letter = ReceivedDeadLetter::read(&record, |name| (name == "Reason").then_some(reason.as_str()));
+        prop_assert_eq!(dead_letter.redriven(None).is_ok(), FailedEvent::read(&record).is_ok());
+        prop_assert_eq!(dead_letter.reason.is_some(), reason == "max_age");
     }
 }
