@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::aws::agenda::START;
 use crate::aws::queue::{LONGEST_DELAY, blank};
-use crate::aws::target::{DOWN, FailureRecords, Id, TARGET_ARN};
+use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, Id, TARGET_ARN};
 use crate::event::EventNumber;
 use crate::faults::mix::seeded;
 use crate::figures::nearest_rank;
@@ -200,9 +200,11 @@ impl Chain {
         let mut retries = Vec::new();
         loop {
             let failed_at = now;
+            let (message_id, request_id) = (Id::draw(&mut rng).to_string(), Id::draw(&mut rng));
+            let failed = FailedInvocation { request_id, payload: &payload, error: DOWN };
             let mut record = Record {
-                message_id: Id::draw(&mut rng).to_string(),
-                body: records.write(now, Id::draw(&mut rng), &payload, DOWN, String::new()),
+                message_id,
+                body: records.write(now, failed, String::new()),
                 receive_count: 1,
                 ..blank(now)
             };

@@ -208,8 +208,8 @@ impl World {
     }
 
     fn start_invocation(&mut self, attempt: Attempt, payload: String) -> usize {
-        let (function, fate) = (self.mix.target_of(attempt.event), self.fate(attempt));
-        let (invocation, run_time) = self.target.start(self.now, attempt, payload, function, fate);
+        let fate = self.fate(attempt);
+        let (invocation, run_time) = self.target.start(self.now, attempt, payload, fate);
         self.plan(run_time, Happening::InvocationEnds(invocation));
         invocation
     }
@@ -222,6 +222,7 @@ impl World {
             seeded([&seed.to_le_bytes(), purpose, &event, &number.to_le_bytes()]).random::<f64>()
         };
         Fate {
+            function: self.mix.target_of(event),
             luck: if failure_rate > 0.0 { draw(b"luck", number) } else { 1.0 },
             is_poison: poison > 0.0 && draw(b"poison", 0) < poison,
         }

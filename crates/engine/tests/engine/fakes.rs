@@ -49,7 +49,7 @@ pub(crate) enum Call {
     Invoke(String, String),
     Send(Vec<DeadLetter>),
     SendAgain(Vec<Copy>),
-    InFlightCount,
+    Count,
     ReadPauses,
 }
 

@@ -9,7 +9,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use super::agenda::{Agenda, START};
 use super::mapping::kept;
 use super::queue::{Attributes, Depth, Queue, QueueSettings, QueueTimer, ReceiptHandle, Received, Sent};
-use super::target::{FailureRecords, Id, TARGET_ARN, TargetError};
+use super::target::{FailedInvocation, FailureRecords, Id, TARGET_ARN, TargetError};
 
 /// A queue whose clock advances by a millisecond with each call, and otherwise only in [`wait`](Self::wait).
 #[derive(Debug)]
@@ -59,7 +59,8 @@ impl QueueUnderContract {
     /// An asynchronous invocation with this payload fails: Lambda sends its record to the queue.
     pub fn fail(&mut self, payload: &str, error: TargetError) {
         let request_id = Id::draw(&mut self.message_ids);
-        let body = self.records.write(self.now, request_id, payload, error, String::new());
+        let failed = FailedInvocation { request_id, payload, error };
+        let body = self.records.write(self.now, failed, String::new());
         self.send(&body);
     }
 

@@ -237,20 +237,20 @@ impl<T> Queue<T> {
                 continue;
             }
             self.in_flight += 1;
-            received.push(self.hand_out(now, receipt.slot, agenda, records, received.len()));
+            let handed_out = self.hand_out(now, receipt.slot, agenda);
+            self.show(&handed_out, records, received.len());
+            received.push(handed_out);
         }
         records.truncate(received.len());
         received
     }
 
-    /// One message goes to a receiver, as `records[index]`: SQS may hand it out though he already has it.
+    /// One message goes to a receiver: SQS may hand it out though he already has it.
     pub(crate) fn hand_out<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
         slot: usize,
         agenda: &mut Agenda<H>,
-        records: &mut Vec<Record>,
-        index: usize,
     ) -> Received {
         let receipt = ReceiptHandle { slot, number: self.next_number() };
         let message = &mut self.messages[slot];
@@ -263,11 +263,16 @@ impl<T> Queue<T> {
         message.visible_at = now.saturating_add(self.settings.visibility_timeout);
         message.state = State::InFlight;
         agenda.plan(message.visible_at, QueueTimer::Appears(receipt));
-        if index == records.len() {
-            records.push(blank(now));
-        }
-        message.write(receipt, &mut records[index]);
         Received { receipt, id: message.id }
+    }
+
+    /// What the receiver gets of it becomes `records[index]`, whose buffers are reused.
+    pub(crate) fn show(&self, received: &Received, records: &mut Vec<Record>, index: usize) {
+        let message = &self.messages[received.receipt.slot];
+        if index == records.len() {
+            records.push(blank(message.sent_at));
+        }
+        message.write(received.receipt, &mut records[index]);
     }
 
     /// `ChangeMessageVisibility`: hides a message for `timeout` from now on.

@@ -50,9 +50,11 @@ pub(crate) struct Ways {
     pub(crate) run_time: Duration,
 }
 
-/// What decides how one invocation ends besides its function.
+/// What decides how one invocation ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fate {
+    /// The position of its function.
+    pub(crate) function: usize,
     /// It fails by chance if this is less than the share that does.
     pub(crate) luck: f64,
     /// It fails always.
@@ -107,15 +109,15 @@ impl<T> Target<T> {
         }
     }
 
-    /// Lambda accepts an invocation of the function at this position. Returns the invocation's index, and how long it takes.
+    /// Lambda accepts an invocation. Returns its index, and how long it takes.
     pub(crate) fn start(
         &mut self,
         now: Timestamp,
         carried: T,
         payload: String,
-        function: usize,
         fate: Fate,
     ) -> (usize, Duration) {
+        let function = fate.function;
         let is_down = self.is_down(now, function);
         let hang = self.ways.hang.filter(|_| is_down);
         let mut error = if is_down {
@@ -147,7 +149,8 @@ impl<T> Target<T> {
         let Invocation { carried, request_id, payload, error, function } = self.invocations.remove(key);
         let failure = error.map(|error| {
             let spare = self.spare.pop().unwrap_or_default();
-            (error, self.functions[function].records.write(now, request_id, &payload, error, spare))
+            let failed = FailedInvocation { request_id, payload: &payload, error };
+            (error, self.functions[function].records.write(now, failed, spare))
         });
         (carried, failure)
     }
@@ -189,6 +192,14 @@ pub struct TargetError {
     pub retry_after: Option<Duration>,
 }
 
+/// What the record of a failure says of its invocation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FailedInvocation<'p> {
+    pub(crate) request_id: Id,
+    pub(crate) payload: &'p str,
+    pub(crate) error: TargetError,
+}
+
 /// Writes the records of failures. Source: "Retaining records of asynchronous invocations", AWS Lambda Developer Guide;
 /// members and their order as there. The text of the minute is cached, because formatting a date takes long.
 #[derive(Debug)]
@@ -205,14 +216,8 @@ impl FailureRecords {
     }
 
     /// The record of a run that ended now, in the buffer of `text`. It has `payload` byte for byte.
-    pub(crate) fn write(
-        &mut self,
-        now: Timestamp,
-        request_id: Id,
-        payload: &str,
-        error: TargetError,
-        mut text: String,
-    ) -> String {
+    pub(crate) fn write(&mut self, now: Timestamp, failed: FailedInvocation<'_>, mut text: String) -> String {
+        let FailedInvocation { request_id, payload, error } = failed;
         text.clear();
         text.reserve_exact(payload.len() + 640);
         text.push_str(r#"{"version":"1.0","timestamp":""#);
@@ -296,7 +301,8 @@ mod tests {
         let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
         let now = Timestamp::from_millis(1_789_400_814_145);
         let another = "another record".to_owned();
-        let record = FailureRecords::of(ORDERS).write(now, request_id, r#"{"n": 1.0}"#, DOWN, another);
+        let failed = FailedInvocation { request_id, payload: r#"{"n": 1.0}"#, error: DOWN };
+        let record = FailureRecords::of(ORDERS).write(now, failed, another);
         let expected = r#"{"version":"1.0","timestamp":"2026-09-14T15:46:54.145Z","requestContext":{"requestId":"ID","functionArn":"arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST","condition":"RetriesExhausted","approximateInvokeCount":1},"requestPayload":{"n": 1.0},"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"responsePayload":{"errorType":"TargetDown","errorMessage":"the target is down"}}"#;
         assert_eq!(record, expected.replace("ID", &request_id.to_string()));
         assert_eq!(InvocationRecord::read(&record).unwrap().timestamp, Some(now));
@@ -307,8 +313,8 @@ mod tests {
         let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
         let error =
             TargetError { error_type: "RetryAfter", retry_after: Some(Duration::from_secs(900)), ..DOWN };
-        let record =
-            FailureRecords::of(ORDERS).write(Timestamp::from_secs(1), request_id, "7", error, String::new());
+        let failed = FailedInvocation { request_id, payload: "7", error };
+        let record = FailureRecords::of(ORDERS).write(Timestamp::from_secs(1), failed, String::new());
         let asked = r#"{"errorType":"RetryAfter","errorMessage":"900; the target is down"}}"#;
         assert!(record.ends_with(asked), "{record}");
     }

@@ -145,12 +145,12 @@ impl Bounds {
         } else {
             (seen.first_receive.saturating_add(SECOND), now)
         };
-        let latest = match self.asked(seen) {
+        let backoff_ends = match self.asked(seen) {
             Some(window) => start.max(window.latest).saturating_add(SECOND),
             None => start.saturating_add(self.longest(seen.origin.attempt.number + 1)),
         };
-        let latest = latest.min(self.latest_before(start, self.end(handling).min(given_up(seen))));
-        let latest = known.latest_due(start, latest, now);
+        let last_retry = self.latest_before(start, self.end(handling).min(given_up(seen)));
+        let latest = known.latest_due(start, backoff_ends.min(last_retry), now);
         let most = if seen.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
         if now.saturating_add(hidden_for) > latest || hidden_for > most {
             let detail = format!(

@@ -12,14 +12,13 @@ use super::books::{Attempt, Book, Books, Carried, Entry, Origin};
 use super::bounds::{After, Bounds, Handling, InFlightBound, SeenMessage};
 use super::ledger::Ledger;
 use super::lookup::policy_of;
-use super::pauses::KnownPauses;
+use super::pauses::{KnownPauses, Requested};
 use super::{Broken, Invariant, UNHIDDEN};
 use crate::aws::agenda::START;
 use crate::aws::queue::Removal;
 use crate::aws::target::Id;
 use crate::event::EventNumber;
 use crate::faults::records::Flaw;
-use crate::operators::{OperatorPause, OperatorRetry};
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::{Mix, SimulatedTarget};
 
@@ -38,12 +37,7 @@ pub(crate) struct Oracle {
     /// Of each target, under the policies at first and after each change.
     bounds: Vec<Vec<Bounds>>,
     in_flight_bound: InFlightBound,
-    pauses: Vec<OperatorPause>,
-    retries: Vec<OperatorRetry>,
-    /// The pauses that had to leave the full parameter, and when.
-    forgotten: Vec<(Timestamp, Pause)>,
-    /// The longest hiding by which requests end.
-    longest_wait: Duration,
+    requested: Requested,
     payload_size: usize,
     payload: String,
     hands: Option<Hands>,
@@ -102,6 +96,12 @@ impl Oracle {
         let bounds = |policies| targets.iter().map(|arn| Bounds::of(policy_of(policies, arn))).collect();
         let all = once(policies).chain(changes.iter().map(|change| &change.policies));
         let bounds = all.map(bounds).collect();
+        let requested = Requested {
+            pauses: scenario.pauses.clone(),
+            retries: scenario.retries.clone(),
+            forgotten,
+            longest_wait: policies.stack().backoff().cap(),
+        };
         Self {
             ledger: Ledger::new(scenario.events),
             books: Books::default(),
@@ -109,10 +109,7 @@ impl Oracle {
             mix: Mix::of(&scenario.targets, scenario.seed),
             bounds,
             in_flight_bound: InFlightBound::of(policies.stack(), scenario),
-            pauses: scenario.pauses.clone(),
-            retries: scenario.retries.clone(),
-            longest_wait: policies.stack().backoff().cap(),
-            forgotten,
+            requested,
             payload_size: scenario.payload_size,
             payload: String::new(),
             hands: None,
@@ -215,7 +212,7 @@ impl Oracle {
 /// A handler and its batch.
 impl Oracle {
     pub(crate) fn environment_made(&self) -> Reads {
-        let reads = !self.pauses.is_empty() || !self.retries.is_empty();
+        let reads = !self.requested.is_nothing();
         let known = if reads { KnownPauses::NOTHING } else { KnownPauses::NO_PAUSES };
         Reads { known, last_tried: None }
     }
@@ -272,9 +269,7 @@ impl Oracle {
 
     /// The handler tries to read the pauses; `read` is the moment whose pauses it gets.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
-        let known = read.map(|moment| {
-            KnownPauses::at(&self.pauses, &self.retries, &self.forgotten, self.longest_wait, moment)
-        });
+        let known = read.map(|moment| KnownPauses::at(&self.requested, moment));
         let reads = &mut self.hands_mut().start.reads;
         reads.last_tried = Some(now);
         if let Some(known) = known {
@@ -480,7 +475,7 @@ impl Oracle {
         if let Some(why) = reads.known.forbids_invokes(clock) {
             return broken(why);
         }
-        if self.pauses.is_empty() && self.retries.is_empty() {
+        if self.requested.is_nothing() {
             return Ok(());
         }
         match reads.last_tried {

@@ -37,6 +37,17 @@ pub(crate) struct KnownPauses {
     longest_wait: Duration,
 }
 
+/// All that operators request during a run.
+#[derive(Debug, Default)]
+pub(crate) struct Requested {
+    pub(crate) pauses: Vec<OperatorPause>,
+    pub(crate) retries: Vec<OperatorRetry>,
+    /// The pauses that had to leave the full parameter, and when.
+    pub(crate) forgotten: Vec<(Timestamp, Pause)>,
+    /// The longest hiding by which requests end.
+    pub(crate) longest_wait: Duration,
+}
+
 /// A request to retry now.
 #[derive(Clone, Copy, Debug)]
 struct RetryRequest {
@@ -51,20 +62,21 @@ pub(crate) struct Span {
     spread: Duration,
 }
 
+impl Requested {
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.pauses.is_empty() && self.retries.is_empty()
+    }
+}
+
 impl KnownPauses {
     pub(crate) const NOTHING: Self = Self { spans: None, requests: Vec::new(), longest_wait: Duration::ZERO };
     /// No pauses: a handler that reads no parameter.
     pub(crate) const NO_PAUSES: Self =
         Self { spans: Some(Vec::new()), requests: Vec::new(), longest_wait: Duration::ZERO };
 
-    /// What a handler reads of the parameter at `moment`. What has been `forgotten` by then is not there.
-    pub(crate) fn at(
-        all: &[OperatorPause],
-        retries: &[OperatorRetry],
-        forgotten: &[(Timestamp, Pause)],
-        longest_wait: Duration,
-        moment: Timestamp,
-    ) -> Self {
+    /// What a handler reads of the parameter at `moment`. What has been forgotten by then is not there.
+    pub(crate) fn at(requested: &Requested, moment: Timestamp) -> Self {
+        let Requested { pauses, retries, forgotten, longest_wait } = requested;
         let is_forgotten = |pause: &OperatorPause| {
             let gone = forgotten.iter().take_while(|(at, _)| *at <= moment).map(|(_, gone)| gone);
             // Pauses that adjoin are one.
@@ -75,7 +87,7 @@ impl KnownPauses {
             };
             pause.end().is_some() && gone.into_iter().any(is_in)
         };
-        let begun = all
+        let begun = pauses
             .iter()
             .filter(|pause| pause.target.covers(TARGET_ARN) && START.saturating_add(pause.at) <= moment)
             .filter(|pause| !is_forgotten(pause));
@@ -88,7 +100,7 @@ impl KnownPauses {
         spans.sort_by_key(|span| span.from);
         let given = retries.iter().filter(|retry| !retry.is_garbled && retry.moment() <= moment);
         let requests = given.map(|retry| RetryRequest { at: retry.moment(), within: retry.within }).collect();
-        Self { spans: Some(spans), requests, longest_wait }
+        Self { spans: Some(spans), requests, longest_wait: *longest_wait }
     }
 
     fn spans(&self) -> &[Span] {

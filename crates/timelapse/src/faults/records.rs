@@ -97,10 +97,11 @@ mod tests {
 
     use super::*;
     use crate::aws::agenda::START;
-    use crate::aws::target::{DOWN, FailureRecords, Id, TARGET_ARN};
+    use crate::aws::target::{DOWN, FailedInvocation, FailureRecords, Id, TARGET_ARN};
 
     fn written(rng: &mut Xoshiro256PlusPlus, payload: &str) -> String {
-        FailureRecords::of(TARGET_ARN).write(START, Id::draw(rng), payload, DOWN, String::new())
+        let failed = FailedInvocation { request_id: Id::draw(rng), payload, error: DOWN };
+        FailureRecords::of(TARGET_ARN).write(START, failed, String::new())
     }
 
     #[test]

@@ -86,7 +86,8 @@ impl World {
                 // Half of the copies come at once, if the batch has room; the others within the hour, mostly soon.
                 if messages.len() < self.scenario.batch_size && rng.random_bool(0.5) {
                     let (slot, index, agenda) = (received.receipt.slot, records.len(), &mut self.agenda);
-                    let copy = self.queue.hand_out(self.now, slot, agenda, records, index);
+                    let copy = self.queue.hand_out(self.now, slot, agenda);
+                    self.queue.show(&copy, records, index);
                     messages.push(Polled { received: copy, carried });
                     self.duplicate(carried);
                 } else {

@@ -197,7 +197,7 @@ impl Waits {
             due,
             why,
             paused_until,
-            next_look: message.next_look(),
+            next_look: message.next_check(),
         }
     }
 
@@ -207,7 +207,7 @@ impl Waits {
         let (why, due) = Why::of(message.waits_for);
         if situation.is_given_up {
             // No pause holds it.
-            return (Why::NotAllowed, Some(due.unwrap_or_else(|| message.next_look())), None);
+            return (Why::NotAllowed, Some(due.unwrap_or_else(|| message.next_check())), None);
         }
         match situation.in_force {
             Some(pause @ InForce::Paused { until }) if pause.holds(due) => (Why::Pause, None, until),

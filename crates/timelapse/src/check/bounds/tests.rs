@@ -3,6 +3,7 @@
 use comeback_engine::Settings;
 
 use super::super::books::Attempt;
+use super::super::pauses::Requested;
 use super::*;
 use crate::TARGET_ARN;
 use crate::event::EventNumber;
@@ -300,7 +301,7 @@ fn reasons_are_true() {
 fn paused(known_at: f64) -> KnownPauses {
     let secs = Duration::from_secs;
     let pause = OperatorPause::of_all(secs(600), secs(1_000), secs(300));
-    KnownPauses::at(&[pause], &[], &[], Duration::ZERO, at(known_at))
+    KnownPauses::at(&Requested { pauses: vec![pause], ..Requested::default() }, at(known_at))
 }
 
 #[test]

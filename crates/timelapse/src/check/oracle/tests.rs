@@ -7,6 +7,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use super::*;
 use crate::TARGET_ARN;
 use crate::faults::records::UNLISTED_ARN;
+use crate::operators::OperatorPause;
 
 const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
 /// The event of a scenario that has only one.
