@@ -48,15 +48,15 @@ APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 	lint-licences lint-templates lint-workflows build-tests test-servers test-stack test-infra with-stack with-servers without-cargo without-servers tools lock-tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## simulate a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
 	cargo run --profile demo -p comeback --no-default-features -- simulate
 
-policy-table: ## print the tables of docs/plan.md that show the default policy beside others (five minutes)
+policy-table: ## print the tables of docs/plan.md that compare the default policy with others (five minutes)
 	cargo run --release -p comeback-timelapse --example policy_table
 
-scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## measure the cost of a retry, up to a million events; 100,000 dead letters and lines of a log (twenty minutes)
+scale: $(TOOLS)/ministack/.installed $(TOOLS)/aws/.installed ## measure the cost of up to a million events, 100,000 dead-letters and 100,000 log lines (twenty minutes)
 	cargo build --release -p comeback
 	python3 tests/scale/measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
 	python3 tests/scale/dead_letters.py "$${CARGO_TARGET_DIR:-target}/release/comeback"
@@ -82,18 +82,18 @@ CHAOS_POLICIES := "" "--base-backoff 1s --max-backoff 43170s" "--jitter none --m
 	"--base-backoff 6h --max-backoff 43170s --max-age 14d --for 15d --outage 13d"
 SEEDS ?= 2000
 
-chaos: ## simulate with every fault, SEEDS seeds (2000) under each of several policies; then `make mutants`
+chaos: ## simulate every fault with SEEDS seeds (2000) under several policies, then run `make mutants`
 	for policy in $(CHAOS_POLICIES); do \
 		cargo run --release --quiet -p comeback -- simulate --chaos --events 50 --seeds $(SEEDS) $$policy; \
 		cargo run --release --quiet -p comeback -- simulate --chaos=storm --events 10 --seeds $(SEEDS) $$policy; \
 	done
 	$(MAKE) mutants
 
-mutants: ## plant bugs in a copy, one at a time: the tests catch each (twelve minutes)
+mutants: ## plant bugs in a copy, one at a time, and check that the tests catch each (twelve minutes)
 	python3 tests/mutation/check.py
 
 # Cargo builds while tools are downloaded. Then the tests with servers mostly wait, and the others run in the time that these leave.
-test: ## every test, also those against the real stack
+test: ## run every test, including those against the local stack
 	@$(STAGE) begin
 	@$(STAGE) run "install tools and build the tests" make --no-print-directory --jobs 6 \
 		build-tests chromium faketime tools infra/node_modules/.installed $(CLIENTS_NODE) $(CONSOLE)
@@ -131,20 +131,20 @@ test-infra: infra/node_modules/.installed
 	npm --prefix infra test
 
 # Pre-1.0, so a new minor version may break; cargo-semver-checks knows.
-semver: ## check that the libraries keep the promises of the release before this one
+semver: ## check that the libraries stay compatible with the previous release
 	@release=$$(git describe --tags --match 'v*' --abbrev=0 HEAD^ 2>/dev/null) \
 		|| { echo "no release before this one, so nothing to keep"; exit 0; }; \
 		make --no-print-directory $(TOOLS)/semver/bin/cargo-semver-checks; \
 		cargo semver-checks --baseline-rev "$$release" -p comeback-backoff -p comeback-delivery -p comeback-envelope
 
 # Never in CI. It takes boto3 from the environment of the clients' tests.
-verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your AWS account what no emulator shows (ten minutes; asks first)
+verify-aws: $(TOOLS)/clients/.installed $(TOOLS)/sam/.installed ## check on your AWS account what no emulator can show (ten minutes; asks first)
 	@$(TOOLS)/clients/bin/python packaging/verify_aws $(VERIFY)
 
-test-fast: ## the tests that need no browser, server or Node (three minutes once built)
+test-fast: ## run the tests that need no browser, server or Node (three minutes once built)
 	MAKEFLAGS= cargo test $(ALL) --no-fail-fast
 
-conformance: $(addprefix $(TOOLS)/,conformance/.installed ministack/.installed) infra/node_modules/.installed ## check what `make test` recorded against AWS's own models, and who may call what
+conformance: $(addprefix $(TOOLS)/,conformance/.installed ministack/.installed) infra/node_modules/.installed ## check the requests that `make test` recorded against AWS's own models and the permissions
 	@cd tests/conformance && $(TOOLS)/conformance/bin/python -m unittest --quiet
 	@$(TOOLS)/conformance/bin/python tests/conformance
 
@@ -152,7 +152,7 @@ test-clients: $(TOOLS)/clients/.installed $(CLIENTS_NODE)
 	for client in clients/python clients/python-sqs; do (cd $$client && $(TOOLS)/clients/bin/python -m pytest --quiet); done
 	for client in clients/node clients/node-sqs; do npm --prefix $$client test; done
 
-check: lint-rust lint-infra lint-clients lint-licences lint-workflows ## what CI runs: formatting, lints, docs, then `make test`
+check: lint-rust lint-infra lint-clients lint-licences lint-workflows ## run what CI runs: formatting, lints, docs, then `make test`
 	python3 tests/mutation/check.py --planted
 	$(MAKE) --no-print-directory test
 
@@ -167,11 +167,11 @@ fuzz: $(TOOLS)/fuzz/bin/cargo-fuzz ## fuzz all parsers, each for FUZZ_SECONDS (i
 
 # A package's tests build its programs too. `cargo run` would build most dependencies again: it takes a single package, and
 # leaves out the features that tests add.
-local: tools ## the stack on this machine: deploy, send an event, watch it succeed
+local: tools ## deploy the stack on this machine, send an event and watch it succeed
 	cargo test $(ALL) --no-run --test repository
 	@"$${CARGO_TARGET_DIR:-target}/debug/local"
 
-build: tools ## the two functions' bootstraps, for ARCH (arm64 or x86_64)
+build: tools ## build the two functions for ARCH (arm64 or x86_64)
 	cargo lambda build --release --$(subst _,-,$(ARCH)) -p retry-handler -p flaky-target
 
 deploy: tools ## build and deploy STACK to the AWS account your credentials name
@@ -184,7 +184,7 @@ dist: tomllib $(addprefix $(TOOLS)/,sam/.installed packaging/.installed about/bi
 	$(TOOLS)/packaging/bin/python packaging/manifest.py
 
 # The ignored trials update from the release before this one, which they build, and run `verify-aws` on MiniStack.
-check-dist: tomllib tools faketime $(TOOLS)/packaging/.installed ## check the release in dist/, and that another folder builds the same
+check-dist: tomllib tools faketime $(TOOLS)/packaging/.installed ## check the release in dist/, and that another folder builds the same bytes
 	$(MAKE) --no-print-directory semver
 	cd packaging/tests && $(TOOLS)/packaging/bin/python -m unittest
 	cd packaging/verify_aws/tests && $(TOOLS)/clients/bin/python -m unittest
@@ -195,7 +195,7 @@ check-dist: tomllib tools faketime $(TOOLS)/packaging/.installed ## check the re
 	$(TOOLS)/packaging/bin/python packaging/check/crates.py
 	ARCHS="$(ARCHS)" $(TOOLS)/packaging/bin/python packaging/check/again.py
 
-clean: ## remove what was built, and the installed tools
+clean: ## remove built files and installed tools
 	cargo clean
 	rm -rf .aws-sam .tools dist infra/node_modules infra/cdk.out clients/node*/node_modules tests/console/node_modules
 
@@ -258,7 +258,7 @@ $(TOOLS)/%/.installed: tests/tools/%.txt | $(UV)
 	@$(UV) pip install --quiet --require-hashes --no-build --python $(TOOLS)/$*/bin/python --requirement $<
 	@touch $@
 
-lock-tools: | $(UV) ## lock the tools of tests/tools/*.in, with all that they need, by hashes
+lock-tools: | $(UV) ## lock the tools of tests/tools/*.in and their dependencies by hash
 	@for tools in $(wildcard tests/tools/*.in); do \
 		$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-header --no-annotate $$tools --output-file $${tools%.in}.txt; \

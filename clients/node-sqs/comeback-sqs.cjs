@@ -114,7 +114,7 @@ class Policy {
   /** Why the failure of a message is its last, whatever its backoff would be. */
   ends(message, errorType, now) {
     if (['NonRetryable', 'NonRetriable', 'NeverRetry'].includes(simpleName(errorType)))
-      return { reason: 'non_retryable_error', detail: `${errorType} asks for no retry` };
+      return { reason: 'non_retryable_error', detail: `${errorType} forbids retries` };
     if (this.maxReceives !== undefined && message.receives >= this.maxReceives) {
       const detail = `received ${message.receives} times; maxReceives is ${this.maxReceives}`;
       return { reason: 'max_retries', detail };
@@ -278,10 +278,10 @@ class Batch {
     const url = this.policy.deadLetterQueueUrl;
     if (url === undefined) {
       const remedy = 'set deadLetterQueueUrl, or give the queue a redrive policy';
-      return { problem: 'nothing can end it', remedy };
+      return { problem: 'nothing ends its retries', remedy };
     }
     if (url.split('/').slice(-2).join() === this.queueArn.split(':').slice(-2).join())
-      return { problem: 'deadLetterQueueUrl names the queue itself', remedy: 'name another queue' };
+      return { problem: 'deadLetterQueueUrl is the queue itself', remedy: 'set another queue' };
     const call = { QueueUrl: url, ...letter(message, error, end, this.context.invokedFunctionArn, now) };
     if (url.endsWith('.fifo'))
       Object.assign(call, {
@@ -310,7 +310,7 @@ class Batch {
       try {
         const { Failed = [] } = await sqs(this.queueArn).send('ChangeMessageVisibilityBatch', call);
         for (const { Id, Code, Message } of Failed) {
-          const problem = `SQS did not hide it: ${Code}: ${Message}`;
+          const problem = `SQS refused to hide it: ${Code}: ${Message}`;
           log('ERROR', { message_id: part[Number(Id)].id, action: 'keep', problem });
         }
       } catch (refused) {
@@ -421,7 +421,7 @@ function asked({ type, message }, now) {
   const { wait, ignored } = requestedWait(message, now);
   if (wait > 0) return { moment: now + wait * 1_000 };
   const said = JSON.stringify(message.split(';', 1)[0].slice(0, WAIT_CHARACTERS));
-  return { ignored: `${said}: ${ignored ?? 'its moment is not after the failure'}` };
+  return { ignored: `${said}: ${ignored ?? 'its time is not after the failure'}` };
 }
 
 /** As the retry handler has it: without what compilers, bundlers and packages put around a name, and its ending. */

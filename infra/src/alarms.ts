@@ -96,7 +96,7 @@ function ofDeadLetters(
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
       evaluationPeriods: 5,
       alarmDescription:
-        'Comeback has given up on events; they wait in the dead-letter queue for someone to decide. Run ' +
+        'Comeback has dead-lettered events, and somebody must decide what to do with them. Run ' +
         `comeback dead list ${STACK}, then redrive or discard them. ` +
         `${RUNBOOK}#dead-letters`,
     },

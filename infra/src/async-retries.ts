@@ -116,7 +116,7 @@ export class AsyncRetries extends Construct {
     const fn = unqualified(target);
     if (fn === this.handler) {
       throw new Error(
-        `targetFunctions (TARGET_FUNCTIONS) entry ${JSON.stringify(target.node.path)} is the retry handler itself, which must never be its own target`,
+        `targetFunctions (TARGET_FUNCTIONS) entry ${JSON.stringify(target.node.path)} is the retry handler itself, which cannot be its own target`,
       );
     }
     checkTarget(target, stack);

@@ -67,8 +67,8 @@ export function sendFailures(
   if (hasDeadLetterQueue(fn)) {
     Annotations.of(target).addWarningV2(
       'comeback-cdk:ownDeadLetterQueue',
-      'it has a dead-letter queue of its own: Lambda sends there what it gives up, beside the failure destination, so with ' +
-        'the retries once for each failed attempt; leave out its deadLetterQueue, deadLetterQueueEnabled and deadLetterTopic',
+      'it has its own dead-letter queue, and Lambda sends every failed attempt there too; remove its deadLetterQueue, ' +
+        'deadLetterQueueEnabled and deadLetterTopic',
     );
   }
   const duties = [

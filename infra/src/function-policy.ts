@@ -5,14 +5,14 @@ import { type EnvelopeStyle, type Jitter, type PolicyProps, policyVariables } fr
 /** The retry policy of a single function. What it leaves out is that of the `AsyncRetries`. */
 export interface FunctionPolicy {
   /**
-   * How long after an event's first failure retries are made; 60 seconds to 14 days.
+   * How long an event is retried, counted from its first failure; 60 seconds to 14 days.
    *
    * @default - that of the AsyncRetries
    */
   readonly maxAge?: Duration;
 
   /**
-   * The most retries of one chain; 0 to 10,000.
+   * The maximum retries of one chain; 0 to 10,000.
    *
    * @default - that of the AsyncRetries
    */

@@ -41,17 +41,17 @@ export enum HandlerMetrics {
 /** The retry policy: each property is an environment variable of the retry handler. */
 export interface PolicyProps {
   /**
-   * How long after an event's first failure retries are made; 60 seconds to 14 days.
+   * How long an event is retried, counted from its first failure; 60 seconds to 14 days.
    *
    * @default Duration.hours(24)
    */
   readonly maxAge?: Duration;
 
   /**
-   * The most retries of one chain; 0 to 10,000.
+   * The maximum retries of one chain; 0 to 10,000.
    *
    * A chain is a failed event and its retries. A re-invocation that Lambda did not answer may start a second
-   * chain. With the other defaults, `maxAge` ends first, after about 32 retries.
+   * chain. With the other defaults, `maxAge` ends first, after about 56 retries.
    *
    * @default 1000
    */
@@ -137,7 +137,7 @@ export interface WaitingProps {
   readonly alwaysHide?: boolean;
 
   /**
-   * The most concurrent invocations of the retry handler; 2 to 1,000.
+   * The maximum concurrent invocations of the retry handler; 2 to 1,000.
    *
    * It limits the pollers, which share the room for hidden messages. Reserved concurrency would throttle the pollers, and
    * that raises receive counts.
@@ -196,7 +196,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
     ['maxBackoff (MAX_BACKOFF)', props.maxBackoff],
   ] as const) {
     if (backoffs !== undefined && given !== undefined) {
-      refusals.push(`${name} is set beside backoffs (BACKOFFS), which replaces it; set only one of the two`);
+      refusals.push(`${name} is set together with backoffs (BACKOFFS), which replaces it; set only one of the two`);
     }
   }
   if (isOutside(maxAge, 60, 1_209_600)) {
@@ -260,7 +260,7 @@ function checkBaseAndCap(baseBackoff: string, maxBackoff: string, refusals: stri
 function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): void {
   if (ceilings.length > MOST_BACKOFFS) {
     refusals.push(
-      `backoffs (BACKOFFS) has ${String(ceilings.length)} ceilings; it may have ${String(MOST_BACKOFFS)}`,
+      `backoffs (BACKOFFS) has ${String(ceilings.length)} ceilings; the maximum is ${String(MOST_BACKOFFS)}`,
     );
   }
   const outside = ceilings.find((ceiling) => isOutside(ceiling, 1, LONGEST_BACKOFF));
@@ -280,7 +280,7 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): 
   }
   if (jitter === 'decorrelated') {
     refusals.push(
-      'jitter (JITTER) is decorrelated; beside backoffs (BACKOFFS) it must be full, equal or none',
+      'jitter (JITTER) is decorrelated; with backoffs (BACKOFFS) it must be full, equal or none',
     );
   }
 }

@@ -46,7 +46,7 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly memorySize?: number;
 
   /**
-   * The most messages per invocation of the retry handler; 1 to 10.
+   * The maximum messages per invocation of the retry handler; 1 to 10.
    *
    * @default 10
    */

@@ -477,7 +477,7 @@ test("a dead-letter queue of the function's own is warned of", () => {
   };
   retries.attach(new lambda.Function(stack, 'Own', { ...own, deadLetterQueueEnabled: true }));
   retries.attach(new lambda.Function(stack, 'None', own));
-  const said = warnings(stack).filter((it) => it.includes('a dead-letter queue of its own'));
+  const said = warnings(stack).filter((it) => it.includes('its own dead-letter queue'));
   expect(said).toHaveLength(1);
-  expect(said[0]).toContain('/Stack/Own: it has a dead-letter queue of its own');
+  expect(said[0]).toContain('/Stack/Own: it has its own dead-letter queue');
 });

@@ -87,7 +87,7 @@ function worded(refusal: string): string {
     .replace(variable, `${property} (${variable})`)
     .replace('to MAX_BACKOFF', 'to maxBackoff')
     .replace('raise MAX_BACKOFF', 'raise maxBackoff')
-    .replace('beside BACKOFFS', 'beside backoffs (BACKOFFS)')
+    .replace('with BACKOFFS', 'with backoffs (BACKOFFS)')
     .replace('whole seconds or durations, such as 20s,5m,30m,2h', 'a list of Durations')
     .replace(', or always', '; to hide without a limit, set alwaysHide')
     .replace('whole seconds, or a duration such as 90s, 24h or 14d', 'whole seconds');

@@ -141,7 +141,7 @@ fn delayed_messages_have_a_dashed_line() {
         )
     };
     let of_moved = keys_and_dashes(chromium, &PAGES.moved);
-    let keys = ["━━ in flight", "╍╍ delayed", "── visible", "━━ the limit of those in flight"];
+    let keys = ["━━ in flight", "╍╍ delayed", "── visible", "━━ the limit of messages in flight"];
     assert_eq!(of_moved, json!([keys, true]));
     let of_plain = keys_and_dashes(chromium, &PAGES.plain);
     assert_eq!(of_plain, json!([[keys[0], keys[2], keys[3]], false]));

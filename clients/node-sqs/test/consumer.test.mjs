@@ -107,7 +107,7 @@ test('a dead-letter has everything', async (t) => {
   assert.ok(!call.MessageBody.includes('\uffff'), 'SQS refuses it');
   assert.deepEqual(JSON.parse(call.MessageBody), {
     reason: 'non_retryable_error',
-    detail: 'NonRetryable asks for no retry',
+    detail: 'NonRetryable forbids retries',
     function_arn: CONTEXT.invokedFunctionArn,
     retries_made: 0,
     initial_timestamp: NOW / 1_000,

@@ -25,7 +25,7 @@ for (const { text, failed_at, wait, ignored } of read('retry-after.json')) {
     if (ignored !== undefined || wait === 0) {
       assert.equal(
         found.retry_after_ignored.split('": ')[1],
-        ignored ?? 'its moment is not after the failure',
+        ignored ?? 'its time is not after the failure',
       );
       return;
     }

@@ -193,7 +193,7 @@ class _Policy(NamedTuple):
         """Why the failure of a message is its last, whatever its backoff would be."""
         error_type = type(error).__name__
         if isinstance(error, NonRetryable) or _simple_name(error_type) in ("NonRetryable", "NonRetriable", "NeverRetry"):
-            return _End("non_retryable_error", f"{error_type} asks for no retry")
+            return _End("non_retryable_error", f"{error_type} forbids retries")
         if self.max_receives is not None and message.receives >= self.max_receives:
             return _End("max_retries", f"received {message.receives} times; max_receives is {self.max_receives}")
         return self.too_old(message) if now > message.sent + self.max_age else None
@@ -359,9 +359,9 @@ class _Batch:
         """Dead-letters a message. What went wrong and what to do, or nothing."""
         url = self.policy.dead_letter_queue_url
         if url is None:
-            return "nothing can end it", "set dead_letter_queue_url, or give the queue a redrive policy"
+            return "nothing ends its retries", "set dead_letter_queue_url, or give the queue a redrive policy"
         if url.split("/")[-2:] == self.queue_arn.split(":")[-2:]:
-            return "dead_letter_queue_url names the queue itself", "name another queue"
+            return "dead_letter_queue_url is the queue itself", "set another queue"
         call = _dead_letter(message, error, end, str(self.context.invoked_function_arn), now)
         if url.endswith(".fifo"):
             call |= {"MessageGroupId": message.group or message.message_id, "MessageDeduplicationId": message.message_id}
@@ -390,7 +390,7 @@ class _Batch:
                     _log("ERROR", message_id=message.message_id, action="keep", problem=problem, remedy=remedy)
                 continue
             for entry in answer.get("Failed", []):
-                problem = f"SQS did not hide it: {entry.get('Code')}: {entry.get('Message')}"
+                problem = f"SQS refused to hide it: {entry.get('Code')}: {entry.get('Message')}"
                 _log("ERROR", message_id=part[int(entry["Id"])].message_id, action="keep", problem=problem)
 
 
@@ -478,7 +478,7 @@ def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
         wait = _requested_wait(said, now)
     except _Unreadable as why:
         return None, f"{said.partition(';')[0][:_WAIT_CHARACTERS]!r}: {why}"
-    return (now + wait, None) if wait > 0 else (None, f"{said[:_WAIT_CHARACTERS]!r}: its moment is not after the failure")
+    return (now + wait, None) if wait > 0 else (None, f"{said[:_WAIT_CHARACTERS]!r}: its time is not after the failure")
 
 
 def _simple_name(error_type: str) -> str:

@@ -135,7 +135,7 @@ def test_a_dead_letter_has_everything(sqs: Sqs) -> None:
     assert call["QueueUrl"] == DEAD
     assert json.loads(call["MessageBody"]) == {
         "reason": "non_retryable_error",
-        "detail": "NonRetryable asks for no retry",
+        "detail": "NonRetryable forbids retries",
         "function_arn": CONTEXT.invoked_function_arn,
         "retries_made": 0,
         "initial_timestamp": int(NOW),

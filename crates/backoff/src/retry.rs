@@ -89,7 +89,8 @@ where
 #[diagnostic::on_unimplemented(
     message = "a delay is a `Duration`, not `{Self}`",
     label = "these delays yield `{Self}`",
-    note = "if they are a `Result`, as of `Backoff::exponential(…)`, add a `?`; if they are borrowed, add `.iter().copied()`"
+    note = "if they are a `Result`, as from `Backoff::exponential(…)`, add a `?`; if they are borrowed, add \
+            `.iter().copied()`"
 )]
 pub trait Delay: sealed::Sealed {
     #[doc(hidden)]

@@ -86,8 +86,8 @@ impl Account {
         }
         let mut config = loader.load().await;
         let Some(region) = config.region().cloned() else {
-            let how = "give --region, or set AWS_REGION or the profile's region";
-            return Err(Failure::CouldNot(format!("no region is set: {how}")));
+            let how = "pass --region, or set AWS_REGION or the profile's region";
+            return Err(Failure::CouldNot(format!("no region: {how}")));
         };
         check_region(region.as_ref())?;
         if let Some(profile) = profile {
@@ -160,7 +160,7 @@ fn check_region(name: &str) -> Result<(), Failure> {
     if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         return Ok(());
     }
-    let how = "give one such as eu-west-1 by --region, AWS_REGION or the profile";
+    let how = "set one such as eu-west-1 with --region, AWS_REGION or the profile";
     Err(Failure::CouldNot(format!("{name:?} is not a region: {how}")))
 }
 
@@ -171,7 +171,7 @@ fn no_credentials(error: &(dyn Error + 'static)) -> Failure {
         (cause, next) = (Some(source), source.source());
     }
     let cause = cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
-    let how = "log in, name a profile with --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+    let how = "log in, pass --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
     Failure::CouldNot(format!("no AWS credentials{cause}: {how}"))
 }
 
@@ -187,7 +187,7 @@ async fn check_profile(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<(), Fai
     }
     let by = if flag.is_some() { "--profile" } else { "AWS_PROFILE" };
     Err(Failure::CouldNot(format!(
-        "{by}: there is no profile {name} in your AWS configuration; `aws configure list-profiles` lists them"
+        "{by}: your AWS configuration has no profile {name}; `aws configure list-profiles` lists them"
     )))
 }
 
@@ -236,7 +236,7 @@ impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T, E> for Result<T, SdkErr
                 ErrorKind::Denied => "; docs/operate.md lists the permissions of each command",
                 _ => "",
             };
-            Failure::CouldNot(format!("{action} of {of}: {error}{remedy}"))
+            Failure::CouldNot(format!("{action} on {of}: {error}{remedy}"))
         })
     }
 
@@ -313,8 +313,8 @@ pub(crate) async fn may(
         Some(PolicyEvaluationDecisionType::ImplicitDeny) => Ok(Verdict::NotAllowed),
         other => {
             let decision = other.map_or("no decision", |other| other.as_str());
-            let what = format!("whether {role_arn} may do {action} to {resource_arn}");
-            Err(Failure::CouldNot(format!("IAM gave {decision} on {what}")))
+            let what = format!("whether {role_arn} may call {action} on {resource_arn}");
+            Err(Failure::CouldNot(format!("IAM answered {decision} for {what}")))
         }
     }
 }
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn a_region_is_a_name() {
         assert_eq!(["eu-west-1", "us-gov-east-1"].map(check_region), [Ok(()), Ok(())]);
-        let said = r#""bad region" is not a region: give one such as eu-west-1 by --region"#;
+        let said = r#""bad region" is not a region: set one such as eu-west-1 with --region"#;
         assert!(check_region("bad region").unwrap_err().to_string().starts_with(said));
         assert!(check_region("").is_err());
     }
@@ -409,7 +409,7 @@ mod tests {
     async fn missing_credentials_are_one_line() {
         let provider = ProfileFileCredentialsProvider::builder().profile_name("of-nobody").build();
         let said = no_credentials(&provider.provide_credentials().await.unwrap_err()).to_string();
-        let how = "log in, name a profile with --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+        let how = "log in, pass --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
         assert_eq!(said, format!("no AWS credentials: {how}"));
     }
 
@@ -434,7 +434,7 @@ mod tests {
         ] {
             let name = flag.unwrap_or(profile);
             let refused = format!(
-                "{by}: there is no profile {name} in your AWS configuration; `aws configure list-profiles` lists them"
+                "{by}: your AWS configuration has no profile {name}; `aws configure list-profiles` lists them"
             );
             assert_eq!(check(profile, flag).await, Err(Failure::CouldNot(refused)));
         }

@@ -26,28 +26,28 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ContentionArguments {
-    /// Numbers of clients: 1 to 100000, without backoff to 10000 [default: 10,20,30 … 190]
+    /// Numbers of clients, up to 100000, without backoff up to 10000 [default: 10,20,30 … 190]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     clients: Vec<u32>,
     /// Backoff strategies: none, exponential, equal, full, decorrelated [default: all]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     strategy: Vec<Strategy>,
-    /// Runs for each number of clients and strategy [default: 100, above 1000 clients 1]
+    /// Runs per number of clients and strategy [default: 100, above 1000 clients 1]
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
-    /// Seed of everything random
+    /// Seed for everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Draw as CPython does, in the order of the published program, to match it to the last digit
+    /// Draw random numbers as CPython does, to match the published program to the last digit
     #[arg(long)]
     reference: bool,
-    /// Print the unrounded means as JSON: the same arguments give the same bytes
+    /// Print the unrounded means as JSON; the same arguments give the same bytes
     #[arg(long)]
     pub(crate) json: bool,
     /// Write the means and their standard errors to a CSV file
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write calls.svg, time.svg and arrivals.svg to a folder, made if it is missing
+    /// Write calls.svg, time.svg and arrivals.svg into this folder
     #[arg(long, value_name = "DIR", value_parser = flags::folder)]
     plot: Option<PathBuf>,
 }

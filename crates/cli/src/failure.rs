@@ -15,10 +15,10 @@ pub(crate) enum CommandFailure {
     #[error("{}", .0.join("\n       "))]
     Refused(Vec<String>),
     /// An invariant broke: a bug in Comeback.
-    #[error("an invariant was {violation}\nrepeat with: {repeat}\nplease report it with this text")]
+    #[error("an invariant was {violation}\nrepeat with: {repeat}\nreport this text as a bug")]
     Violated { violation: Box<Violation>, repeat: String },
     /// No policy meets a plan's goal, with a sentence for each limit.
-    #[error("no policy of the grid meets the goal; what limits it is\n       {}", .0.join("\n       "))]
+    #[error("no policy in the grid meets the goal; what stands in the way:\n       {}", .0.join("\n       "))]
     GoalNotMet(Vec<String>),
     /// A file could not be read or written.
     #[error(transparent)]
@@ -132,7 +132,7 @@ its history:
 the run's last lines:
 +01:01:00.500 event 4 attempt 0 succeeded
 repeat with: comeback simulate --chaos --seed 7
-please report it with this text";
+report this text as a bug";
         assert_eq!(failure.to_string(), expected);
         assert_eq!(failure.report(), ExitCode::from(3));
     }
@@ -142,8 +142,8 @@ please report it with this text";
         let event = Some(comeback_timelapse::EventNumber(3));
         let error = RunError::Multiplied { event, most: 10_000, at: Duration::from_secs(3_661) };
         let failure = CommandFailure::of_run(error, String::new());
-        let expected = "at +01:01:01.000, the faults have given event 3 more than 10000 copies: lower a fault's rate, \
-                        or shorten its window or the run";
+        let expected = "at +01:01:01.000, the faults had given event 3 more than 10000 copies; lower a \
+                        fault's rate, or shorten its window or the run";
         assert_eq!(failure.to_string(), expected);
         assert_eq!(failure.report(), ExitCode::from(2));
     }

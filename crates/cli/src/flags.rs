@@ -135,7 +135,8 @@ impl PolicyFlags {
 pub(crate) fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, CommandFailure> {
     policies.entry_of(&recorded_arn(target)).ok_or_else(|| {
         CommandFailure::Refused(vec![format!(
-            "--target is {target}, and no entry of --policies matches it: its policy is the stack's; leave --target out"
+            "--target is {target}, which no entry of --policies matches, so its policy is the stack's; omit \
+             --target"
         )])
     })
 }
@@ -182,7 +183,9 @@ impl PolicyChanges {
                     }
                     changes.push((flag, value.to_owned()));
                 }
-                (None, None) => return Err("must be FLAG=VALUE, such as jitter=none,max-backoff=1h".into()),
+                (None, None) => {
+                    return Err("must be FLAG=VALUE pairs, such as jitter=none,max-backoff=1h".into());
+                }
             }
         }
         Ok(Self(changes))
@@ -205,7 +208,7 @@ impl fmt::Display for PolicyChanges {
 fn flag(name: &str) -> Result<&'static str, String> {
     PolicyFlags::names().find(|flag| *flag == name).ok_or_else(|| {
         let names: Vec<_> = PolicyFlags::names().collect();
-        format!("\"{name}\" is not a flag of the policy: there are {}", names.join(", "))
+        format!("\"{name}\" is not a policy flag; the policy flags are {}", names.join(", "))
     })
 }
 
@@ -224,14 +227,14 @@ pub(crate) fn html(text: &str) -> Result<PathBuf, String> {
 pub(crate) fn svg_or_folder(text: &str) -> Result<PathBuf, String> {
     let accepted = suffix(Path::new(text)).as_deref() == Some("svg") || is_folder(text);
     accepted.then(|| text.into()).ok_or_else(|| {
-        format!("the picture is SVG: the name must end in .svg, or in / for a folder of the name {text}")
+        format!("the picture is SVG: the name must end in .svg, or in / for a folder named {text}")
     })
 }
 
 /// A folder for pictures.
 pub(crate) fn folder(text: &str) -> Result<PathBuf, String> {
     is_folder(text).then(|| text.into()).ok_or_else(|| {
-        format!("several pictures are written to a folder: {text} looks like a file; a folder of this name ends in /")
+        format!("several pictures need a folder, and {text} looks like a file; end a folder's name in /")
     })
 }
 
@@ -272,14 +275,17 @@ mod tests {
 
     #[test]
     fn what_changes_nothing_is_refused() {
-        let form = "must be FLAG=VALUE, such as jitter=none,max-backoff=1h";
+        let form = "must be FLAG=VALUE pairs, such as jitter=none,max-backoff=1h";
         let flags = PolicyFlags::names().collect::<Vec<_>>().join(", ");
         for (text, expected) in [
             ("", form.to_owned()),
             ("none", form.to_owned()),
-            ("jiter=none", format!("\"jiter\" is not a flag of the policy: there are {flags}")),
-            ("=none", format!("\"\" is not a flag of the policy: there are {flags}")),
-            ("jitter=none,jiter=full", format!("\"jiter\" is not a flag of the policy: there are {flags}")),
+            ("jiter=none", format!("\"jiter\" is not a policy flag; the policy flags are {flags}")),
+            ("=none", format!("\"\" is not a policy flag; the policy flags are {flags}")),
+            (
+                "jitter=none,jiter=full",
+                format!("\"jiter\" is not a policy flag; the policy flags are {flags}"),
+            ),
             ("jitter=none,jitter=full", "jitter is given twice".to_owned()),
         ] {
             assert_eq!(PolicyChanges::read(text), Err(expected), "{text}");
@@ -289,8 +295,8 @@ mod tests {
     #[test]
     fn a_page_is_html_and_a_picture_svg_or_in_a_folder() {
         let page = "the page is HTML: the name must end in .html";
-        let picture = "the picture is SVG: the name must end in .svg, or in / for a folder of the name";
-        let pictures = "several pictures are written to a folder:";
+        let picture = "the picture is SVG: the name must end in .svg, or in / for a folder named";
+        let pictures = "several pictures need a folder, and";
         type Read = fn(&str) -> Result<PathBuf, String>;
         let cases: [(Read, &[&str], &[&str], &str); 3] = [
             (

@@ -9,7 +9,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The file is text in another encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is UTF-16, as Windows PowerShell writes with `>`: save it as UTF-8")]
+#[error("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")]
 pub(crate) struct IsUtf16;
 
 /// A file's text.

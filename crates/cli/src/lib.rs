@@ -71,44 +71,42 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the retry handler through a day in fast motion
+    /// Simulate a day of failures and retries on a virtual clock
     ///
-    /// Times are 200ms, 90s, 3h or plain seconds. Everything random, faults too, is drawn from --seed.
+    /// Runs the retry handler's own code. Times are 200ms, 90s, 3h or plain seconds; --seed makes a run repeatable.
     #[command(
         after_help = simulate::EXAMPLES,
         mut_args(simulate::in_its_part),
-        mut_arg("non-retryable-errors", naming("The target fails with TargetDown in the outage and with TargetFlaky after it, or with RetryAfter"))
+        mut_arg("non-retryable-errors", naming("The simulated errors are TargetDown (in the outage), \
+                                                TargetFlaky (after it) and RetryAfter"))
     )]
     Simulate(Box<SimulateArguments>),
-    /// Run the retry handler on recorded messages
+    /// Show what the retry handler does with recorded messages
     ///
-    /// Prints what it decides about each message, and the calls that it makes. Every call counts as accepted,
-    /// and none leaves this machine.
+    /// Prints its decision about each message and the calls it makes. No call leaves this machine; all count as
+    /// accepted.
     #[command(after_help = replay::EXAMPLES)]
     Replay(ReplayArguments),
-    /// Print what a policy means: when each retry comes, and how many retries an event gets
+    /// Print when each retry of a policy comes, and how many an event gets
     ///
-    /// Follows events that fail every time from their first failure until they are given up, through the retry
-    /// handler's own decisions. Only the backoff takes time. A retry's figures cover the events that get that far.
+    /// Follows events that always fail until they are dead-lettered, with the retry handler's own code. The figures of
+    /// a retry cover the events that get that far.
     #[command(
         after_help = schedule::EXAMPLES,
-        mut_arg("non-retryable-errors", naming("The target fails with TargetDown"))
+        mut_arg("non-retryable-errors", naming("The simulated error is TargetDown"))
     )]
     Schedule(ScheduleArguments),
     /// Find the cheapest policy that recovers from an outage in a given time
     ///
-    /// Rehearses a grid of MAX_BACKOFF, JITTER and BASE_BACKOFF with the retry handler's own code, each policy
-    /// with the same 1,000 events of the outage, which stand for the rate of events. Shows the policies that no
-    /// other beats: no other recovers as soon with as few retries.
+    /// Simulates every policy in a grid of MAX_BACKOFF, JITTER and BASE_BACKOFF with the same 1,000 events, and shows
+    /// those that no other policy beats in recovery time, retries and price.
     #[command(after_help = plan::EXAMPLES)]
     Plan(PlanArguments),
-    /// Compare backoff strategies: clients compete for one row, and back off when refused
+    /// Compare backoff strategies of clients that compete for one database row
     ///
-    /// The experiment of "Exponential Backoff And Jitter" (AWS Architecture Blog). Each client reads
-    /// a row's version and writes it back; the write is refused if another came in between, and
-    /// after a backoff (5 ms · 2ⁿ, at most 2 s, jittered by strategy) the client reads again. Every
-    /// hop takes |Normal(10 ms, 2 ms)|. Shows the time until the last client is done, and the calls it
-    /// took.
+    /// Repeats the experiment of "Exponential Backoff And Jitter" (AWS Architecture Blog): each client reads a row's
+    /// version and writes it back; if another write came first, the client backs off (5 ms · 2ⁿ, at most 2 s, jittered)
+    /// and reads again. Every hop takes |Normal(10 ms, 2 ms)|.
     #[command(after_help = contention::EXAMPLES)]
     Contention(ContentionArguments),
     #[cfg(feature = "operate")]

@@ -42,7 +42,7 @@ pub(crate) fn keys() -> Vec<Key> {
         key("■", BLUE, "hidden for its backoff"),
         key("✕", GREY, "target failed"),
         key("●", GREEN, "target succeeded"),
-        key("▲", PURPLE, "given up"),
+        key("▲", PURPLE, "dead-lettered"),
     ]
 }
 

@@ -25,53 +25,50 @@ use session::{Common, Session, run_in_session};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperateCommand {
-    /// Send the failures of a function to Comeback: show the changes, ask, make them, and check them
+    /// Route a function's failures to Comeback; previews, confirms, applies and verifies
     ///
-    /// The order of the changes is safe. If a run is interrupted, run the command again. The function's earlier settings are
-    /// kept in its tags, and `detach` brings them back.
+    /// If a run is interrupted, run it again. The function's previous settings are stored in its tags, and `detach`
+    /// restores them.
     #[command(after_help = attach::ATTACH_EXAMPLES)]
     Attach(attach::AttachArguments),
-    /// Leave the failures of a function to Lambda again; events that still wait are invoked once more
+    /// Hand a function's failures back to Lambda; waiting events get one more attempt
     ///
-    /// Removes the destination at once. The allow-list entry, the permissions and the recursion setting stay
-    /// until the function's events have left the retry queue; then run the command again to remove them.
-    /// Until then it exits with 3.
+    /// Removes the failure destination at once and exits with 3 while events wait. Run it again once they have left the
+    /// retry queue: it then removes the allow-list entry, the permissions and the recursion setting.
     #[command(after_help = attach::DETACH_EXAMPLES)]
     Detach(attach::DetachArguments),
-    /// Check a deployment and the functions attached to it, and name the command that fixes each problem
-    #[command(after_help = doctor::EXAMPLES)]
+    /// Check a deployment and its functions, and name the command that fixes each problem
+    #[command(after_help = doctor::EXAMPLES, mut_args(session::without_yes))]
     Doctor(doctor::DoctorArguments),
-    /// Show what waits, what is due, what was given up, and whether retries run
-    #[command(after_help = status::EXAMPLES)]
+    /// Show what is waiting, due and dead-lettered, and whether retries are running
+    #[command(after_help = status::EXAMPLES, mut_args(session::without_yes))]
     Status(status::StatusArguments),
-    /// Show which events wait, for what and until when, from the handler's log
+    /// List waiting events, why each waits and when it is due
     ///
-    /// SQS cannot list a queue, so the handler's log is the index: its last line about a message says whether it waits. This
-    /// reads no further back than a wait can last, and compares what it found with SQS's own counts.
-    #[command(after_help = waiting::EXAMPLES)]
+    /// SQS cannot list a queue, so this reads the handler's log, as far back as a wait can last, and compares what it
+    /// finds with SQS's own counts.
+    #[command(after_help = waiting::EXAMPLES, mut_args(session::without_yes))]
     Waiting(waiting::WaitingArguments),
-    /// Show one event's life as a timeline: its failures, waits and retries, and how it stands
+    /// Show the timeline of one event: its failures, waits and retries
     ///
-    /// The handler's log is the index: it has an event from its first failure on, without its payload. A success leaves
-    /// no line there, so after the last retry this says what is known: whether a failure was seen since, and whether the
-    /// function's own log has the REPORT of the invocation.
-    #[command(after_help = trace::EXAMPLES)]
+    /// Reads the handler's log, which has no line about a success. So after the last retry, this says whether a failure
+    /// followed, and whether the function's own log reports the end of the invocation.
+    #[command(after_help = trace::EXAMPLES, mut_args(session::without_yes))]
     Trace(trace::TraceArguments),
-    /// Pause the retries of one function or of all, or list who paused what and why
+    /// Pause retries of one function or all, or list who paused what and why
     ///
-    /// Events that fail meanwhile wait. The pause uses up no retry and does not count towards MAX_AGE, but SQS keeps a
-    /// message for only 14 days.
+    /// Events that fail during the pause are held: they use no retry, and MAX_AGE stands still. But SQS keeps a message
+    /// for only 14 days.
     #[command(after_help = pause::PAUSE_EXAMPLES)]
     Pause(pause::PauseArguments),
-    /// Release the retries of a paused function, spread over some time
+    /// Resume retries of a paused function, spread over time
     #[command(after_help = pause::RESUME_EXAMPLES)]
     Resume(pause::ResumeArguments),
-    /// After a fix, retry the waiting events of one function, or of all, now
+    /// Retry waiting events of one function or all now, after a fix
     ///
-    /// Every event that has failed so far becomes due at a random moment within the given time, or at its own due time
-    /// if that is sooner. These are ordinary retries: pauses come first, and a wait that the function asked for with
-    /// RetryAfter is left alone. A hidden message cannot be recalled: the handler finds the request when the message's
-    /// present hiding ends, which may take as long as MAX_BACKOFF, up to 12 hours.
+    /// Every event that has failed so far becomes due at a random moment within --within, or at its own due time if
+    /// that is sooner. Skips events that are paused or that wait because their function asked for it (RetryAfter). The
+    /// handler finds the request when it next checks each message, which may take as long as MAX_BACKOFF.
     #[command(after_help = retry::EXAMPLES)]
     Retry(retry::RetryArguments),
     /// List, show, redrive, discard and import dead-letters

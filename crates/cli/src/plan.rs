@@ -33,38 +33,38 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArguments {
-    /// How long the target is down: all that reaches it in that time fails [default: 3h]
+    /// How long the target is down, so that every event fails [default: 3h]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     outage: Option<Duration>,
-    /// The usual rate of events, as 10/s, 600/m, 20000/h, 1000000/d or a plain number a second [default: 10/s]
+    /// Usual rate of events, such as 10/s, 600/m, 20000/h or 1000000/d [default: 10/s]
     #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     rate: Option<f64>,
-    /// From the end of the outage until 99 % of the events that failed in it are delivered [default: 30m]
+    /// Goal: time from the end of the outage until 99 % of its events are delivered [default: 30m]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     recover_within: Option<Duration>,
-    /// Share of the events that fail every time, outage or not, as 1% or 0.01 [default: 0]
+    /// Share of events that always fail, such as 1% or 0.01 [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     never_succeed: Option<f64>,
-    /// Let the target take at most this multiple of the usual rate, and fail the rest; 0.1 to 1000. After the outage,
-    /// the retries have all of it [default: it takes all]
+    /// Fail what exceeds this multiple of the usual rate, 0.1 to 1000; retries have all of it after the outage
+    /// [default: no limit]
     #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help = setting_help("MAX_AGE"))]
+    #[arg(long, help_heading = "More", value_name = "TIME", allow_hyphen_values = true, help = setting_help("MAX_AGE"))]
     max_age: Option<String>,
-    #[arg(long, value_name = "N", allow_hyphen_values = true, help = setting_help("MAX_RETRIES"))]
+    #[arg(long, help_heading = "More", value_name = "N", allow_hyphen_values = true, help = setting_help("MAX_RETRIES"))]
     max_retries: Option<String>,
-    #[arg(long, value_name = "ENTRIES", help = setting_help("POLICIES"))]
+    #[arg(long, help_heading = "More", value_name = "ENTRIES", help = setting_help("POLICIES"))]
     policies: Option<String>,
-    /// The function to plan for, where --policies gives it a policy of its own [default: the stack's]
-    #[arg(long, value_name = "NAME")]
+    /// Plan for this function's entry in --policies [default: the stack's policy]
+    #[arg(long, help_heading = "More", value_name = "NAME")]
     target: Option<String>,
-    /// Seed of everything random [default: 1]
-    #[arg(long, value_name = "N")]
+    /// Seed for everything random [default: 1]
+    #[arg(long, help_heading = "More", value_name = "N")]
     seed: Option<u64>,
-    /// Print JSON: the same arguments give the same bytes
+    /// Print JSON; the same arguments give the same bytes
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write plan.svg, a point for each policy, to a folder, made if it is missing
+    /// Write plan.svg, with a point for each policy, into this folder
     #[arg(long, value_name = "DIR", value_parser = flags::folder)]
     plot: Option<PathBuf>,
 }
@@ -174,7 +174,7 @@ impl Pasted {
     }
 
     fn text(&self) -> String {
-        let entry = self.entry.as_ref().map(|entry| format!("\n\nAs the entry of POLICIES:\n  {entry}"));
+        let entry = self.entry.as_ref().map(|entry| format!("\n\nAs an entry of POLICIES:\n  {entry}"));
         let entry = entry.unwrap_or_default();
         let settings = self.settings.as_ref().filter(|settings| !settings.is_empty());
         let settings = settings.map(|settings| {
@@ -189,7 +189,7 @@ impl Pasted {
 }
 
 fn text(plan: &Plan, target: Option<(&str, &PolicyEntry)>, pasted: &Pasted, wall_time: Duration) -> String {
-    let target = target.map(|(name, entry)| format!("For {name}, by its entry of POLICIES: {entry}\n"));
+    let target = target.map(|(name, entry)| format!("For {name}, under its entry of POLICIES: {entry}\n"));
     format!(
         "{}{}\n\n{}\n{}{}{}\n\nwall time: {}",
         target.unwrap_or_default(),

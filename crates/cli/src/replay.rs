@@ -41,20 +41,19 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
-    /// Recorded messages: an SQS event, what `aws sqs receive-message` prints, a message, or a failure record
+    /// Recorded SQS event, output of `aws sqs receive-message`, message or failure record
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Print JSON: the same arguments give the same bytes
+    /// Print JSON; the same arguments give the same bytes
     #[arg(long)]
     pub(crate) json: bool,
-    /// The handler's clock, RFC 3339 [default: the moment the file's last message is due]
+    /// Time on the handler's clock, RFC 3339 [default: when the file's last message is due]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<Timestamp>,
-    /// TARGET_FUNCTIONS: ARNs of functions that may be re-invoked [default: the samples' target]
+    /// TARGET_FUNCTIONS: ARNs of the functions to retry [default: the samples' target]
     #[arg(long, value_name = "ARNS")]
     target_functions: Option<String>,
-    /// Do not run the handler: print the one file as an SQS event, shifted in time so that the handler's clock is now. Only
-    /// times change
+    /// Only print the file as an SQS event with its times shifted, so that the handler's clock would be now
     #[arg(long, conflicts_with_all = ["json", "target_functions"])]
     shift_to_now: bool,
     #[command(flatten)]
@@ -107,7 +106,7 @@ fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -
     let moment = arguments
         .at
         .or_else(|| last_due(batch, &policies))
-        .ok_or_else(|| BadFile::new(path, "no message has the times that SQS always writes").refused())?;
+        .ok_or_else(|| BadFile::new(path, "no message has the times that SQS always adds").refused())?;
     // Not through anstream, which leaves out DEL.
     let mut out = io::stdout().lock();
     let is_terminal = out.is_terminal();
@@ -196,11 +195,11 @@ impl Handled {
             let of_it = |decision: &&mut MessageDecision| decision.message_id == garbled.message_id;
             for decision in decisions.iter_mut().filter(of_it) {
                 decision.why +=
-                    &format!("; {}: it is ignored, and the message counts as a new one", garbled.problem);
+                    &format!("; {}: it is ignored, so the message counts as new", garbled.problem);
             }
         }
         for incomplete in &batch.incomplete {
-            let why = format!("{} is missing or unreadable; SQS always writes it", incomplete.what);
+            let why = format!("{} is missing or unreadable; SQS always adds it", incomplete.what);
             decisions.push(MessageDecision::kept(&incomplete.message_id, why));
         }
         Self { at, decisions, calls: rehearsal.calls, batch_item_failures: failures }
@@ -255,9 +254,9 @@ fn why(outcome: &Outcome<'_>) -> String {
             format!("receive {receives}, back early; its backoff ends at {due}")
         }
         (Why::Kept(_), Some(Moved { not_before: Some(until), .. })) => {
-            format!("it waits until {until}: an earlier call for it did not work, or its function was paused")
+            format!("it waits until {until}, because an earlier call failed or its function was paused")
         }
-        (Why::Held { due }, _) => format!("its function is paused; its retry is due since {due}"),
+        (Why::Held { due }, _) => format!("its function is paused; the retry has been due since {due}"),
         (Why::Kept(_), _) => "TARGET_FUNCTIONS is empty".into(),
         (Why::NotInvoked { .. } | Why::NotDeadLettered { .. } | Why::Undecided(_), _) => String::new(),
     }
@@ -283,8 +282,8 @@ fn write_report(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
     if report.times_assumed {
         writeln!(
             out,
-            "  the file lacks times of SQS: the messages count as sent when their events failed, and as received for the \
-             first time"
+            "  the file lacks SQS's times, so each message counts as sent when its event failed and as \
+             received for the first time"
         )?;
     }
     handled.decisions.iter().try_for_each(|decision| write_decision(out, decision))?;
@@ -344,7 +343,7 @@ fn write_call(out: &mut impl Write, call: &Call) -> io::Result<()> {
 
 fn write_response(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
     match handled.batch_item_failures.as_slice() {
-        [] => writeln!(out, "  batchItemFailures: none; SQS deletes every message\n"),
+        [] => writeln!(out, "  batchItemFailures: none, so SQS deletes every message\n"),
         kept => {
             let kept: Vec<_> = kept.iter().map(|id| id_text(id)).collect();
             writeln!(out, "  batchItemFailures: {}\n", kept.join(", "))

@@ -29,23 +29,23 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleArguments {
-    /// Print JSON: the same arguments give the same bytes
+    /// Print JSON; the same arguments give the same bytes
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the picture as SVG: to this file, or as schedule.svg to a folder, made if it is missing
+    /// Write the chart as SVG to this file, or as schedule.svg into this folder
     #[arg(long, value_name = "FILE.svg|DIR", value_parser = flags::svg_or_folder)]
     plot: Option<PathBuf>,
-    /// Events to follow, 1 to 100000 [default: 10000, fewer where retries are many]
+    /// Number of events to follow, 1 to 100000 [default: 10000, fewer with many retries]
     #[arg(long, value_name = "N")]
     events: Option<usize>,
-    /// Rate of events that fail, as 10/s, 600/m, 20000/h, 1000000/d or a plain number a second: shows
-    /// how many wait, hidden and delayed, what that costs, and the MAXIMUM_CONCURRENCY that it needs
+    /// Show how many events wait at this rate of failing events, what that costs and how many pollers it needs; such as
+    /// 10/s, 600/m, 20000/h or 1000000/d
     #[arg(long, value_name = "EVENTS", value_parser = read_rate, allow_hyphen_values = true)]
     rate: Option<f64>,
-    /// The function whose policy to follow, where --policies gives it one of its own [default: the stack's]
+    /// Follow the policy that --policies gives this function [default: the stack's]
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
-    /// Seed of everything random
+    /// Seed for everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -125,11 +125,11 @@ fn text(policy: &Policy, schedule: &Schedule) -> String {
         return format!("{head}\n\n{outcome}");
     }
     let (all, rows) = (schedule.retries.len(), table::shown(&schedule.retries).count());
-    let left_out = || format!("\n{rows} of {all} retries have a row; --json prints them all");
+    let left_out = || format!("\n{rows} of {all} retries shown; --json prints all");
     let left_out = (rows < all).then(left_out).unwrap_or_default();
     format!(
-        "{head}\n\n{}{left_out}\n\n{outcome}\n\n\
-         When they come, since the first failure: ● on average, ━ for nine events in ten\n{}",
+        "{head}\n\n{}{left_out}\n\n{outcome}\n\nTime of each retry since the first failure: ● on average, ━ \
+         for nine events in ten\n{}",
         table::retries(schedule),
         table::timeline(schedule, policy.max_age()),
     )

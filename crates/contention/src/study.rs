@@ -103,7 +103,7 @@ impl Study {
 
 fn check(points: &[Point]) -> Result<(), String> {
     if points.is_empty() {
-        return Err("nothing to run: name at least one number of clients and one strategy".into());
+        return Err("nothing to run: give at least one number of clients and one strategy".into());
     }
     for (i, &Point { clients, strategy, runs }) in points.iter().enumerate() {
         if !(1..=MAX_CLIENTS).contains(&clients) {

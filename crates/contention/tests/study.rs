@@ -113,7 +113,7 @@ fn refusal(points: &[(u32, Strategy, u32)]) -> String {
 #[test]
 fn points_that_cannot_run_are_refused() {
     use Strategy::{Full, None};
-    assert_eq!(refusal(&[]), "nothing to run: name at least one number of clients and one strategy");
+    assert_eq!(refusal(&[]), "nothing to run: give at least one number of clients and one strategy");
     assert_eq!(refusal(&[(0, Full, 1)]), "0 clients: must be 1 to 100000");
     assert_eq!(refusal(&[(100_001, Full, 1)]), "100001 clients: must be 1 to 100000");
     assert_eq!(refusal(&[(10, Full, 0)]), "0 runs: must be at least 1");

@@ -99,7 +99,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 /// }
 /// # }
 /// ```
-#[must_use = "nothing is sent until it is run, and what is left is in `finish`"]
+#[must_use = "nothing is sent until it is run; `finish` returns what is left"]
 pub struct Delivery<'s, O: Operation, S> {
     sender: &'s Sender<O, S>,
     board: Board<O::Entry, O::Receipt>,

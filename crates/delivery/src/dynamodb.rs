@@ -209,7 +209,7 @@ impl BatchWriteItem {
 
     fn table(&self, name: &str) -> Result<&Table, ServiceError> {
         self.tables.iter().find(|table| table.name == name).ok_or_else(|| {
-            let message = format!("table `{name}` is not one of this sender's: give it to `Sender::new`");
+            let message = format!("this sender does not know table `{name}`; pass it to `Sender::new`");
             ServiceError::new(ErrorKind::Refused, "", message)
         })
     }
@@ -323,9 +323,9 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "refused: table `nowhere` is not one of this sender's: give it to `Sender::new`",
+                "refused: this sender does not know table `nowhere`; pass it to `Sender::new`",
                 "refused: the key of a write to table `orders` has no `sk`",
-                "refused: the key of a write to table `customers` has `sk`, which is not of the key",
+                "refused: the key of a write to table `customers` has `sk`, which is not part of the key",
             ]
         );
         assert!(undelivered.entries.iter().all(|left| left.calls == 0));

@@ -91,14 +91,14 @@ pub enum Cause {
     Unanswered,
     /// Another call ended the delivery with this error, so it was not sent (again): permissions, credentials or the
     /// queue itself are missing, or every call failed until retries ran out.
-    #[error("not sent: other calls failed, and so would this one: {0}")]
+    #[error("not sent, because its call would fail as others did: {0}")]
     Halted(ServiceError),
     /// An earlier entry of its [`Lane`](crate::Lane) was left, so it was not sent (again).
-    #[error("not sent: an entry before it, of the same group or key, was left")]
+    #[error("not sent, because an earlier entry of the same group or key was not delivered")]
     Behind,
     /// It failed, and a later entry of its [`Lane`](crate::Lane), in the same call, was taken: sent again, it would
     /// come after that one.
-    #[error("failed, while a later one of its group went through: {0}")]
+    #[error("failed, although a later entry of its group was delivered: {0}")]
     Overtaken(ServiceError),
 }
 

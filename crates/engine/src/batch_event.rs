@@ -27,7 +27,7 @@ pub struct BatchEvent {
 
 /// A message without something that SQS always writes. It can only be kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("message {message_id:?}: {what} is missing or unreadable; SQS always writes it")]
+#[error("message {message_id:?}: {what} is missing or unreadable; SQS always adds it")]
 pub struct IncompleteMessage {
     /// The message's id; empty when that is what is missing.
     pub message_id: String,

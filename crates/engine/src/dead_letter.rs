@@ -166,7 +166,7 @@ impl<'a> Redriven<'a> {
 
 fn reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReasonCode, D::Error> {
     let name = Cow::<str>::deserialize(deserializer)?;
-    ReasonCode::named(&name).ok_or_else(|| D::Error::custom("not a reason of ours"))
+    ReasonCode::named(&name).ok_or_else(|| D::Error::custom("not a known reason"))
 }
 
 /// The JSON of a body. SQS refuses raw U+FFFE and U+FFFF, which a decoded escape can contain.

@@ -178,14 +178,14 @@ impl<'r> Case<'_, 'r> {
             return Err(Reason::new(ReasonCode::TargetNotAllowed, "the function is not on TARGET_FUNCTIONS"));
         }
         if event.not_found {
-            return Err(Reason::new(ReasonCode::TargetNotFound, "the invocation record says 404"));
+            return Err(Reason::new(ReasonCode::TargetNotFound, "the invocation record has status 404"));
         }
         if event.error_type().is_some_and(|error_type| policy.is_non_retryable(error_type)) {
             let detail = format!("{} matches NON_RETRYABLE_ERRORS", self.shown_error_type());
             return Err(Reason::new(ReasonCode::NonRetryableError, detail));
         }
         if event.directive == Some(Directive::NonRetryable) {
-            let detail = format!("{} asks for no retry; DIRECTIVES is on", self.shown_error_type());
+            let detail = format!("{} forbids retries; DIRECTIVES is on", self.shown_error_type());
             return Err(Reason::new(ReasonCode::NonRetryableError, detail));
         }
         if event.retry > policy.settings().max_retries {
@@ -266,7 +266,7 @@ impl<'r> Case<'_, 'r> {
             return Ok(envelope);
         }
         let detail = format!(
-            "the record of its next failure could have {next_record} bytes; SQS takes {SQS_MESSAGE_BYTES}"
+            "the record of its next failure could have {next_record} bytes; SQS accepts {SQS_MESSAGE_BYTES}"
         );
         Err(Reason::new(ReasonCode::PayloadTooLarge, detail))
     }
@@ -285,10 +285,6 @@ fn kept_too_long(record: &Record, sent: Timestamp) -> Reason {
 /// re-invocation may have been sent and not answered.
 fn max_age(record: &Record, why: &str) -> Reason {
     let received = record.receive_count;
-    let maybe = if received > 2 {
-        "; an earlier re-invocation, if it was not answered, may have been accepted"
-    } else {
-        ""
-    };
-    Reason::new(ReasonCode::MaxAge, format!("{why}; this is receive {received} of its message{maybe}"))
+    let maybe = if received > 2 { "; an earlier call that was not answered may have succeeded" } else { "" };
+    Reason::new(ReasonCode::MaxAge, format!("{why}; receive {received} of its message{maybe}"))
 }

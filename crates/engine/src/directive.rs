@@ -63,7 +63,7 @@ fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str
     let wait = requested_wait(message, now).map_err(|unreadable| unreadable.reason())?;
     let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
     let moment = failed_at.saturating_add(Duration::from_millis(millis));
-    if moment > failed_at { Ok(moment) } else { Err("its moment is not after the failure") }
+    if moment > failed_at { Ok(moment) } else { Err("its time is not after the failure") }
 }
 
 /// What stands before the `;`, or all if nothing does, for a log and a terminal.
@@ -180,7 +180,7 @@ mod tests {
     fn what_is_not_after_the_failure_is_ignored() {
         let past = |text: &str| Directive::Unreadable {
             text: text.into(),
-            why: "its moment is not after the failure",
+            why: "its time is not after the failure",
         };
         for message in ["0", "0.0s", "1970-01-01T00:00:00Z"] {
             assert_eq!(directive(message, 1_000), past(message));

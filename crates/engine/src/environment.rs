@@ -29,11 +29,10 @@ use crate::time::Timestamp;
 use crate::waits::{Wait, guard};
 
 /// Remedy for a re-invocation that may have been accepted.
-const UNANSWERED: &str =
-    "it is made again in one to two hours: look for an outage of Lambda or of the network";
+const UNANSWERED: &str = "it is repeated in one to two hours; look for an outage of Lambda or of the network";
 /// Remedy for moves that may have been accepted.
-const LOST_COPY: &str = "the copies may be on their way, and the messages themselves come back in one to two hours at \
-    the earliest: look for an outage of SQS or of the network";
+const LOST_COPY: &str = "the copies may have been sent, so the originals return in one to two hours at the \
+                         earliest; look for an outage of SQS or of the network";
 
 /// One running handler: its policies, its room for hidden messages, and the pauses it knows of.
 ///

@@ -101,10 +101,9 @@ impl<'a> Odd<'a> {
     }
 }
 
-const ON_SUCCESS: &str = "condition is Success: attach the retry queue as on-failure destination";
+const ON_SUCCESS: &str = "condition is Success; make the retry queue the on-failure destination instead";
 /// The detail of a [`ReasonCode::PayloadLost`].
-const LOST: &str =
-    "it has no requestPayload, so the event is lost: Lambda may leave out one that is too large";
+const LOST: &str = "it has no requestPayload, so the event is lost; Lambda may omit one that is too large";
 
 /// What is wrong with a body that could not be read.
 fn why_unreadable(body: &str, error: String) -> Reason {

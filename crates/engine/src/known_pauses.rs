@@ -15,7 +15,7 @@ use crate::timing::{BETWEEN_READS_AT_MOST, between_reads};
 /// A pause that is open for longer may have been forgotten: the handler logs it as a warning.
 pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
 /// Remedy for an unreadable parameter.
-const GARBLED: &str = "write the parameter that PAUSES names anew, or delete it: then nothing is paused";
+const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to pause nothing";
 
 /// The pauses that one environment of the handler knows of.
 ///

@@ -28,7 +28,7 @@ pub struct Pauses {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GarbledPauses {
     /// A later version of Comeback wrote it.
-    #[error("the pauses are unreadable: v is {0}, and this version reads {VERSION} only")]
+    #[error("the pauses are unreadable: v is {0}, but this version reads only {VERSION}")]
     Newer(u64),
     /// It is not such a document.
     #[error("the pauses are unreadable: {0}")]
@@ -252,7 +252,9 @@ impl Pause {
             return Err("spread must be seconds, at most 1209600 (14 days)".into());
         }
         Ok(Self {
-            target: target.parse().map_err(|problem| format!("target {problem}, and is not *"))?,
+            target: target
+                .parse()
+                .map_err(|problem| format!("target {problem}; it must be a function or *"))?,
             from: Timestamp::from_secs(from),
             until: until.map(Timestamp::from_secs),
             spread: Duration::from_secs(spread),

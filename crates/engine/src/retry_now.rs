@@ -141,7 +141,9 @@ impl RetryNow {
             return Err("within must be seconds, at most 39600 (11 hours)".into());
         }
         Ok(Self {
-            target: target.parse().map_err(|problem| format!("target {problem}, and is not *"))?,
+            target: target
+                .parse()
+                .map_err(|problem| format!("target {problem}; it must be a function or *"))?,
             at: Timestamp::from_secs(at),
             within: Duration::from_secs(within),
             errors,

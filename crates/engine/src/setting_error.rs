@@ -58,14 +58,15 @@ pub enum SettingError {
         to: u64,
     },
     /// Decorrelated jitter has no ceilings.
-    #[error("JITTER is decorrelated; beside BACKOFFS it must be full, equal or none")]
+    #[error("JITTER is decorrelated; with BACKOFFS it must be full, equal or none")]
     DecorrelatedBackoffs,
     /// `BASE_BACKOFF` or `MAX_BACKOFF` is set with `BACKOFFS`.
-    #[error("{0} is set beside BACKOFFS, which replaces it; set only one of the two")]
+    #[error("{0} is set together with BACKOFFS, which replaces it; set only one of the two")]
     BesideBackoffs(&'static str),
     /// Not set. Set to nothing, it would mean that no function is attached yet.
     #[error(
-        "TARGET_FUNCTIONS is not set; name the function ARNs that may be re-invoked, or set it to nothing to keep what arrives"
+        "TARGET_FUNCTIONS is not set; list the ARNs of the functions to retry, or set it empty to keep what \
+         arrives"
     )]
     NoTargetFunctions,
     /// An entry that is not a pattern.
@@ -77,7 +78,7 @@ pub enum SettingError {
         problem: BadPattern,
     },
     /// An entry that names the handler.
-    #[error("TARGET_FUNCTIONS entry {0:?} is the retry handler itself, which must never be its own target")]
+    #[error("TARGET_FUNCTIONS entry {0:?} is the retry handler itself, which cannot be its own target")]
     HandlerAsTarget(String),
     /// An entry of `POLICIES`.
     #[error("POLICIES entry {entry:?} {problem}")]

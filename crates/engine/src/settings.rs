@@ -46,14 +46,14 @@ settings! {
         scope: Scope::Deployment,
     }
     "MAX_AGE" => max_age: u64 {
-        meaning: "no retry later than this after the first failure",
+        meaning: "the latest time for a retry, counted from the first failure",
         kind: Kind::Seconds { range: MAX_AGE_RANGE, most: "14 days" },
         default: Unset::Is("24h"),
         scope: Scope::Function,
     }
     // 14 days hold about 680 retries, so `MAX_AGE` always ends first.
     "MAX_RETRIES" => max_retries: u64 {
-        meaning: "the most retries of one chain",
+        meaning: "the maximum number of retries of one chain",
         kind: Kind::Number(MAX_RETRIES_RANGE),
         default: Unset::Is("1000"),
         scope: Scope::Function,
@@ -72,13 +72,14 @@ settings! {
         scope: Scope::Function,
     }
     "BACKOFFS" => backoffs: Vec<u64> {
-        meaning: "comma-separated ceilings, such as 20s,5m,30m,2h, the last repeated, instead of BASE_BACKOFF and MAX_BACKOFF",
+        meaning: "comma-separated ceilings, such as 20s,5m,30m,2h (the last one repeats), instead of \
+                  BASE_BACKOFF and MAX_BACKOFF",
         kind: Kind::SecondsList { range: BACKOFF_RANGE, most: LONGEST_BACKOFF, entries: 64 },
         default: Unset::Means("none"),
         scope: Scope::Function,
     }
     "JITTER" => jitter: Jitter {
-        meaning: "the draw of a backoff",
+        meaning: "how a backoff is drawn under its ceiling",
         kind: Kind::Choice(&["full", "equal", "decorrelated", "none"]),
         default: Unset::Is("full"),
         scope: Scope::Function,
@@ -90,7 +91,7 @@ settings! {
         scope: Scope::Function,
     }
     "DIRECTIVES" => directives: bool {
-        meaning: "whether the handler obeys a function's own errors RetryAfter and NonRetryable",
+        meaning: "whether to obey a function's RetryAfter and NonRetryable errors",
         kind: Kind::Choice(&["on", "off"]),
         default: Unset::Is("on"),
         scope: Scope::Function,
@@ -102,7 +103,7 @@ settings! {
         scope: Scope::Stack,
     }
     "MAXIMUM_CONCURRENCY" => maximum_concurrency: u64 {
-        meaning: "the most pollers of the handler's event source mapping, and so batches handled at once",
+        meaning: "the maximum pollers of the handler's event source mapping, and so of concurrent batches",
         kind: Kind::Number(MAXIMUM_CONCURRENCY_RANGE),
         default: Unset::Is("10"),
         scope: Scope::Stack,

@@ -19,8 +19,8 @@ pub(crate) fn named(record: &Record) -> Option<String> {
     // Source: "Adding a dead-letter queue", Lambda Developer Guide.
     if has("RequestID") && has("ErrorCode") {
         return Some(
-            "an event from a function's own dead-letter queue (DeadLetterConfig), which does not name the function: make \
-             the retry queue its on-failure destination instead"
+            "an event from a function's own dead-letter queue (DeadLetterConfig), which does not name the \
+             function; make the retry queue the function's on-failure destination instead"
                 .into(),
         );
     }
@@ -46,8 +46,8 @@ fn mapping(members: &Members<'_>) -> Option<String> {
     let arn = ["streamArn", "eventSourceArn"].iter().find_map(|name| arn(&batch, name));
     let place = arn.as_deref().unwrap_or("their source");
     Some(format!(
-        "the failure record of a {service} mapping, which has no payload by design: its records are in {place} until they \
-         expire ({member} says which); give that mapping another failure destination"
+        "the failure record of a {service} mapping, which has no payload by design; its records are in \
+         {place} until they expire ({member} says which). Give that mapping another failure destination"
     ))
 }
 
@@ -58,13 +58,20 @@ fn sns(members: &Members<'_>) -> Option<String> {
             let message = string(members.get("Message")?).unwrap_or_default();
             let why = not_a_record(&message);
             Some(why.map_or_else(
-                || format!("a failure record in an SNS notification: turn on raw message delivery of the subscription to {topic}"),
-                |why| format!("an SNS notification of {topic}, and its Message is not a failure record: {why}"),
+                || {
+                    format!(
+                        "a failure record in an SNS notification; turn on raw message delivery for the \
+                            subscription to {topic}"
+                    )
+                },
+                |why| {
+                    format!("an SNS notification from {topic} whose Message is not a failure record: {why}")
+                },
             ))
         }
-        "SubscriptionConfirmation" | "UnsubscribeConfirmation" => Some(format!(
-            "a confirmation that SNS asks for, of a subscription to {topic}: not a failure record"
-        )),
+        "SubscriptionConfirmation" | "UnsubscribeConfirmation" => {
+            Some(format!("an SNS subscription confirmation for {topic}, not a failure record"))
+        }
         _ => None,
     }
 }
@@ -75,10 +82,10 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
     let why = not_a_record(members.get("detail")?.get());
     Some(why.map_or_else(
         || {
-            "a failure record in an EventBridge event: set the InputPath of the rule's target to $.detail"
+            "a failure record in an EventBridge event; set the InputPath of the rule's target to $.detail"
                 .into()
         },
-        |why| format!("an EventBridge event, and its detail is not a failure record: {why}"),
+        |why| format!("an EventBridge event whose detail is not a failure record: {why}"),
     ))
 }
 
@@ -93,8 +100,7 @@ fn not_a_record(body: &str) -> Option<String> {
 fn s3_test(members: &Members<'_>) -> Option<String> {
     let is_test = &*member(members, "Event")? == "s3:TestEvent";
     is_test.then(|| {
-        "s3:TestEvent, with which S3 checks a bucket's notifications: they go to this queue, which is for failure records only"
-            .into()
+        "s3:TestEvent: a bucket's notifications go to this queue, which is for failure records only".into()
     })
 }
 
@@ -107,14 +113,14 @@ fn target_event(members: &Members<'_>) -> Option<String> {
         event_source: Cow<'a, str>,
     }
     if members.contains_key("_retry_metadata") {
-        return Some("an event in its envelope, without the record of its failure".into());
+        return Some("an event in its envelope, without its failure record".into());
     }
     let records: Vec<&RawValue> = serde_json::from_str(members.get("Records")?.get()).ok()?;
     let Source { event_source } = object(records.first()?.get()).ok()?;
     let service = event_source.strip_prefix("aws:")?;
     let is_name =
         service.len() <= 32 && service.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    is_name.then(|| format!("an event of aws:{service}, without the record of a failure"))
+    is_name.then(|| format!("an event of aws:{service}, without a failure record"))
 }
 
 fn member<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {

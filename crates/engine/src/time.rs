@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(deserializer)?;
         Self::from_rfc3339(&text)
-            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&text), &"a time as RFC 3339 has it"))
+            .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&text), &"an RFC 3339 time"))
     }
 }
 

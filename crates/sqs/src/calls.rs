@@ -83,7 +83,7 @@ impl Sqs for Aws {
             let answer = answer.map_err(|error| refused(&error, "sqs:ChangeMessageVisibility", queue_url))?;
             let failed = answer.failed.into_iter().filter_map(|entry| {
                 let message = entry.message.unwrap_or_default();
-                Some((entry.id.parse().ok()?, format!("SQS did not hide it: {}: {message}", entry.code)))
+                Some((entry.id.parse().ok()?, format!("SQS refused to hide it: {}: {message}", entry.code)))
             });
             Ok(failed.collect())
         })

@@ -291,10 +291,10 @@ where
         };
         let Some(url) = &self.shared.options.dead_letter_queue_url else {
             let remedy = "set dead_letter_queue_url, or give the queue a redrive policy";
-            return refused("nothing can end it", remedy);
+            return refused("nothing ends its retries", remedy);
         };
         if url.rsplit('/').take(2).eq(queue_arn.rsplit(':').take(2)) {
-            return refused("dead_letter_queue_url names the queue itself", "name another queue");
+            return refused("dead_letter_queue_url is the queue itself", "set another queue");
         }
         let target = &self.context.invoked_function_arn;
         let mut letter = DeadLetter::of(&message.record, message.sent, error, end, target, now);

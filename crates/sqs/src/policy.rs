@@ -126,7 +126,7 @@ impl Options {
     /// Why the failure of a message is its last, whatever its backoff would be.
     fn ends(&self, message: Sent, error_type: &str, now: Timestamp) -> Option<End> {
         if matches!(simple_name(error_type), "NonRetryable" | "NonRetriable" | "NeverRetry") {
-            let detail = format!("{error_type} asks for no retry");
+            let detail = format!("{error_type} forbids retries");
             return Some(End { reason: ReasonCode::NonRetryableError, detail });
         }
         if let Some(most) = self.max_receives.filter(|most| message.receives >= *most) {
@@ -229,7 +229,7 @@ fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, Stri
     let since_epoch = Duration::from_millis(now.as_millis());
     let why = match requested_wait(&error.error_message, std::time::UNIX_EPOCH + since_epoch) {
         Ok(wait) if !wait.is_zero() => return Some(Ok(wait)),
-        Ok(_) => "its moment is not after the failure",
+        Ok(_) => "its time is not after the failure",
         Err(unreadable) => unreadable.reason(),
     };
     let said = error.error_message.split(';').next().unwrap_or_default();

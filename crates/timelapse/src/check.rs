@@ -39,10 +39,10 @@ texts! {
     FewestHops = "a wait takes at most one hop for each 900 s begun",
     BoundedInFlight = "messages in flight are at most twice HIDE_UP_TO, plus a batch for each poller",
     NoStall = "nothing stays visible while a poller is free",
-    NoneExpires = "the handler gives up every message it sees before SQS would delete it",
+    NoneExpires = "the handler dead-letters every message it sees before SQS would delete it",
     FewReceives = "no message reaches 1,000 receives while the handler runs",
     PausedNotInvoked = "no function is invoked by a handler that knows it to be paused",
-    PauseEndsNothing = "no event is given up as too old because of a pause that is recorded",
+    PauseEndsNothing = "no event is dead-lettered as too old because of time it was paused",
     TrueLog = "the handler's log says of each message whether it waits, and for what",
 }
 

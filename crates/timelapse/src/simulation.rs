@@ -32,7 +32,8 @@ pub enum RunError {
     Violated(Box<Violation>),
     /// The faults multiplied events so often that the run would hardly end.
     #[error(
-        "at {}, the faults have given {} more than {most} copies: lower a fault's rate, or shorten its window or the run",
+        "at {}, the faults had given {} more than {most} copies; lower a fault's rate, or shorten its window \
+         or the run",
         elapsed(*at),
         event.map_or_else(|| "all events".to_owned(), |event| format!("event {event}"))
     )]

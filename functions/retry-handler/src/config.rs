@@ -38,7 +38,8 @@ impl Config {
     fn warn(&self) {
         if self.policies.stack().keeps_everything() {
             tracing::warn!(
-                "TARGET_FUNCTIONS is empty: what arrives is kept for 13.5 days at most, until a function is attached"
+                "TARGET_FUNCTIONS is empty: events are kept for at most 13.5 days, until a function is \
+                 attached"
             );
         }
     }
@@ -62,12 +63,9 @@ impl Config {
         let policies = Policies::from_variables(&lookup)
             .map_err(|refused| errors.extend(refused.iter().map(ToString::to_string)));
         match (&dead_letter_queue, &retry_queue) {
-            (None, _) => errors.push(
-                "DEAD_LETTER_QUEUE_URL is not set; events that are given up need a queue to go to".into(),
-            ),
+            (None, _) => errors.push("DEAD_LETTER_QUEUE_URL is not set; dead-letters need a queue".into()),
             (Some((_, Some(dead))), Some((_, Some(retry)))) if dead == retry => errors.push(
-                "DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried forever"
-                    .into(),
+                "DEAD_LETTER_QUEUE_URL is the retry queue; a dead-letter would be retried forever".into(),
             ),
             _ => {}
         }
@@ -135,7 +133,7 @@ fn metrics(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<Metrics>, S
         return Ok(None);
     }
     let handler = lookup("AWS_LAMBDA_FUNCTION_NAME").filter(|name| !name.is_empty()).ok_or(
-        "METRICS needs the handler's name, and AWS_LAMBDA_FUNCTION_NAME, which Lambda sets, is missing",
+        "METRICS needs the handler's name, but AWS_LAMBDA_FUNCTION_NAME, which Lambda sets, is missing",
     )?;
     Ok(Some(Metrics { handler, by_target: metrics == "target" }))
 }
@@ -182,7 +180,7 @@ mod tests {
         }
         assert_eq!(
             with(&[("RETRY_QUEUE_URL", DEAD)]).unwrap_err(),
-            ["DEAD_LETTER_QUEUE_URL names the retry queue; an event given up would be retried forever"]
+            ["DEAD_LETTER_QUEUE_URL is the retry queue; a dead-letter would be retried forever"]
         );
     }
 
@@ -190,9 +188,7 @@ mod tests {
     fn an_empty_list_of_targets_is_accepted_with_one_warning() {
         let of = |targets| read(&[("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", targets)]).unwrap();
         let warned = logged(|| of("").warn());
-        assert!(
-            warned.contains(r#""level":"WARN","message":"TARGET_FUNCTIONS is empty: what arrives is kept"#)
-        );
+        assert!(warned.contains(r#""level":"WARN","message":"TARGET_FUNCTIONS is empty: events are kept"#));
         assert_eq!(warned.lines().count(), 1, "{warned}");
         assert_eq!(logged(|| of(TARGET).warn()), "");
     }
@@ -206,9 +202,10 @@ mod tests {
             [
                 r#"RETRY_QUEUE_URL is "retry"; it must be a queue's URL (https://sqs.REGION.amazonaws.com/ACCOUNT/NAME)"#,
                 r#"JITTER is "some"; it must be full, equal, decorrelated or none"#,
-                "TARGET_FUNCTIONS is not set; name the function ARNs that may be re-invoked, or set it to nothing to keep what arrives",
+                "TARGET_FUNCTIONS is not set; list the ARNs of the functions to retry, or set it empty to \
+                 keep what arrives",
                 "MAX_AGE is 30 s; it must be 60 s to 1209600 s (14 days)",
-                "DEAD_LETTER_QUEUE_URL is not set; events that are given up need a queue to go to",
+                "DEAD_LETTER_QUEUE_URL is not set; dead-letters need a queue",
             ]
         );
     }

@@ -49,7 +49,7 @@ impl Handler {
             tracing::error!(
                 left_ms = left.as_millis(),
                 remedy = "set the function's timeout to 60 s",
-                "no time to call anything: the whole batch is kept"
+                "no time left for any call; the whole batch is kept"
             );
         }
         Ok(self.batch(batch, now, left).await)
@@ -98,7 +98,7 @@ impl Handler {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
         let queue = source.as_ref().map(Queue::of);
         if queue.is_some() && queue == Queue::from_url(&self.config.dead_letter_queue_url) {
-            return Err("the batch came from the queue that DEAD_LETTER_QUEUE_URL names".into());
+            return Err("the batch came from the dead-letter queue (DEAD_LETTER_QUEUE_URL)".into());
         }
         if source.as_ref().is_some_and(QueueArn::is_fifo) {
             return Err("the batch came from a FIFO queue; the retry queue must be a standard queue".into());
@@ -108,8 +108,8 @@ impl Handler {
             && Queue::from_url(url) != queue
         {
             // Receipt handles are valid only for their own queue.
-            tracing::warn!("the batch came from {arn}, not from the queue that RETRY_QUEUE_URL names");
-            let source = source.ok_or_else(|| format!("eventSourceARN {arn:?} does not name a queue"))?;
+            tracing::warn!("the batch came from {arn}, not from the retry queue (RETRY_QUEUE_URL)");
+            let source = source.ok_or_else(|| format!("eventSourceARN {arn:?} is not a queue's ARN"))?;
             return Ok(url_of(&source));
         }
         configured

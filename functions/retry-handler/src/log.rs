@@ -24,7 +24,7 @@ pub(crate) fn started() {
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
-    format!("panicked at {place}: {}", words.unwrap_or("its message is left out, as it may quote the event"))
+    format!("panicked at {place}: {}", words.unwrap_or("message omitted, because it may quote the event"))
 }
 
 fn subscriber<W>(writer: W) -> impl Subscriber
@@ -123,7 +123,7 @@ fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
         since = %from,
         by = by.as_deref().map(cut),
         why = why.as_deref().map(cut),
-        "paused for over 24 hours: resume it if it was forgotten"
+        "paused for more than 24 hours; resume it if it was forgotten"
     );
 }
 
@@ -161,7 +161,7 @@ fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
         problem = cut(cause),
         remedy = remedy.as_deref().unwrap_or("check that the handler can reach SSM, or unset PAUSES"),
-        "the pauses could not be read, and none were read before: no function is invoked until a read works"
+        "the pauses could not be read, and none were read before; no function is invoked until a read succeeds"
     );
 }
 
@@ -409,7 +409,8 @@ pub(crate) mod tests {
         assert_eq!(
             said(PausesRead::Known { long, unreadable_retries: Vec::new() }),
             [json!({"level": "WARN", "paused": "*", "since": "2023-11-14T22:13:20.000Z", "by": "ops",
-                    "why": "x".repeat(512), "message": "paused for over 24 hours: resume it if it was forgotten"})]
+                    "why": "x".repeat(512), "message": "paused for more than 24 hours; resume it if it was \
+                                                        forgotten"})]
         );
         let unreadable =
             |unreadable_retries| said(PausesRead::Known { long: Vec::new(), unreadable_retries });

@@ -85,7 +85,7 @@ pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {
         let ran = operator.comeback(arguments);
         let is_disturbed = ran.code == 1 && ran.stderr.contains("_IN_PROGRESS")
-            || ran.code == 3 && ran.stderr.contains("somebody else changes it too");
+            || ran.code == 3 && ran.stderr.contains("somebody else is changing it too");
         (!is_disturbed).then_some(ran)
     })
     .await
@@ -151,7 +151,7 @@ pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 
     let said = patiently(&attacher, &of_page(attach)).await.ended(0);
-    assert!(said.ends_with("Done. The changes were made and checked.\n"), "{said}");
+    assert!(said.ends_with("Done. The changes were made and verified.\n"), "{said}");
     let arn = MiniStack::function_arn(FUNCTION);
     assert!(parameter(ministack).contains(&arn));
     let attached = settings(ministack, FUNCTION, None);
@@ -181,7 +181,7 @@ pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     assert_eq!(restored["DestinationConfig"]["OnFailure"]["Destination"], Value::Null);
     assert_eq!(restored["DestinationConfig"]["OnSuccess"], before["DestinationConfig"]["OnSuccess"]);
     let early = detacher.comeback(&of_page(&detach));
-    assert!(early.stderr.contains("invocations that are under way may still fail until"), "{}", early.stderr);
+    assert!(early.stderr.contains("running invocations may still fail until"), "{}", early.stderr);
     assert_eq!(early.code, 3);
     assert!(early.stderr.contains("not finished: "), "{}", early.stderr);
     assert!(parameter(ministack).contains(&arn), "what waits is still retried");
@@ -196,7 +196,7 @@ pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
     assert_eq!(recursion(ministack, FUNCTION), "Terminate");
     let said = detacher.comeback(&of_page(&detach)).ended(0);
-    assert_eq!(said, format!("{FUNCTION}: it is not attached; nothing to change\n"));
+    assert_eq!(said, format!("{FUNCTION} is not attached; nothing to change\n"));
 }
 
 pub(crate) fn recursion(ministack: &MiniStack, function: &str) -> Value {
@@ -232,7 +232,7 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     let detached = comeback("detach --now", FUNCTION, 0).await;
     assert_eq!(
         detached["notes"],
-        json!([format!("{live} stays attached: the handler goes on retrying the function")])
+        json!([format!("{live} stays attached, so the handler keeps retrying the function")])
     );
     assert_eq!(settings(ministack, FUNCTION, None), Value::Null);
     assert_eq!(settings(ministack, FUNCTION, Some("live"))["MaximumRetryAttempts"], 0);
@@ -241,7 +241,7 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
 
     let detached = comeback("detach --now", &live, 3).await;
     let given_up =
-        format!("events of {FUNCTION} that still wait go to the dead-letter queue as target_not_allowed");
+        format!("events of {FUNCTION} that still wait will be dead-lettered as target_not_allowed");
     assert_eq!(detached["notes"], json!([given_up]));
     assert!(
         detached["left"].as_str().is_some_and(|it| it.contains("keeps its permission to send")),
@@ -334,8 +334,8 @@ pub(crate) async fn what_waits_of_a_detached_function_is_read_from_the_log(world
     detached_long_ago(ministack, FUNCTION);
     let waits = detach("");
     assert_eq!(waits.code, 3, "{}{}", waits.stdout, waits.stderr);
-    assert!(waits.stderr.contains("1 of its events wait, the last until 20"), "{}", waits.stderr);
+    assert!(waits.stderr.contains("1 of its events are waiting, the last until 20"), "{}", waits.stderr);
     let said = detach("--now").ended(0);
-    assert!(said.contains("go to the dead-letter queue as target_not_allowed"), "{said}");
+    assert!(said.contains("will be dead-lettered as target_not_allowed"), "{said}");
     assert_eq!(tags(ministack, FUNCTION), json!({}));
 }

@@ -92,7 +92,7 @@ pub(crate) async fn a_stack_without_the_parameter_is_left_alone(world: &World) {
     for command in ["pause --all --reason maintenance", "retry --all"] {
         let unread = operator.comeback(&format!("{command} --stack app --yes"));
         assert_eq!(unread.code, 3, "{}", unread.stderr);
-        let remedy = "set its variable PAUSES to the name of an SSM parameter";
+        let remedy = "set its variable PAUSES to an SSM parameter's name";
         assert!(unread.stderr.contains(remedy), "{}", unread.stderr);
     }
 }
@@ -107,7 +107,11 @@ pub(crate) async fn settings_that_a_stack_owns_are_left_alone(world: &World) {
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {example}"));
     let refused = command("detach --now");
     assert_eq!(refused.code, 3, "{}", refused.stderr);
-    assert!(refused.stderr.contains("stack attaching owns the settings"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("stack attaching owns the asynchronous invocation settings"),
+        "{}",
+        refused.stderr
+    );
     let after =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {example}"));
     assert_eq!(after, before);

@@ -84,10 +84,10 @@ pub(crate) async fn detach_ends_where_a_role_is_shared_or_the_function_is_gone(w
     assert!(found.starts_with("it is being detached: since 20"), "{found}");
     detached_long_ago(ministack, ONE);
     let said = detached(&detacher, &detach).await;
-    assert!(said.contains(&format!("permission to send, for these functions: {TWO}")), "{said}");
+    assert!(said.contains(&format!("permission to send, because these functions use it: {TWO}")), "{said}");
     assert_eq!(policies(ministack, ONE).len(), 1, "it is the other's too");
     let said = detacher.comeback(&detach).ended(0);
-    assert_eq!(said, format!("{ONE}: it is not attached; nothing to change\n"));
+    assert_eq!(said, format!("{ONE} is not attached; nothing to change\n"));
 
     aws(ministack, &format!("lambda delete-function --function-name {TWO}"));
     let checked = chief.comeback(&format!("doctor {TWO} {STACK} --only CB101 --json")).json(3);

@@ -93,13 +93,13 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     ];
     assert_eq!(counts(&groups), expected);
     let text = list.comeback("dead list --stack dead --target payments").ended(0);
-    assert!(text.starts_with("1 of about 66 letters\n") && text.contains("key-payments"), "{text}");
+    assert!(text.starts_with("1 of about 66 dead-letters\n") && text.contains("key-payments"), "{text}");
     let filter = "--payload /customer/id=key-7 --retries '>5' --older 1s --json";
     let found = list.comeback(&format!("dead list --stack dead {filter}")).json(0);
     assert_eq!((&found["chosen"], &found["letters"][0]["key"]), (&json!(1), &json!("key-7")), "{found}");
     let misspelt = list.comeback("dead list --stack dead --target payment --json").json(3);
     let error = misspelt["error"].as_str().expect("why");
-    assert!(error.starts_with("--target payment: no letter that was read is of this function"), "{error}");
+    assert!(error.starts_with("--target payment: no dead-letter is of this function"), "{error}");
 
     let broken = list.comeback("dead list --stack dead --error 'Broken*' --json").json(0);
     let key = broken["letters"][0]["key"].as_str().expect("the event has a key");
@@ -108,16 +108,16 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     let text = show.comeback(&format!("dead show {key} --stack dead")).ended(0);
     assert!(text.contains("\n  \"order\": 7\n}") || text.contains("\n  \"order\": 7,"), "{text}");
     let nowhere = show.comeback("dead show no-such-key --stack dead");
-    assert!(nowhere.stderr.contains("has the key \"no-such-key\""), "{}", nowhere.stderr);
+    assert!(nowhere.stderr.contains("has key \"no-such-key\""), "{}", nowhere.stderr);
     assert_eq!(nowhere.code, 1);
 
     refusals(&redrive);
     assert_eq!(letters_of(ministack, &stack).await, (66, 0), "everything was given back");
 
     let dry = redrive.comeback("dead redrive --stack dead --error 'Broken*' --dry-run").ended(0);
-    assert!(dry.starts_with("to redrive: about 1 letter of 66, in about 0s\n"), "{dry}");
+    assert!(dry.starts_with("to redrive: about 1 dead-letter of 66, in about 0s\n"), "{dry}");
     let redriven = redrive.comeback("dead redrive --stack dead --error 'Broken*' --yes").ended(0);
-    assert!(redriven.ends_with("redrove 1 letter\n"), "{redriven}");
+    assert!(redriven.ends_with("redrove 1 dead-letter\n"), "{redriven}");
     let succeeded = eventually("the redriven event to succeed", async || {
         let lines = log_lines(ministack, stack.target_logs()).await;
         let is_it = |line: &Value| line["message"] == "succeeded" && line["idempotency_key"] == key;
@@ -145,7 +145,7 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     assert_eq!((&listed["read"], &listed["locked"]["letters"]), (&json!(0), &json!(60)), "{listed}");
     assert!(listed["locked"]["until"].is_string(), "{listed}");
     let text = list.comeback("dead list --stack dead").ended(3);
-    assert!(text.contains("0 of about 60 letters\n60 more are locked by another command"), "{text}");
+    assert!(text.contains("0 of about 60 dead-letters\n60 more are hidden by another command"), "{text}");
     let shown = list.comeback("dead show key-7 --stack dead --json").json(3);
     assert!(shown["error"].as_str().is_some_and(|error| error.contains("60 more are locked")), "{shown}");
     // Reading letters takes no policy of the handler's.
@@ -166,7 +166,7 @@ fn refusals(redrive: &Operator) {
         (
             "--yes",
             2,
-            "which letters? Choose some with --reason, --target, --error, --older, --newer, --retries, --key",
+            "which dead-letters? Choose with --reason, --target, --error, --older, --newer, --retries, --key",
         ),
         ("--all --error x", 2, "cannot be used with"),
         ("--reason old --yes", 2, "is not a reason; the reasons are max_retries,"),

@@ -172,7 +172,7 @@ fn says_it_in_words(ward: &Ward) {
     let text = ward.operator.comeback("doctor --stack checked --skip CB001").ended(0);
     for expected in [
         " of stack checked\n\nevent source mapping\nok      CB002: ",
-        "\nWARNING CB004: the mapping's batches are of 5 messages\n        means: a smaller batch",
+        "\nWARNING CB004: the mapping's batch size is 5\n        means: smaller batches",
         "\n        fix:   aws lambda update-event-source-mapping --uuid ",
         "CB102 checked-orders: its failures go to the retry queue: ",
         " skipped, 1 warning, 0 broken\n",

@@ -44,13 +44,14 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let changed =
         operator.comeback(&format!("pause {function} --stack held --for 6h --spread 2h --yes")).ended(0);
     assert!(
-        changed.contains("until resumed, then back over 30m (deploy 4711)\n  will be: paused until 20"),
+        changed
+            .contains("until resumed; events then return over 30m (deploy 4711)\n  will be paused until 20"),
         "{changed}"
     );
-    assert!(changed.contains("then back over 2h (deploy 4711)\n"), "{changed}");
+    assert!(changed.contains("events then return over 2h (deploy 4711)\n"), "{changed}");
 
     let said = operator.comeback(&format!("resume {function} --stack held --spread 1m --yes")).ended(0);
-    assert!(said.contains("resumed; what was due comes back over 1m"), "{said}");
+    assert!(said.contains("resumed; due events return over 1m"), "{said}");
     // The emulator may show the first attempt's lines only with the next one's.
     eventually("the retry", async || (attempts().await.len() == 2).then_some(())).await;
     assert_eq!(attempts().await, [(json!("failed"), json!(0)), (json!("succeeded"), json!(1))]);
@@ -91,7 +92,7 @@ pub(crate) async fn a_full_history_leaves_room_for_what_is_new(world: &World) {
     let shell = ministack.shell().with("NAME", parameter.clone()).with("TEXT", text);
     shell.run(put).unwrap_or_else(|error| panic!("{error}"));
     let full = operator.comeback(&format!("status {STACK}")).ended(0);
-    assert!(full.contains("of the 4096 bytes it may have"), "{full}");
+    assert!(full.contains("of at most 4096 bytes"), "{full}");
 
     // The handler has not received it, so a retry request may reach something.
     let queue = stack.output("RetryQueueUrl");
@@ -185,21 +186,21 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     };
     let all = Operator::of(ministack);
     refused(&all, "pause --reason why", 2, "<FUNCTION|--all|--list>");
-    refused(&all, &format!("pause {function}"), 2, "is not paused, and a new pause needs --reason");
+    refused(&all, &format!("pause {function}"), 2, "is not paused; a new pause needs --reason");
     refused(&all, &format!("pause {function} --reason {{{{why"), 2, "must not contain {{");
     refused(&all, "pause orders --reason why --until tomorrow", 2, "must be a time such as");
     let of_function = |options: &str| format!("pause {function} --reason why {options}");
     refused(&all, &of_function("--until 2020-01-01T00:00:00Z"), 2, "which is not after its start");
-    refused(&all, &of_function("--for 30d"), 2, "SQS keeps no event for longer");
-    refused(&all, "resume orders", 3, "orders has no open pause of its own");
+    refused(&all, &of_function("--for 30d"), 2, "SQS keeps no message longer");
+    refused(&all, "resume orders", 3, "no pause covers orders");
     // The stack's pattern allows any name.
     let unknown = "lambda:GetFunctionConfiguration of orders";
     refused(&all, "pause orders --reason why", 1, unknown);
     refused(&all, &format!("pause {function}:gone --reason why"), 1, "lambda:GetFunctionConfiguration of");
     refused(&all, &format!("pause {function} --reason {}", "y".repeat(4_100)), 3, "the parameter holds 4096");
     let elsewhere = "arn:aws:lambda:eu-south-2:999999999999:function:orders";
-    refused(&all, &format!("pause {elsewhere} --reason why"), 1, "no entry of TARGET_FUNCTIONS allows");
-    refused(&all, &format!("resume {elsewhere}"), 3, "orders has no open pause of its own");
+    refused(&all, &format!("pause {elsewhere} --reason why"), 1, "TARGET_FUNCTIONS does not allow");
+    refused(&all, &format!("resume {elsewhere}"), 3, "no pause covers orders");
     refused(&all, "resume orders --spread 15d", 2, "at most 1209600 s");
     let reader = Operator::of_command(ministack, "status", stack, "orders");
     refused(&reader, "pause orders --reason why", 1, unknown);
@@ -208,7 +209,7 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
 
     // A pause of everything holds a function that is resumed.
     drop(all.comeback(&format!("pause --all {STACK} --for 1h --reason why --yes")).ended(0));
-    refused(&all, "resume orders", 3, "orders is still paused by another pause");
+    refused(&all, "resume orders", 3, "orders is still covered by another pause");
     drop(all.comeback(&format!("resume --all {STACK} --yes")).ended(0));
 
     // Where the parameter was garbled by hand, the command that is named brings it back.
@@ -219,7 +220,7 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     ));
     let listed = all.comeback(&format!("pause --list --history {STACK}"));
     assert!(listed.code == 1 && listed.stdout.contains("wrote an unreadable text"), "{}", listed.stdout);
-    let (_, fix) = listed.stderr.split_once("the last that can be read: ").expect("a command");
+    let (_, fix) = listed.stderr.split_once("the last readable one: ").expect("a command");
     ministack.shell().run(fix).unwrap_or_else(|error| panic!("{error}"));
     assert!(all.comeback(&format!("pause --list {STACK}")).ended(0).starts_with("nothing is paused\n"));
 }

@@ -50,7 +50,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
     let text = operator.comeback("status --stack seen").ended(3);
     for expected in [
         "Waiting       1: 1 hidden (HIDE_UP_TO 50,000), 0 delayed\n",
-        "Dead letters  1, the oldest ",
+        "Dead-letters  1, the oldest ",
         "its mapping is Disabled: nothing is retried",
         "1 of 11 alarms in state ALARM: seen-letters",
     ] {
@@ -86,7 +86,7 @@ fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operat
         ministack.shell().run(&put).unwrap_or_else(|error| panic!("{error}"));
     }
     let text = operator.comeback("status --stack seen").ended(3);
-    for expected in ["Pauses        unknown: parameter ", "put back version 1, ", "11 alarms"] {
+    for expected in ["Pauses        unknown: parameter ", "restore version 1, ", "11 alarms"] {
         assert!(text.contains(expected), "{text}");
     }
 }
@@ -106,7 +106,7 @@ fn where_it_works(operator: &Operator) {
     );
     assert_eq!(missing["account"], "000000000000");
     let gone = operator.comeback("status --stack seen --profile gone");
-    assert!(gone.stderr.contains("--profile: there is no profile gone"), "{}", gone.stderr);
+    assert!(gone.stderr.contains("--profile: your AWS configuration has no profile gone"), "{}", gone.stderr);
     assert_eq!(gone.code, 1);
     // Its keys are nobody's, and come before those in the environment.
     let folder = comeback_tests::scratch("profile");

@@ -22,7 +22,10 @@ pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
     let found = in_the_log(2).await;
     assert_eq!((&found["groups"][1]["count"], &found["events"]), (&json!(1), &Value::Null));
     let notes = found["notes"].to_string();
-    assert!(notes.contains("keeps lines for only 24h, and an event may wait for 2d without one"), "{notes}");
+    assert!(
+        notes.contains("keeps lines for only 24h, but an event may wait 2d without a new one"),
+        "{notes}"
+    );
 
     let found = waiting(&format!("{target} --error TargetDown --due-within 12h --each --json")).json(0);
     assert_eq!((&found["found"], &found["is_everything"]), (&json!(1), &json!(false)));
@@ -33,10 +36,11 @@ pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
     assert!(text.contains(&format!("\n{down}  {target}  1      acme.TargetDown  ")), "{text}");
     assert!(text.contains("Found in the log: 2 of about 2 in the retry queue."), "{text}");
     let mistyped = waiting("--error Nope");
-    let theirs = "none of these events has an error that matches Nope; theirs are: acme.TargetDown (1), acme.Timeout (1)";
+    let theirs = "no event has an error that matches Nope; the errors are: acme.TargetDown (1), acme.Timeout \
+                  (1)";
     assert!(mistyped.stderr.contains(theirs), "{}", mistyped.stderr);
 
     let unknown = waiting("no-such-function --json");
-    assert!(unknown.stderr.contains("retries no function no-such-function"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("does not retry no-such-function"), "{}", unknown.stderr);
     assert_eq!(unknown.json(3)["found"], 0);
 }

@@ -34,7 +34,7 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     let waits = async || (now()["retry_queue"]["in_flight"] == 1).then_some(());
     eventually("the second order to wait", waits).await;
     let status = run(&status);
-    assert!(status.contains("Dead letters  1, the oldest"), "{status}");
+    assert!(status.contains("Dead-letters  1, the oldest"), "{status}");
     // Between a re-invocation and its failure, the event does not wait. On a busy machine, it may wait for a failed call.
     let found = async || {
         let said = run(&waiting);
@@ -56,7 +56,7 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     eventually("the second order to be held", held).await;
     run(&resume);
     taken(ministack, 1).await;
-    let is_gone = async || run(&waiting_after).contains("No waiting event was found").then_some(());
+    let is_gone = async || run(&waiting_after).contains("No waiting event found").then_some(());
     eventually("the log to show that nothing waits", is_gone).await;
 
     let redriven = run(&redrive);

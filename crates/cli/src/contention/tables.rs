@@ -18,8 +18,8 @@ pub(super) fn tables(report: &Report) -> String {
         calls.add_row(std::iter::once("growth".to_owned()).chain(exponents));
     }
     format!(
-        "Time until the last of N clients is done, in ms ({runs})\n{}\n\n\
-         Calls, refused ones included ({runs})\n{calls}",
+        "Time until the last of N clients is done, in ms ({runs})\n{}\n\nCalls, including refused ones \
+         ({runs})\n{calls}",
         table(report, |cell| number(cell.time_ms)),
         runs = runs(report),
     )
@@ -58,7 +58,7 @@ pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
 pub(super) fn runs(report: &Report) -> String {
     let runs = || report.cells.iter().map(|cell| cell.runs);
     match (runs().min().unwrap_or(0), runs().max().unwrap_or(0)) {
-        (1, 1) => "one run a point".to_owned(),
+        (1, 1) => "one run per point".to_owned(),
         (least, most) if least == most => format!("mean of {most} runs"),
         (least, most) => format!("means of {least} to {most} runs"),
     }
@@ -112,6 +112,6 @@ mod tests {
     #[test]
     fn one_number_of_clients_has_no_growth() {
         let text = tables(&Report { cells: vec![cell(10, Strategy::Full, 1, 465.0, 40.0)] });
-        assert!(!text.contains("growth") && text.contains("one run a point"), "{text}");
+        assert!(!text.contains("growth") && text.contains("one run per point"), "{text}");
     }
 }

@@ -42,13 +42,13 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct AttachArguments {
-    /// The function, as NAME, NAME:ALIAS, NAME:VERSION or ARN; name the alias or version that callers invoke
+    /// Function as NAME, NAME:ALIAS, NAME:VERSION or ARN; name the alias or version that callers invoke
     #[arg(value_name = "FUNCTION[:ALIAS]")]
     pub(crate) function: FunctionName,
-    /// Show the changes, and make none of them
+    /// Show the changes without making them
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Take the function over from the deployment that retries it now
+    /// Take the function over from another deployment
     #[arg(long = "move")]
     pub(crate) may_move: bool,
     #[command(flatten)]
@@ -73,14 +73,14 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct DetachArguments {
-    /// The function, as NAME, NAME:ALIAS, NAME:VERSION or ARN
+    /// Function as NAME, NAME:ALIAS, NAME:VERSION or ARN
     #[arg(value_name = "FUNCTION[:ALIAS]")]
     pub(crate) function: FunctionName,
-    /// Show the changes, and make none of them
+    /// Show the changes without making them
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not wait for the function's events: those that still wait go to the dead-letter queue, unless another of its
-    /// qualifiers stays attached
+    /// Do not wait for the function's events: dead-letter those still waiting, unless another alias or version stays
+    /// attached
     #[arg(long)]
     pub(crate) now: bool,
     #[command(flatten)]
@@ -103,7 +103,10 @@ pub(crate) async fn detach(
     };
     let planned = order.carry_out(&session, plan).await?;
     if planned.is_about_nothing() {
-        let what = format!("Lambda has no function {function}, and nothing is left of one: check its name");
+        let what = format!(
+            "Lambda has no function {function}, and nothing of it is left to remove; check its \
+                            name"
+        );
         return Err(Failure::CouldNot(what).into());
     }
     match planned.left {
@@ -117,7 +120,7 @@ pub(crate) async fn detach(
 
 fn not_finished(function: &FunctionName, left: &str, price_of_now: Option<&str>) -> String {
     let or = price_of_now.map(|price| format!(", or use --now: {price}")).unwrap_or_default();
-    format!("{function}: not finished: {left}; repeat the command later{or}")
+    format!("{function}: not finished: {left}; run the command again later{or}")
 }
 
 /// Fails if the function has an open pause of its own, which would outlive its attachment.
@@ -131,7 +134,7 @@ fn check_not_paused(
     let Some(pause) = open.iter().find(|pause| own.contains(&pause.target)) else { return Ok(()) };
     let name = pause.name();
     Err(Failure::Undone(format!(
-        "{name} has been paused since {}: end the pause first, with `comeback resume {}{place}`",
+        "{name} has been paused since {}; end the pause first: `comeback resume {}{place}`",
         pause.from,
         command_name(&pause.target, home)
     )))
@@ -171,7 +174,8 @@ impl Order<'_> {
             // Somebody else may have made a change before the answer.
             let again = session.interrupt.or(plan()).await?;
             if !again.agrees_with(&planned) {
-                let what = "nothing was changed: the plan is out of date, because somebody else made a change; run the command again";
+                let what = "nothing was changed: somebody else made a change since the plan was made; run the \
+                            command again";
                 return Err(Failure::CouldNot(what.into()).into());
             }
             planned = again;
@@ -181,8 +185,8 @@ impl Order<'_> {
         self.answer(session, &planned, is_done && !planned.is_about_nothing());
         if is_performed && !is_json {
             let done = match planned.left {
-                Some(_) => "Not finished. The changes so far were made and checked.",
-                None => "Done. The changes were made and checked.",
+                Some(_) => "Not finished. The changes so far were made and verified.",
+                None => "Done. The changes were made and verified.",
             };
             writeln!(anstream::stdout(), "{done}")?;
         }
@@ -208,7 +212,7 @@ impl Order<'_> {
             writeln!(out, "{verb} {function}:\n{}", changes(plan))?;
         } else if plan.left.is_none() {
             let is = if *verb == "attach" { "attached" } else { "not attached" };
-            writeln!(out, "{function}: it is {is}; nothing to change")?;
+            writeln!(out, "{function} is {is}; nothing to change")?;
         }
         for note in &plan.notes {
             writeln!(out, "note: {}", shown(note))?;
@@ -229,7 +233,7 @@ async fn make(
     for (made, change) in planned.changes.iter().enumerate() {
         if session.interrupt.is_raised() {
             let all = planned.changes.len();
-            let what = format!("{made} of {all} changes were made; repeat the command for the others");
+            let what = format!("{made} of {all} changes were made; run the command again for the others");
             return Err(Failure::Interrupted(what));
         }
         change.make(&session.account, &planned.target, &session.interrupt).await?;
@@ -258,8 +262,8 @@ async fn make(
     let missing: Vec<String> =
         seen.differences().map(|it| format!("{}: {}", it.resource, it.setting)).collect();
     Err(Failure::Undone(format!(
-        "every change was made, but a minute later some are not seen ({}): somebody else changed them too, or AWS needs \
-         longer; repeat the command",
+        "every change was made, but a minute later some are not visible ({}): somebody else changed them too, \
+         or AWS needs longer; run the command again",
         missing.join(", ")
     )))
 }
@@ -304,7 +308,8 @@ mod tests {
         };
         let refused = |name: &str| {
             Err(format!(
-                "{name} has been paused since 1970-01-01T00:00:00.000Z: end the pause first, with `comeback resume {name} --stack shop`"
+                "{name} has been paused since 1970-01-01T00:00:00.000Z; end the pause first: `comeback resume \
+                 {name} --stack shop`"
             ))
         };
         assert_eq!(check("orders", &target()), refused("orders"));
@@ -318,9 +323,9 @@ mod tests {
     #[test]
     fn a_detach_that_waits_names_the_price_of_not_waiting() {
         let orders = "orders".parse().unwrap();
-        let said = "orders: not finished: the allow-list stays; repeat the command later";
+        let said = "orders: not finished: the allow-list stays; run the command again later";
         assert_eq!(not_finished(&orders, "the allow-list stays", None), said);
-        let price = "events of orders that still wait go to the dead-letter queue as target_not_allowed";
+        let price = "waiting events of orders will be dead-lettered as target_not_allowed";
         let with_price = not_finished(&orders, "the allow-list stays", Some(price));
         assert_eq!(with_price, format!("{said}, or use --now: {price}"));
     }

@@ -25,7 +25,7 @@ pub(crate) use queue::HIDDEN_FOR;
 use clap::{Args, Subcommand};
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{Common, Session};
+use crate::operate::session::{Common, Session, without_yes};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -42,27 +42,27 @@ pub(crate) struct DeadArguments {
 
 #[derive(Debug, Subcommand)]
 enum DeadCommand {
-    /// Count the letters by reason, function and error, or list them one by one
-    #[command(after_help = reading::LIST_EXAMPLES)]
+    /// Count dead-letters by reason, function and error, or list them
+    #[command(after_help = reading::LIST_EXAMPLES, mut_args(without_yes))]
     List(Box<reading::ListArguments>),
-    /// Show one letter whole, with its payload
-    #[command(after_help = reading::SHOW_EXAMPLES)]
+    /// Show one dead-letter in full, with its payload
+    #[command(after_help = reading::SHOW_EXAMPLES, mut_args(without_yes))]
     Show(reading::ShowArguments),
-    /// Send letters back to the retry queue, where their events start over
+    /// Send dead-letters back to the retry queue, where their events start over
     ///
-    /// Each letter is sent, seen accepted, and deleted. If this command is killed at any moment, at most the letters at
-    /// hand get a second copy, with the same keys. Repeating it goes on where it was.
+    /// Deletes each dead-letter only once SQS has accepted its copy. If the command is killed, a few dead-letters may
+    /// exist in both queues, with the same key. Run it again to continue.
     #[command(after_help = redrive::EXAMPLES)]
     Redrive(Box<redrive::RedriveArguments>),
-    /// Write letters to a file and delete them
+    /// Write dead-letters to a file and delete them
     ///
-    /// A letter is deleted only when the file is on disk with it. `comeback dead import` brings the file back.
+    /// Deletes each dead-letter only once it is in the file on disk. `comeback dead import` restores the file.
     #[command(after_help = discard::EXAMPLES)]
     Discard(Box<discard::DiscardArguments>),
-    /// Bring the letters of a file back that `dead discard` wrote
+    /// Restore dead-letters from a file that `dead discard` wrote
     ///
-    /// They are letters of the dead-letter queue again; redrive them from there. What was imported is recorded in
-    /// FILE.done, so that repeating the command imports only what is missing.
+    /// Puts them back into the dead-letter queue; redrive them from there. FILE.done records what was imported, so
+    /// running the command again imports only the rest.
     #[command(after_help = import::EXAMPLES)]
     Import(import::ImportArguments),
 }

@@ -303,7 +303,8 @@ impl Deployment {
                 Ok(Self { never_runs, ..deployment })
             }
             (None, Some(_)) => Err(Failure::CouldNot(format!(
-                "{} in {} is not a retry handler: its environment lacks DEAD_LETTER_QUEUE_URL or TARGET_FUNCTIONS",
+                "{} in {} is not a retry handler: it lacks the variable DEAD_LETTER_QUEUE_URL or \
+                 TARGET_FUNCTIONS",
                 names[0], account.place
             ))),
             (None, None) => Err(Failure::CouldNot(format!(
@@ -330,7 +331,7 @@ impl Deployment {
             None => {
                 let mapping = mappings.first().ok_or_else(|| {
                     let why = "RETRY_QUEUE_URL is not set, and no event source mapping names a queue";
-                    Failure::CouldNot(format!("the retry queue of {name} is not known: {why}"))
+                    Failure::CouldNot(format!("the retry queue of {name} is unknown: {why}"))
                 })?;
                 queue_of_arn(account, &mapping.queue_arn).await?
             }
@@ -398,7 +399,7 @@ pub(crate) async fn attributes<const N: usize>(
 
 async fn queue(account: &Account, url: &str) -> Result<Queue, Failure> {
     let [arn] = attributes(account, url, [QueueAttributeName::QueueArn]).await?;
-    let arn = arn.ok_or_else(|| Failure::CouldNot(format!("SQS did not name the ARN of {url}")))?;
+    let arn = arn.ok_or_else(|| Failure::CouldNot(format!("SQS returned no ARN for {url}")))?;
     Queue::new(url, &arn)
 }
 
@@ -489,7 +490,7 @@ impl Depth {
         ];
         let counts = attributes(account, &queue.url, names).await?;
         let [Some(visible), Some(in_flight), Some(delayed)] = counts.map(|it| it?.parse().ok()) else {
-            return Err(Failure::CouldNot(format!("SQS did not say how many messages {} has", queue.url)));
+            return Err(Failure::CouldNot(format!("SQS returned no message counts for {}", queue.url)));
         };
         Ok(Self { visible, in_flight, delayed })
     }

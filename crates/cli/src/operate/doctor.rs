@@ -42,7 +42,7 @@ docs/doctor.md says what each check looks at. Nothing is changed; --probe sends 
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Show the checks of these functions alone, attached or not, and what is wrong with the deployment
+    /// Check only these functions, attached or not, and show what is wrong with the deployment
     #[arg(value_name = "FUNCTION")]
     functions: Vec<FunctionName>,
     /// Run only these checks
@@ -57,7 +57,7 @@ pub(crate) struct DoctorArguments {
     /// Exit with 3 for warnings too
     #[arg(long)]
     strict: bool,
-    /// Send the example function an event that fails once, and follow it until it was retried
+    /// Send the example function an event that fails once, and follow it until it is retried
     #[arg(long)]
     probe: bool,
     #[command(flatten)]
@@ -126,51 +126,76 @@ const PROBE: &str = "CB201";
 
 /// Every check, by number.
 const CHECKS: &[Check] = &[
-    stack("CB001", "mapping", "an enabled mapping hands the retry queue to the handler", queues::enabled),
-    stack("CB002", "mapping", "no other queue is handed to the handler", queues::no_other_queue),
+    stack(
+        "CB001",
+        "mapping",
+        "an enabled event source mapping feeds the handler from the retry queue",
+        queues::enabled,
+    ),
+    stack("CB002", "mapping", "no other queue feeds the handler", queues::no_other_queue),
     stack("CB003", "mapping", "the mapping reports batch item failures", queues::partial_responses),
-    stack("CB004", "mapping", "batches are of ten messages", queues::batch_size),
-    stack("CB005", "mapping", "there is no batching window", queues::no_window),
-    stack("CB006", "mapping", "the mapping's MaximumConcurrency is the handler's", queues::concurrency),
-    stack("CB010", "queues", "there are two queues, and neither is FIFO", queues::two_standard_queues),
-    stack("CB011", "queues", "the retry queue's visibility timeout", queues::visibility),
+    stack("CB004", "mapping", "the batch size is 10", queues::batch_size),
+    stack("CB005", "mapping", "no batching window is set", queues::no_window),
+    stack(
+        "CB006",
+        "mapping",
+        "the mapping's MaximumConcurrency equals the handler's setting",
+        queues::concurrency,
+    ),
+    stack("CB010", "queues", "the two queues differ, and neither is FIFO", queues::two_standard_queues),
+    stack("CB011", "queues", "the retry queue's visibility timeout is long enough", queues::visibility),
     stack("CB012", "queues", "SQS redrives after 1,000 receives", queues::receives),
     stack("CB013", "queues", "SQS redrives to the handler's dead-letter queue", queues::redrive_target),
     stack("CB014", "queues", "both queues keep messages for 14 days", queues::retention),
-    stack("CB015", "queues", "both queues take messages of 1 MiB", queues::largest_message),
-    stack("CB020", "handler", "the handler's settings", handler::settings),
+    stack("CB015", "queues", "both queues accept messages of 1 MiB", queues::largest_message),
+    stack("CB020", "handler", "the handler accepts its settings", handler::settings),
     stack("CB021", "handler", "the handler's timeout is a minute", handler::timeout),
-    stack("CB022", "handler", "Lambda lets the handler loop", handler::recursion),
+    stack("CB022", "handler", "the handler's RecursiveLoop is Allow", handler::recursion),
     stack("CB023", "handler", "no concurrency is reserved for the handler", handler::concurrency),
-    stack("CB024", "handler", "ERRORs in the handler's log", handler::errors),
-    stack("CB025", "handler", "the account can run it and its functions", handler::executions),
-    stack("CB030", "role", "it may receive, hide and delete retries", rights::take),
-    stack("CB031", "role", "it may send retries again", rights::send_again),
-    stack("CB032", "role", "it may send dead-letters", rights::dead_letter),
+    stack("CB024", "handler", "the handler's log has no ERROR of the last day", handler::errors),
+    stack(
+        "CB025",
+        "handler",
+        "the account has enough concurrency for it and its functions",
+        handler::executions,
+    ),
+    stack("CB030", "role", "it may receive, hide and delete messages of the retry queue", rights::take),
+    stack("CB031", "role", "it may send to the retry queue", rights::send_again),
+    stack("CB032", "role", "it may send to the dead-letter queue", rights::dead_letter),
     stack("CB033", "role", "it may write its log", rights::log),
-    stack("CB034", "role", "it may read what is paused", rights::read_pauses),
+    stack("CB034", "role", "it may read the pauses", rights::read_pauses),
     stack("CB035", "role", "it may use the queues' keys", rights::use_keys),
-    stack("CB040", "alarms", "there are alarms", handler::alarms_exist),
-    stack("CB041", "alarms", "no alarm is raised", handler::no_alarm_is_raised),
+    stack("CB040", "alarms", "alarms exist", handler::alarms_exist),
+    stack("CB041", "alarms", "no alarm is in state ALARM", handler::no_alarm_is_raised),
     stack("CB042", "alarms", "each alarm notifies somebody", handler::alarms_notify),
     stack("CB050", "pauses", "no pause was forgotten", handler::no_pause_is_forgotten),
-    stack("CB051", "pauses", "their parameter has room", handler::pauses_have_room),
+    stack("CB051", "pauses", "the parameter of the pauses has room", handler::pauses_have_room),
     stack("CB100", "functions", "functions are attached", functions::are_attached),
     of_function("CB101", "the function exists", functions::exists),
     of_entrance(DESTINATION, "its failures go to the retry queue", functions::leads_here),
-    of_entrance("CB103", "Lambda itself does not retry it", functions::no_retries),
-    of_entrance("CB104", "Lambda gives its events up soon", functions::event_age),
+    of_entrance("CB103", "Lambda's own retries are off", functions::no_retries),
+    of_entrance("CB104", "its throttled events reach the retry queue soon", functions::event_age),
     of_entrance("CB105", "its role may send to the retry queue", rights::function_sends),
     of_entrance("CB106", "its role may use the queue's key", rights::function_uses_key),
-    of_function("CB107", "Lambda lets it loop", functions::recursion),
+    of_function("CB107", "its RecursiveLoop is Allow", functions::recursion),
     of_entrance("CB108", "it is on the allow-list", rights::is_on_allow_list),
-    of_entrance("CB109", "the handler's role may invoke it", rights::handler_invokes),
+    of_entrance("CB109", "the handler may invoke it", rights::handler_invokes),
     of_function("CB110", "its reserved concurrency is not 0", functions::concurrency),
     of_function("CB111", "none of its failed events was dropped", functions::nothing_dropped),
-    stack("CB112", "functions", "NON_RETRYABLE_ERRORS can match", functions::error_types),
-    stack("CB113", "functions", "POLICIES is about allowed functions", policies::match_functions),
+    stack(
+        "CB112",
+        "functions",
+        "each entry of NON_RETRYABLE_ERRORS can match an error",
+        functions::error_types,
+    ),
+    stack(
+        "CB113",
+        "functions",
+        "each entry of POLICIES matches an allowed function",
+        policies::match_functions,
+    ),
     of_function("CB115", "it has no dead-letter queue of its own", functions::has_no_dead_letter_queue),
-    stack(PROBE, "probe", "an event that fails once is retried", |_| Ok(skipped("pass --probe to send one"))),
+    stack(PROBE, "probe", "an event that fails once is retried", |_| Ok(skipped("--probe sends one"))),
 ];
 
 const fn stack(id: Text, group: Text, title: Text, judge: fn(&Facts) -> Judged) -> Check {
@@ -190,7 +215,7 @@ fn number(text: &str) -> Result<&'static str, String> {
     let check = CHECKS.iter().find(|check| check.id.eq_ignore_ascii_case(text.trim()));
     check
         .map(|check| check.id)
-        .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists them, from CB001 to CB201"))
+        .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists all, from CB001 to CB201"))
 }
 
 /// `only` these checks, or all if there are none, without those to `skip`.
@@ -453,12 +478,17 @@ mod tests {
     fn a_function_that_is_not_attached_has_one_finding() {
         let billing = Some(DeploymentName::Stack("billing".into()));
         for (elsewhere, outcome, found, fix) in [
-            (None, Outcome::Broken, "it is not attached: it has no destination", "comeback attach orders"),
+            (
+                None,
+                Outcome::Broken,
+                "it is not attached: it has no failure destination",
+                "comeback attach orders",
+            ),
             (
                 billing,
                 Outcome::Warning,
                 "it is attached to stack billing",
-                "if it should be retried here: comeback attach orders --move",
+                "to retry it here instead: comeback attach orders --move",
             ),
         ] {
             let mut facts = healthy();
@@ -494,7 +524,7 @@ retry-handler of stack comeback
 
 attached functions
 BROKEN  CB101 orders: the function does not exist
-        means: its events go to the dead-letter queue, as target_not_found
+        means: its events are dead-lettered as target_not_found
         fix:   comeback detach orders
 
 1 ok, 0 skipped, 0 warnings, 1 broken: CB101 orders
@@ -541,7 +571,7 @@ BROKEN  CB101 orders: the function does not exist
     fn a_number_that_no_check_has_is_refused() {
         assert_eq!(number("cb001"), Ok("CB001"));
         let refused = number("CB999").unwrap_err();
-        assert_eq!(refused, r#""CB999" is not a check; docs/doctor.md lists them, from CB001 to CB201"#);
+        assert_eq!(refused, r#""CB999" is not a check; docs/doctor.md lists all, from CB001 to CB201"#);
         let (first, last) = (CHECKS[0].id, CHECKS[CHECKS.len() - 1].id);
         assert!(refused.ends_with(&format!("from {first} to {last}")));
     }

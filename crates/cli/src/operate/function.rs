@@ -63,8 +63,8 @@ impl FromStr for FunctionName {
         };
         let is_latest = qualifier == Some("$LATEST");
         if arn.is_none() && !(is_name(name) && (is_latest || qualifier.is_none_or(is_name))) {
-            let how = "give NAME, NAME:ALIAS, NAME:VERSION or a function's ARN";
-            return Err(format!("{text:?} names no function; {how}"));
+            let how = "use NAME, NAME:ALIAS, NAME:VERSION or a function's ARN";
+            return Err(format!("{text:?} is not a function; {how}"));
         }
         let qualifier = qualifier.filter(|_| !is_latest).map(ToOwned::to_owned);
         let place = arn.as_ref().map(FunctionArn::unqualified);
@@ -176,7 +176,7 @@ impl Target {
         let invoke_settings = InvokeSettings::all(account, &name).await?;
         let recursion = account.lambda.get_function_recursion_config().function_name(&name).send().await;
         let recursion = recursion.or_failure("lambda:GetFunctionRecursionConfig", &name)?;
-        let lacks = |what: &str| Failure::CouldNot(format!("Lambda gave no {what} of {function}"));
+        let lacks = |what: &str| Failure::CouldNot(format!("Lambda returned no {what} for {function}"));
         let configuration = configuration.ok_or_else(|| lacks("configuration"))?;
         let unfit = unfit(&configuration);
         let dead_letter = configuration.dead_letter_config.and_then(|config| config.target_arn);
@@ -224,8 +224,8 @@ impl Target {
 fn unfit(configuration: &FunctionConfiguration) -> Option<&'static str> {
     if configuration.tenancy_config.is_some() {
         Some(
-            "is in tenant isolation mode: Lambda takes no invocation of it without a tenant id, and a retry has none; \
-             attach a function that invokes this one with its tenant id, and fails if that does",
+            "is in tenant isolation mode: each invocation needs a tenant id, and a retry has none; attach a \
+             function that invokes this one with the tenant id and fails when it fails",
         )
     } else if configuration.durable_config.is_some() {
         Some(
@@ -250,8 +250,8 @@ pub(crate) async fn find_function(
     call.send().await.unless(|it| it.is_resource_not_found_exception(), "lambda:GetFunction", &of)
 }
 
-pub(crate) const ELSEWHERE: &str = "name the stack with --stack, its region with --region, its account with --profile, \
-                                    or the handler with --handler";
+pub(crate) const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
+                                    with --profile, or the handler with --handler";
 
 /// Describes a function that must exist.
 pub(crate) async fn get_function(account: &Account, name: &str) -> Result<GetFunctionOutput, Failure> {
@@ -375,9 +375,8 @@ mod tests {
             ["", ":", "orders:", ":live", "a:b:c", "or ders", "orders-*", "arn:aws:sqs:eu-west-1:1:orders"]
         {
             let refused = text.parse::<FunctionName>().unwrap_err();
-            let expected = format!(
-                "{text:?} names no function; give NAME, NAME:ALIAS, NAME:VERSION or a function's ARN"
-            );
+            let expected =
+                format!("{text:?} is not a function; use NAME, NAME:ALIAS, NAME:VERSION or a function's ARN");
             assert_eq!(refused, expected);
         }
     }

@@ -91,12 +91,12 @@ async fn ended(
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = interrupt.raised() => {
-                let what = format!("the update of {update} goes on; repeat the command when it has ended");
+                let what = format!("{update} is still being updated; run the command again when that has ended");
                 return Err(Failure::Interrupted(what));
             }
         }
     }
-    Err(Failure::Undone(format!("the update of {update} goes on for half an hour; repeat the command later")))
+    Err(Failure::Undone(format!("{update} has been updating for half an hour; run the command again later")))
 }
 
 async fn edit_parameter(
@@ -110,11 +110,11 @@ async fn edit_parameter(
     let status = status(&stack).as_str();
     if status.ends_with("_IN_PROGRESS") {
         return Err(Failure::CouldNot(format!(
-            "stack {name} is {status}: somebody is changing it; repeat the command when that has ended"
+            "stack {name} is {status}: somebody is changing it; run the command again when that has ended"
         )));
     }
     let value = parameter_value(&stack, parameter).ok_or_else(|| {
-        Failure::CouldNot(format!("stack {name} has lost its parameter {parameter}; repeat the command"))
+        Failure::CouldNot(format!("stack {name} no longer has parameter {parameter}; run the command again"))
     })?;
     let edited = edit(value);
     if edited == value {
@@ -142,7 +142,8 @@ fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::CouldNot(format!(
-        "stack {name} gives its {} as {list:?}, which may have lost characters: deploy the stack with the right value",
+        "CloudFormation returned {} as {list:?} for stack {name}, which may have lost characters; deploy the \
+         stack with the right value",
         TARGET_FUNCTIONS.parameter
     )))
 }
@@ -194,8 +195,8 @@ impl StackUpdate<'_> {
                 Update::GoesOn => (has_begun, not_seen) = (true, 0),
                 Update::NotSeen if not_seen == LOOKS_UNSEEN => {
                     return Err(Failure::Undone(format!(
-                        "stack {name} is {status}, and its {} is not what was written: somebody else changes it too, or AWS \
-                     needs longer; repeat the command",
+                        "stack {name} is {status}, and its {} is not what was written: somebody else is \
+                         changing it too, or AWS needs longer; run the command again",
                         TARGET_FUNCTIONS.parameter
                     )));
                 }
@@ -226,14 +227,14 @@ async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
         event.resource_status().is_some_and(|status| status.as_str().ends_with("_FAILED"))
     };
     let events = answer.stack_events().iter().take_while(|event| !began(event));
-    let Some(first) = events.filter(failed).last() else { return Ok("it gives no reason".to_owned()) };
+    let Some(first) = events.filter(failed).last() else { return Ok("no reason given".to_owned()) };
     let resource = first.logical_resource_id().unwrap_or_default();
     Ok(format!("{resource}: {}", first.resource_status_reason().unwrap_or_default()))
 }
 
 async fn describe(account: &Account, name: &str) -> Result<Stack, Failure> {
     let stack = find_stack(account, name).await?;
-    stack.ok_or_else(|| Failure::CouldNot(format!("CloudFormation has no stack {name} any more")))
+    stack.ok_or_else(|| Failure::CouldNot(format!("stack {name} no longer exists")))
 }
 
 /// A stack; `None` if it does not exist: a tag may outlive its stack.
@@ -269,7 +270,7 @@ async fn edit_variable(
     let environment = handler.environment();
     if let Some(error) = environment.and_then(|environment| environment.error()) {
         let why = error.message().unwrap_or("no reason is given");
-        return Err(Failure::CouldNot(format!("the environment of {name} cannot be read: {why}")));
+        return Err(Failure::CouldNot(format!("the environment of {name} is unreadable: {why}")));
     }
     let mut variables = environment.and_then(|it| it.variables().cloned()).unwrap_or_default();
     let value = variables.get(TARGET_FUNCTIONS.variable).map(String::as_str).unwrap_or_default();
@@ -289,7 +290,7 @@ async fn edit_variable(
         match handler.last_update_status() {
             Some(LastUpdateStatus::InProgress) => Ok(Some(format!("function {name}"))),
             Some(LastUpdateStatus::Failed) => {
-                let reason = handler.last_update_status_reason().unwrap_or("Lambda gives no reason");
+                let reason = handler.last_update_status_reason().unwrap_or("no reason given");
                 Err(Failure::Undone(format!("the update of function {name} failed: {reason}")))
             }
             _ => Ok(None),
@@ -300,7 +301,7 @@ async fn edit_variable(
 
 async fn configuration(account: &Account, name: &str) -> Result<FunctionConfiguration, Failure> {
     let configuration = get_function(account, name).await?.configuration;
-    configuration.ok_or_else(|| Failure::CouldNot(format!("Lambda gave no configuration of {name}")))
+    configuration.ok_or_else(|| Failure::CouldNot(format!("Lambda returned no configuration for {name}")))
 }
 
 #[cfg(test)]

@@ -174,10 +174,8 @@ impl Window {
             return format!("\n{title:<13} CloudWatch has no data\n");
         };
         let (step, first) = (self.step(), self.clock(0));
-        let mut text = format!(
-            "\n{title:<13} {:>8} {:>7} a column for each {step}, from {first} UTC\n",
-            "total", "most"
-        );
+        let mut text =
+            format!("\n{title:<13} {:>8} {:>7} one column per {step}, from {first} UTC\n", "total", "most");
         for Line { name, counts, .. } in lines {
             let (total, most) = (HumanCount(counts.total).to_string(), HumanCount(counts.most()).to_string());
             text += &format!("{name:<13} {total:>8} {most:>7} {}\n", columns(counts));
@@ -340,12 +338,12 @@ mod tests {
     #[tokio::test]
     async fn a_terminal_shows_a_column_for_each_step() {
         let expected = "
-Last 3h          total    most a column for each 5m, from 12:50 UTC
+Last 3h          total    most one column per 5m, from 12:50 UTC
 arrived            714     700 ▁······················█··········▁▁
 retried            350     349 ·······················█···········▁
 dead-lettered       10       9 ·······················▁··········█·
 
-Last 24h         total    most a column for each 30m, from 16:00 UTC
+Last 24h         total    most one column per 30m, from 16:00 UTC
 arrived            722     700 ▁········································▁···█·▁
 retried            351     349 ▁············································█··
 dead-lettered       10       9 ·············································▁·█

@@ -104,7 +104,7 @@ impl Search<'_> {
 fn pattern(term: &str) -> Result<Option<String>, Failure> {
     if term.len() > LONGEST || term.contains(['"', '\\']) || term.chars().any(char::is_control) {
         return Err(Failure::Refused(format!(
-            "{term:?} is not a valid id: it is too long, or has a quote or a backslash"
+            "{term:?} is not a valid id: it is too long, or contains a quote or a backslash"
         )));
     }
     Ok((!term.is_empty()).then(|| format!("\"{term}\"")))

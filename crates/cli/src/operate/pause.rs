@@ -35,28 +35,28 @@ Examples:
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["function", "all", "list"])))]
 pub(crate) struct PauseArguments {
-    /// The function, as NAME, NAME:ALIAS, NAME:VERSION or ARN
+    /// Function as NAME, NAME:ALIAS, NAME:VERSION or ARN
     #[arg(value_name = "FUNCTION")]
     function: Option<FunctionName>,
     /// Every function
     #[arg(long)]
     all: bool,
-    /// List the pauses that are open and the orders to retry now, with who gave them and why
+    /// List open pauses and retry requests, with who made them and why
     #[arg(long)]
     list: bool,
     /// Also list who paused, changed and resumed what
     #[arg(long, requires = "list")]
     history: bool,
-    /// The reason, shown with the pause; a new pause needs one
+    /// Reason, shown with the pause; required for a new pause
     #[arg(long, value_name = "TEXT", value_parser = read_reason)]
     reason: Option<String>,
-    /// When it ends automatically, an RFC 3339 time [default: only with comeback resume]
+    /// End the pause automatically at this RFC 3339 time [default: only with `comeback resume`]
     #[arg(long, value_name = "TIME", value_parser = crate::flags::moment, conflicts_with = "for_")]
     until: Option<Timestamp>,
-    /// How long it lasts from the answer on; at most 14 days, because SQS keeps an event no longer
+    /// End the pause automatically after this time, at most 14 days
     #[arg(long = "for", value_name = "DURATION", value_parser = read_length)]
     for_: Option<Duration>,
-    /// Spread the events that became due over this time once the pause ends or is resumed [default: 30m]
+    /// Spread the retries over this time once the pause ends [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     spread: Option<Duration>,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub(crate) struct PauseArguments {
 }
 
 fn read_reason(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() { Err("must say why".into()) } else { pauses::read_text(text) }
+    if text.trim().is_empty() { Err("must not be empty".into()) } else { pauses::read_text(text) }
 }
 
 fn read_length(text: &str) -> Result<Duration, String> {
@@ -176,12 +176,12 @@ impl Order {
     /// What is, and what will be.
     fn text(&self, planned: &Pause) -> String {
         let name = &self.name;
-        let Some(open) = &self.open else { return format!("{name}: to be paused {}\n", terms(planned)) };
+        let Some(open) = &self.open else { return format!("{name}: will be paused {}\n", terms(planned)) };
         let by = shown(open.by.as_deref().unwrap_or("somebody")).into_owned();
         let is = format!("{name}: paused since {} by {by}, {}\n", open.from, terms(open));
         match open == planned {
             true => is + "Nothing to change.\n",
-            false => format!("{is}  will be: paused {}\n", terms(planned)),
+            false => format!("{is}  will be paused {}\n", terms(planned)),
         }
     }
 
@@ -194,7 +194,7 @@ impl Order {
         let pause = self.pause(now)?;
         let make = |pauses: &Pauses| {
             if open_of(pauses, &self.target, now).next() != self.open.as_ref() {
-                let what = "the plan is out of date, because the pause has changed; run the command again";
+                let what = "the pause has changed since the plan was made; run the command again";
                 return Err(Failure::Undone(format!("{}: {what}", self.name)));
             }
             Ok(edits::with(pauses, &pause, now))
@@ -214,15 +214,15 @@ fn identity(pause: &Pause) -> OpenPause {
 fn terms(pause: &Pause) -> String {
     let until = pause.until.map_or_else(|| "resumed".to_owned(), |until| until.to_string());
     let why = pause.why.iter().map(|why| format!(" ({})", shown(why))).collect::<String>();
-    format!("until {until}, then back over {}{why}", durations::text(pause.spread))
+    format!("until {until}; events then return over {}{why}", durations::text(pause.spread))
 }
 
 fn done_text(pause: &Pause, arguments: &PauseArguments, noticed: Option<Duration>, place: &str) -> String {
     let mut text = String::from("Paused.\n");
     if let Some(noticed) = noticed.map(durations::text) {
-        text += &format!("The handler notices within {noticed}; until then it may still retry.\n");
+        text += &format!("Takes effect within {noticed}; until then, the handler may still retry.\n");
     }
-    text += "What fails meanwhile waits, and uses up neither a retry nor its MAX_AGE.\n";
+    text += "Events that fail now are held: they use no retry, and MAX_AGE stands still.\n";
     if pause.until.is_none() {
         let which = arguments.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
         text += &format!("Resume with: comeback resume {}{place}\n", command_line([&*which]));
@@ -247,7 +247,8 @@ async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Depl
             let pause = command_line(["pause", &format!("{function}{latest}")]);
             let pause = deployment.command_of(&other, pause);
             return Some(format!(
-                "new failures of {function} go to {other}; to hold those too, give `{pause}` the same flags"
+                "new failures of {function} go to {other}; to hold those too, run `{pause}` with the same \
+                 flags"
             ));
         }
     }
@@ -285,7 +286,9 @@ async fn list(
     };
     let Some((pauses, retries)) = read else {
         let handler = &deployment.handler;
-        anstream::eprintln!("note: the handler {handler} reads no pauses: its variable PAUSES is not set");
+        anstream::eprintln!(
+            "note: handler {handler} reads no pauses, because its variable PAUSES is not set"
+        );
         return Ok(());
     };
     if !session.common.json {
@@ -304,7 +307,7 @@ async fn list(
     }
     for pause in pauses.iter().filter(|pause| Duration::from_secs(pause.open_seconds) > LONG_PAUSE) {
         let (name, open) = (pause.name(), durations::short(pause.open_seconds as f64));
-        anstream::eprintln!("warning: {name} is paused for {open}: has it been forgotten?");
+        anstream::eprintln!("warning: {name} has been paused for {open}: forgotten?");
     }
     Ok(())
 }
@@ -347,13 +350,13 @@ Examples:
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["function", "all"])))]
 pub(crate) struct ResumeArguments {
-    /// The function, as the pause names it
+    /// Function as the pause names it
     #[arg(value_name = "FUNCTION")]
     function: Option<FunctionName>,
-    /// End the pause of every function; those of single functions stay
+    /// End the pause that covers every function; pauses of single functions stay
     #[arg(long)]
     all: bool,
-    /// What became due in the pause comes back over this time [default: as the pause says]
+    /// Spread the retries over this time [default: the pause's spread]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     spread: Option<Duration>,
     #[command(flatten)]
@@ -395,8 +398,7 @@ pub(crate) async fn resume(
         "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
     }));
     if !ended.is_empty() {
-        session
-            .say(&format!("{name}: resumed; what was due comes back over {}\n", durations::text(spread)))?;
+        session.say(&format!("{name}: resumed; due events return over {}\n", durations::text(spread)))?;
         let more = [
             first_retries(&deployment, &place),
             offer_to_retry(&deployment, arguments.function.as_ref(), &place),
@@ -406,15 +408,15 @@ pub(crate) async fn resume(
     forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
     let Some(still) = still.first() else {
         let of_its_own = match &arguments.function {
-            Some(function) => format!("{function} has no open pause of its own"),
-            None => "no pause of every function is open".to_owned(),
+            Some(function) => format!("no pause covers {function}"),
+            None => "no pause covers every function".to_owned(),
         };
-        let nothing = format!("{of_its_own}, so nothing was resumed; see comeback pause --list{place}");
+        let nothing = format!("{of_its_own}; see `comeback pause --list{place}`");
         return if ended.is_empty() { Err(Failure::Undone(nothing).into()) } else { Ok(()) };
     };
     let by = still.by.as_deref().unwrap_or("somebody");
     let how = command_line([if still.target == "*" { "--all" } else { &still.target }]);
-    let what = format!("{name} is still paused by another pause, of {by}: comeback resume {how}{place}");
+    let what = format!("{name} is still covered by another pause, set by {by}: comeback resume {how}{place}");
     Err(Failure::Undone(what).into())
 }
 
@@ -422,14 +424,17 @@ pub(crate) async fn resume(
 fn first_retries(deployment: &Deployment, place: &str) -> Option<String> {
     deployment.stopped_note(place).or_else(|| {
         let minutes = (noticed_within(deployment)? + HOLD).as_secs().div_ceil(60);
-        Some(format!("The first may take up to {minutes} minutes: until then, held messages stay hidden."))
+        Some(format!(
+            "The first retries may take up to {minutes} minutes, because held messages stay hidden \
+                      until then."
+        ))
     })
 }
 
 /// What waits for its backoff does not come back with the end of a pause.
 fn offer_to_retry(deployment: &Deployment, function: Option<&FunctionName>, place: &str) -> Option<String> {
     let which = function.map_or_else(|| "--all".to_owned(), ToString::to_string);
-    let offer = format!("What waits for longer is retried now with: comeback retry {which}{place}");
+    let offer = format!("To retry events with longer waits now: comeback retry {which}{place}");
     deployment.stopped().is_none().then_some(offer)
 }
 
@@ -468,8 +473,8 @@ mod tests {
         };
         assert!(read(&["--reason", "why", "--for", "1s"]).is_ok());
         for (refused, why) in [
-            (["--reason", "", "--for", "1s"], "must say why"),
-            (["--reason", " ", "--for", "1s"], "must say why"),
+            (["--reason", "", "--for", "1s"], "must not be empty"),
+            (["--reason", " ", "--for", "1s"], "must not be empty"),
             (["--reason", "{{x}}", "--for", "1s"], "must not contain {{"),
             (["--reason", "why", "--for", "0s"], "must be longer than 0"),
         ] {
@@ -495,14 +500,16 @@ mod tests {
             let order = Order { name: "orders".into(), target: orders.parse().unwrap(), wanted, open };
             order.text(&order.pause(at(60)).unwrap())
         };
-        let is = "orders: paused since 1970-01-01T00:00:00.000Z by anna, until resumed, then back over 30m (deploy 4711)\n";
-        let will_be = "  will be: paused until 1970-01-01T00:02:00.000Z, then back over 30m (deploy 4711)\n";
+        let is = "orders: paused since 1970-01-01T00:00:00.000Z by anna, until resumed; events then return \
+                  over 30m (deploy 4711)\n";
+        let will_be = "  will be paused until 1970-01-01T00:02:00.000Z; events then return over 30m (deploy \
+                       4711)\n";
         assert_eq!(text(Some(open.clone()), wanted), format!("{is}{will_be}"));
         assert_eq!(text(Some(open), Wanted::default()), format!("{is}Nothing to change.\n"));
         let new = Wanted { why: Some("a bad deploy".into()), ..Wanted::default() };
         assert_eq!(
             text(None, new),
-            "orders: to be paused until resumed, then back over 30m (a bad deploy)\n"
+            "orders: will be paused until resumed; events then return over 30m (a bad deploy)\n"
         );
     }
 
@@ -534,8 +541,8 @@ mod tests {
             let account = account.await;
             elsewhere(&name.parse().unwrap(), &account, &Deployment::sample()).await
         };
-        let note = "new failures of payments go to stack second; to hold those too, give `comeback pause payments --stack \
-                    second` the same flags";
+        let note = "new failures of payments go to stack second; to hold those too, run `comeback pause \
+                    payments --stack second` with the same flags";
         assert_eq!(said("payments", ("payments:$LATEST", "second"), false).await.as_deref(), Some(note));
         let latest = said("payments:$LATEST", ("payments:$LATEST", "second"), false).await.unwrap();
         assert!(latest.contains("`comeback pause 'payments:$LATEST' --stack second`"), "{latest}");
@@ -587,7 +594,7 @@ mod tests {
         // 38 s and 1,344 s.
         assert_eq!(
             said(&deployment),
-            "The first may take up to 24 minutes: until then, held messages stay hidden."
+            "The first retries may take up to 24 minutes, because held messages stay hidden until then."
         );
     }
 
@@ -600,7 +607,7 @@ mod tests {
             let function = function.map(|name| name.parse().unwrap());
             offer_to_retry(&deployment, function.as_ref(), " --stack shop").unwrap()
         };
-        let offered = "What waits for longer is retried now with: comeback retry";
+        let offered = "To retry events with longer waits now: comeback retry";
         assert_eq!(offer(Some("orders:live")), format!("{offered} orders:live --stack shop"));
         assert_eq!(offer(None), format!("{offered} --all --stack shop"));
     }

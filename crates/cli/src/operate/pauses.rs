@@ -56,15 +56,17 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
     let fix = match history::last_readable(account, name).await {
         Ok(Some(version)) => {
             let put = put_back(name, Some(version), &account.place.flags);
-            format!("put back version {version}, the last that can be read: {put}")
+            format!("restore version {version}, the last readable one: {put}")
         }
-        Ok(None) => "none of its versions can be read: delete it, and pause again what must be paused".into(),
-        Err(failure) => format!("the version to put back is not known: {failure}"),
+        Ok(None) => {
+            "none of its versions is readable; delete it, then pause again what must be paused".into()
+        }
+        Err(failure) => format!("the version to restore is unknown: {failure}"),
     };
     Failure::CouldNot(format!("parameter {name}: {garbled}; {fix}"))
 }
 
-pub(crate) const NEWER_COMMAND: &str = "a newer version of Comeback wrote them: use its command";
+pub(crate) const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
 /// The command that writes a version of the pauses again, or none. `flags` lead to its account and region.
 pub(crate) fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
@@ -87,8 +89,7 @@ const NEARLY_FULL: usize = LONGEST_PAUSES / 4 * 3;
 /// How full the parameter is, if it is nearly full.
 pub(crate) fn nearly_full(pauses: &Pauses) -> Option<String> {
     let bytes = pauses.write().len();
-    (bytes >= NEARLY_FULL)
-        .then(|| format!("the parameter has {bytes} of the {LONGEST_PAUSES} bytes it may have"))
+    (bytes >= NEARLY_FULL).then(|| format!("the parameter has {bytes} of at most {LONGEST_PAUSES} bytes"))
 }
 
 impl From<TooLarge> for Failure {
@@ -103,8 +104,8 @@ pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
     let names: BTreeSet<String> =
         forgotten.iter().map(|pause| target_name(&pause.target.to_string()).to_owned()).collect();
     Some(format!(
-        "the parameter was full, so {} of {} left it, the last of which ended at {last}: the time that they paused counts \
-         towards MAX_AGE of their events again",
+        "the parameter was full, so {} of {} were dropped, the last of which ended at {last}; their time \
+         counts towards MAX_AGE again",
         counted(forgotten.len() as u64, "ended pause", "ended pauses"),
         names.into_iter().collect::<Vec<_>>().join(", "),
     ))
@@ -113,7 +114,7 @@ pub(crate) fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
 /// Refuses what SSM takes for a reference to another parameter.
 pub(crate) fn read_text(text: &str) -> Result<String, String> {
     if text.contains("{{") {
-        return Err("must not contain {{, because SSM does not store that".into());
+        return Err("must not contain {{, which SSM does not store".into());
     }
     Ok(text.to_owned())
 }
@@ -223,7 +224,8 @@ pub(crate) fn retried_target(
         return Ok(target);
     }
     Err(Failure::CouldNot(format!(
-        "no entry of TARGET_FUNCTIONS allows {arn}, so the handler does not retry it; check its name, or attach it"
+        "TARGET_FUNCTIONS does not allow {arn}, so the handler does not retry it; check the name, or attach \
+         the function"
     )))
 }
 
@@ -256,8 +258,8 @@ impl<'a> SsmParameter<'a> {
     pub(crate) fn of(session: &'a Session, deployment: &'a Deployment) -> Result<Self, Failure> {
         let name = deployment.pauses().ok_or_else(|| {
             Failure::Undone(format!(
-                "the handler {} reads no pauses: deploy the current template, or set its variable PAUSES to the name of an \
-                 SSM parameter and allow its role ssm:GetParameter on it",
+                "handler {} reads no pauses; deploy the current template, or set its variable PAUSES to an \
+                 SSM parameter's name and allow its role ssm:GetParameter on it",
                 deployment.handler
             ))
         })?;
@@ -281,7 +283,8 @@ impl Parameter for SsmParameter<'_> {
             }
         }
         Err(Failure::CouldNot(format!(
-            "parameter {name} has lost its version {version}, which another operator wrote: see pause --list, and ask them"
+            "version {version} of parameter {name}, which another operator wrote, is gone; see pause --list, \
+             and ask them"
         )))
     }
 
@@ -303,7 +306,7 @@ impl Parameter for SsmParameter<'_> {
         tokio::select! {
             () = tokio::time::sleep(SETTLE) => Ok(()),
             () = self.interrupt.raised() => {
-                let what = "the pauses were written, but the check that they stayed failed; see pause --list";
+                let what = "the pauses were written, but could not be verified; see pause --list";
                 Err(Failure::Interrupted(what.into()))
             }
         }
@@ -338,7 +341,8 @@ pub(crate) async fn edit(
         loop {
             if writes == WRITES {
                 return Err(Failure::CouldNot(format!(
-                    "other operators keep writing the pauses, and {WRITES} writes of ours did not stay: see pause --list, and try again"
+                    "other operators keep changing the pauses, and overwrote ours {WRITES} times; see pause \
+                     --list, and try again"
                 )));
             }
             can_be_read_back(&edited)?;
@@ -375,9 +379,7 @@ fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     if Pauses::read(&text).as_ref() == Ok(pauses) {
         return Ok(());
     }
-    Err(Failure::CouldNot(format!(
-        "nothing was written: the handler would read other pauses, or none, in {text}"
-    )))
+    Err(Failure::CouldNot(format!("nothing was written, because the handler would misread {text}")))
 }
 
 #[cfg(test)]
@@ -524,7 +526,9 @@ mod tests {
             edit(&parameter, now, |pauses| of.make(pauses), |pauses| of.is_in(pauses)).await.unwrap();
         let note = forgotten_note(&forgotten).unwrap();
         assert!(
-            note.contains(" ended pauses of every function left it, the last of which ended at 1970-01-"),
+            note.contains(
+                " ended pauses of every function were dropped, the last of which ended at 1970-01-"
+            ),
             "{note}"
         );
         assert!(of.is_in(&parameter.last()) && parameter.last().write().len() <= LONGEST_PAUSES);
@@ -543,8 +547,8 @@ mod tests {
         let account = Account::answering(move |_, _| answer.clone()).await;
         assert_eq!(
             read_parameter(&account, "/pauses").await.unwrap_err().to_string(),
-            "parameter /pauses: the pauses are unreadable: v is 2, and this version reads 1 only; a newer version of Comeback \
-             wrote them: use its command"
+            "parameter /pauses: the pauses are unreadable: v is 2, but this version reads only 1; a newer \
+             version of Comeback wrote it; use that version's command"
         );
     }
 
@@ -567,7 +571,7 @@ mod tests {
         };
         let refused = edit(&Versions::default(), NOW, half_a_second, |_| false).await.unwrap_err();
         assert!(
-            refused.to_string().starts_with("nothing was written: the handler would read other"),
+            refused.to_string().starts_with("nothing was written, because the handler would misread"),
             "{refused}"
         );
     }

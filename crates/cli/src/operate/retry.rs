@@ -48,28 +48,28 @@ const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["function", "all"])))]
 pub(crate) struct RetryArguments {
-    /// The function, as NAME, NAME:ALIAS, NAME:VERSION or ARN
+    /// Function as NAME, NAME:ALIAS, NAME:VERSION or ARN
     #[arg(value_name = "FUNCTION")]
     function: Option<FunctionName>,
     /// Every function
     #[arg(long)]
     all: bool,
-    /// Spread the retries over this time from now on; at most 11h
+    /// Spread the retries over this time; at most 11h
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = read_within)]
     within: Duration,
-    /// Only events whose error type, class name or simple name matches this glob (* any text, ? one character)
+    /// Only events whose error type, class name or simple name matches this glob
     #[arg(long, value_name = "GLOB", value_parser = read_glob)]
     error: Option<String>,
-    /// Show what would be retried and by when, and order nothing
+    /// Show what would be retried and by when, without requesting it
     #[arg(long)]
     dry_run: bool,
-    /// Follow the retries until all have been made; Ctrl-C ends the watching, not the order
+    /// Follow the retries until all are made; Ctrl-C stops watching, not the retries
     #[arg(long, conflicts_with_all = ["dry_run", "json"])]
     watch: bool,
-    /// The reason, stored with the order
+    /// Reason, stored with the request
     #[arg(long, value_name = "TEXT", value_parser = pauses::read_text)]
     why: Option<String>,
-    /// Cancel the orders for this function, or those given with --all, instead of giving one
+    /// Cancel the retry requests for this function, or those made with --all
     #[arg(long, conflicts_with_all = ["within", "error", "dry_run", "watch", "why"])]
     cancel: bool,
     #[command(flatten)]
@@ -86,7 +86,7 @@ fn read_within(text: &str) -> Result<Duration, String> {
 
 fn read_glob(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
-        return Err("must be an error type such as Timeout*; leave --error out for every error".into());
+        return Err("must be an error type such as Timeout*; omit --error for every error".into());
     }
     pauses::read_text(text)
 }
@@ -148,7 +148,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     session.say(&(text(&name, &reach, arguments.within, hidden) + &lines(&notes)))?;
     let is_useless = !reach.brings_forward && is_complete;
     if is_useless {
-        session.say("So nothing is ordered.\n")?;
+        session.say("No retry was scheduled.\n")?;
     }
     if arguments.dry_run || is_useless {
         return Ok(());
@@ -163,10 +163,10 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let forgotten = edit(&parameter, order.at, make, is_in).await?;
     forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
     session.answer(&answer(Some(RetryOrder::of(&order))));
-    session.say(&format!("Ordered at {}. `comeback waiting{flags}` shows what is left.\n", order.at))?;
+    session.say(&format!("Scheduled at {}. `comeback waiting{flags}` shows what is left.\n", order.at))?;
     if arguments.watch && reach.retries.is_empty() {
         // With a log of everything that waits, nothing would have been ordered.
-        session.say("There is nothing to watch: which events wait is not known from the handler's log.\n")?;
+        session.say("Nothing to watch: the handler's log does not say which events wait.\n")?;
     } else if arguments.watch {
         let time = begin..order.end(hidden, pollers);
         let (session, deployment, wanted) = (&session, &deployment, &wanted);
@@ -203,10 +203,10 @@ fn fits(pauses: &Pauses, order: RetryNow, now: Timestamp) -> Result<(), Failure>
 fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     let policies = deployment.policies().map_err(|refused| {
         let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        Failure::Undone(format!("the handler {} does not start: {refused}", deployment.handler))
+        Failure::Undone(format!("handler {} does not start: {refused}", deployment.handler))
     })?;
     if policies.stack().keeps_everything() {
-        let what = "the allow-list is empty, so the handler retries nothing: attach a function first";
+        let what = "the allow-list is empty, so the handler retries nothing; attach a function first";
         return Err(Failure::Undone(what.into()));
     }
     Ok(policies)
@@ -249,24 +249,25 @@ fn paused_note(pause: &comeback_engine::Pause, home: &FunctionArn, place: &str) 
     let name = target_name(&target);
     let which = if pause.target == PauseTarget::All { "--all".into() } else { command_name(&target, home) };
     let from = pause.from;
-    format!("{name} has been paused since {from}, and a pause comes first: comeback resume {which}{place}")
+    format!("{name} has been paused since {from}; end that first: comeback resume {which}{place}")
 }
 
 fn text(name: &str, reach: &Reach, within: Duration, hidden: Duration) -> String {
     let mut text = format!("{name}: {}\n", shown(&reach.in_words()));
     for (count, why) in reach.left_alone() {
-        text += &format!("  left alone: {}, {why}\n", counted(count, "event", "events"));
+        text += &format!("  skipped: {}, {why}\n", counted(count, "event", "events"));
     }
     if reach.brings_forward {
         text += &format!(
-            "The handler checks a message when its present hiding ends, all of them within {}, and finds the request then. The\n\
-             event is due at a random moment within {} of the request (at once, if that has passed), and never later than\n\
-             without it.\n",
+            "The handler finds the request when it next checks each message, all of them within {}. The event \
+             is then due at a\nrandom moment within {} of the request (at once, if that has passed), and \
+             never later than without it.\n",
             durations::text(hidden),
             durations::text(within)
         );
     } else if reach.reached > 0 {
-        text += "A hidden message cannot be recalled: the handler finds the request when its present hiding ends.\n";
+        text += "A hidden message cannot be recalled: the handler finds the request when it next checks the \
+                 message.\n";
     }
     text
 }
@@ -288,10 +289,7 @@ mod tests {
         assert!(refused.starts_with("the allow-list is empty"), "{refused}");
         deployment.variables.insert("MAX_AGE".into(), "30".into());
         let refused = policies(&deployment).unwrap_err().to_string();
-        assert!(
-            refused.starts_with("the handler retry-handler does not start: MAX_AGE is 30 s"),
-            "{refused}"
-        );
+        assert!(refused.starts_with("handler retry-handler does not start: MAX_AGE is 30 s"), "{refused}");
     }
 
     #[test]
@@ -325,11 +323,10 @@ mod tests {
         let (within, hidden) = (Duration::from_secs(600), Duration::from_secs(3_600));
         let expected = "\
 orders: 1,204 of 1,210 waiting events will be retried, all within 1h 10m, half within 35m
-  left alone: 4 events, whose function asked for the wait (RetryAfter)
-  left alone: 2 events, before the last retry that MAX_RETRIES allows
-The handler checks a message when its present hiding ends, all of them within 1h, and finds the request then. The
-event is due at a random moment within 10m of the request (at once, if that has passed), and never later than
-without it.
+  skipped: 4 events, which wait because their function asked for it (RetryAfter)
+  skipped: 2 events, with only one retry left (MAX_RETRIES)
+The handler finds the request when it next checks each message, all of them within 1h. The event is then due at a
+random moment within 10m of the request (at once, if that has passed), and never later than without it.
 a note
 ";
         assert_eq!(text("orders", &reach, within, hidden) + &lines(&["a note".into()]), expected);
@@ -342,14 +339,14 @@ a note
         let mistyped = Some(("Zzz*".into(), "TargetDown (3), Timeout (1)".into()));
         assert_eq!(
             said(&Reach { unmatched: mistyped, ..Reach::default() }),
-            "orders: none of these events has an error that matches Zzz*; theirs are: TargetDown (3), Timeout (1)\n"
+            "orders: no event has an error that matches Zzz*; the errors are: TargetDown (3), Timeout (1)\n"
         );
         let due = Reach { found: 4, reached: 4, all_within_seconds: Some(3_261), ..Reach::default() };
         assert_eq!(
             said(&due),
-            "orders: no waiting event would be retried sooner: 4 events are due within 54m 21s anyway, before the \
-             handler would find the order\n\
-             A hidden message cannot be recalled: the handler finds the request when its present hiding ends.\n"
+            "orders: no waiting event would be retried sooner: 4 events are due within 54m 21s anyway, before \
+             the handler would find the request\nA hidden message cannot be recalled: the handler finds the \
+             request when it next checks the message.\n"
         );
     }
 
@@ -382,7 +379,7 @@ a note
         let said = |pauses: &Pauses| {
             paused_note(holding(pauses, &orders.parse().unwrap(), now).unwrap(), &home, " --stack shop")
         };
-        let rest = "has been paused since 2023-11-14T22:13:20.000Z, and a pause comes first: comeback resume";
+        let rest = "has been paused since 2023-11-14T22:13:20.000Z; end that first: comeback resume";
         assert_eq!(said(&read(orders)), format!("orders {rest} orders --stack shop"));
         assert_eq!(said(&read("*")), format!("every function {rest} --all --stack shop"));
     }

@@ -27,10 +27,10 @@ const DEFAULT_STACK: &str = "comeback";
 pub(crate) struct Common {
     #[command(flatten)]
     pub(crate) deployment: DeploymentFlags,
-    /// Print JSON, and never ask
+    /// Print JSON and never prompt
     #[arg(long)]
     pub(crate) json: bool,
-    /// Make the changes without asking
+    /// Skip the prompt
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
@@ -39,18 +39,23 @@ pub(crate) struct Common {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Deployment and output")]
 pub(crate) struct DeploymentFlags {
-    /// The retry handler of the deployment [default: the one of --stack]
+    /// Name of the retry handler [default: the one in --stack]
     #[arg(long, value_name = "FUNCTION")]
     handler: Option<FunctionName>,
-    /// The CloudFormation stack that has the retry handler
+    /// CloudFormation stack of the retry handler
     #[arg(long, value_name = "NAME", default_value = DEFAULT_STACK, conflicts_with = "handler")]
     stack: String,
-    /// The AWS region [default: the environment's or the profile's]
+    /// AWS region [default: from the environment or the profile]
     #[arg(long, value_name = "REGION")]
     region: Option<String>,
-    /// The AWS profile; takes precedence over credentials in the environment
+    /// AWS profile; takes precedence over credentials in the environment
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+}
+
+/// Leaves `--yes` out of the help of a command that changes nothing.
+pub(super) fn without_yes(arg: clap::Arg) -> clap::Arg {
+    if arg.get_long() == Some("yes") { arg.hide(true) } else { arg }
 }
 
 impl Common {
@@ -126,7 +131,7 @@ pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
     tokio::spawn(async move {
         signals.next().await;
         if raise.send(true).is_ok() {
-            anstream::eprintln!("\nstopping; press Ctrl-C again to end at once");
+            anstream::eprintln!("\nstopping; press Ctrl-C again to quit immediately");
             signals.next().await;
             exit(130);
         }
@@ -364,7 +369,7 @@ async fn confirm_about(question: &str, plan: Option<&str>, session: &Session) ->
         return Ok(());
     }
     if session.common.json || !std::io::stdin().is_terminal() {
-        let what = "nothing was changed: pass --yes to go on without a question";
+        let what = "nothing was changed: pass --yes to skip the prompt";
         return Err(Failure::NotConfirmed(what.into()));
     }
     ask(question, session).await

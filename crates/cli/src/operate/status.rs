@@ -246,7 +246,7 @@ impl Status {
         let mut lines = vec![
             ("Waiting", waiting(self)),
             ("Due", due(self)),
-            ("Dead letters", dead_letters(self)),
+            ("Dead-letters", dead_letters(self)),
             ("Last hour", last_hour(&self.last_hour)),
             ("Handler", handler(self, place)),
             ("Version", version(self)),
@@ -267,7 +267,8 @@ fn text(status: &Status, place: &str) -> String {
     let lines: String = lines.map(|(title, line)| format!("{title:<13} {line}\n")).collect();
     let history = status.history.as_ref().map(History::text).unwrap_or_default();
     format!(
-        "{}{of_stack}\n\n{lines}{history}\nCounts of messages are approximate, and a minute old. `comeback waiting{place}` shows what waits.\n",
+        "{}{of_stack}\n\n{lines}{history}\nMessage counts are approximate and up to a minute old. `comeback \
+         waiting{place}` lists waiting events.\n",
         status.handler
     )
 }
@@ -293,7 +294,7 @@ fn dead_letters(status: &Status) -> String {
         locked => {
             let longest = durations::text(HIDDEN_FOR);
             format!(
-                "{letters} ({} locked by a command, for up to {longest} after it ends)",
+                "{letters} ({} hidden by a command, for up to {longest} after it ends)",
                 HumanCount(locked)
             )
         }
@@ -309,7 +310,7 @@ fn dead_letters(status: &Status) -> String {
         0..OLD_LETTER_SECONDS => return coloured(AnsiColor::Yellow, &age),
         OLD_LETTER_SECONDS.. => {}
     }
-    coloured(AnsiColor::Red, &format!("{age}: SQS deletes a letter after 14 days"))
+    coloured(AnsiColor::Red, &format!("{age}; SQS deletes it after 14 days"))
 }
 
 fn last_hour(hour: &LastHour) -> String {
@@ -325,8 +326,8 @@ fn last_hour(hour: &LastHour) -> String {
 }
 
 fn version(status: &Status) -> String {
-    let unknown = "not known: the handler has no tag comeback:version, or none that you may read; the newest `the retry handler \
-                   starts` line of its log has it";
+    let unknown = "unknown: the handler has no tag comeback:version that you may read; the newest `the retry \
+                   handler starts` line in its log has it";
     shown(status.version.as_deref().unwrap_or(unknown)).into_owned()
 }
 
@@ -359,7 +360,7 @@ fn is_running(status: &Status) -> Result<(), String> {
         return Err(why.to_string());
     }
     if status.pauses_problem.is_some() {
-        return Err("the pauses cannot be read".into());
+        return Err("the pauses are unreadable".into());
     }
     Ok(())
 }
@@ -387,7 +388,7 @@ fn pauses(status: &Status) -> String {
 fn open_pauses(status: &Status) -> String {
     match (&status.pauses_problem, status.pauses.as_deref()) {
         (Some(problem), _) => coloured(AnsiColor::Red, &shown(&format!("unknown: {problem}"))),
-        (None, None) => "the handler reads none: its variable PAUSES is not set".into(),
+        (None, None) => "the handler reads none, because its variable PAUSES is not set".into(),
         (None, Some([])) => "none".into(),
         (None, Some(pauses)) => pauses.iter().map(pause).collect::<Vec<_>>().join(&format!("\n{:14}", "")),
     }
@@ -418,7 +419,7 @@ fn alarms(alarms: &[Alarm]) -> String {
         alarms.iter().filter(|alarm| alarm.state == "ALARM").map(|alarm| alarm.name.as_str()).collect();
     let all = counted(alarms.len() as u64, "alarm", "alarms");
     match ringing.as_slice() {
-        [] if alarms.is_empty() => "none is set".into(),
+        [] if alarms.is_empty() => "none set".into(),
         [] => format!("{all}, none in state ALARM"),
         ringing => coloured(
             AnsiColor::Red,
@@ -467,15 +468,15 @@ retry of stack comeback
 
 Waiting       0: 0 hidden (HIDE_UP_TO 50,000), 0 delayed
 Due           0
-Dead letters  0
+Dead-letters  0
 Last hour     CloudWatch has no data
 Handler       its mapping is enabled, for 10 invocations at a time
 Version       0.1.0
 Policies      the stack's, for every function
 Pauses        none
-Alarms        none is set
+Alarms        none set
 
-Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.
+Message counts are approximate and up to a minute old. `comeback waiting` lists waiting events.
 ";
         assert_eq!(plain(&quiet()), expected);
     }
@@ -525,7 +526,7 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
             let status = Status { dead_letters, oldest_dead_letter: Some(oldest), ..quiet() };
             plain(&status)
                 .lines()
-                .find_map(|line| Some(line.strip_prefix("Dead letters  ")?.to_owned()))
+                .find_map(|line| Some(line.strip_prefix("Dead-letters  ")?.to_owned()))
                 .unwrap()
         };
         assert_eq!(line(1, true), "200, the oldest 1s old");
@@ -537,10 +538,10 @@ Counts of messages are approximate, and a minute old. `comeback waiting` shows w
         let problem = "parameter /comeback/pauses: the pauses are unreadable: not a JSON object";
         let status = Status { pauses: None, pauses_problem: Some(problem.into()), ..quiet() };
         let (expected, text) = (format!("\nPauses        unknown: {problem}\n"), plain(&status));
-        assert!(text.contains(&expected) && text.contains("\nAlarms        none is set\n"), "{text}");
+        assert!(text.contains(&expected) && text.contains("\nAlarms        none set\n"), "{text}");
         assert_eq!(
             is_running(&status),
-            Err("the pauses cannot be read".to_owned()),
+            Err("the pauses are unreadable".to_owned()),
             "its mapping is enabled"
         );
     }
@@ -608,18 +609,18 @@ retry
 
 Waiting       1,234: 1,200 hidden, 34 delayed
 Due           3, the oldest message 1m 15s old
-Dead letters  7 (2 locked by a command, for up to 15m after it ends), the oldest at least 11d old: SQS deletes a letter after 14 days
+Dead-letters  7 (2 hidden by a command, for up to 15m after it ends), the oldest at least 11d old; SQS deletes it after 14 days
 Last hour     1,500 arrived, ? dead-lettered; handler: ? invocations, ? errors, ? throttles
 Handler       its mapping is Disabled: nothing is retried
-Version       not known: the handler has no tag comeback:version, or none that you may read; the newest `the retry handler starts` line of its log has it
+Version       unknown: the handler has no tag comeback:version that you may read; the newest `the retry handler starts` line in its log has it
 Policies      orders: MAX_AGE=2h
               export-*: BACKOFFS=5m,2h
 Pauses        orders:live paused 25h ago by anna, until resumed: deploy 4711
               every function paused 1m ago, until 2023-11-14T22:13:20.000Z
-Retry now     every function (Timeout*), ordered at 2023-11-14T22:13:20.000Z by anna, ends at 2023-11-14T23:23:20.000Z
+Retry now     every function (Timeout*), requested at 2023-11-14T22:13:20.000Z by anna, ends at 2023-11-14T23:23:20.000Z
 Alarms        1 of 2 alarms in state ALARM: letters
 
-Counts of messages are approximate, and a minute old. `comeback waiting` shows what waits.
+Message counts are approximate and up to a minute old. `comeback waiting` lists waiting events.
 ";
         assert_eq!(plain(&busy()), expected);
     }

@@ -27,10 +27,10 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct TraceArguments {
-    /// The event's key (origin_request_id), or the request id of one of its invocations
+    /// The event's key (origin_request_id), or the request id of any of its invocations
     #[arg(value_name = "KEY|REQUEST_ID")]
     id: String,
-    /// Add the target's own log lines of each invocation
+    /// Include the function's own log lines of each invocation
     #[arg(long)]
     logs: bool,
     /// How far back to search
@@ -84,11 +84,14 @@ fn text(trace: &Trace, now: Timestamp, place: &str) -> String {
     }
     if story.copies > 0 {
         let copies = story.copies;
-        text += &format!("\n{copies} attempts failed more than once: copies of the event are retried, too\n");
+        text += &format!(
+            "\n{copies} attempts failed more than once: copies of the event are being retried \
+                          too\n"
+        );
     }
     text += &format!("\n{}\n", end(trace, now, place));
     if let Some(why) = &trace.pause_unknown {
-        text += &format!("Whether its function is paused now is not known: {}\n", shown(why));
+        text += &format!("Unknown whether its function is paused now: {}\n", shown(why));
     }
     text
 }
@@ -104,11 +107,11 @@ pub(crate) fn sentence(step: &Step) -> String {
     match &step.what {
         What::Failed { attempt, request_id, error_type, retry_after_ignored } => {
             let error = error_type.as_deref().unwrap_or("an unknown error");
-            let ignored = retry_after_ignored.as_ref().map(|it| format!(", whose wait is ignored: {it}"));
+            let ignored = retry_after_ignored.as_ref().map(|it| format!(", whose wait was ignored: {it}"));
             red(format!("attempt {attempt} failed with {error}{}", ignored.unwrap_or_default()))
                 + &id(request_id)
         }
-        What::Redriven => "redriven: its retries start over".into(),
+        What::Redriven => "redriven; its retries start over".into(),
         What::Waits { retry, due, due_by, policy } => {
             let wait = short(due.since(step.at).as_secs_f64());
             let by = match due_by {
@@ -120,7 +123,7 @@ pub(crate) fn sentence(step: &Step) -> String {
             format!("waits {wait} for retry {retry}, until {due}{by}")
         }
         What::Held { retry, last } => {
-            format!("retry {retry} is due, and held: the function is paused (last looked at {last})")
+            format!("retry {retry} is due but held: the function is paused (last checked {last})")
         }
         What::Invoked { retry, request_id, late_ms, early, policy } => {
             let late = late_ms.filter(|late| *late >= 1_000).map(|late| late as f64 / 1_000.0);
@@ -145,11 +148,11 @@ const fn kept_because(cause: Option<Cause>) -> &'static str {
     match cause {
         Some(Cause::Refused) => "Lambda refused the retry",
         Some(Cause::NotSent) => "the retry was not sent",
-        Some(Cause::Unanswered) => "the retry was not answered, and Lambda may have accepted it",
+        Some(Cause::Unanswered) => "the retry was not answered; Lambda may have accepted it",
         Some(Cause::DeadLetterNotSent) => "the dead-letter could not be sent",
         Some(
             Cause::PausesUnknown | Cause::Unattached | Cause::WaitGoesOn | Cause::Undecided | Cause::Other,
-        ) => "the handler could not handle it",
+        ) => "the handler failed to handle it",
         None => "it could not be hidden",
     }
 }
@@ -185,14 +188,14 @@ fn by_pauses(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
             let (soon, late) = (back_by.since(now), now.since(back_by));
             Some(if late.is_zero() {
                 format!(
-                    "Its function was resumed. Its next retry comes within {}.",
+                    "Its function was resumed. The next retry comes within {}.",
                     short(soon.as_secs_f64())
                 )
             } else {
                 let late = short(late.as_secs_f64());
                 format!(
-                    "Its function was resumed, and its next retry has been due for {late}. `comeback doctor{place}` says \
-                     whether retries run."
+                    "Its function was resumed, and the next retry has been due for {late}. `comeback \
+                     doctor{place}` says whether retries run."
                 )
             })
         }
@@ -206,19 +209,21 @@ fn by_allow_list(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
         (Unlisted::DeadLettered, End::Waiting { due }) if *due > now => {
             let soon = short(due.since(now).as_secs_f64());
             format!(
-                "Its function is not on the allow-list: it will be dead-lettered (target_not_allowed) within {soon}."
+                "Its function is not on the allow-list, so the event will be dead-lettered \
+                 (target_not_allowed) within {soon}."
             )
         }
         (Unlisted::DeadLettered, _) => {
             let next = "when the handler next receives it";
             format!(
-                "Its function is not on the allow-list: it will be dead-lettered (target_not_allowed) {next}."
+                "Its function is not on the allow-list, so the event will be dead-lettered \
+                 (target_not_allowed) {next}."
             )
         }
-        (Unlisted::Kept, _) => "It is kept, and not retried: the allow-list is empty.".into(),
+        (Unlisted::Kept, _) => "It is kept but not retried, because the allow-list is empty.".into(),
     };
     let attach = attach_commands([&*trace.story.target], None, place);
-    Some(format!("{what} To retry it after all: {attach}."))
+    Some(format!("{what} To retry it: {attach}."))
 }
 
 /// What is known, and no more.
@@ -228,30 +233,33 @@ pub(crate) fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
     }
     match &trace.story.end {
         End::Waiting { due } if *due > now => {
-            format!("It waits. Its next retry is due in {}.", short(due.since(now).as_secs_f64()))
+            format!("Waiting. The next retry is due in {}.", short(due.since(now).as_secs_f64()))
         }
         End::Waiting { due } => {
             let late = short(now.since(*due).as_secs_f64());
             format!(
-                "Its next retry has been due for {late}. `comeback doctor{place}` says whether retries run."
+                "The next retry has been due for {late}. `comeback doctor{place}` says whether retries run."
             )
         }
         End::Held => {
             format!("Its function is paused. `comeback pause --list{place}` shows who paused it, and why.")
         }
-        End::Kept => "It is kept, and the handler will try again.".into(),
+        End::Kept => "It is kept; the handler will try again.".into(),
         End::GivenUp => {
             let given_up = |step: &&Step| matches!(step.what, What::GivenUp { .. });
             let at = trace.story.steps.iter().rfind(given_up).map(|step| format!(" at {}", step.at));
             let at = at.unwrap_or_default();
-            format!("Dead-lettered{at}. Still there? `{}`", dead_show(&trace.story.key, place))
+            format!(
+                "Dead-lettered{at}. To see whether it is still there: `{}`",
+                dead_show(&trace.story.key, place)
+            )
         }
         End::Invoked { request_id, at } => {
             let retry = trace.story.steps.iter().rev().find_map(|step| match step.what {
                 What::Invoked { retry, .. } => Some(format!("Retry {retry}")),
                 _ => None,
             });
-            let retry = retry.unwrap_or_else(|| "Its last retry".into());
+            let retry = retry.unwrap_or_else(|| "The last retry".into());
             let report = invocation(trace, request_id).map(|invocation| &invocation.report);
             after_retry(&retry, *at, report, now)
         }
@@ -276,7 +284,7 @@ fn after_retry(retry: &str, at: Timestamp, report: Option<&Report>, now: Timesta
     let (colour, text) = match report {
         Some(Report::Seen { at: end, status: Some(status) }) if status != "success" => {
             let what = format!(
-                "{retry} ended at {end} with status {status}. Its failure has not reached the handler yet."
+                "{retry} ended at {end} with status {status}, and its failure has not reached the handler yet."
             );
             (AnsiColor::Red, what)
         }
@@ -284,13 +292,15 @@ fn after_retry(retry: &str, at: Timestamp, report: Option<&Report>, now: Timesta
             let no_failure = format!("no failure followed in {}", since(*end));
             (AnsiColor::Green, format!("{retry} probably succeeded: it ended at {end}, and {no_failure}."))
         }
-        Some(Report::NotSeen) => (AnsiColor::Yellow, unknown("The function's log has no REPORT of it yet.")),
+        Some(Report::NotSeen) => {
+            (AnsiColor::Yellow, unknown("The function's log has no REPORT line of it yet."))
+        }
         Some(Report::Unread { why }) => {
-            (AnsiColor::Yellow, unknown(&format!("The function's log could not be read: {why}.")))
+            (AnsiColor::Yellow, unknown(&format!("The function's log is unreadable: {why}.")))
         }
         None => (
             AnsiColor::Yellow,
-            unknown("The id of its invocation is not known, so its log was not searched."),
+            unknown("The invocation's request id is unknown, so its log was not searched."),
         ),
     };
     coloured(colour, &shown(&text))
@@ -527,24 +537,24 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         let until = format!("Its function is paused until 2026-09-14T16:33:20.000Z. {listed}");
         assert_eq!(last(End::Waiting { due: at(70) }, paused(Some(3_600))), until);
         assert_eq!(last(End::Kept, paused(None)), format!("Its function is paused. {listed}"));
-        let waits = "It waits. Its next retry is due in 1m.";
+        let waits = "Waiting. The next retry is due in 1m.";
         assert_eq!(last(End::Waiting { due: at(70) }, paused(Some(60))), waits);
         assert_eq!(last(End::Waiting { due: at(70) }, not_paused(Some(60))), waits);
-        let resumed = "Its function was resumed. Its next retry comes within";
+        let resumed = "Its function was resumed. The next retry comes within";
         assert_eq!(last(End::Held, not_paused(Some(70))), format!("{resumed} 1m."));
         assert_eq!(last(End::Held, not_paused(None)), format!("{resumed} 22m 24s."));
-        let late = "Its function was resumed, and its next retry has been due for 5s.";
+        let late = "Its function was resumed, and the next retry has been due for 5s.";
         assert!(last(End::Held, not_paused(Some(5))).starts_with(late));
     }
 
     #[test]
     fn pauses_that_cannot_be_read_are_a_note() {
         let steps = vec![(0, What::Held { retry: 1, last: at(3) })];
-        let why = "parameter p: it is garbled; put back version 1".to_owned();
+        let why = "parameter p: it is garbled; restore version 1".to_owned();
         let trace = Trace { pause_unknown: Some(why), ..trace(steps, End::Held, vec![]) };
         let expected = "
 Its function is paused. `comeback pause --list --stack shop` shows who paused it, and why.
-Whether its function is paused now is not known: parameter p: it is garbled; put back version 1
+Unknown whether its function is paused now: parameter p: it is garbled; restore version 1
 ";
         assert!(plain(&trace, 10).ends_with(expected), "{}", plain(&trace, 10));
     }
@@ -558,8 +568,8 @@ Whether its function is paused now is not known: parameter p: it is garbled; put
             plain(&trace, 10).lines().last().unwrap().to_owned()
         };
         let given_up = "Its function is not on the allow-list: it will be dead-lettered (target_not_allowed)";
-        let attach = "To retry it after all: `comeback attach orders --stack shop` (if the function moved to another stack, \
-                      see docs/attach.md).";
+        let attach = "To retry it: `comeback attach orders --stack shop` (if the function moved to another \
+                      stack, see docs/attach.md).";
         let received = format!("{given_up} when the handler next receives it. {attach}");
         for (not_allowed, end, expected) in [
             (Unlisted::DeadLettered, End::Waiting { due: at(70) }, format!("{given_up} within 1m. {attach}")),
@@ -568,7 +578,7 @@ Whether its function is paused now is not known: parameter p: it is garbled; put
             (
                 Unlisted::Kept,
                 End::Waiting { due: at(70) },
-                format!("It is kept, and not retried: the allow-list is empty. {attach}"),
+                format!("It is kept but not retried, because the allow-list is empty. {attach}"),
             ),
         ] {
             assert_eq!(said(Some(not_allowed), end), expected);
@@ -585,22 +595,23 @@ Whether its function is paused now is not known: parameter p: it is garbled; put
         let wait = || What::Waits { retry: 1, due: at(3), due_by: DueBy::Policy, policy: None };
         let given_up = What::GivenUp { reason: "max_age".into(), detail: None, policy: None };
         for (what, end, expected) in [
-            (wait(), End::Waiting { due: at(70) }, "It waits. Its next retry is due in 1m."),
+            (wait(), End::Waiting { due: at(70) }, "Waiting. The next retry is due in 1m."),
             (
                 wait(),
                 End::Waiting { due: at(0) },
-                "Its next retry has been due for 10s. `comeback doctor --stack shop` says whether retries run.",
+                "The next retry has been due for 10s. `comeback doctor --stack shop` says whether retries run.",
             ),
             (
                 wait(),
                 End::Held,
                 "Its function is paused. `comeback pause --list --stack shop` shows who paused it, and why.",
             ),
-            (wait(), End::Kept, "It is kept, and the handler will try again."),
+            (wait(), End::Kept, "It is kept; the handler will try again."),
             (
                 given_up,
                 End::GivenUp,
-                "Dead-lettered at 2026-09-14T15:33:20.000Z. Still there? `comeback dead show k-1 --stack shop`",
+                "Dead-lettered at 2026-09-14T15:33:20.000Z. To see whether it is still there: `comeback dead \
+                 show k-1 --stack shop`",
             ),
         ] {
             assert_eq!(last(what, end, vec![]), expected);
@@ -612,15 +623,18 @@ Whether its function is paused now is not known: parameter p: it is garbled; put
             (seen(Some("success")), succeeded),
             (
                 seen(Some("timeout")),
-                "Retry 1 ended at 2026-09-14T15:33:25.000Z with status timeout. Its failure has not reached the handler yet.",
+                "Retry 1 ended at 2026-09-14T15:33:25.000Z with status timeout, and its failure has not \
+                 reached the handler yet.",
             ),
             (
                 Report::NotSeen,
-                "Retry 1 was invoked 10s ago, and no failure followed. The function's log has no REPORT of it yet.",
+                "Retry 1 was invoked 10s ago, and no failure followed. The function's log has no REPORT line \
+                 of it yet.",
             ),
             (
                 Report::Unread { why: "denied".into() },
-                "Retry 1 was invoked 10s ago, and no failure followed. The function's log could not be read: denied.",
+                "Retry 1 was invoked 10s ago, and no failure followed. The function's log is unreadable: \
+                 denied.",
             ),
         ] {
             let invocation = Invocation { request_id: "r-1".into(), report, lines: Vec::new() };
@@ -629,8 +643,8 @@ Whether its function is paused now is not known: parameter p: it is garbled; put
         }
         assert_eq!(
             last(invoked(1), End::Invoked { request_id: None, at: at(0) }, vec![]),
-            "Retry 1 was invoked 10s ago, and no failure followed. The id of its invocation is not known, so its log was \
-             not searched."
+            "Retry 1 was invoked 10s ago, and no failure followed. The invocation's request id is unknown, so \
+             its log was not searched."
         );
     }
 }

@@ -56,13 +56,13 @@ pub(crate) struct WaitingArguments {
     /// Only events whose next retry is due within this time
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     due_within: Option<Duration>,
-    /// List the events one by one too, the first due first
+    /// Also list each event, the first due first
     #[arg(long)]
     each: bool,
-    /// Events that --each lists, at most
+    /// Maximum events that --each lists
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// How far back to read the log [default: as long as a wait can last]
+    /// How far back to read the log [default: as far as a wait can last]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     since: Option<Duration>,
     #[command(flatten)]
@@ -341,8 +341,9 @@ impl Reading {
     fn unlogged_note(&self, now: Timestamp) -> Option<String> {
         let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
         Some(format!(
-            "About {} hidden messages have no line in the log. SQS's count may be a minute old, and a line takes some seconds \
-             to reach the log. If the handler fails before it writes a line, its messages come back within {}.",
+            "About {} hidden messages have no line in the log. SQS's count may be a minute old, and lines \
+             reach the log after some seconds. Messages of a handler that failed before it wrote a line \
+             return within {}.",
             HumanCount(unlogged),
             durations::text(QUEUE_VISIBILITY_TIMEOUT)
         ))
@@ -376,28 +377,28 @@ impl Reading {
 
     /// What the log does not show, and why.
     fn notes(&self, groups: &[Group<'_>], now: Timestamp) -> Vec<String> {
-        let unknown = |failure: &Failure| format!("Whether a function is paused now is not known: {failure}");
+        let unknown = |failure: &Failure| format!("Unknown which functions are paused now: {failure}");
         let mut notes: Vec<String> = self.pauses.as_ref().err().map(unknown).into_iter().collect();
         notes.extend(self.deployment.stopped_note(&self.place));
         notes.extend(self.waits.ignored().into_iter().map(|(target, ignored)| {
-            format!("A RetryAfter of {target} is ignored, and its events get the ordinary backoff: {ignored}")
+            format!("A RetryAfter of {target} was ignored, so its events get the ordinary backoff: {ignored}")
         }));
         let mut note = |is_so: bool, text: String| notes.extend(is_so.then_some(text));
         let Self { deployment, place, retry_queue, since, reach, .. } = self;
         let group = &deployment.log_group;
         note(
             !self.has_log,
-            format!("There is no log group {group}: the handler has never run, or it was deleted."),
+            format!("Log group {group} does not exist: the handler has never run, or the log was deleted."),
         );
         let level = deployment.log_level.as_deref().unwrap_or_default();
         note(
             self.hides_lines(),
-            format!("The handler's log level is {level}, which hides most of what waits: set it to INFO."),
+            format!("The handler's log level is {level}, which hides most waiting events: set it to INFO."),
         );
         note(
             self.newer > 0,
             format!(
-                "{} written by a newer handler, which this command cannot read: update it.",
+                "{} written by a newer handler and unreadable to this command: update the command.",
                 counted(self.newer, "line was", "lines were")
             ),
         );
@@ -405,28 +406,32 @@ impl Reading {
         note(
             visible > 0,
             format!(
-                "Due, and not yet received by the handler: about {}. `comeback status{place}` says whether it runs.",
+                "Due but not yet received by the handler: about {}. `comeback status{place}` says whether it \
+                 runs.",
                 HumanCount(visible)
             ),
         );
         note(
             *since > now.before(*reach),
             format!(
-                "An event may wait for {} without a line: some may be missing that have none since {since}.",
+                "An event may wait {} without a new log line, so events last logged before {since} may be \
+                 missing.",
                 durations::text(*reach)
             ),
         );
         note(
             self.kept_for.is_some(),
             format!(
-                "{group} keeps lines for only {}, and an event may wait for {} without one: some may be missing.",
+                "{group} keeps lines for only {}, but an event may wait {} between two lines, so some may be \
+                 missing.",
                 durations::text(self.kept_for.unwrap_or_default()),
                 durations::text(*reach)
             ),
         );
         note(
             deployment.policies().is_ok_and(|policies| policies.stack().keeps_everything()),
-            "The allow-list is empty: the handler keeps what waits, and retries nothing until a function is attached.".into(),
+            "The allow-list is empty: the handler keeps waiting events, but retries none until a function is \
+             attached.".into(),
         );
         notes.extend(self.not_allowed_note(groups));
         let mut note = |is_so: bool, text: String| notes.extend(is_so.then_some(text));
@@ -469,7 +474,10 @@ impl Reading {
         let unlogged =
             self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());
         unlogged.map(|(function, _)| {
-            format!("No line names {function} since {}: its alias or version may be misspelt.", self.since)
+            format!(
+                "No log line since {} mentions {function}; its alias or version may be misspelled.",
+                self.since
+            )
         })
     }
 
@@ -485,7 +493,8 @@ impl Reading {
             return Ok(());
         }
         Err(Failure::Undone(format!(
-            "{} retries no function {}, and has logged none of its events since {}: check the name, or attach it",
+            "{} does not retry {}, and has logged none of its events since {}; check the name, or attach the \
+             function",
             self.deployment.handler,
             unknown.join(", "),
             self.since
@@ -495,7 +504,7 @@ impl Reading {
 
 /// What is said where events wait, and an error glob takes none. `errors` are theirs.
 pub(crate) fn no_error_matches(glob: &str, errors: &str) -> String {
-    format!("none of these events has an error that matches {glob}; theirs are: {errors}")
+    format!("no event has an error that matches {glob}; the errors are: {errors}")
 }
 
 /// How long ago the last line about an event that waits may have been written.
@@ -613,31 +622,36 @@ mod tests {
         type Change<'c> = &'c dyn Fn(&mut Reading);
         let denied = Failure::CouldNot("ssm:GetParameter of p: denied".into());
         let cases: [(Change<'_>, String); 8] = [
-            (&|it| it.newer = 2, "2 lines were written by a newer handler, which this command cannot read: update it.".into()),
+            (&|it| it.newer = 2, "2 lines were written by a newer handler and unreadable to this command: \
+                                  update the command.".into()),
             (
                 &|it| it.deployment.never_runs = true,
                 "Now the handler's reserved concurrency is 0, so nothing is retried: `comeback doctor --short --stack shop` names the fix.".into(),
             ),
             (
                 &|it| it.pauses = Err(denied.clone()),
-                "Whether a function is paused now is not known: ssm:GetParameter of p: denied".into(),
+                "Unknown which functions are paused now: ssm:GetParameter of p: denied".into(),
             ),
-            (&|it| it.has_log = false, format!("There is no log group {log}: the handler has never run, or it was deleted.")),
+            (&|it| it.has_log = false, format!("Log group {log} does not exist: the handler has never run, or \
+                                                the log was deleted.")),
             (
                 &|it| it.deployment.log_level = Some("WARN".into()),
-                "The handler's log level is WARN, which hides most of what waits: set it to INFO.".into(),
+                "The handler's log level is WARN, which hides most waiting events: set it to INFO.".into(),
             ),
             (
                 &|it| it.retry_queue.visible = 2,
-                "Due, and not yet received by the handler: about 2. `comeback status --stack shop` says whether it runs.".into(),
+                "Due but not yet received by the handler: about 2. `comeback status --stack shop` says \
+                 whether it runs.".into(),
             ),
             (
                 &|it| it.since = NOW.before(Duration::from_secs(3_600)),
-                "An event may wait for 12h 20m 30s without a line: some may be missing that have none since 2026-09-14T14:33:20.000Z.".into(),
+                "An event may wait 12h 20m 30s without a new log line, so events last logged before \
+                 2026-09-14T14:33:20.000Z may be missing.".into(),
             ),
             (
                 &|it| (it.reach, it.kept_for) = (RETENTION, Some(DAY)),
-                format!("{log} keeps lines for only 24h, and an event may wait for 14d without one: some may be missing."),
+                format!("{log} keeps lines for only 24h, but an event may wait 14d between two lines, so some \
+                         may be missing."),
             ),
         ];
         for (change, note) in cases {
@@ -683,7 +697,8 @@ mod tests {
                      orders:live --stack shop` (if the function moved to another stack, see docs/attach.md).";
         assert_eq!(notes(&other, &[&orders, &orders, &live]), [three]);
         assert_eq!(notes(ORDERS, &[&orders, &live]), [] as [&str; 0]);
-        let empty = "The allow-list is empty: the handler keeps what waits, and retries nothing until a function is attached.";
+        let empty = "The allow-list is empty: the handler keeps waiting events, but retries none until a \
+                     function is attached.";
         assert_eq!(notes("", &[&orders]), [empty]);
         assert!(notes("not an ARN", &[&orders])[0].starts_with("Now the handler does not start"));
     }
@@ -698,17 +713,14 @@ mod tests {
         assert_eq!(unknown(&["orders"]), Ok(()));
         let elsewhere = ORDERS.replace("eu-west-1", "eu-west-2");
         let error = unknown(&[&elsewhere]).unwrap_err().to_string();
-        assert!(error.contains(&format!("retries no function {elsewhere},")), "{error}");
+        assert!(error.contains(&format!("does not retry {elsewhere},")), "{error}");
         let functions = ["orders", "orders:lvie"].map(|name| name.parse().unwrap()).into();
         let notes: Vec<String> =
             reading.unlogged_qualifiers(&Wanted { functions, ..Wanted::default() }).collect();
-        let note =
-            "No line names orders:lvie since 2026-09-14T03:12:50.000Z: its alias or version may be misspelt.";
+        let note = "No log line since 2026-09-14T03:12:50.000Z mentions orders:lvie; its alias or version may be \
+             misspelled.";
         assert_eq!(notes, [note]);
         let error = unknown(&["orders", "order"]).unwrap_err();
-        assert!(
-            matches!(&error, Failure::Undone(text) if text.contains("retries no function order,")),
-            "{error}"
-        );
+        assert!(matches!(&error, Failure::Undone(text) if text.contains("does not retry order,")), "{error}");
     }
 }

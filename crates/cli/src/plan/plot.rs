@@ -25,14 +25,16 @@ pub(super) fn draw(plan: &Plan) -> String {
     );
     svg(SIZE, |root| {
         draw_key(root, plan)?;
-        let x_title = "from the end of the outage until 99 % of its events are delivered (logarithmic scale)";
-        let y_title = "retries of an event (logarithmic scale)";
+        let x_title = "time from the end of the outage until 99 % of its events are delivered (logarithmic \
+                       scale)";
+        let y_title = "retries per event (logarithmic scale)";
         let mut chart = frame(root, (x, x_title, 12), (y, y_title, 60), (112, 24))?;
         let unbeaten: Vec<(f64, f64)> = plan.unbeaten.iter().filter_map(point).map(|(_, at)| at).collect();
         chart.draw_series(LineSeries::new(unbeaten, GREY.stroke_width(1)))?;
         chart.draw_series(points.iter().map(|(policy, at)| Circle::new(*at, 4, colour(policy).filled())))?;
         // Nothing lies below the cheapest one.
-        let marked = plan.cheapest.iter().map(|policy| (policy, "the cheapest in time", VPos::Top, 10));
+        let marked =
+            plan.cheapest.iter().map(|policy| (policy, "the cheapest that meets the goal", VPos::Top, 10));
         for (policy, what, edge, below) in marked.chain([(&plan.defaults, "the defaults", VPos::Bottom, -8)])
         {
             let Some((_, at)) = point(policy) else { continue };
@@ -48,14 +50,14 @@ pub(super) fn draw(plan: &Plan) -> String {
 }
 
 fn draw_key(root: &Area<'_>, plan: &Plan) -> Drawing {
-    header(root, "How soon policies recover, and what it takes", headline(plan).lines(), 18)?;
+    header(root, "How fast each policy recovers, and with how many retries", headline(plan).lines(), 18)?;
     let label = |text: &str, x| write(root, text, (14, MUTED), (HPos::Left, VPos::Center), (x, 98));
     for (x, (jitter, colour)) in (34..).step_by(140).zip(JITTERS) {
         root.draw(&Circle::new((x, 98), 4, colour.filled()))?;
         label(&format!("jitter {jitter}"), x + 10)?;
     }
     root.draw(&PathElement::new([(476, 98), (500, 98)], GREY.stroke_width(1)))?;
-    label("nothing else beats these", 508)
+    label("no other policy beats these", 508)
 }
 
 fn point(policy: &Candidate) -> Option<(&Candidate, (f64, f64))> {

@@ -25,10 +25,10 @@ pub(super) fn headline(plan: &Plan) -> String {
     } else {
         String::new()
     };
-    let capacity = capacity.map(|times| format!("; the target takes {times} × that")).unwrap_or_default();
+    let capacity = capacity.map(|times| format!("; the target can take {times} × that")).unwrap_or_default();
     format!(
-        "An outage of {}; events come at {}{capacity}; 99 % recovered within {}{never}; seed {seed}\n\
-         {} policies were rehearsed, each with {} events of the outage",
+        "An outage of {}; events arrive at {}{capacity}; goal: 99 % recovered within {}{never}; seed \
+         {seed}\n{} policies simulated, each with {} events of the outage",
         durations::text(*outage),
         rate_text(*events_per_second),
         durations::text(*recover_within),
@@ -78,13 +78,13 @@ pub(super) fn legend(plan: &Plan) -> String {
     let defaults = &plan.defaults;
     let given_up: usize = defaults.given_up.values().sum();
     let percent = rounded(given_up as f64 / REHEARSED as f64 * 100.0);
-    let loss = (given_up > 0).then(|| format!(", which give {percent} % of the events up"));
+    let loss = (given_up > 0).then(|| format!(", which dead-letter {percent} % of the events"));
     let loss = loss.unwrap_or_default();
     format!(
-        "{cheapest}{DEFAULTS}the defaults{loss}\n\
-         p50, p99: time from the end of the outage until 50 % and 99 % of its events are delivered.\n\
-         Peak: the retries of the busiest minute after the outage, as a multiple of the usual {}.\n\
-         USD: for a million events, at list price. About {} events wait when the outage ends.",
+        "{cheapest}{DEFAULTS}the defaults{loss}\np50, p99: time from the end of the outage until 50 % and 99 \
+         % of its events are delivered.\nPeak: retries in the busiest minute after the outage, as a multiple \
+         of the usual {}.\nUSD: for a million events, at list price. About {} events wait when the outage \
+         ends.",
         rate_text(plan.goal.events_per_second),
         rounded(defaults.waiting),
     )
@@ -95,7 +95,8 @@ pub(super) fn slower_alone(plan: &Plan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
     let [base, usual] = [(base > usual).then_some(base)?, usual].map(time);
     Some(format!(
-        "With BASE_BACKOFF {base} an event that fails by itself has its first retry within {base}, instead of {usual}."
+        "With BASE_BACKOFF {base}, an event that fails outside an outage has its first retry within {base} \
+         instead of {usual}."
     ))
 }
 
@@ -177,34 +178,35 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
     let named = format!("MAX_BACKOFF {cap}, JITTER {}, BASE_BACKOFF {base}", policy.jitter);
     match limit {
         LimitedBy::MaxAge => format!(
-            "MAX_AGE: {named} recovers soon enough, but gives {} up, because MAX_AGE ({}) ends before the outage of {} does. \
-             Raise it well above that",
+            "MAX_AGE: {named} recovers fast enough, but dead-letters {}, because MAX_AGE ({}) ends before the \
+             outage of {} does. Raise it well above that",
             share(policy, "max_age"),
             time(settings.max_age),
             durations::text(goal.outage),
         ),
         LimitedBy::MaxRetries => format!(
-            "MAX_RETRIES: {named} recovers soon enough, but gives {} up, because their retries (MAX_RETRIES {}) are used up \
-             before {}. Raise MAX_RETRIES",
+            "MAX_RETRIES: {named} recovers fast enough, but dead-letters {}, because their retries \
+             (MAX_RETRIES {}) are used up before {}. Raise MAX_RETRIES",
             share(policy, "max_retries"),
             settings.max_retries,
             if goal.capacity.is_some() { "the target takes them" } else { "the outage ends" },
         ),
         LimitedBy::Throughput => format!(
-            "throughput: {named} recovers soon enough, but takes {} pollers, and MAXIMUM_CONCURRENCY is {} at most. Several \
-             retry queues are the way out",
+            "throughput: {named} recovers fast enough, but needs {} pollers, and MAXIMUM_CONCURRENCY is at \
+             most {}. Use several retry queues",
             HumanCount(policy.maximum_concurrency),
             HumanCount(*MAXIMUM_CONCURRENCY_RANGE.end()),
         ),
         LimitedBy::Capacity => format!(
-            "the target's capacity: 99 % of the outage's events take it about {}. Allow it more time, or raise its capacity",
+            "the target's capacity: it needs about {} for 99 % of the outage's events. Allow more time, or \
+             raise the capacity",
             durations::short(goal.least_recovery().as_secs_f64()),
         ),
         LimitedBy::Waits => {
             let soonest = policy.recovery_ms.map_or(0.0, |recovery| recovery.p99 as f64 / 1e3);
             format!(
-                "the waits: no retry is due sooner than a second after the failure before it, and the run, the poll and \
-                 the handler's batch take time as well. {named} is the soonest, with 99 % delivered after {}",
+                "the waits: a retry comes at least a second after the previous failure, and the invocation, \
+                 the poll and the handler take time too. The fastest is {named}, with 99 % delivered after {}",
                 durations::short(soonest),
             )
         }
@@ -241,9 +243,9 @@ mod tests {
         let limit = Limit { limit: LimitedBy::Waits, policy };
         let text = sentence(&limit, &Goal::default(), &Settings::default());
         let end =
-            "MAX_BACKOFF 1s, JITTER full, BASE_BACKOFF 1s is the soonest, with 99 % delivered after 1.6s";
+            "The fastest is MAX_BACKOFF 1s, JITTER full, BASE_BACKOFF 1s, with 99 % delivered after 1.6s";
         assert!(
-            text.starts_with("the waits: no retry is due sooner than a second") && text.ends_with(end),
+            text.starts_with("the waits: a retry comes at least a second") && text.ends_with(end),
             "{text}"
         );
     }

@@ -41,7 +41,7 @@ type Members<'t> = BTreeMap<Cow<'t, str>, &'t RawValue>;
 /// The SQS event, and whether its times are assumed.
 fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), String> {
     if text.trim_ascii().is_empty() {
-        return Err("it is empty, as `aws sqs receive-message` leaves it if the queue has no message".into());
+        return Err("it is empty, which `aws sqs receive-message` prints for an empty queue".into());
     }
     let json: &RawValue = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
     let members: Members<'_> = serde_json::from_str(json.get()).unwrap_or_default();
@@ -60,7 +60,8 @@ fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), 
     match why_no_body(json.get()) {
         None => Ok(event_of(vec![Received::with_body(json)], at)),
         Some(why) => Err(format!(
-            "it holds no SQS event, nothing that `aws sqs receive-message` prints, and no failure record: {why}"
+            "it is not an SQS event, the output of `aws sqs receive-message`, a message or a failure record: \
+             {why}"
         )),
     }
 }
@@ -296,26 +297,25 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused_with_what_it_is() {
-        let none = "event.json: it holds no SQS event, nothing that `aws sqs receive-message` prints, and no failure record: ";
+        let none = "event.json: it is not an SQS event, the output of `aws sqs receive-message`, a message or \
+                    a failure record: ";
         for (text, why) in [
             ("null", "not a JSON object"),
             ("[]", "not a JSON object"),
             (r#"{"order": 7}"#, "missing field `requestContext` at line 1 column 12"),
             (r#"{"Messages": []}"#, "missing field `requestContext` at line 1 column 16"),
             (r#"{"Records": []}"#, "missing field `requestContext` at line 1 column 15"),
-            (
-                r#"{"Records": [{"eventSource": "aws:s3"}]}"#,
-                "an event of aws:s3, without the record of a failure",
-            ),
+            (r#"{"Records": [{"eventSource": "aws:s3"}]}"#, "an event of aws:s3, without a failure record"),
             (
                 r#"{"requestContext":{},"KafkaBatchInfo":{}}"#,
-                "the failure record of a Kafka mapping, which has no payload by design: its records are in their source until they expire (KafkaBatchInfo says which); give that mapping another failure destination",
+                "the failure record of a Kafka mapping, which has no payload by design; its records are in \
+                 their source until they expire (KafkaBatchInfo says which). Give that mapping another \
+                 failure destination",
             ),
         ] {
             assert_eq!(read(text).unwrap_err(), format!("{none}{why}"), "{text}");
         }
-        let empty =
-            "event.json: it is empty, as `aws sqs receive-message` leaves it if the queue has no message";
+        let empty = "event.json: it is empty, which `aws sqs receive-message` prints for an empty queue";
         assert_eq!(read(" \n").unwrap_err(), empty);
         let broken = "event.json: not JSON: expected value at line 2 column 14";
         assert_eq!(read("{\n  \"Records\": }").unwrap_err(), broken);

@@ -76,12 +76,12 @@ impl Picture<'_> {
     }
 
     fn draw_header(&self, root: &Area<'_>, headline: &str) -> Drawing {
-        let title = "When retries come, and how many there are";
+        let title = "When retries come, and how many events get that far";
         let outcome = outcome(self.schedule);
         header(root, title, headline.lines().chain([outcome.as_str()]), 20)?;
         let scale = if self.axis.logarithmic { " (logarithmic scale)" } else { "" };
         let times = format!("time since the first failure{scale}");
-        for (heading, x) in [(times.as_str(), TIMES.0), ("events that get so far", SHARES.0)] {
+        for (heading, x) in [(times.as_str(), TIMES.0), ("events that get this far", SHARES.0)] {
             write(root, heading, (15, INK), (HPos::Left, VPos::Top), (x, TOP - 44))?;
         }
         let legend = self.bottom() + 44;

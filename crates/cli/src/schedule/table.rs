@@ -36,8 +36,7 @@ pub(super) fn headline(policy: &Policy, schedule: &Schedule) -> String {
         format!("BACKOFFS {}", ceilings.join(","))
     };
     format!(
-        "MAX_AGE {}, MAX_RETRIES {}, {ceilings}, JITTER {}\n\
-         {} every time, until given up; seed {}",
+        "MAX_AGE {}, MAX_RETRIES {}, {ceilings}, JITTER {}\n{} every time, until dead-lettered; seed {}",
         durations::text(policy.max_age()),
         policy.settings().max_retries,
         backoff.jitter(),
@@ -62,7 +61,7 @@ pub(super) fn outcome(schedule: &Schedule) -> String {
         .iter()
         .map(|(reason, &count)| format!("{reason} ({})", HumanCount(count as u64)))
         .collect();
-    format!("{range}; given up for {}", reasons.join(" and "))
+    format!("{range}; dead-lettered as {}", reasons.join(" and "))
 }
 
 /// A row for each retry, or for some of them where there are very many.

@@ -27,7 +27,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArguments {
-    /// Print JSON: the same arguments give the same bytes
+    /// Print JSON; the same arguments give the same bytes
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -39,18 +39,7 @@ pub(crate) struct SimulateArguments {
 }
 
 /// The flags that the help shows first.
-const FIRST: [&str; 10] = [
-    "events",
-    "outage",
-    "failure-rate",
-    "target",
-    "retry-after",
-    "max-age",
-    "max-backoff",
-    "jitter",
-    "report",
-    "json",
-];
+const FIRST: [&str; 8] = ["events", "outage", "target", "max-age", "max-backoff", "jitter", "report", "json"];
 /// The flags under *Faults*. All others are under *More*.
 const FAULTS: [&str; 7] = ["chaos", "fault", "seeds", "poison", "flapping", "hang", "capacity"];
 
@@ -84,70 +73,67 @@ impl SimulateArguments {
 
 #[derive(Debug, Default, Args)]
 pub(super) struct SimulationFlags {
-    /// Events that reach the target [default: 1000]
+    /// Number of events that reach the target [default: 1000]
     #[arg(long, value_name = "N")]
     events: Option<usize>,
-    /// Time from the start over which they arrive [default: the outage, or 1h without one]
+    /// Time over which events arrive, from the start [default: the outage, or 1h without one]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     arrival_spread: Option<Duration>,
-    /// A function of the run, its share of the events in proportion to the others', and an outage of its own: may be
-    /// repeated [default: orders]
+    /// Target function, its share of the events and its own outage; repeatable [default: orders]
     #[arg(long = "target", value_name = "NAME[:SHARE][,outage=TIME]", value_parser = read_target)]
     targets: Vec<SimulatedTarget>,
-    /// Time from the start in which every invocation of a target fails [default: 3h]
+    /// How long every invocation fails, from the start [default: 3h]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     outage: Option<Duration>,
-    /// Share of the invocations that fail after the outage, 0 to 1 [default: 0]
+    /// Share of invocations that fail after the outage, 0 to 1 [default: 0]
     #[arg(long, value_name = "SHARE")]
     failure_rate: Option<f64>,
-    /// Share of the events that fail whenever they are tried, 0 to 1 [default: 0]
+    /// Share of events that always fail, 0 to 1 [default: 0]
     #[arg(long, value_name = "SHARE")]
     poison: Option<f64>,
-    /// Let the target be down and up in turns of this length during its outage
+    /// Alternate between down and up during the outage, for this long each
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     flapping: Option<Duration>,
-    /// Let an invocation of a target that is down take this long, until its timeout, instead of failing at once
+    /// Let invocations during the outage hang for this long instead of failing at once
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     hang: Option<Duration>,
-    /// Let the target take at most this multiple of its usual traffic per minute, and fail the rest
+    /// Fail what exceeds this multiple of the target's usual traffic per minute
     #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
-    /// RetryAfter that the target asks for whenever it fails; 1s to 14d
+    /// Let each failure ask for a RetryAfter of this time; 1s to 14d
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_after: Option<Duration>,
-    /// Minimum bytes of each event's payload; they count in the costs [default: about 100]
+    /// Minimum size of each payload, for the costs [default: about 100]
     #[arg(long, value_name = "BYTES")]
     payload_size: Option<usize>,
-    /// How long an invocation of the target takes [default: 200ms]
+    /// Duration of an invocation of the target [default: 200ms]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     run_time: Option<Duration>,
-    /// Virtual time of the whole run [default: 24h]
+    /// Virtual duration of the whole run [default: 24h]
     #[arg(long = "for", value_name = "TIME", value_parser = durations::read)]
     duration: Option<Duration>,
-    /// Messages in a batch at most, 1 to 10 [default: 10]
+    /// Maximum messages per batch, 1 to 10 [default: 10]
     #[arg(long, value_name = "N")]
     batch_size: Option<usize>,
-    /// How long the retry handler takes for a batch [default: 100ms]
+    /// Duration of the retry handler's run for a batch [default: 100ms]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     handler_run_time: Option<Duration>,
-    /// Time between a message becoming visible and a poller receiving it [default: 20ms]
+    /// Time until a poller receives a visible message [default: 20ms]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     poll_delay: Option<Duration>,
-    /// Messages in flight at most; past it SQS hands out nothing [default: 120000]
+    /// Maximum messages in flight, beyond which SQS delivers nothing [default: 120000]
     #[arg(long, value_name = "N")]
     in_flight_limit: Option<usize>,
-    /// Seed of everything random [default: 1]
+    /// Seed for everything random [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Write retries, ends and the queue's depth over time to a CSV file, a line a minute
+    /// Write retries, outcomes and queue depth per minute to a CSV file
     #[arg(long, value_name = "FILE")]
     pub(super) csv: Option<PathBuf>,
-    /// Write a page to share: charts of the run and of every jitter, costs, the in-flight
-    /// limit. Its folder is made if it is missing
+    /// Write an HTML page to share: charts, costs and limits of the run, and its recovery under every jitter
     #[arg(long, value_name = "FILE.html", value_parser = flags::html)]
     pub(super) report: Option<PathBuf>,
-    /// Compare with a second policy in the report: the policy's flags that differ, such as
-    /// jitter=none,max-backoff=1h
+    /// Compare with a second policy in the report, given by the flags that differ, such as jitter=none,max-backoff=1h
     #[arg(long, value_name = "FLAG=VALUE,…", requires = "report", value_parser = PolicyChanges::read)]
     pub(super) vs: Option<PolicyChanges>,
 }
@@ -215,16 +201,15 @@ impl SimulationFlags {
 /// Faults of a simulation besides the target's. The rates of `--chaos` are in `Faults::chaos` of `comeback_timelapse`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct FaultFlags {
-    /// Inject every fault now and then, except the end of retention. With `storm`, each kind of call, and the handler
-    /// itself, instead fails without exception for 1 to 60 minutes at a time
+    /// Inject every fault at random, except the end of retention; with `storm`, fail each kind of call completely for 1
+    /// to 60 minutes at a time
     #[arg(long, value_name = "MIX", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mixed")]
     chaos: Option<Chaos>,
-    /// Let one thing go wrong: at this rate, from 0 to 1, and only within this time of the run, if
-    /// one is given. May be repeated; beside --chaos it replaces that fault's rate. An unknown name is
-    /// refused with a list of all faults
+    /// Inject one fault at this rate, 0 to 1, only within this time of the run if given; repeatable. With --chaos, it
+    /// replaces that fault's rate. An unknown name lists all faults
     #[arg(long = "fault", value_name = "NAME=RATE[@FROM..UNTIL]", value_parser = read_fault)]
     faults: Vec<(Fault, Strikes)>,
-    /// Run this many seeds, from --seed on, on all cores; stop at the first that breaks an invariant
+    /// Run this many seeds, starting at --seed, on all cores, and stop at the first that breaks an invariant
     #[arg(long, value_name = "N", conflicts_with_all = ["csv", "report"], value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) seeds: Option<u64>,
 }

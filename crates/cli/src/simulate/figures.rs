@@ -27,7 +27,7 @@ pub(super) fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
 pub(super) fn not_arrived(scenario: &Scenario, events: u64) -> Option<String> {
     let text = || {
         format!(
-            "{} not arrived: the run ends after {} (--for), and events arrive within {} (--arrival-spread)",
+            "{} not arrived: the run ends after {} (--for), but events arrive over {} (--arrival-spread)",
             counted(events, "event has", "events have"),
             durations::text(scenario.duration),
             durations::text(scenario.arrival_spread),
@@ -108,7 +108,7 @@ pub(super) fn figures(runs: &[&Summary]) -> Vec<Figure> {
         row("  although there was room", None, &|run| HumanCount(run.moves_with_room).to_string());
     }
     row("peak in flight", None, &peak);
-    row("peak visible, not received", None, &|run| count(run.peak_visible));
+    row("peak due, not received", None, &|run| count(run.peak_visible));
     if any(|run| run.peak_delayed) {
         row("peak delayed, not in flight", None, &|run| count(run.peak_delayed));
     }
@@ -137,9 +137,9 @@ pub(super) fn figures(runs: &[&Summary]) -> Vec<Figure> {
 /// Strikes of each fault, and the duplicates that faults led to.
 pub(super) fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
     let led_to = [
-        ("duplicate retries they led to", faults.duplicate_retries),
-        ("duplicate dead-letters they led to", faults.duplicate_dead_letters),
-        ("duplicate copies they led to", faults.duplicate_moves),
+        ("duplicate retries they caused", faults.duplicate_retries),
+        ("duplicate dead-letters they caused", faults.duplicate_dead_letters),
+        ("duplicate copies they caused", faults.duplicate_moves),
     ];
     let all = faults.struck.iter().map(|(&fault, &count)| (fault, count)).chain(led_to);
     all.map(|(what, count)| [what.to_owned(), HumanCount(count).to_string()]).collect()

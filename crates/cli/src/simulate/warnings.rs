@@ -35,8 +35,8 @@ fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> O
     let minutes = held_up.split(|held_up| !held_up).map(<[bool]>::len).max().unwrap_or(0);
     (minutes >= MINUTES_BEHIND).then(|| {
         format!(
-            "for {minutes} minutes in a row over {} messages were visible, and not received although fewer were in \
-             flight than can be: {} pollers are too few, and retries come late. Raise MAXIMUM_CONCURRENCY \
+            "for {minutes} minutes in a row, over {} messages were due and not received, although SQS had \
+             room: {} pollers are too few, so retries come late. Raise MAXIMUM_CONCURRENCY \
              (--maximum-concurrency) to what `comeback schedule --rate` prints",
             HumanCount(behind),
             HumanCount(pollers),
@@ -59,9 +59,9 @@ fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
 fn too_many_pollers(policy: &Policy, summary: &Summary) -> Option<String> {
     (2 * summary.moves_with_room > summary.moves).then(|| {
         format!(
-            "{} of {} messages that were sent again could have been hidden, because fewer than half of HIDE_UP_TO \
-             ({}) were in flight: {} pollers share that room, and none can use another's. Keep MAXIMUM_CONCURRENCY \
-             (--maximum-concurrency) near what `comeback schedule --rate` prints",
+            "{} of {} re-sent messages could have been hidden, because fewer than half of HIDE_UP_TO ({}) \
+             were in flight: {} pollers share that room evenly, and none can use another's. Keep \
+             MAXIMUM_CONCURRENCY (--maximum-concurrency) near what `comeback schedule --rate` prints",
             HumanCount(summary.moves_with_room),
             HumanCount(summary.moves),
             policy.settings().hide_up_to,
@@ -116,7 +116,7 @@ mod tests {
         let summary = summary([visible(5, 61), visible(7, 61)].concat());
         let warnings = warnings(&scenario(), &policy(), &summary);
         assert!(
-            warnings[0].starts_with("for 7 minutes in a row over 60 messages were visible, "),
+            warnings[0].starts_with("for 7 minutes in a row, over 60 messages were due and not received, "),
             "{warnings:?}"
         );
     }
@@ -142,10 +142,7 @@ mod tests {
         let with_room = |moves_with_room| Summary { moves: 1_000, moves_with_room, ..summary(Vec::new()) };
         assert_eq!(warnings(&scenario(), &policy(), &with_room(500)), [""; 0]);
         let most = warnings(&scenario(), &policy(), &with_room(501));
-        assert!(
-            most[0].starts_with("501 of 1,000 messages that were sent again could have been hidden, "),
-            "{most:?}"
-        );
+        assert!(most[0].starts_with("501 of 1,000 re-sent messages could have been hidden, "), "{most:?}");
         assert_eq!(warnings(&scenario(), &policy(), &summary(Vec::new())), [""; 0], "no move at all");
     }
 }

@@ -9,9 +9,9 @@ use crate::text::numbers::{rate_text, rounded};
 
 /// Consequences of reaching the in-flight limit.
 pub(crate) const ONCE_FULL: &str = "\
-From then on SQS hands out a message only when another leaves: retries come late, without an error, and
-events reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. A lower HIDE_UP_TO
-is the way out: what is not hidden is sent again with a delay, and there is no limit on that.";
+From then on, SQS delivers a message only when another leaves: retries come late, without an error, and events
+reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. Lower HIDE_UP_TO: the other
+messages are then sent again with a delay, without a limit.";
 
 /// How many events wait at a rate of failing events, where they wait, and what that takes: moves and
 /// pollers. Where messages are always hidden, whether and when they reach the limit, what happens then, and
@@ -42,8 +42,8 @@ fn compared_with_limit(in_flight: &InFlight, highest: f64) -> String {
         format!("{} times", rounded(share))
     };
     format!(
-        "At {}, failing events are in flight for {} each on average: {} at once, {compared} SQS's limit of {limit}.\n\
-         This policy has room for {}.",
+        "At {}, each failing event is in flight for {} on average: {} at once, {compared} SQS's limit of \
+         {limit}.\nThis policy has room for {}.",
         rate_text(in_flight.events_per_second),
         short(in_flight.mean_wait_seconds),
         rounded(in_flight.in_flight),
@@ -54,17 +54,17 @@ fn compared_with_limit(in_flight: &InFlight, highest: f64) -> String {
 fn without_limit(in_flight: &InFlight) -> String {
     let rate = rate_text(in_flight.events_per_second);
     if in_flight.waiting <= 0.0 {
-        return format!("At {rate}, no failing event waits: it is given up at once.");
+        return format!("At {rate}, no failing event waits: each is dead-lettered at once.");
     }
     let waiting = format!(
-        "At {rate}, failing events wait for {} each on average: {} at once, once as many are given up as arrive.\n\
-         There is no limit on waiting events.",
+        "At {rate}, each failing event waits {} on average: {} at once, when as many are dead-lettered as \
+         arrive.\nAny number of events can wait.",
         short(in_flight.mean_wait_seconds),
         rounded(in_flight.waiting),
     );
     let Moves { delayed, per_second, usd_per_hour, usd_per_million_event_hours } = in_flight.moves;
     let Some(usd_per_million) = usd_per_million_event_hours else {
-        return format!("{waiting} HIDE_UP_TO has room for these: none has to be sent again.");
+        return format!("{waiting} HIDE_UP_TO has room for all of them: none is sent again.");
     };
     let hidden = match in_flight.in_flight {
         0.0 => "None is hidden (HIDE_UP_TO).".to_owned(),
@@ -74,9 +74,8 @@ fn without_limit(in_flight: &InFlight) -> String {
         }
     };
     format!(
-        "{waiting} {hidden}\n\
-         The other {} are delayed messages, of which {} are sent again, at most.\n\
-         In batches of ten that costs {} USD an hour, or {} USD for a million hours that an event is delayed.",
+        "{waiting} {hidden}\nThe other {} are delayed messages, of which at most {} are sent again.\nIn \
+         batches of ten that costs {} USD an hour, or {} USD for a million hours of waiting.",
         rounded(delayed),
         rate_text(per_second),
         rounded(usd_per_hour),
@@ -91,8 +90,8 @@ pub(crate) fn pollers_in_words(needed: u64) -> String {
     let assumed = format!("if the handler takes {run_time} for a batch of ten");
     if needed > most {
         return format!(
-            "It takes {} pollers, {assumed}, and MAXIMUM_CONCURRENCY is {} at most:\n\
-             retries come late, without an error. Longer backoffs or several retry queues are the way out.",
+            "It takes {} pollers, {assumed}, but MAXIMUM_CONCURRENCY is at most {}:\nretries come late, \
+             without an error. Use longer backoffs or several retry queues.",
             HumanCount(needed),
             HumanCount(most)
         );
@@ -111,7 +110,8 @@ mod tests {
             "It takes a MAXIMUM_CONCURRENCY of at least 1,000, if the handler takes 100ms for a batch of ten."
         );
         let text = pollers_in_words(1_001);
-        let expected = "It takes 1,001 pollers, if the handler takes 100ms for a batch of ten, and MAXIMUM_CONCURRENCY is 1,000 at most:\n";
+        let expected = "It takes 1,001 pollers, if the handler takes 100ms for a batch of ten, but \
+                        MAXIMUM_CONCURRENCY is at most 1,000:\n";
         assert!(text.starts_with(expected), "{text}");
     }
 }

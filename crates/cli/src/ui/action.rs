@@ -121,7 +121,7 @@ impl Action {
     async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
         let [Some(digest), Some(once), Some(query)] = [DIGEST, ONCE, "fields"].map(|name| form.get(name))
         else {
-            return Err(Problem::Refused(StatusCode::BAD_REQUEST, "The form is not complete.".into()));
+            return Err(Problem::Refused(StatusCode::BAD_REQUEST, "The form is incomplete.".into()));
         };
         let fields = Fields::of_query(query);
         let order = Order {

@@ -131,7 +131,7 @@ impl Visit {
         let mut fields = Fields(fields);
         if !fields.get(SECRET).is_some_and(|secret| self.has_secret(secret)) {
             let why =
-                "The form lacks this session's secret, so nothing was changed. Reload the page it was on.";
+                "Nothing was changed: the form lacks this session's secret. Reload its page and try again.";
             return Err(Problem::Refused(StatusCode::FORBIDDEN, why.into()));
         }
         fields.0.retain(|(name, _)| name != SECRET);
@@ -263,7 +263,7 @@ struct ProblemPage {
 impl Problem {
     fn page(self, mut frame: Frame) -> Response {
         let (status, title, why) = match self {
-            Self::Missing => (StatusCode::NOT_FOUND, "No such page", "This console has no page here.".into()),
+            Self::Missing => (StatusCode::NOT_FOUND, "No such page", "The console has no such page.".into()),
             Self::Refused(status, why) => (status, "Refused", why),
             Self::Account(failure) => (StatusCode::OK, "Not read", failure.to_string()),
         };

@@ -19,14 +19,15 @@ const FUNCTION: Input = Input {
 static PAUSE: Action = Action {
     path: "/pause",
     title: "Pause",
-    about: "Hold the retries of a function. What fails meanwhile waits, and uses up neither a retry nor its MAX_AGE.",
+    about: "Hold the retries of a function. Events that fail now are held: they use no retry, and MAX_AGE \
+            stands still.",
     command: &["pause"],
     inputs: &[
         FUNCTION,
         Input {
             name: "reason",
             label: "Reason",
-            hint: "Shown with the pause; a new pause needs one",
+            hint: "Shown with the pause; required for a new pause",
             argument: Argument::Flag("--reason"),
         },
         Input {
@@ -37,8 +38,8 @@ static PAUSE: Action = Action {
         },
         Input {
             name: "spread",
-            label: "Back over",
-            hint: "What became due comes back over this time after the end; empty: 30m",
+            label: "Spread",
+            hint: "Spread the retries over this time once the pause ends; empty: 30m",
             argument: Argument::Flag("--spread"),
         },
     ],
@@ -48,14 +49,14 @@ static PAUSE: Action = Action {
 static RESUME: Action = Action {
     path: "/resume",
     title: "Resume",
-    about: "Release the retries of a paused function, spread over some time.",
+    about: "Resume retries of a paused function, spread over time.",
     command: &["resume"],
     inputs: &[
         FUNCTION,
         Input {
             name: "spread",
-            label: "Back over",
-            hint: "Empty: as the pause says",
+            label: "Spread",
+            hint: "Empty: the pause's spread",
             argument: Argument::Flag("--spread"),
         },
     ],
@@ -65,7 +66,7 @@ static RESUME: Action = Action {
 static RETRY: Action = Action {
     path: "/retry",
     title: "Retry now",
-    about: "After a fix, retry what waits now, and not when its backoff ends.",
+    about: "Retry waiting events now, after a fix, instead of when their backoff ends.",
     command: &["retry"],
     inputs: &[
         FUNCTION,
@@ -78,7 +79,7 @@ static RETRY: Action = Action {
         Input {
             name: "within",
             label: "Within",
-            hint: "The retries are spread over this time; empty: 10m",
+            hint: "Spread the retries over this time; empty: 10m",
             argument: Argument::Flag("--within"),
         },
         Input {

@@ -106,14 +106,15 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
 fn check(request: &Request) -> Result<(), (StatusCode, &'static str)> {
     let host = host(request.headers()).filter(|_| request.uri().authority().is_none());
     let Some(host) = host.filter(|host| is_loopback(host)) else {
-        let why = "This server is for programs on its own machine: open it as localhost or 127.0.0.1.";
+        let why =
+            "This server accepts only requests from its own machine: open it as localhost or 127.0.0.1.";
         return Err((StatusCode::FORBIDDEN, why));
     };
     match *request.method() {
         Method::GET => Ok(()),
         Method::POST if is_from(request.headers(), &host) => Ok(()),
         Method::POST => {
-            Err((StatusCode::FORBIDDEN, "The form is not from a page of this server: nothing was changed."))
+            Err((StatusCode::FORBIDDEN, "Nothing was changed: the form is not from a page of this server."))
         }
         _ => Err((StatusCode::METHOD_NOT_ALLOWED, "Only GET and POST are served.")),
     }

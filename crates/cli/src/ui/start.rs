@@ -31,7 +31,7 @@ pub(super) fn announce(address: SocketAddr, no_open: bool, access: &Rc<Access>) 
     if !is_open {
         print_way_in(address, access);
     }
-    anstream::println!("Press Enter for an address that lets another browser in, and Ctrl-C to stop.");
+    anstream::println!("Press Enter for an address to open in another browser, or Ctrl-C to stop.");
     let access = Rc::clone(access);
     let mut lines = enters();
     tokio::task::spawn_local(async move {
@@ -43,7 +43,7 @@ pub(super) fn announce(address: SocketAddr, no_open: bool, access: &Rc<Access>) 
 
 fn print_way_in(address: SocketAddr, access: &Access) {
     let path = access.way_in(now());
-    anstream::println!("Open this within a minute; it works once: http://{address}{path}");
+    anstream::println!("Open within a minute; works once: http://{address}{path}");
 }
 
 /// Opens the browser; `false` if that did not work.

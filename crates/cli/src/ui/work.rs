@@ -344,7 +344,7 @@ mod tests {
         let (scan, delete) = (ProgressBar::hidden(), ProgressBar::hidden());
         screen.follow(scan.clone(), "{pos} letters read");
         delete.set_length(2_000);
-        screen.follow(delete.clone(), "{pos}/{len} letters");
+        screen.follow(delete.clone(), "{pos}/{len} dead-letters");
         scan.set_position(1_500);
         delete.inc(7);
         assert_eq!(screen.progress(), ["1,500 letters read", "7/2,000 letters"]);

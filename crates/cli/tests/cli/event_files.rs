@@ -70,7 +70,7 @@ fn without_room_a_message_is_sent_again_and_waits_until_the_same_moment() {
   → sqs:SendMessageBatch (retry queue)
     ac0cc4b9-406c-5db5-80f1-400cbb736fc1 with a delay of 2 s
     Comeback={"message_id":"ac0cc4b9-406c-5db5-80f1-400cbb736fc1","sent":1789400814187,"first_receive":1789400814233,"receives":1,"moves":1}
-  batchItemFailures: none; SQS deletes every message
+  batchItemFailures: none, so SQS deletes every message
 "#;
     assert!(text.contains(expected), "{text}");
     // A copy of early-return.json's message is due when that message is.
@@ -91,8 +91,8 @@ fn without_room_a_message_is_sent_again_and_waits_until_the_same_moment() {
 #[test]
 fn an_attribute_that_is_ignored_is_named() {
     let text = printed("replay events/garbled-attribute.json");
-    let expected = "; the attribute Comeback is unreadable: EOF while parsing an object at line 1 column 70: it is \
-                    ignored, and the message counts as a new one\n";
+    let expected = "; the attribute Comeback is unreadable: EOF while parsing an object at line 1 column 70: \
+                    it is ignored, so the message counts as new\n";
     assert!(text.contains("\n    first receive; its backoff ends at ") && text.contains(expected), "{text}");
 }
 
@@ -119,8 +119,8 @@ fn what_receive_message_prints_is_replayed_and_shifted() {
     let file = folder.path().join("received.json");
     std::fs::write(&file, format!("\u{feff}{received}")).expect("a scratch file can be written");
     let text = printed(&format!("replay {}", file.display()));
-    let expected = "\n  the file lacks times of SQS: the messages count as sent when their events failed, and as received \
-                    for the first time\n  ac0cc4b9-406c-5db5-80f1-400cbb736fc1: defer, retry 1 of ";
+    let expected = "\n  the file lacks SQS's times, so each message counts as sent when its event failed and \
+                    as received for the first time\n  ac0cc4b9-406c-5db5-80f1-400cbb736fc1: defer, retry 1 of ";
     assert!(text.contains(expected), "{text}");
     let report = &json(&format!("replay {}", file.display()))["files"][0];
     assert_eq!(
@@ -167,8 +167,8 @@ fn refusals_say_what_is_wrong() {
         "error: invalid value 'yesterday' for '--at <TIME>': must be a time such as 2026-09-14T15:46:54Z\n";
     assert_refused("replay --at yesterday events/not-json.json", error);
     for flag in ["", "--shift-to-now"] {
-        let payload = "error: events/payloads/order.json: it holds no SQS event, nothing that `aws sqs receive-message` \
-                       prints, and no failure record: ";
+        let payload = "error: events/payloads/order.json: it is not an SQS event, the output of `aws sqs \
+                       receive-message`, a message or a failure record: ";
         assert_refused(&format!("replay {flag} events/payloads/order.json"), payload);
     }
     let two = "replay --shift-to-now events/first-failure.json events/not-json.json";
@@ -190,7 +190,7 @@ fn a_wait_that_is_ignored_is_named_with_the_reason() {
             "\"15M\" is ignored: years and months have no fixed length (minutes are a lower-case m)",
         ),
         ("4102444800", "\"4102444800\" is ignored: its number is an epoch time over 14 days away"),
-        ("0", "\"0\" is ignored: its moment is not after the failure"),
+        ("0", "\"0\" is ignored: its time is not after the failure"),
     ] {
         let asked = asked.replace("15m; the warehouse is closed for stocktaking", message);
         std::fs::write(&file, asked).expect("a scratch file can be written");

@@ -54,7 +54,10 @@ fn the_picture_has_a_point_for_each_policy() {
     let svg = std::fs::read_to_string(folder.path().join("plan.svg")).expect("it was written");
     let points = svg.matches("<circle ").count();
     assert_eq!(points, 10 + 3 + 2, "the policies, the key, and the marks around two of them");
-    assert!(svg.contains("the cheapest in time: ") && svg.contains("the defaults: 1h, full, 10s"), "{svg}");
+    assert!(
+        svg.contains("the cheapest that meets the goal: ") && svg.contains("the defaults: 1h, full, 10s"),
+        "{svg}"
+    );
 }
 
 #[test]
@@ -67,7 +70,10 @@ fn a_goal_that_cannot_be_met_names_its_limit_and_ends_with_3() {
         let output = comeback(&format!("{QUICK} {flags}"));
         let error = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(3), "{flags}: {error}");
-        let start = format!("error: no policy of the grid meets the goal; what limits it is\n       {limit}");
+        let start = format!(
+            "error: no policy in the grid meets the goal; what stands in the \
+                             way:\n       {limit}"
+        );
         assert!(error.starts_with(&start), "{error}");
         let printed = String::from_utf8(output.stdout).expect("text");
         assert!(
@@ -114,14 +120,14 @@ fn a_functions_plan_follows_its_entry_and_writes_it_again() {
     assert!(named.len() == 1 && named[0]["parameter"] == "MaximumConcurrency", "the queue's: {named:?}");
     let text =
         String::from_utf8(plan(&["--policies", entries, "--target", "export-eu"]).stdout).expect("text");
-    assert!(text.starts_with("For export-eu, by its entry of POLICIES: export-* MAX_AGE=2d "), "{text}");
+    assert!(text.starts_with("For export-eu, under its entry of POLICIES: export-* MAX_AGE=2d "), "{text}");
     assert!(text.contains(&format!("As the entry of POLICIES:\n  {entry}\n")), "{text}");
 
     let without = json(&["--policies", entries, "--max-age", "2d", "--max-retries", "100"]);
     assert_eq!(without, stacks, "the plan is for the stack's policy");
     let unmatched = plan(&["--policies", "export MAX_AGE=2h", "--target", "orders"]);
     let error = String::from_utf8(unmatched.stderr).expect("text");
-    assert!(error.starts_with("error: --target is orders, and no entry of --policies matches it"), "{error}");
+    assert!(error.starts_with("error: --target is orders, which no entry of --policies matches"), "{error}");
     let refused = plan(&["--policies", "export MAX_AGE=1s", "--target", "export"]);
     let error = String::from_utf8(refused.stderr).expect("text");
     assert!(error.contains("export MAX_AGE=1s") && error.contains("MAX_AGE is 1 s"), "{error}");

@@ -19,7 +19,7 @@ fn the_default_policys_table_is_this() {
     let text = schedule("--events 1000 --seed 1");
     let expected = "\
 MAX_AGE 24h, MAX_RETRIES 1000, BASE_BACKOFF 10s, MAX_BACKOFF 1h, JITTER full
-1,000 events that fail every time, until given up; seed 1
+1,000 events that fail every time, until dead-lettered; seed 1
 
 ┌───────┬─────────┬───────────┬────────┬─────────┬───────────────┬────────┐
 │ retry ┆ ceiling ┆ mean wait ┆     p5 ┆     p95 ┆ since failure ┆ events │
@@ -94,7 +94,7 @@ fn decorrelated_jitter_has_no_ceiling() {
 #[test]
 fn a_policy_without_retries_says_why() {
     let text = schedule("--max-retries 0 --events 7");
-    assert!(text.ends_with("\n0 retries, each event; given up for max_retries (7)\n"), "{text}");
+    assert!(text.ends_with("\n0 retries, each event; dead-lettered as max_retries (7)\n"), "{text}");
 }
 
 /// Without jitter the last retry of every event comes 16,383 s after its first failure, and its waits take
@@ -111,8 +111,8 @@ fn a_rate_says_how_many_wait_and_what_that_takes() {
         "{none_hidden}"
     );
     let expected = "
-At 1 a minute, failing events wait for 4h 33m each on average: 273 at once, once as many are given up as arrive.
-There is no limit on waiting events. HIDE_UP_TO has room for these: none has to be sent again.
+At 1 a minute, each failing event waits 4h 33m on average: 273 at once, when as many are dead-lettered as arrive.
+Any number of events can wait. HIDE_UP_TO has room for all of them: none is sent again.
 It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a batch of ten.
 ";
     let under = schedule(&format!("{FOURTEEN_RETRIES} --rate 60/h"));
@@ -135,7 +135,10 @@ It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a b
     // 45,000 hidden messages save 50 of 300 moves a second.
     assert_eq!((&moves["delayed"], &moves["per_second"]), (&118_830.0.into(), &250.0.into()));
     let none = schedule("--events 2 --max-retries 0 --rate 5");
-    assert!(none.contains("\nAt 5 a second, no failing event waits: it is given up at once.\n"), "{none}");
+    assert!(
+        none.contains("\nAt 5 a second, no failing event waits: each is dead-lettered at once.\n"),
+        "{none}"
+    );
 }
 
 #[test]
@@ -143,17 +146,17 @@ fn where_messages_are_always_hidden_a_rate_says_when_the_limit_is_reached() {
     let always = format!("{FOURTEEN_RETRIES} --hide-up-to always --rate");
     let over = schedule(&format!("{always} 10"));
     let expected = "
-At 10 a second, failing events are in flight for 4h 33m each on average: 164,000 at once, 1.37 times SQS's limit of 120,000.
+At 10 a second, each failing event is in flight for 4h 33m on average: 164,000 at once, 1.37 times SQS's limit of 120,000.
 This policy has room for 7.32 a second.
 The limit is reached 3h 20m after the target goes down.
-From then on SQS hands out a message only when another leaves: retries come late, without an error, and
-events reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. A lower HIDE_UP_TO
-is the way out: what is not hidden is sent again with a delay, and there is no limit on that.
+From then on, SQS delivers a message only when another leaves: retries come late, without an error, and events
+reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. Lower HIDE_UP_TO: the other
+messages are then sent again with a delay, without a limit.
 It takes a MAXIMUM_CONCURRENCY of at least 3, if the handler takes 100ms for a batch of ten.
 ";
     assert!(over.ends_with(expected), "{over}");
     let expected = "
-At 1 a minute, failing events are in flight for 4h 33m each on average: 273 at once, 0.228 % of SQS's limit of 120,000.
+At 1 a minute, each failing event is in flight for 4h 33m on average: 273 at once, 0.228 % of SQS's limit of 120,000.
 This policy has room for 7.32 a second.
 It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a batch of ten.
 ";
@@ -171,7 +174,7 @@ It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a b
 #[test]
 fn retries_without_a_row_are_counted() {
     let some = schedule("--base-backoff 1s --max-backoff 1s --max-retries 100 --events 2");
-    assert!(some.contains("┘\n21 of 100 retries have a row; --json prints them all\n\n"), "{some}");
+    assert!(some.contains("┘\n21 of 100 retries shown; --json prints all\n\n"), "{some}");
     assert!(!schedule("--events 20 --max-age 4h").contains("have a row"));
 }
 
@@ -186,7 +189,7 @@ fn refused_values_are_named() {
         ("schedule --events 0", "--events is 0; it must be 1 to 100000\n"),
         (
             "schedule --policies 'export MAX_AGE=2h' --target exports",
-            "--target is exports, and no entry of --policies matches it",
+            "--target is exports, which no entry of --policies matches",
         ),
     ] {
         assert_refused(line, &format!("error: {error}"));

@@ -100,7 +100,8 @@ fn events_that_have_not_arrived_are_counted_with_a_warning() {
     assert!((25..45).contains(&missing), "a quarter of them arrives: {json}");
     assert_eq!((number(&json, "waiting") + missing, number(&json, "delivered")), (50, 0));
     let expected = format!(
-        "warning: {missing} events have not arrived: the run ends after 3h (--for), and events arrive within 12h (--arrival-spread)\n",
+        "warning: {missing} events have not arrived: the run ends after 3h (--for), but events arrive over \
+         12h (--arrival-spread)\n",
     );
     assert_eq!(warning, expected);
     let (text, warning) = warned("");

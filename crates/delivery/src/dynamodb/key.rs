@@ -43,7 +43,7 @@ impl Table {
     pub(super) fn key_alone(&self, attributes: &Attributes) -> Result<Lane, ServiceError> {
         let key = self.key(attributes)?;
         match attributes.keys().find(|&name| self.names().all(|key| key != name)) {
-            Some(other) => Err(self.refused(format_args!("has `{other}`, which is not of the key"))),
+            Some(other) => Err(self.refused(format_args!("has `{other}`, which is not part of the key"))),
             None => Ok(key),
         }
     }
@@ -163,7 +163,7 @@ mod tests {
         assert!(table.key(&more).is_ok());
         assert_eq!(
             text(table.key_alone(&more)),
-            "the key of a write to table `t` has `state`, which is not of the key"
+            "the key of a write to table `t` has `state`, which is not part of the key"
         );
         assert!(table.key_alone(&Attributes::from([pk(), sk()])).is_ok());
     }

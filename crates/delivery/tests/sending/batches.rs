@@ -117,7 +117,11 @@ fn what_is_behind_an_entry_that_is_left_is_left_too() {
     let undelivered = complete(service.sender().send(entries([LANE, OTHER, LANE, OTHER, None]))).unwrap_err();
     let causes = [Err(Cause::Refused(error(ErrorKind::Refused))), Ok(()), Err(Cause::Behind), Ok(()), Ok(())];
     assert_eq!(undelivered.by_entry(), causes);
-    assert_eq!(Cause::Behind.to_string(), "not sent: an entry before it, of the same group or key, was left");
+    assert_eq!(
+        Cause::Behind.to_string(),
+        "not sent, because an earlier entry of the same group or key was \
+                                           not delivered"
+    );
 }
 
 #[test]

@@ -132,7 +132,8 @@ fn anything_else_is_garbled_and_says_where() {
         (&with(":5", ":1209601"), "pause 1: spread must be seconds, at most 1209600 (14 days)"),
         (
             &with(r#""*""#, r#""orders""#),
-            "pause 1: target is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER), and is not *",
+            "pause 1: target is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or \
+             without :QUALIFIER); it must be a function or *",
         ),
     ] {
         assert_eq!(refused(text), format!("the pauses are unreadable: {expected}"), "{text}");

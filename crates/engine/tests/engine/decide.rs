@@ -27,7 +27,7 @@ fn reasons_and_their_details() {
             replaced(&body("7"), r#""statusCode":200"#, r#""statusCode":404"#),
             &usual,
             "target_not_found",
-            "the invocation record says 404",
+            "the invocation record has status 404",
         ),
         (body("7"), &never, "max_retries", "0 retries made; MAX_RETRIES is 0"),
         // A forged attempt does not overflow.
@@ -106,12 +106,14 @@ fn max_age_to_the_millisecond() {
     assert_eq!(decided(&record, &policy(|_| ()), after(end, 1)), Seen::DeadLetter("max_age"));
     assert_eq!(
         detail(&record, &policy(|_| ()), after(end, 1)),
-        "first failed at 2026-09-14T15:46:54.000Z; MAX_AGE is 86400 s; this is receive 2 of its message"
+        "first failed at 2026-09-14T15:46:54.000Z; MAX_AGE is 86400 s; receive 2 of its message"
     );
     let third = Record { receive_count: 3, ..record };
     let said = detail(&third, &policy(|_| ()), after(end, 1));
     assert!(
-        said.ends_with("; this is receive 3 of its message; an earlier re-invocation, if it was not answered, may have been accepted")
+        said.ends_with(
+            "; receive 3 of its message; an earlier call that was not answered may have succeeded"
+        )
     );
 }
 
@@ -124,8 +126,8 @@ fn max_age_before_the_message_is_too_old_for_the_queue() {
     assert_eq!(decided(&record, &policy, after(limit, 1)), Seen::DeadLetter("max_age"));
     assert_eq!(
         detail(&record, &policy, after(limit, 1)),
-        "sent to the retry queue at 2026-09-14T15:46:54.200Z; SQS keeps a message for 14 days; \
-         this is receive 2 of its message"
+        "sent to the retry queue at 2026-09-14T15:46:54.200Z; SQS keeps a message for 14 days; receive 2 of \
+         its message"
     );
 }
 
@@ -151,7 +153,7 @@ fn payload_too_large_by_one_byte() {
     assert_eq!(decided(&larger, &policy(|_| ()), due), Seen::DeadLetter("payload_too_large"));
     assert_eq!(
         detail(&larger, &policy(|_| ()), due),
-        "the record of its next failure could have 1048577 bytes; SQS takes 1048576"
+        "the record of its next failure could have 1048577 bytes; SQS accepts 1048576"
     );
     // Only what is due is judged: until then the message waits like any other.
     let waiting = Record { receive_count: 1, ..larger };
@@ -282,7 +284,7 @@ fn no_retry_if_under_a_minute_is_left_for_its_backoff() {
     assert_eq!(decided(&record, &policy, after(latest, 1)), Seen::DeadLetter("max_age"));
     assert_eq!(
         detail(&record, &policy, after(latest, 1)),
-        "first failed at 2026-09-14T15:46:54.000Z; MAX_AGE is 600 s; this is receive 1 of its message"
+        "first failed at 2026-09-14T15:46:54.000Z; MAX_AGE is 600 s; receive 1 of its message"
     );
     let again = Record { receive_count: 2, first_receive: after(latest, 1), ..record };
     assert_eq!(decided(&again, &policy, after(latest, 1)), Seen::DeadLetter("max_age"));

@@ -115,8 +115,8 @@ fn no_wait_goes_on_until_sqs_deletes_the_message() {
     assert_eq!(due(&late(120_000), &days(14), late(120_000).first_receive), last);
     assert_eq!(
         detail(&late(119_999), &days(14), late(119_999).first_receive),
-        "sent to the retry queue at 2026-09-14T15:46:54.200Z; SQS keeps a message for 14 days; \
-         this is receive 1 of its message"
+        "sent to the retry queue at 2026-09-14T15:46:54.200Z; SQS keeps a message for 14 days; receive 1 of \
+         its message"
     );
 }
 
@@ -172,7 +172,7 @@ fn every_shared_case_is_read_as_it_says() {
                 assert!((-0.1..1.0).contains(&late), "{text}: {late} ms late");
             }
             (Some(Directive::Unreadable { why, .. }), wait) => {
-                let expected = wait.map_or(ignored, |_| Some("its moment is not after the failure".into()));
+                let expected = wait.map_or(ignored, |_| Some("its time is not after the failure".into()));
                 assert_eq!(Some(why.into()), expected, "{text}");
             }
             other => panic!("{text}: {other:?}"),
@@ -212,7 +212,7 @@ fn an_event_that_asks_for_no_retry_is_dead_lettered() {
         assert_eq!(decided(&record, &days(1), FIRST_RECEIVE), Seen::DeadLetter("non_retryable_error"));
         assert_eq!(
             detail(&record, &days(1), FIRST_RECEIVE),
-            format!("{error_type} asks for no retry; DIRECTIVES is on")
+            format!("{error_type} forbids retries; DIRECTIVES is on")
         );
     }
 }

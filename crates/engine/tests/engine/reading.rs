@@ -41,12 +41,12 @@ fn says_what_is_missing() {
         (r#"{"requestPayload":7}"#, "missing field `requestContext` at line 1 column 20"),
         (
             r#"{"requestContext":{"functionArn":"f"}}"#,
-            "it has no requestPayload, so the event is lost: Lambda may leave out one that is too large",
+            "it has no requestPayload, so the event is lost; Lambda may omit one that is too large",
         ),
         // These have lost no event, so the alarm must not count them.
         (
             r#"{"requestContext":{"functionArn":"f","condition":"Success"}}"#,
-            "condition is Success: attach the retry queue as on-failure destination",
+            "condition is Success; make the retry queue the on-failure destination instead",
         ),
         (
             r#"{"requestContext":{"stage":"prod"},"body":"an event of API Gateway"}"#,
@@ -63,7 +63,7 @@ fn says_what_is_missing() {
         ),
         (
             r#"{"requestContext":{"functionArn":"f","condition":"Success"},"requestPayload":7}"#,
-            "condition is Success: attach the retry queue as on-failure destination",
+            "condition is Success; make the retry queue the on-failure destination instead",
         ),
         (
             r#"{"requestContext":{"functionArn":"f"},"requestPayload":7}}"#,
@@ -122,32 +122,35 @@ fn a_message_that_is_no_failure_record_is_named_with_what_to_change() {
         ),
         (
             sns(&body("7")),
-            "a failure record in an SNS notification: turn on raw message delivery of the subscription to arn:aws:sns:eu-west-1:1:failures".into(),
+            "a failure record in an SNS notification; turn on raw message delivery for the subscription to \
+             arn:aws:sns:eu-west-1:1:failures".into(),
         ),
         (
             sns("hello"),
-            "an SNS notification of arn:aws:sns:eu-west-1:1:failures, and its Message is not a failure record: not a JSON object".into(),
+            "an SNS notification from arn:aws:sns:eu-west-1:1:failures whose Message is not a failure record: \
+             not a JSON object".into(),
         ),
         (
             sns(&kinesis).replace("Notification", "SubscriptionConfirmation"),
-            "a confirmation that SNS asks for, of a subscription to arn:aws:sns:eu-west-1:1:failures: not a failure record"
+            "an SNS subscription confirmation for arn:aws:sns:eu-west-1:1:failures, not a failure record"
                 .into(),
         ),
         (
             rule(&body("7")),
-            "a failure record in an EventBridge event: set the InputPath of the rule's target to $.detail".into(),
+            "a failure record in an EventBridge event; set the InputPath of the rule's target to $.detail".into(),
         ),
         (
             rule(r#"{"state":"pending"}"#),
-            "an EventBridge event, and its detail is not a failure record: missing field `requestContext` at line 1 column 19".into(),
+            "an EventBridge event whose detail is not a failure record: missing field `requestContext` at \
+             line 1 column 19".into(),
         ),
         (
             r#"{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"b"}"#.into(),
-            "s3:TestEvent, with which S3 checks a bucket's notifications: they go to this queue, which is for failure records only".into(),
+            "s3:TestEvent: a bucket's notifications go to this queue, which is for failure records only".into(),
         ),
-        (r#"{"Records":[{"eventSource":"aws:s3"}]}"#.into(), "an event of aws:s3, without the record of a failure".into()),
-        (r#"{"Records":[{"EventSource":"aws:sns"}]}"#.into(), "an event of aws:sns, without the record of a failure".into()),
-        (enveloped(1, "7"), "an event in its envelope, without the record of its failure".into()),
+        (r#"{"Records":[{"eventSource":"aws:s3"}]}"#.into(), "an event of aws:s3, without a failure record".into()),
+        (r#"{"Records":[{"EventSource":"aws:sns"}]}"#.into(), "an event of aws:sns, without a failure record".into()),
+        (enveloped(1, "7"), "an event in its envelope, without its failure record".into()),
         (r#"{"Event":7,"Type":"Notification","Records":[{"eventSource":"aws:a b"}]}"#.into(),
             "missing field `requestContext` at line 1 column 71".into()),
     ] {
@@ -167,8 +170,8 @@ fn a_message_of_a_functions_own_dead_letter_queue_is_named() {
     let of = |names| detail(&message(names), &policy(|_| ()), SENT);
     assert_eq!(
         of(["RequestID", "ErrorCode"]),
-        "an event from a function's own dead-letter queue (DeadLetterConfig), which does not name the function: make the \
-         retry queue its on-failure destination instead"
+        "an event from a function's own dead-letter queue (DeadLetterConfig), which does not name the \
+         function; make the retry queue the function's on-failure destination instead"
     );
     assert_eq!(of(["RequestID", "Other"]), "missing field `requestContext` at line 1 column 11");
 }

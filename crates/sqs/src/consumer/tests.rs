@@ -307,7 +307,7 @@ async fn a_dead_letter_has_everything() {
         serde_json::from_str::<Value>(&letter.body).unwrap(),
         serde_json::json!({
             "reason": "non_retryable_error",
-            "detail": "NonRetryable asks for no retry",
+            "detail": "NonRetryable forbids retries",
             "function_arn": "arn:aws:lambda:eu-west-1:123456789012:function:orders",
             "retries_made": 0,
             "initial_timestamp": NOW.as_secs(),

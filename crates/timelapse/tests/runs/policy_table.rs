@@ -70,18 +70,18 @@ impl Outage {
             .collect();
         assert!(runs.iter().all(Candidate::loses_nothing), "{policy}");
         let recovery = |part: fn(Percentiles) -> u64| {
-            Spread::of(runs.iter().map(|run| part(run.recovery_ms.expect("all is delivered")) as f64 / 60e3))
+            mean(runs.iter().map(|run| part(run.recovery_ms.expect("all is delivered")) as f64 / 60e3))
         };
-        let spread = |figure: fn(&Candidate) -> f64| Spread::of(runs.iter().map(figure));
+        let mean_of = |figure: fn(&Candidate) -> f64| mean(runs.iter().map(figure));
         let pollers = runs.iter().map(|run| run.maximum_concurrency).max().expect("there are seeds");
         format!(
             "| {} | {policy} | {} | {} | {:.1} | {} × | {pollers} | {:.2} |",
             self.name,
-            recovery(|it| it.p50).text(),
-            recovery(|it| it.p99).text(),
-            spread(|run| run.retries_per_event).mean,
-            spread(|run| run.peak_load).text(),
-            spread(|run| run.usd_per_million_events).mean,
+            rounded(recovery(|it| it.p50)),
+            rounded(recovery(|it| it.p99)),
+            mean_of(|run| run.retries_per_event),
+            rounded(mean_of(|run| run.peak_load)),
+            mean_of(|run| run.usd_per_million_events),
         )
     }
 }
@@ -134,42 +134,20 @@ pub(crate) mod failing {
         let checked = Policy::new(settings.clone()).expect("a valid policy");
         let schedules: Vec<Schedule> =
             (1..=SEEDS).map(|seed| Schedule::of(&checked, seed, EVENTS, &|| {})).collect();
-        let retries = Spread {
-            least: schedules.iter().map(|it| it.retries_made.min).min().expect("there are seeds") as f64,
-            most: schedules.iter().map(|it| it.retries_made.max).max().expect("there are seeds") as f64,
-            ..Spread::of(schedules.iter().map(|it| it.retries_made.mean))
-        };
+        let retries = mean(schedules.iter().map(|it| it.retries_made.mean));
         let steady = schedules.iter().map(|it| it.in_flight(EVENTS_PER_SECOND, IN_FLIGHT_LIMIT));
         let pollers = steady.clone().map(|it| it.pollers).max().expect("there are seeds");
-        let moves = Spread::of(steady.map(|it| it.moves.usd_per_hour / HOUR as f64 / EVENTS_PER_SECOND)).mean;
-        let usd = (retries.mean * prices::usd_a_retry() + moves) * 1e6;
+        let moves = mean(steady.map(|it| it.moves.usd_per_hour / HOUR as f64 / EVENTS_PER_SECOND));
+        let usd = (retries * prices::usd_a_retry() + moves) * 1e6;
         let reasons: Vec<&str> = schedules[0].given_up.keys().copied().collect();
         let reasons = reasons.join("`, `");
-        format!("| {days} d | {policy} | {} | {pollers} | {usd:.0} | `{reasons}` |", retries.text())
+        format!("| {days} d | {policy} | {} | {pollers} | {usd:.0} | `{reasons}` |", rounded(retries))
     }
 }
 
-/// The mean of some figures, and their range.
-struct Spread {
-    mean: f64,
-    least: f64,
-    most: f64,
-}
-
-impl Spread {
-    fn of(figures: impl Iterator<Item = f64>) -> Self {
-        let all: Vec<f64> = figures.collect();
-        Self {
-            mean: all.iter().sum::<f64>() / all.len() as f64,
-            least: all.iter().copied().fold(f64::INFINITY, f64::min),
-            most: all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        }
-    }
-
-    /// `31 (22 to 37)`
-    fn text(&self) -> String {
-        format!("{} ({} to {})", rounded(self.mean), rounded(self.least), rounded(self.most))
-    }
+fn mean(figures: impl Iterator<Item = f64>) -> f64 {
+    let all: Vec<f64> = figures.collect();
+    all.iter().sum::<f64>() / all.len() as f64
 }
 
 /// Two digits, or all before the point.

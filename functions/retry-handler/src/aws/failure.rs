@@ -28,8 +28,8 @@ pub(super) const HIDE: Remedies = Remedies {
 };
 
 const MOVE: Remedies = Remedies {
-    permission: "allow sqs:SendMessage on the retry queue, and the use of its KMS key if it has one: \
-        without it every message is hidden, and SQS has room for 120,000",
+    permission: "allow sqs:SendMessage on the retry queue, and the use of its KMS key if it has one; until \
+                 then every message is hidden, and SQS has room for only 120,000",
     missing: NO_RETRY_QUEUE,
     too_large: None,
 };
@@ -62,13 +62,13 @@ const READ_PAUSES: Remedies = Remedies {
 };
 
 const INVOKE: Remedies = Remedies {
-    permission: "allow lambda:InvokeFunction on the target's ARN and on ARN:* to the retry handler's role",
+    permission: "allow the retry handler's role lambda:InvokeFunction on the target's ARN and on ARN:*",
     missing: None,
     too_large: None,
 };
 
-const CREDENTIALS: &str = "the handler's credentials are not valid: check that its role exists, and that its \
-    environment sets no keys of its own";
+const CREDENTIALS: &str = "the handler's credentials are invalid; check that its role exists and that its \
+                           environment sets no keys";
 
 /// The answer to each entry of a delivery.
 pub(super) fn answers<E, R>(
@@ -165,7 +165,7 @@ fn without_quotes(mut cause: Cause) -> Cause {
 
 fn leave_out_quotes(error: &mut ServiceError) {
     if may_quote(error) {
-        error.message = "its message is left out, as it may quote the event".into();
+        error.message = "message omitted, because it may quote the event".into();
     }
 }
 
@@ -193,13 +193,14 @@ pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
             let remedy = match code {
                 "" if has_no_credentials(error) => Some(CREDENTIALS.into()),
                 "RecursiveInvocationException" => Some(
-                    "set the recursion configuration of the target and of the retry handler to Allow \
-                     (aws lambda put-function-recursion-config)"
+                    "set RecursiveLoop of the target and of the retry handler to Allow (aws lambda \
+                     put-function-recursion-config)"
                         .into(),
                 ),
-                _ if kind == ErrorKind::Denied && code.starts_with("KMS") => {
-                    Some("let the target's role decrypt with its KMS key, and the key be enabled".into())
-                }
+                _ if kind == ErrorKind::Denied && code.starts_with("KMS") => Some(
+                    "allow the target's role to decrypt with the function's KMS key, and enable the key"
+                        .into(),
+                ),
                 _ => INVOKE.of(&said),
             };
             let failure = CallFailure { cause, remedy };

@@ -58,9 +58,9 @@ impl SdkSettings {
             (CREDENTIALS.iter().find(|name| is_set(name)), PROFILES.into_iter().find(is_set))
         {
             return Err(format!(
-                "{profile} is set, but the handler reads no profiles, and no other credentials are set; set \
-                 AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN instead, which \
-                 \"aws configure export-credentials --format env\" prints"
+                "{profile} is set, but the handler reads no profiles; set AWS_ACCESS_KEY_ID, \
+                 AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN instead, as \"aws configure export-credentials \
+                 --format env\" prints them"
             ));
         }
         let flag = |name| match text(name).map(|value| value.to_ascii_lowercase()) {

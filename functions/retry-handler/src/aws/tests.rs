@@ -262,7 +262,7 @@ async fn each_entry_has_its_own_failure() {
         json!([{"Id": "2", "Code": "ReceiptHandleIsInvalid", "SenderFault": true, "Message": "old"}]);
     let (aws, _) = answering(200, "", &json!({"Successful": [{"Id": "0"}, {"Id": "1"}], "Failed": failed}));
     let results = account(&aws).change_visibility(&[hidden(1); 3], IN_TIME).await;
-    let left_out = "its message is left out, as it may quote the event";
+    let left_out = "message omitted, because it may quote the event";
     let failure = CallFailure { cause: format!("refused: ReceiptHandleIsInvalid: {left_out}"), remedy: None };
     assert_eq!(results, [Ok(()), Ok(()), Err(failure)]);
 }
@@ -352,8 +352,8 @@ async fn a_missing_permission_comes_with_its_remedy() {
 async fn a_missing_queue_and_credentials_that_expired_come_with_their_remedies() {
     for (error, sent_remedy, hidden_remedy) in [
         ("QueueDoesNotExist", "correct DEAD_LETTER_QUEUE_URL", "correct RETRY_QUEUE_URL"),
-        ("ExpiredTokenException", "credentials are not valid", "credentials are not valid"),
-        ("InvalidClientTokenId", "credentials are not valid", "credentials are not valid"),
+        ("ExpiredTokenException", "credentials are invalid", "credentials are invalid"),
+        ("InvalidClientTokenId", "credentials are invalid", "credentials are invalid"),
     ] {
         let (aws, _) = answering(400, error, &json!({"message": "no"}));
         let sent = account(&aws).send_dead_letters(&[given_up(&dead_letter("{}"))], IN_TIME).await.remove(0);
@@ -377,7 +377,7 @@ async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
         account(&aws).send_dead_letters(&[given_up(&dead_letter("{}"))], IN_TIME).await,
     ] {
         let cause = results.into_iter().map(|result| result.unwrap_err().cause).collect::<Vec<_>>();
-        let left_out = "its message is left out, as it may quote the event";
+        let left_out = "message omitted, because it may quote the event";
         assert_eq!(cause, [format!("no retries left: InternalError: {left_out}")]);
     }
     assert_eq!(requests.lock().unwrap().len(), 2 * (SqsBatchCalls::RUNGS + 1));
@@ -441,8 +441,8 @@ async fn a_read_asks_for_the_parameter_and_gives_its_text() {
 async fn a_failure_is_not_repeated_and_names_what_an_operator_can_do() {
     for (status, error, remedy) in [
         (400, "AccessDeniedException", Some("allow ssm:GetParameter on the parameter that PAUSES names")),
-        (400, "ExpiredTokenException", Some("credentials are not valid")),
-        (400, "UnrecognizedClientException", Some("credentials are not valid")),
+        (400, "ExpiredTokenException", Some("credentials are invalid")),
+        (400, "UnrecognizedClientException", Some("credentials are invalid")),
         (400, "ThrottlingException", None),
         (400, "ValidationException", None),
         (500, "InternalServerError", None),

@@ -176,8 +176,7 @@ pub(super) fn trusted(files: &[TrustedFile]) -> Result<RootCertStore, String> {
         if added == 0 {
             let problem = read.errors.first().map_or("it holds none".into(), ToString::to_string);
             return Err(format!(
-                "{variable} is {path:?}, from which no certificate could be read ({problem}); \
-                 name a file of certificates in PEM"
+                "{variable} is {path:?}, which has no readable certificate ({problem}); it must be a PEM file"
             ));
         }
     }

@@ -25,19 +25,19 @@ pub(crate) async fn discarded_letters_come_back_and_ctrl_c_gives_back(world: &Wo
     let report = discard.comeback(&format!("{some} --json --yes")).json(0);
     assert_eq!(report["discarded"], 3, "{report}");
     let again = discard.comeback(&some);
-    assert!(again.stderr.contains("is there already, and is not overwritten"), "{}", again.stderr);
+    assert!(again.stderr.contains("exists and is not overwritten"), "{}", again.stderr);
     assert_eq!(again.code, 2);
     let text =
         discard.comeback(&format!("dead discard --stack discard --all --export {rest} --yes")).ended(0);
-    assert!(text.contains("discarded 121 letters; `comeback dead import"), "{text}");
+    assert!(text.contains("discarded 121 dead-letters; `comeback dead import"), "{text}");
     assert_eq!(letters_of(ministack, &stack).await, (0, 0));
     let empty = list.comeback("dead list --stack discard --json").json(0);
     assert_eq!((&empty["chosen"], &empty["groups"]), (&json!(0), &json!([])), "{empty}");
 
     let dry = import.comeback(&format!("dead import {rest} --stack discard --dry-run")).ended(0);
-    assert!(dry.starts_with("to import: 121 letters to "), "{dry}");
+    assert!(dry.starts_with("to import: 121 dead-letters to "), "{dry}");
     let text = import.comeback(&format!("dead import {odd} --stack discard --yes")).ended(0);
-    assert!(text.ends_with("imported 3 letters\n"), "{text}");
+    assert!(text.ends_with("imported 3 dead-letters\n"), "{text}");
     let report = import.comeback(&format!("dead import {rest} --stack discard --json --yes")).json(0);
     assert_eq!(report["imported"], 121, "{report}");
     let report = import.comeback(&format!("dead import {rest} --stack discard --json --yes")).json(0);

@@ -41,7 +41,7 @@ pub(super) const FAULTS: &[Fault] = &[
     broken(
         "CB002",
         "aws lambda create-event-source-mapping --function-name \"$HANDLER\" --event-source-arn \"$DEAD_ARN\" --no-enabled",
-        "also fed by arn:aws:sqs",
+        "also feeds the handler",
         Fix,
     ),
     broken("CB003", "mapping --function-response-types '[]'", "is off", Fix),
@@ -50,7 +50,7 @@ pub(super) const FAULTS: &[Fault] = &[
     broken(
         "CB006",
         "mapping --scaling-config MaximumConcurrency=20",
-        "is 20, and the handler assumes 10",
+        "is 20, but the handler assumes 10",
         Fix,
     ),
     broken("CB006", "mapping --scaling-config '{}'", "no MaximumConcurrency", Fix),
@@ -86,7 +86,7 @@ pub(super) const FAULTS: &[Fault] = &[
     broken(
         "CB015",
         "queue \"$DEAD_URL\" MaximumMessageSize=262144",
-        "the dead-letter queue takes messages of at most 262144 bytes",
+        "the dead-letter queue accepts messages of at most 262144 bytes",
         Fix,
     ),
     broken("CB020", "variable MAX_AGE 30", "MAX_AGE is 30 s", By("variable MAX_AGE 86400")),
@@ -108,7 +108,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "aws logs create-log-stream --log-group-name \"$LOGS\" --log-stream-name planted\n\
          aws logs put-log-events --log-group-name \"$LOGS\" --log-stream-name planted --log-events \
          \"timestamp=$(date +%s000),message='{\\\"level\\\":\\\"ERROR\\\",\\\"problem\\\":\\\"it was planted\\\"}'\"",
-        "1 ERROR in the last 24 h; the newest, at ",
+        "1 ERROR in the last 24 h; the latest, at ",
         By("aws logs delete-log-stream --log-group-name \"$LOGS\" --log-stream-name planted"),
     ),
     warning(
@@ -148,7 +148,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "CB040",
         "aws cloudwatch delete-alarms --alarm-names $(aws cloudwatch describe-alarms --alarm-name-prefix checked- \
          --query 'MetricAlarms[].AlarmName' --output text)",
-        "no alarm on either queue",
+        "neither queue nor the handler",
         Fix,
     ),
     warning(
@@ -160,7 +160,7 @@ pub(super) const FAULTS: &[Fault] = &[
     warning(
         "CB042",
         "aws cloudwatch disable-alarm-actions --alarm-names \"$ALARM\"",
-        "nobody is notified of ",
+        "alarms notify nobody: ",
         Fix,
     ),
     warning("CB050", "paused 172800", "by ops: planted", By("aws ssm delete-parameter --name \"$PAUSES\"")),
@@ -168,7 +168,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "CB051",
         "aws ssm put-parameter --name \"$PAUSES\" --type String --overwrite --value \
          \"{\\\"v\\\":1,\\\"pauses\\\":[],\\\"mail\\\":\\\"$(printf %3100s x)\\\"}\"",
-        "of the 4096 bytes",
+        "of at most 4096 bytes",
         By("aws ssm delete-parameter --name \"$PAUSES\""),
     ),
     warning(
@@ -186,7 +186,7 @@ pub(super) const FAULTS: &[Fault] = &[
     broken(
         "CB102",
         "aws lambda delete-function-event-invoke-config --function-name \"$FUNCTION\"",
-        "no destination",
+        "no failure destination",
         Fix,
     ),
     // By an alias; the function itself is well.
@@ -258,7 +258,7 @@ pub(super) const FAULTS: &[Fault] = &[
     warning(
         "CB113",
         "variable POLICIES 'checked-ordres MAX_AGE=2h'",
-        "is meant by checked-ordres",
+        "matches checked-ordres",
         By("variable POLICIES ''"),
     ),
     warning(
@@ -272,7 +272,7 @@ pub(super) const FAULTS: &[Fault] = &[
         ..broken(
             "CB201",
             "variable NON_RETRYABLE_ERRORS '*'",
-            "the event was given up",
+            "the event was dead-lettered",
             By("variable NON_RETRYABLE_ERRORS ''"),
         )
     },

@@ -200,15 +200,15 @@ fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Fai
     let Some(place) = &function.place else { return Ok(()) };
     let handler = &deployment.handler_arn;
     let what = if place.region != handler.region {
-        format!("in region {}, and the deployment in {}", place.region, handler.region)
+        format!("in region {}, but the deployment is in {}", place.region, handler.region)
     } else if place.account != handler.account {
-        format!("in account {}, and the deployment in {}", place.account, handler.account)
+        format!("in account {}, but the deployment is in {}", place.account, handler.account)
     } else {
         return Ok(());
     };
     Err(Failure::Refused(format!(
-        "{function} is {what}: a deployment retries the functions of its own account and region; use one there, with \
-         --region or --profile"
+        "{function} is {what}; a deployment retries only functions in its own account and region: use one \
+         there, with --region or --profile"
     )))
 }
 
@@ -301,12 +301,12 @@ mod tests {
         assert_eq!(refused("eu-west-1", "123456789012"), None);
         let region = refused("eu-west-2", "123456789012").unwrap();
         assert!(
-            region.starts_with("orders is in region eu-west-2, and the deployment in eu-west-1: "),
+            region.starts_with("orders is in region eu-west-2, but the deployment is in eu-west-1; "),
             "{region}"
         );
         let account = refused("eu-west-1", "999999999999").unwrap();
         assert!(
-            account.starts_with("orders is in account 999999999999, and the deployment in 123"),
+            account.starts_with("orders is in account 999999999999, but the deployment is in 123"),
             "{account}"
         );
     }

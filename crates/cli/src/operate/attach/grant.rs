@@ -144,7 +144,7 @@ impl Grant {
         let answer = answer.unless(|it| it.is_no_such_entity_exception(), "iam:GetRolePolicy", role)?;
         let Some(answer) = answer else { return Ok(Policy::default()) };
         Policy::read(answer.policy_document()).map_err(|error| {
-            Failure::CouldNot(format!("the policy {policy} of role {role} cannot be read: {error}"))
+            Failure::CouldNot(format!("policy {policy} of role {role} is unreadable: {error}"))
         })
     }
 

@@ -69,7 +69,7 @@ impl Leaving {
         }
         match self.under_way_until(attachment) {
             Some(end) => Some(format!(
-                "invocations that are under way may still fail until {end}, and events still waiting then may take longer"
+                "running invocations may still fail until {end}, and events that wait then may take longer"
             )),
             None => self.waiting.clone(),
         }
@@ -106,14 +106,14 @@ async fn read_waiting(
 /// Why the log cannot show every event that waits: the handler has not received it yet, or the log level hides its line.
 fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     if queue != Depth::default() && deployment.stopped().is_some() {
-        return Some("the handler takes nothing from the retry queue, and it is not empty".into());
+        return Some("the retry queue is not empty, but the handler receives nothing from it".into());
     }
     if queue.visible > 0 {
         let due = queue.visible;
-        return Some(format!("the handler has not yet received about {due} messages of the retry queue"));
+        return Some(format!("about {due} messages are due, and the handler has not received them yet"));
     }
     let level = deployment.log_level.as_deref().filter(|level| HIDING_INFO.contains(level))?;
-    Some(format!("the handler's log level is {level}, which hides what waits (set it to INFO)"))
+    Some(format!("the handler's log level is {level}, which hides waiting events (set it to INFO)"))
 }
 
 /// Why events wait, according to the log. A handler that has never run has no log.
@@ -121,7 +121,7 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     match log {
         Some(log) => log.wait(now),
         None if queue == Depth::default() => None,
-        None => Some("the retry queue is not empty, and the handler has no log".into()),
+        None => Some("the retry queue is not empty, but the handler has no log".into()),
     }
 }
 
@@ -136,7 +136,9 @@ struct Waiting {
 impl Waiting {
     fn wait(&self, now: Timestamp) -> Option<String> {
         if self.is_newer {
-            return Some("the handler's log has lines that this command cannot read (update it)".into());
+            return Some(
+                "a newer handler wrote log lines that this command cannot read (update the command)".into(),
+            );
         }
         let until = self.messages.waiting().filter_map(|message| match message.waits_for {
             WaitsFor::Due { due, .. } => Some(due),
@@ -146,8 +148,10 @@ impl Waiting {
         let latest = until.max().filter(|latest| now < *latest);
         match (self.messages.waiting().len(), latest) {
             (0, _) => None,
-            (count, Some(latest)) => Some(format!("{count} of its events wait, the last until {latest}")),
-            (count, None) => Some(format!("{count} of its events wait, and all of them are due")),
+            (count, Some(latest)) => {
+                Some(format!("{count} of its events are waiting, the last until {latest}"))
+            }
+            (count, None) => Some(format!("{count} of its events are waiting, all of them due")),
         }
     }
 }
@@ -211,19 +215,19 @@ mod tests {
     #[test]
     fn each_sign_of_a_waiting_event_is_said() {
         let visible = Depth { visible: 2, ..EMPTY };
-        let stopped = "the handler takes nothing from the retry queue, and it is not empty";
+        let stopped = "the retry queue is not empty, but the handler receives nothing from it";
         for (found, said) in [
             (unseen(HIDDEN, &Deployment::sample()), stopped),
             (unseen(HIDDEN, &Deployment { never_runs: true, ..running() }), stopped),
             (
                 unseen(visible, &running()),
-                "the handler has not yet received about 2 messages of the retry queue",
+                "about 2 messages are due, and the handler has not received them yet",
             ),
             (
                 unseen(EMPTY, &logging("WARN")),
-                "the handler's log level is WARN, which hides what waits (set it to INFO)",
+                "the handler's log level is WARN, which hides waiting events (set it to INFO)",
             ),
-            (wait(HIDDEN, None, DETACHED), "the retry queue is not empty, and the handler has no log"),
+            (wait(HIDDEN, None, DETACHED), "the retry queue is not empty, but the handler has no log"),
         ] {
             assert_eq!(found.as_deref(), Some(said));
         }
@@ -239,8 +243,8 @@ mod tests {
             let now = DETACHED.saturating_add(Duration::from_secs(seconds));
             Leaving { now, at_once: false, waiting: None, sharing: Vec::new() }
         };
-        let said = "invocations that are under way may still fail until 2023-11-14T22:30:20.000Z, and events still \
-                    waiting then may take longer";
+        let said = "running invocations may still fail until 2023-11-14T22:30:20.000Z, and events that wait \
+                    then may take longer";
         assert_eq!(at(1_019).wait(&attachment).as_deref(), Some(said));
         assert_eq!(at(1_020).wait(&attachment), None);
         assert_eq!(Leaving { at_once: true, ..at(1_019) }.wait(&attachment), None);
@@ -288,8 +292,8 @@ mod tests {
             log.wait(now)
         };
         let (before_due, after_due) = (DETACHED, DETACHED.saturating_add(Duration::from_secs(86_400)));
-        let waits = Some(format!("1 of its events wait, the last until {DUE}"));
-        let due = Some("1 of its events wait, and all of them are due".to_owned());
+        let waits = Some(format!("1 of its events are waiting, the last until {DUE}"));
+        let due = Some("1 of its events are waiting, all of them due".to_owned());
         let defer = line(1, json!({"action": "defer", "due": DUE, "due_by": "policy", "delay": 60}));
         let settled = line(2, json!({"action": "reinvoke", "due": DUE}));
         assert_eq!(after(&[], after_due), None);
@@ -314,6 +318,6 @@ mod tests {
     #[test]
     fn a_log_that_cannot_be_read_keeps_everything() {
         let waiting = Waiting { is_newer: true, ..Waiting::default() };
-        assert!(waiting.wait(DETACHED).unwrap().contains("update it"));
+        assert!(waiting.wait(DETACHED).unwrap().contains("update the command"));
     }
 }

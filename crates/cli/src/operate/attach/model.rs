@@ -205,25 +205,21 @@ fn a_customers_key_is_allowed_too() {
         (vec!["kms:GenerateDataKey", "kms:Decrypt"], vec!["arn:key".to_owned()]),
     ];
     assert_eq!(allowed, Some(expected));
-    let note = "role orders-role can use the key arn:key only if the key's own policy allows that";
+    let note = "role orders-role can use key arn:key only if the key's own policy allows that";
     assert!(plan.notes.len() == 2 && plan.notes[0].starts_with(note), "{:?}", plan.notes);
     assert_eq!(all(&attachment, &plan).attach(false).unwrap().notes, [""; 0]);
 }
 
 #[test]
 fn a_key_that_cannot_be_described_does_not_block_detach() {
-    let denied = Failure::CouldNot("kms:DescribeKey of k: denied".into());
+    let denied = Failure::CouldNot("kms:DescribeKey on k: denied".into());
     let before = all(&attachment(), &attachment().attach(false).unwrap());
     let unread = Attachment { key: Err(denied.clone()), ..before };
     assert_eq!(unread.attach(false), Err(denied));
     let detached = all(&unread, &unread.detach(&left()).unwrap());
     let later = Leaving { now: left().now.saturating_add(Duration::from_secs(600)), ..left() };
     let plan = detached.detach(&later).unwrap();
-    assert!(
-        plan.notes[0].ends_with("which could not be read: kms:DescribeKey of k: denied"),
-        "{:?}",
-        plan.notes
-    );
+    assert!(plan.notes[0].ends_with("which is unreadable: kms:DescribeKey on k: denied"), "{:?}", plan.notes);
     assert!(!all(&detached, &plan).send_policy);
 }
 
@@ -237,15 +233,19 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
     let mut stopped = attachment();
     stopped.deployment.variables.insert("BASE_BACKOFF".into(), "soon".into());
     let cases = [
-        (stopped, "the handler retry-handler does not start, and would retry nothing: BASE_BACKOFF is"),
-        (Attachment { owner: Some("shop".into()), ..attachment() }, "stack shop owns the settings"),
+        (stopped, "handler retry-handler does not start, so it would retry nothing: BASE_BACKOFF is"),
+        (
+            Attachment { owner: Some("shop".into()), ..attachment() },
+            "stack shop owns the asynchronous \
+             invocation settings",
+        ),
         (
             Attachment {
                 may_send: Verdict::Denied,
                 denied: vec!["kms:Decrypt on arn:key".into()],
                 ..attachment()
             },
-            "a policy denies arn:aws:iam::123456789012:role/orders-role kms:Decrypt on arn:key: remove",
+            "a policy denies arn:aws:iam::123456789012:role/orders-role kms:Decrypt on arn:key; remove",
         ),
         (
             Attachment {
@@ -260,21 +260,21 @@ fn what_stands_in_the_way_is_said_with_what_to_do() {
         ),
         (
             in_place(Place::Parameter { stack: "comeback".into(), value: ARN.into() }),
-            "changed its role by hand: `comeback doctor orders --only CB109` names the fix",
+            "changed its role by hand; `comeback doctor orders --only CB109` names the fix",
         ),
         (
             in_place(Place::Parameter { stack: "comeback".into(), value: long }),
-            "of 4096, the handler's environment",
+            "of 4096 bytes, the handler's environment",
         ),
         (full.clone(), "function:shop-*"),
         (Attachment { place: Place::Environment, ..full }, "one pattern"),
         (
             Attachment { place: Place::Environment, invoke_characters: 10_241, ..attachment() },
-            "its inline policies would have 10241 characters of 10240",
+            "its inline policies would take 10241 of 10240 characters",
         ),
         (
             Attachment { may_invoke: Verdict::Denied, ..attachment() },
-            "denies the role handler-role of the handler lambda:InvokeFunction",
+            "denies the handler's role handler-role lambda:InvokeFunction",
         ),
     ];
     for (attachment, said) in cases {
@@ -342,22 +342,28 @@ fn events_that_wait_keep_the_allow_list_unless_they_may_be_given_up() {
     let mut detached = all(&attachment(), &attachment().attach(false).unwrap());
     detached = all(&detached, &detached.detach(&left()).unwrap());
     let later = Leaving { now: left().now.saturating_add(Duration::from_secs(600)), ..left() };
-    let waiting = Leaving { waiting: Some("3 of its events wait".into()), ..later };
+    let waiting = Leaving { waiting: Some("3 of its events are waiting".into()), ..later };
     let (changes, left) = waiting.detach_of(&detached);
-    assert!(changes == 0 && left.is_some_and(|left| left.ends_with("may still wait: 3 of its events wait")));
+    assert!(
+        changes == 0
+            && left.is_some_and(|left| left.ends_with(
+                "may still wait: 3 of its events are \
+         waiting"
+            ))
+    );
     let at_once = Leaving { at_once: true, ..waiting };
     let plan = detached.detach(&at_once).unwrap();
     assert_eq!(all(&detached, &plan), attachment());
-    let kept = "the allow-list is empty then, so events of orders that still wait are kept until another function is \
-                attached, and then go to the dead-letter queue as target_not_allowed";
+    let kept = "the allow-list will be empty, so waiting events of orders are kept until another function is \
+                attached, then dead-lettered as target_not_allowed";
     assert_eq!(plan.notes, [kept]);
     assert_eq!(plan.left, None);
 }
 
 #[test]
 fn the_price_of_now_is_said_before_and_after() {
-    let gone = "events of orders that still wait go to the dead-letter queue as target_not_allowed";
-    let stays = "events of orders that still wait are still retried, because the allow-list still has it";
+    let gone = "waiting events of orders will be dead-lettered as target_not_allowed";
+    let stays = "waiting events of orders are still retried, because it is still on the allow-list";
     for (others, price) in [(OTHER.to_owned(), gone), (format!("{ARN}*"), stays)] {
         let mut before = attachment();
         set_list(&mut before.deployment, others.clone());
@@ -384,7 +390,9 @@ fn a_role_that_others_share_keeps_its_permission() {
     let leaving = Leaving { at_once: true, sharing: vec!["invoices".into()], ..left() };
     let plan = detached.detach(&leaving).unwrap();
     assert!(plan.notes.iter().any(|note| {
-        note.contains("role orders-role keeps its permission to send, for these functions: invoices")
+        note.contains(
+            "role orders-role keeps its permission to send, because these functions use it: invoices",
+        )
     }));
     detached = all(&detached, &plan);
     assert!(detached.send_policy && !detached.deployment.allows(ARN));
@@ -418,9 +426,8 @@ fn what_is_under_way_may_still_send_even_if_what_waits_is_given_up() {
     let at_once = Leaving { at_once: true, ..left() };
     let plan = attached.detach(&at_once).unwrap();
     let until = left().now.saturating_add(Duration::from_secs(3 + 120));
-    let kept = format!(
-        "role orders-role keeps its permission to send until {until}, for invocations that are under way"
-    );
+    let kept =
+        format!("role orders-role keeps its permission to send until {until}, for running invocations");
     assert_eq!(plan.left.as_ref(), Some(&kept));
     let detached = all(&attached, &plan);
     assert!(detached.send_policy && !detached.is_attached() && !detached.deployment.allows(ARN));
@@ -571,9 +578,9 @@ fn the_entry_of_policies_that_counts_is_named() {
         plan.notes[1..].to_vec()
     };
     assert_eq!(notes(""), [""; 0]);
-    let entry = "of POLICIES, the entry \"o* MAX_AGE=2h\" counts for orders";
+    let entry = "the entry \"o* MAX_AGE=2h\" of POLICIES applies to orders";
     assert_eq!(notes("orders:live MAX_AGE=1h; o* MAX_AGE=2h; orders JITTER=none"), [entry]);
-    let none = "no entry of POLICIES matches orders: it has the stack's policy";
+    let none = "no entry of POLICIES matches orders, so it has the stack's policy";
     assert_eq!(notes("invoices MAX_AGE=2h"), [none]);
 }
 
@@ -582,7 +589,8 @@ fn a_dead_letter_queue_of_the_functions_own_is_named() {
     let mut it = attachment();
     it.target.dead_letter = Some("arn:aws:sqs:eu-west-1:123456789012:own".into());
     let notes = it.attach(false).unwrap().notes;
-    let note = "orders also has a dead-letter queue of its own, arn:aws:sqs:eu-west-1:123456789012:own: Lambda sends there";
+    let note = "orders also has its own dead-letter queue, arn:aws:sqs:eu-west-1:123456789012:own, and Lambda \
+                sends every failed attempt there";
     assert!(notes[0].starts_with(note) && notes[0].ends_with("--dead-letter-config TargetArn="), "{notes:?}");
 }
 
@@ -598,7 +606,7 @@ fn a_destination_outside_the_account_is_asked_about() {
     assert_eq!(question("arn:aws:sns:eu-west-1:123456789012:failed"), None);
     let asked = question("arn:aws:sns:eu-west-1:999999999999:failed").unwrap();
     assert!(
-        asked.ends_with("999999999999:failed, which is not known to be in account 123456789012: go on?"),
+        asked.ends_with("999999999999:failed, which may be outside account 123456789012: continue?"),
         "{asked}"
     );
 }

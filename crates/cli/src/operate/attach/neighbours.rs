@@ -38,12 +38,13 @@ fn after_move(it: Attachment, target: Target) -> Attachment {
 fn a_function_of_another_deployment_is_taken_over_only_on_request() {
     let it = billing(attached(&attachment()).target);
     let Err(Failure::Undone(refused)) = it.attach(false) else { panic!("it was attached") };
-    let named = "orders is attached to stack comeback, not to stack billing: to move it here";
+    let named = "orders is attached to stack comeback, not to stack billing; to move it here";
     assert!(
         refused.starts_with(named) && refused.ends_with("`comeback detach orders --profile ops`"),
         "{refused}"
     );
-    let there = "it is attached to stack comeback: `comeback detach orders --profile ops` detaches it there";
+    let there =
+        "it is attached to stack comeback; to detach it there: `comeback detach orders --profile ops`";
     assert_eq!(it.detach(&left()).unwrap().notes, [there]);
     assert!(attachment().attach(true).unwrap().agrees_with(&attachment().attach(false).unwrap()));
 }
@@ -111,7 +112,7 @@ fn what_a_deleted_function_left_is_cleared_away() {
     assert!(matches!(plan.changes[..], [Change::List(_, false)]), "{:?}", plan.changes);
     assert_eq!(plan.notes[0], "Lambda has no function orders");
     assert!(plan.notes[1].contains("comeback dead redrive --retarget ARN"), "{:?}", plan.notes);
-    assert!(plan.notes[2].contains("If no other function uses that role: aws iam"), "{:?}", plan.notes);
+    assert!(plan.notes[2].contains("if no other function uses that role: aws iam"), "{:?}", plan.notes);
     let again = all(&deleted, &plan).detach(&left()).unwrap();
     let expected =
         AttachPlan { changes: vec![], notes: vec!["Lambda has no function orders".into()], ..again.clone() };
@@ -146,7 +147,7 @@ fn a_handler_that_was_changed_by_hand_is_said() {
     let arn = it.target.arn.clone();
     set_list(&mut it.deployment, arn.clone());
     let deleted = Attachment { is_gone: true, ..it };
-    let note = format!("the handler still allows {arn}, and the parameter TargetFunctions of stack comeback");
+    let note = format!("the handler still allows {arn}, but parameter TargetFunctions of stack comeback");
     let notes = deleted.detach(&left()).unwrap().notes;
     assert!(notes.iter().any(|it| it.starts_with(&note)), "{notes:?}");
 }

@@ -54,8 +54,8 @@ impl Attachment {
                 plan.notes.extend(self.key.iter().flatten().map(|key| {
                     let (role, key) = (self.target.role(), &key.arn);
                     format!(
-                        "role {role} can use the key {key} only if the key's own policy allows that, or leaves it to IAM \
-                         as by default; docs/encryption.md says what it needs"
+                        "role {role} can use key {key} only if the key's own policy allows that or, as by \
+                         default, leaves it to IAM; see docs/encryption.md"
                     )
                 }));
             }
@@ -79,7 +79,8 @@ impl Attachment {
         if let Some(other) = other {
             plan.changes.push(Change::Mark(kept::MOVED));
             plan.notes.push(format!(
-                "{other} retries its waiting events once more, and further failures come here. When none is left there, run: {}",
+                "{other} retries the events that wait there once more; their next failures come here. When \
+                 none is left there, run: {}",
                 self.deployment.command_of(other, format!("detach {}", self.name()))
             ));
         }
@@ -87,7 +88,8 @@ impl Attachment {
         self.say_what_dead_letters(&mut plan);
         if let Some(stack) = self.target.stack().filter(|_| !plan.changes.is_empty()) {
             plan.notes.push(format!(
-                "stack {stack} made {}: write this into its template too, or a later deployment may undo it",
+                "stack {stack} manages {}: make the same change in its template, or its next deployment may \
+                 undo this one",
                 self.target.name
             ));
         }
@@ -101,8 +103,8 @@ impl Attachment {
         if let Some(queue) = self.target.dead_letter.as_ref().filter(|_| !plan.changes.is_empty()) {
             let name = &self.target.name;
             plan.notes.push(format!(
-                "{name} also has a dead-letter queue of its own, {queue}: Lambda sends there what it gives up, beside the \
-                 destination, so with the retries once for each failed attempt; to remove it: {}",
+                "{name} also has its own dead-letter queue, {queue}, and Lambda sends every failed attempt \
+                 there too; to remove it: {}",
                 self.deployment.aws(format!(
                     "lambda update-function-configuration --function-name {name} --dead-letter-config TargetArn="
                 ))
@@ -117,9 +119,9 @@ impl Attachment {
         };
         let name = self.name();
         plan.notes.extend(match policies.entry_of(&self.target.invoked_arn()) {
-            Some(entry) => Some(format!("of POLICIES, the entry {:?} counts for {name}", entry.to_string())),
+            Some(entry) => Some(format!("the entry {:?} of POLICIES applies to {name}", entry.to_string())),
             None if policies.entries().is_empty() => None,
-            None => Some(format!("no entry of POLICIES matches {name}: it has the stack's policy")),
+            None => Some(format!("no entry of POLICIES matches {name}, so it has the stack's policy")),
         });
     }
 
@@ -129,7 +131,8 @@ impl Attachment {
         if plan.changes.iter().any(is_listed) {
             let left = ENVIRONMENT_BYTES.saturating_sub(self.environment_bytes());
             plan.notes.push(format!(
-                "with this, {left} of the {ENVIRONMENT_BYTES} bytes that Lambda allows for the handler's variables are left"
+                "after this, {left} of the {ENVIRONMENT_BYTES} bytes for the handler's environment variables \
+                 are free"
             ));
         }
     }
@@ -151,14 +154,14 @@ impl Attachment {
         let (name, ours) = (self.name(), self.deployment.name());
         let detach = self.deployment.command_of(other, format!("detach {name}"));
         Failure::Undone(format!(
-            "{name} is attached to {other}, not to {ours}: to move it here, repeat the command with --move, which lets \
-             {other} retry what waits there; or first detach it with `{detach}`"
+            "{name} is attached to {other}, not to {ours}; to move it here, run the command again with --move \
+             ({other} still retries the events that wait there), or detach it first: `{detach}`"
         ))
     }
 
     fn can_be_retried(&self) -> Result<(), Failure> {
         if self.is_gone || self.target.is_qualifier_gone {
-            return Err(Failure::CouldNot(format!("{}: it cannot be attached", self.missing())));
+            return Err(Failure::CouldNot(format!("{} cannot be attached", self.missing())));
         }
         if let Some(why) = self.target.unfit {
             return Err(Failure::Refused(format!("{} {why}", self.target.name)));
@@ -166,7 +169,7 @@ impl Attachment {
         if let Err(refused) = self.deployment.policies() {
             let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
             return Err(Failure::Undone(format!(
-                "the handler {} does not start, and would retry nothing: {}; `{}` names the fix",
+                "handler {} does not start, so it would retry nothing: {}; `{}` names the fix",
                 self.deployment.handler,
                 refused.join("; "),
                 self.deployment.command("doctor --only CB020")
@@ -175,8 +178,8 @@ impl Attachment {
         match self.key.as_ref().map_err(Failure::clone)?.as_ref().and_then(CustomerKey::problem) {
             None => Ok(()),
             Some(problem) => Err(Failure::Undone(format!(
-                "the retry queue's key cannot be used, and Lambda would silently drop the function's failed events: \
-                 {problem}; `{}` names the command that fixes it",
+                "the retry queue's key is unusable, so Lambda would silently drop the function's failed \
+                 events: {problem}; `{}` names the fix",
                 self.deployment.command("doctor --only CB035")
             ))),
         }
@@ -199,7 +202,10 @@ impl Attachment {
         let (fitting, rest): (Vec<_>, Vec<_>) =
             tags.into_iter().partition(|tag| new <= room && kept::fits(tag));
         plan.notes.extend(rest.iter().map(|(key, value)| {
-            format!("{key} = {value} does not fit in a tag of the function: write it down, detach cannot restore it")
+            format!(
+                "{key} = {value} does not fit in a tag of the function, so detach cannot restore it; \
+                     write it down"
+            )
         }));
         if !fitting.is_empty() {
             plan.changes.push(Change::Keep(fitting));
@@ -225,7 +231,7 @@ impl Attachment {
             return Ok(());
         }
         if self.may_invoke == Verdict::Denied {
-            let who = format!("the role {} of the handler", self.deployment.role());
+            let who = format!("the handler's role {}", self.deployment.role());
             return Err(denied(&who, &format!("lambda:InvokeFunction on {arn}")));
         }
         match &self.place {
@@ -240,17 +246,18 @@ impl Attachment {
                 } else {
                     let doctor = self.deployment.command(format!("doctor {} --only CB109", self.name()));
                     return Err(Failure::Undone(format!(
-                        "stack {stack} names {arn} in TargetFunctions, but its handler may not invoke it, because somebody \
-                         changed its role by hand: `{doctor}` names the fix; then repeat this command"
+                        "stack {stack} names {arn} in TargetFunctions, but its handler may not invoke it, \
+                         because somebody changed its role by hand; `{doctor}` names the fix; then run this \
+                         command again"
                     )));
                 }
             }
             Place::Template { stack } => {
                 return Err(Failure::Undone(format!(
-                    "stack {stack} has no parameter TargetFunctions, so only its template lets the handler retry {arn}. In \
-                     a CDK app, write `retries.attach(fn)` where {name} is made, or else \
-                     `retries.attach(lambda.Function.fromFunctionArn(this, '{name}', '{arn}'))`; deploy it, and repeat \
-                     this command for what the app cannot do",
+                    "stack {stack} has no parameter TargetFunctions, so only its template can let the handler \
+                     retry {arn}. In a CDK app, call `retries.attach(fn)` where {name} is defined, or \
+                     `retries.attach(lambda.Function.fromFunctionArn(this, '{name}', '{arn}'))`; deploy it, \
+                     then run this command again for what the app cannot do",
                     name = self.target.name
                 )));
             }
@@ -274,8 +281,8 @@ impl Attachment {
             return Ok(());
         }
         Err(Failure::Undone(format!(
-            "the role {} of the handler has no room for {}: its inline policies would have {characters} characters of \
-             {ROLE_CHARACTERS}; let it invoke several functions by one policy, with a name such as shop-*",
+            "the handler's role {} has no room for {}: its inline policies would take {characters} of \
+             {ROLE_CHARACTERS} characters; allow several functions by one pattern, such as shop-*",
             self.deployment.role(),
             self.target.arn
         )))
@@ -293,9 +300,9 @@ impl Attachment {
             return Ok(());
         }
         Err(Failure::Undone(format!(
-            "the allow-list has no room for {}: TargetFunctions would have {parameter_bytes} bytes of {PARAMETER_BYTES}, \
-             the handler's environment {environment_bytes} of {ENVIRONMENT_BYTES}; name several functions by one \
-             pattern, such as {}",
+            "the allow-list has no room for {}: TargetFunctions would take {parameter_bytes} of \
+             {PARAMETER_BYTES} bytes, the handler's environment {environment_bytes} of {ENVIRONMENT_BYTES}; \
+             allow several functions by one pattern, such as {}",
             target.arn,
             target.arn.replace(&target.name, "shop-*")
         )))
@@ -305,9 +312,9 @@ impl Attachment {
         match &self.owner {
             None => Ok(()),
             Some(stack) => Err(Failure::Undone(format!(
-                "stack {stack} owns the settings of {}'s asynchronous invocations, and would undo a change: set the \
-                 failure destination there (EventInvokeConfig in SAM, retries.attach(fn) in the CDK), or take it out \
-                 there, and deploy that stack",
+                "stack {stack} owns the asynchronous invocation settings of {} and would undo a change; set \
+                 the failure destination there (EventInvokeConfig in SAM, retries.attach(fn) in the CDK) or \
+                 remove it there, then deploy that stack",
                 self.target.name
             ))),
         }
@@ -333,13 +340,17 @@ impl Attachment {
                 settings = InvokeSettings::default();
             } else if !all_known {
                 plan.notes.push(
-                    "the function's tags do not have all of its earlier settings: the others become Lambda's defaults"
+                    "the function's tags lack some of its previous settings; those are set to Lambda's \
+                     defaults"
                         .into(),
                 );
             }
             let account = &self.deployment.handler_arn.account;
             plan.question = kept::destination_outside(&settings, account).map(|arn| {
-                format!("the failures of {} will go to {arn}, which is not known to be in account {account}: go on?", self.name())
+                format!(
+                    "failures of {} will go to {arn}, which may be outside account {account}: continue?",
+                    self.name()
+                )
             });
             plan.changes.push(Change::Settings(settings));
         }
@@ -349,7 +360,7 @@ impl Attachment {
         let others: Vec<String> = self.other_qualifiers().map(|it| target.named(it)).collect();
         if !others.is_empty() {
             let others = others.join(", ");
-            plan.notes.push(format!("{others} stays attached: the handler goes on retrying the function"));
+            plan.notes.push(format!("{others} stays attached, so the handler keeps retrying the function"));
             return Ok(plan);
         }
         let is_traced = self.send_policy && leaving.sharing.is_empty()
@@ -361,7 +372,7 @@ impl Attachment {
             let name = self.name();
             plan.notes.extend(self.elsewhere.get(&target.qualifier).map(|other| {
                 format!(
-                    "it is attached to {other}: `{}` detaches it there",
+                    "it is attached to {other}; to detach it there: `{}`",
                     self.deployment.command_of(other, format!("detach {name}"))
                 )
             }));
@@ -371,7 +382,8 @@ impl Attachment {
             Some(wait) => {
                 self.keep_time(&mut plan);
                 plan.left = Some(format!(
-                    "the allow-list, the permissions and the recursion setting stay, for events that may still wait: {wait}"
+                    "the allow-list entry, the permissions and the recursion setting stay for events that may \
+                     still wait: {wait}"
                 ));
                 plan.price_of_now = Some(self.what_now_does());
             }
@@ -390,15 +402,15 @@ impl Attachment {
         let policies = after.policies().ok();
         match policies.and_then(|policies| Unlisted::of(&policies, &self.target.invoked_arn())) {
             Some(Unlisted::DeadLettered) => {
-                format!("events of {name} that still wait go to the dead-letter queue as target_not_allowed")
+                format!("waiting events of {name} will be dead-lettered as target_not_allowed")
             }
             Some(Unlisted::Kept) => format!(
-                "the allow-list is empty then, so events of {name} that still wait are kept until another function is \
-                 attached, and then go to the dead-letter queue as target_not_allowed"
+                "the allow-list will be empty, so waiting events of {name} are kept until another function is \
+                 attached, then dead-lettered as target_not_allowed"
             ),
-            None => format!(
-                "events of {name} that still wait are still retried, because the allow-list still has it"
-            ),
+            None => {
+                format!("waiting events of {name} are still retried, because it is still on the allow-list")
+            }
         }
     }
 
@@ -436,7 +448,7 @@ impl Attachment {
                 plan.changes.push(Change::Recursion(allowed));
             }
             None if target.recursion_allowed => plan.notes.push(format!(
-                "recursive loops of {} stay allowed, because no tag has the earlier setting; to stop them: {}",
+                "RecursiveLoop of {} stays Allow, because no tag has the previous setting; to change it: {}",
                 target.name,
                 self.deployment.aws(format!(
                     "lambda put-function-recursion-config --function-name {} --recursive-loop Terminate",
@@ -448,7 +460,7 @@ impl Attachment {
         self.disallow(plan);
         if self.send_policy && !leaving.sharing.is_empty() {
             plan.notes.push(format!(
-                "role {} keeps its permission to send, for these functions: {}",
+                "role {} keeps its permission to send, because these functions use it: {}",
                 target.role(),
                 leaving.sharing.join(", ")
             ));
@@ -456,7 +468,7 @@ impl Attachment {
             if let Some(until) = leaving.under_way_until(self) {
                 self.keep_time(plan);
                 plan.left = Some(format!(
-                    "role {} keeps its permission to send until {until}, for invocations that are under way",
+                    "role {} keeps its permission to send until {until}, for running invocations",
                     target.role()
                 ));
                 return;
@@ -464,7 +476,10 @@ impl Attachment {
             plan.changes.push(Change::Withdraw(self.sending()));
             plan.notes.extend(self.key.as_ref().err().map(|failure| {
                 let (role, policy) = (target.role(), self.sending().policy);
-                format!("policy {policy} of role {role} may still allow the retry queue's key, which could not be read: {failure}")
+                format!(
+                    "policy {policy} of role {role} may still allow the retry queue's key, which is \
+                         unreadable: {failure}"
+                )
             }));
         }
         if self.losses.ours {
@@ -483,12 +498,13 @@ impl Attachment {
         let is_listed = list_has(self.deployment.allow_list(), arn);
         match &self.place {
             Place::Template { stack } if is_listed => {
-                plan.notes.push(format!("stack {stack} still allows {arn}: take it out of its template"));
+                plan.notes.push(format!("stack {stack} still allows {arn}; remove it from its template"));
             }
             Place::Parameter { stack, value } if is_listed && !list_has(value, arn) => {
                 plan.notes.push(format!(
-                    "the handler still allows {arn}, and the parameter TargetFunctions of stack {stack} does not name it: \
-                     take it out of the template, or deploy the stack again if somebody changed the handler by hand"
+                    "the handler still allows {arn}, but parameter TargetFunctions of stack {stack} does not \
+                     name it; remove it from the template, or deploy the stack again if somebody changed the \
+                     handler by hand"
                 ));
             }
             _ => {}
@@ -505,13 +521,13 @@ impl Attachment {
         }
         if !plan.changes.is_empty() {
             plan.notes.push(format!(
-                "its events that wait go to the dead-letter queue; `{}` sends them to another function",
+                "its waiting events will be dead-lettered; `{}` sends them to another function",
                 self.deployment.command("dead redrive --retarget ARN")
             ));
             let delete =
                 format!("iam delete-role-policy --role-name ROLE --policy-name {}", self.sending().policy);
             plan.notes.push(format!(
-                "a role that it had may still send to the retry queue. If no other function uses that role: {}",
+                "its former role may still send to the retry queue; if no other function uses that role: {}",
                 self.deployment.aws(delete)
             ));
         }
@@ -545,6 +561,6 @@ impl Attachment {
 
 fn denied(who: &str, what: &str) -> Failure {
     Failure::Undone(format!(
-        "a policy denies {who} {what}: remove the denial, because no other policy can override it"
+        "a policy denies {who} {what}; remove the denial, which no other policy can override"
     ))
 }

@@ -33,23 +33,23 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct DiscardArguments {
-    /// A new file that the letters are written to before they are deleted
+    /// New file to write the dead-letters to before deleting them
     #[arg(long, value_name = "FILE")]
     export: PathBuf,
-    #[command(flatten)]
-    filter: Filter,
-    /// Every letter, and every message that is not one of Comeback's
+    /// All dead-letters, and messages that are not Comeback's
     #[arg(long, conflicts_with = "Filter")]
     all: bool,
-    /// Letters a second at most
+    /// Maximum dead-letters a second
     #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
     rate: f64,
-    /// Letters at most
+    /// Maximum number of dead-letters
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Show the plan and change nothing
+    /// Show the plan without changing anything
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    filter: Filter,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -62,7 +62,7 @@ pub(crate) async fn run(
     let export = shown(&export);
     if arguments.export.exists() {
         return Err(Failure::Refused(format!(
-            "--export {export}: the file is there already, and is not overwritten; name another"
+            "--export {export}: the file exists and is not overwritten; choose another name"
         ))
         .into());
     }
@@ -75,8 +75,8 @@ pub(crate) async fn run(
     if dry_run || plan.letters() == 0 {
         return Ok(plan.read.result("nothing was changed")?);
     }
-    let count = counted(plan.letters(), "letter", "letters");
-    confirm(&format!("write {count} to {export}, and delete them?"), &letters.session).await?;
+    let count = counted(plan.letters(), "dead-letter", "dead-letters");
+    confirm(&format!("write {count} to {export} and delete them from the queue?"), &letters.session).await?;
     let file = Export::create(&arguments.export)?;
     let (done, read) = plan.carry_out(&file).await?;
     let summary = done.summary("discarded");
@@ -88,11 +88,11 @@ pub(crate) async fn run(
             _ if file.is_empty() => None,
             None => {
                 let file = command_line([&*export]);
-                Some(format!("`comeback dead import {file}{place}` brings back what the file holds"))
+                Some(format!("`comeback dead import {file}{place}` brings them back"))
             }
             Some((count, _)) => Some(format!(
-                "{} may be both in {export} and in the queue, and an import would copy what is still there",
-                counted(*count, "letter", "letters")
+                "{} may be both in {export} and in the queue, so an import could duplicate them",
+                counted(*count, "dead-letter", "dead-letters")
             )),
         };
         // A failure begins with the summary.

@@ -20,30 +20,30 @@ const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 
 /// Which letters. All tests that are given must hold. Messages that are not Comeback's match only the empty filter.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = "Which letters (all that is given must hold)")]
+#[command(next_help_heading = "Filters (a dead-letter must match all of them)")]
 pub(crate) struct Filter {
-    /// Given up for this reason, such as max_age; max_receive_count if SQS itself moved it here
+    /// Reason, such as max_age, or max_receive_count if SQS itself dead-lettered it
     #[arg(long, value_name = "REASON", value_parser = read_reason)]
     pub(crate) reason: Option<&'static str>,
-    /// Of this function; without a qualifier, of any of its versions and aliases
+    /// Function; without a qualifier, any of its versions and aliases
     #[arg(long, value_name = "FUNCTION")]
     pub(crate) target: Option<FunctionName>,
-    /// Whose error type, class name or simple name matches this glob (* any text, ? one character)
+    /// Glob for the error type, class name or simple name
     #[arg(long, value_name = "GLOB")]
     pub(crate) error: Option<String>,
-    /// Given up longer ago than this
+    /// Dead-lettered longer ago than this
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     pub(crate) older: Option<Duration>,
-    /// Given up more recently than this
+    /// Dead-lettered more recently than this
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     pub(crate) newer: Option<Duration>,
-    /// After a number of retries: '>5', '>=5', '<5', '<=5' or '5'
+    /// Number of retries: '>5', '>=5', '<5', '<=5' or '5'
     #[arg(long, value_name = "TEST", value_parser = read_retries)]
     pub(crate) retries: Option<RangeInclusive<u64>>,
-    /// Of this event
+    /// The event's key
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// With this value in the payload, as in '/customer/id=42'. May be repeated
+    /// Value in the payload, such as '/customer/id=42'; repeatable
     #[arg(long, value_name = "POINTER=VALUE", value_parser = PayloadTest::read)]
     pub(crate) payload: Vec<PayloadTest>,
 }
@@ -108,7 +108,7 @@ fn read_reason(text: &str) -> Result<&'static str, String> {
 fn read_retries(text: &str) -> Result<RangeInclusive<u64>, String> {
     let test = text.trim();
     let number = test.trim_start_matches(['<', '>', '=']);
-    let bad = || format!("{text:?} is not a number of retries; give '>5', '>=5', '<5', '<=5' or '5'");
+    let bad = || format!("{text:?} is not a number of retries; use '>5', '>=5', '<5', '<=5' or '5'");
     let limit: u64 = number.trim().parse().map_err(|_| bad())?;
     Ok(match &test[..test.len() - number.len()] {
         ">" => limit.saturating_add(1)..=u64::MAX,
@@ -133,7 +133,7 @@ impl PayloadTest {
         let parts =
             text.split_once('=').filter(|(pointer, _)| pointer.is_empty() || pointer.starts_with('/'));
         let (pointer, value) = parts.ok_or_else(|| {
-            format!("{text:?} is not a JSON pointer and a value; give them as in '/customer/id=42'")
+            format!("{text:?} is not a JSON pointer and a value, such as '/customer/id=42'")
         })?;
         Ok(Self { pointer: pointer.to_owned(), value: value.to_owned() })
     }
@@ -320,13 +320,12 @@ mod tests {
         for text in ["", ">", "=>5", "five", "-1", "5.0"] {
             let refused = read_retries(text).unwrap_err();
             let expected =
-                format!("{text:?} is not a number of retries; give '>5', '>=5', '<5', '<=5' or '5'");
+                format!("{text:?} is not a number of retries; use '>5', '>=5', '<5', '<=5' or '5'");
             assert_eq!(refused, expected);
         }
         for text in ["", "/id", "id=42"] {
             let refused = PayloadTest::read(text).unwrap_err();
-            let expected =
-                format!("{text:?} is not a JSON pointer and a value; give them as in '/customer/id=42'");
+            let expected = format!("{text:?} is not a JSON pointer and a value, such as '/customer/id=42'");
             assert_eq!(refused, expected);
         }
     }

@@ -29,13 +29,13 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// What `comeback dead discard --export` wrote
+    /// File that `comeback dead discard --export` wrote
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Letters a second at most
+    /// Maximum dead-letters a second
     #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
     rate: f64,
-    /// Show what would be imported and change nothing
+    /// Show what would be imported without importing it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -50,24 +50,27 @@ pub(crate) async fn run(
     let letters = DeadLetters::find(session).await?;
     importing.check_queue(&letters.deployment.dead_letter_queue.arn)?;
     let &Importing { letters: count, before, cut_off, .. } = &importing;
-    let to_send =
-        format!("{} to {}", counted(count, "letter", "letters"), letters.deployment.dead_letter_queue.name());
+    let to_send = format!(
+        "{} to {}",
+        counted(count, "dead-letter", "dead-letters"),
+        letters.deployment.dead_letter_queue.name()
+    );
     let mut out = anstream::stdout();
     let is_json = letters.session.common.json;
     if !is_json {
         writeln!(out, "to import: {to_send}")?;
         if before > 0 {
             let (before, path) = (HumanCount(before), importing.done_path.display().to_string());
-            writeln!(out, "left: {before}, which were imported before ({})", shown(&path))?;
+            writeln!(out, "skipped: {before}, already imported ({})", shown(&path))?;
         }
         if cut_off {
-            writeln!(out, "left: the last line, which is cut off; its letter was never deleted")?;
+            writeln!(out, "skipped: the last line, which is cut off; its dead-letter was never deleted")?;
         }
     }
     let (mut done, mut interrupted) = (Done::default(), false);
     let is_idle = arguments.dry_run || count == 0;
     if !is_idle {
-        confirm(&format!("send {to_send}?"), &letters.session).await?;
+        confirm(&format!("send {to_send} to the dead-letter queue?"), &letters.session).await?;
         (done, interrupted) = importing
             .run(&letters.reader(count), Pace(arguments.rate), &letters.deployment.dead_letter_queue.arn)
             .await?;
@@ -131,7 +134,7 @@ impl Importing {
             let kind = if done.contains(&line.message_id) { &mut before } else { &mut letters };
             *kind += 1;
             if let Some(twice) = ids.replace(line.message_id) {
-                return Err(lines.bad(&format!("message {twice:?} is there twice")));
+                return Err(lines.bad(&format!("message {twice:?} appears twice")));
             }
         }
         let cut_off = lines.cut_off;
@@ -143,7 +146,7 @@ impl Importing {
     fn check_queue(&self, queue: &str) -> Result<(), Failure> {
         match &self.queue {
             Some(other) if other != queue => Err(Failure::Refused(format!(
-                "{}: this file was imported to {other}; to import it to {queue} too, copy the file",
+                "{}: this file was already imported into {other}; to import it into {queue} too, copy the file",
                 self.done_path.display()
             ))),
             _ => Ok(()),
@@ -219,7 +222,7 @@ impl Progress {
         let mut file = opened.map_err(|error| unreadable(path, &error))?;
         check_lock(path, file.try_lock(), "another import of this file is running")?;
         if file.metadata().map_err(|error| unreadable(path, &error))?.len() != length {
-            let problem = "another import of this file has run meanwhile; repeat the command";
+            let problem = "another import of this file ran in the meantime; run the command again";
             return Err(Failure::CouldNot(format!("{}: {problem}", path.display())));
         }
         file.seek(SeekFrom::End(0)).map_err(|error| unreadable(path, &error))?;
@@ -292,7 +295,10 @@ impl Lines {
 
     fn bad(&self, problem: &str) -> Failure {
         let (path, line) = (self.path.display(), self.number);
-        Failure::CouldNot(format!("{path}: line {line} is not a letter that `dead discard` wrote: {problem}"))
+        Failure::CouldNot(format!(
+            "{path}: line {line} is not a dead-letter that `dead discard` wrote: \
+                                   {problem}"
+        ))
     }
 }
 
@@ -334,7 +340,7 @@ mod tests {
         assert_eq!((again.before, again.check_queue(DEAD)), (1, Ok(())));
         let refused = again.check_queue(other).unwrap_err().to_string();
         let expected = format!(
-            "{}.done: this file was imported to {DEAD}; to import it to {other} too, copy the file",
+            "{}.done: this file was already imported into {DEAD}; to import it into {other} too, copy the file",
             path.display()
         );
         assert_eq!(refused, expected);
@@ -376,7 +382,7 @@ mod tests {
     fn a_byte_order_mark_is_skipped_and_utf16_is_named() {
         let importing = reading(format!("\u{feff}{LINE}\r\n{}\r\n", LINE.replace("m-1", "m-2"))).unwrap();
         assert_eq!((importing.letters, importing.cut_off), (2, false));
-        let utf16 = "it is UTF-16, as Windows PowerShell writes with `>`: save it as UTF-8";
+        let utf16 = "it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8";
         for bytes in in_utf16(&format!("{LINE}\n")) {
             assert_eq!(reading(bytes).unwrap_err(), format!("/letters.jsonl: {utf16}"));
         }
@@ -401,14 +407,15 @@ mod tests {
         let binary = LINE.replace("String", "Binary").replace("max_age", "?");
         for (text, line, problem) in [
             (format!("{LINE}\n\n"), 2, "EOF while parsing a value"),
-            (format!("{LINE}\n{LINE}\n"), 2, "message \"m-1\" is there twice"),
+            (format!("{LINE}\n{LINE}\n"), 2, "message \"m-1\" appears twice"),
             ("{}\n".into(), 1, "missing field `message_id`"),
             (format!("{binary}\n"), 1, "attribute \"Reason\": its value is not Base64"),
             (LINE.replace("\"body\"", "\"Body\"") + "\n", 1, "unknown field `Body`"),
         ] {
             let refused = reading(&text).unwrap_err();
-            let expected =
-                format!("/letters.jsonl: line {line} is not a letter that `dead discard` wrote: {problem}");
+            let expected = format!(
+                "/letters.jsonl: line {line} is not a dead-letter that `dead discard` wrote: {problem}"
+            );
             assert!(refused.starts_with(&expected), "{refused}");
         }
     }
@@ -441,7 +448,7 @@ mod tests {
         assert_eq!(import(first, &simulated).await.unwrap().0.letters, 1);
         let refused = import(late, &simulated).await.unwrap_err();
         assert!(
-            refused.ends_with("another import of this file has run meanwhile; repeat the command"),
+            refused.ends_with("another import of this file ran in the meantime; run the command again"),
             "{refused}"
         );
         assert_eq!(simulated.depth().visible, 1);

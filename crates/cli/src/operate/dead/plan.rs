@@ -51,10 +51,11 @@ impl DeadLetters {
     ) -> Result<Read, Failure> {
         let depth = self.depth().await?;
         if !self.session.common.json && depth.visible > 0 {
-            let count = counted(depth.visible, "dead letter", "dead letters");
+            let count = counted(depth.visible, "dead-letter", "dead-letters");
             let minutes = HIDDEN_FOR.as_secs() / 60;
             anstream::eprintln!(
-                "Reading {count}. Others cannot see them until this ends (if killed: up to {minutes} min)."
+                "Reading {count}. Nobody else sees them until this ends (if it is killed, for up to {minutes} \
+                 minutes)."
             );
         }
         let read = Scan::new(&self.reader(depth.visible), now).look(look).await?;
@@ -70,7 +71,7 @@ impl DeadLetters {
 
     /// A reader whose bar counts to `letters`.
     pub(crate) fn reader(&self, letters: u64) -> Reader<'_, SqsQueues> {
-        let bar = Progress::new(letters, "{pos}/{len} letters");
+        let bar = Progress::new(letters, "{pos}/{len} dead-letters");
         let progress = Box::new(move |letters| bar.set(letters));
         Reader { queue: &self.queues, interrupt: &self.session.interrupt, progress }
     }
@@ -135,7 +136,7 @@ impl<'a> Plan<'a> {
         }
         if !order.all && plan.work.filter.takes_everything() {
             let filters = Filter::flags().join(", ");
-            let what = format!("which letters? Choose some with {filters}, or every letter with --all");
+            let what = format!("which dead-letters? Choose with {filters}, or all with --all");
             return Err(Failure::Refused(what).into());
         }
         Ok(plan)
@@ -159,16 +160,16 @@ impl<'a> Plan<'a> {
         let letters = self.letters();
         writeln!(out, "{}", headline(verb, letters, read.letters, work.pace.time_for(letters)))?;
         if letters < survey.chosen {
-            writeln!(out, "(--limit: the filter takes {} letters)", HumanCount(survey.chosen))?;
+            writeln!(out, "(--limit; the filters match {})", HumanCount(survey.chosen))?;
         }
         if survey.chosen > 0 {
             writeln!(out, "{}", survey.groups_table(work.now))?;
         }
         for (reason, count) in &survey.left {
-            writeln!(out, "left: {}, which would be dead-lettered again as {reason}", HumanCount(*count))?;
+            writeln!(out, "skipped: {}, which would be dead-lettered again as {reason}", HumanCount(*count))?;
         }
         match read.incomplete() {
-            Some(why) => writeln!(out, "these are not all: {why}"),
+            Some(why) => writeln!(out, "incomplete: {why}"),
             None => Ok(()),
         }
     }
@@ -213,22 +214,22 @@ fn headline(verb: &str, letters: u64, all: u64, time: Duration) -> String {
     if letters == 0 {
         return format!("nothing to {verb}");
     }
-    let (count, all) = (counted(letters, "letter", "letters"), HumanCount(all));
+    let (count, all) = (counted(letters, "dead-letter", "dead-letters"), HumanCount(all));
     format!("to {verb}: about {count} of {all}, in about {}", durations::short(time.as_secs_f64()))
 }
 
 /// Why a command ends that left what it should have done.
 pub(crate) fn left_over(summary: &str) -> Failure {
-    Failure::Undone(format!("{summary}; repeat the command for what was left"))
+    Failure::Undone(format!("{summary}; run the command again for the rest"))
 }
 
 impl Done {
-    /// `redrove 812 letters; …`
+    /// `redrove 812 dead-letters; …`
     pub(crate) fn summary(&self, did: &str) -> String {
-        let mut parts = vec![format!("{did} {}", counted(self.letters, "letter", "letters"))];
+        let mut parts = vec![format!("{did} {}", counted(self.letters, "dead-letter", "dead-letters"))];
         if let Some((count, why)) = &self.not_deleted {
-            let letters = counted(*count, "letter was", "letters were");
-            parts.push(format!("{letters} not deleted, and the next run would do them again: {why}"));
+            let letters = counted(*count, "dead-letter was", "dead-letters were");
+            parts.push(format!("{letters} not deleted, so the next run will process them again: {why}"));
         }
         parts.extend(self.left.iter().map(|(why, count)| format!("left {}: {why}", HumanCount(*count))));
         shown(&parts.join("; ")).into_owned()
@@ -260,7 +261,10 @@ mod tests {
     fn a_plan_without_letters_has_nothing_to_do() {
         let two_seconds = Duration::from_secs(2);
         assert_eq!(headline("redrive", 0, 2, Duration::ZERO), "nothing to redrive");
-        assert_eq!(headline("redrive", 1, 66, two_seconds), "to redrive: about 1 letter of 66, in about 2s");
+        assert_eq!(
+            headline("redrive", 1, 66, two_seconds),
+            "to redrive: about 1 dead-letter of 66, in about 2s"
+        );
     }
 
     #[test]

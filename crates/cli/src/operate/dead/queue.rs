@@ -163,12 +163,12 @@ fn tell_pause(pause: Duration, error: &ServiceError) {
 }
 
 fn waits(pause: Duration, error: &ServiceError) -> String {
-    format!("waiting for {}, because SQS asked for a pause: {error}", durations::text(pause))
+    format!("waiting {}, as SQS asked: {error}", durations::text(pause))
 }
 
 fn received(message: Sent) -> Result<Received, Failure> {
     let message_id = message.message_id.unwrap_or_default();
-    let lacks = |what: &str| Failure::CouldNot(format!("SQS gave no {what} of message {message_id:?}"));
+    let lacks = |what: &str| Failure::CouldNot(format!("SQS returned no {what} for message {message_id:?}"));
     let system = message.attributes.unwrap_or_default();
     let number = |name: Name| {
         let text = system.get(&name).and_then(|text| text.parse::<u64>().ok());
@@ -203,6 +203,6 @@ mod tests {
     fn a_pause_says_how_long_and_why() {
         let error = ServiceError::new(ErrorKind::Throttled, "SlowDown", "reduce your rate");
         let said = waits(Duration::from_secs(5), &error);
-        assert_eq!(said, "waiting for 5s, because SQS asked for a pause: SlowDown: reduce your rate");
+        assert_eq!(said, "waiting 5s, as SQS asked: SlowDown: reduce your rate");
     }
 }

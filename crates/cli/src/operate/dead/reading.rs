@@ -26,15 +26,15 @@ use crate::text::terminal::{shown, shown_json, shown_lines};
 pub(crate) const LIST_EXAMPLES: &str = "\
 Examples:
   comeback dead list
-  comeback dead list --letters --limit 20
+  comeback dead list --each --limit 20
   comeback dead list --target orders --older 1h --json";
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Also list each letter; implied by any filter
+    /// Also list each dead-letter; implied by any filter
     #[arg(long)]
-    letters: bool,
-    /// Letters that are listed one by one, at most
+    each: bool,
+    /// Maximum dead-letters to list
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(crate) struct ListArguments {
 
 pub(crate) async fn list(arguments: &ListArguments, session: Session) -> Result<(), failure::CommandFailure> {
     let letters = DeadLetters::find(session).await?;
-    let one_by_one = arguments.letters || !arguments.filter.takes_everything();
+    let one_by_one = arguments.each || !arguments.filter.takes_everything();
     let now = clock::now();
     let most = if one_by_one { arguments.limit as usize } else { 0 };
     let mut survey = Survey::default();
@@ -67,7 +67,7 @@ pub(crate) async fn list(arguments: &ListArguments, session: Session) -> Result<
 }
 
 fn count(letters: u64) -> String {
-    counted(letters, "letter", "letters")
+    counted(letters, "dead-letter", "dead-letters")
 }
 
 fn headline(chosen: u64, all: u64) -> String {
@@ -92,7 +92,11 @@ fn print(survey: &Survey, read: &Read, now: Timestamp) -> std::io::Result<()> {
         writeln!(out, "{shown} shown; --limit {} shows all", survey.chosen)?;
     }
     if read.newer > 0 {
-        writeln!(out, "{} came meanwhile", counted(read.newer, "more letter", "more letters"))?;
+        writeln!(
+            out,
+            "{} arrived in the meantime",
+            counted(read.newer, "more dead-letter", "more dead-letters")
+        )?;
     }
     if let Some(locked) = read.locked {
         writeln!(out, "{locked}")?;
@@ -107,7 +111,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
-    /// The event's key, or SQS's id of the message
+    /// The event's key, or the id of the SQS message
     #[arg(value_name = "KEY")]
     key: String,
     #[command(flatten)]
@@ -124,10 +128,10 @@ pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<
     let read = letters.look(clock::now(), look).await?;
     let Some(letter) = found else {
         let place = letters.session.common.place_flags();
-        read.result(&format!("no letter that can be read has the key {:?}", arguments.key))?;
+        read.result(&format!("no dead-letter that could be read has key {:?}", arguments.key))?;
         let queue = letters.deployment.dead_letter_queue.name();
         return Err(Failure::CouldNot(format!(
-            "no letter of {queue} has the key {:?}; `comeback dead list --letters{place}` lists the keys",
+            "no dead-letter in {queue} has key {:?}; `comeback dead list --each{place}` lists the keys",
             arguments.key
         ))
         .into());
@@ -136,7 +140,7 @@ pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<
     if !letters.session.common.json {
         write!(anstream::stdout(), "{}", letter.in_words())?;
     }
-    Ok(read.result("the letter was found")?)
+    Ok(read.result("the dead-letter was found")?)
 }
 
 /// Attributes that Comeback writes: the letter is described by what they say.
@@ -187,7 +191,7 @@ impl Whole {
             ("error", described.error_type.as_deref()),
             ("message", described.error_message.as_deref()),
             ("first failure", first_failure.as_deref()),
-            ("given up", Some(&described.given_up.to_string())),
+            ("dead-lettered", Some(&described.given_up.to_string())),
             ("sent", Some(&described.sent.to_string())),
         ];
         let mut text = String::new();
@@ -270,7 +274,10 @@ mod tests {
     #[test]
     fn an_empty_queue_has_no_dead_letters() {
         assert_eq!(headline(0, 0), "no dead-letters");
-        assert_eq!([headline(0, 60), headline(1, 1)], ["0 of about 60 letters", "1 of about 1 letter"]);
+        assert_eq!(
+            [headline(0, 60), headline(1, 1)],
+            ["0 of about 60 dead-letters", "1 of about 1 dead-letter"]
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -28,23 +28,23 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct RedriveArguments {
-    #[command(flatten)]
-    filter: Filter,
-    /// Every letter
+    /// All dead-letters
     #[arg(long, conflicts_with = "Filter")]
     all: bool,
-    /// Letters a second at most
+    /// Maximum dead-letters a second
     #[arg(long, value_name = "RATE", default_value = "50/s", value_parser = read_rate)]
     rate: f64,
-    /// Letters at most
+    /// Maximum number of dead-letters
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Invoke this function instead of the one that a letter names; it must be on TARGET_FUNCTIONS
+    /// Invoke this function instead of the original one; TARGET_FUNCTIONS must allow it
     #[arg(long, value_name = "ARN")]
     retarget: Option<String>,
-    /// Show the plan and change nothing
+    /// Show the plan without changing anything
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    filter: Filter,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -69,10 +69,7 @@ async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<
     let not_allowed = listed(&plan.survey.not_allowed);
     if !not_allowed.is_empty() {
         if dry_run && !is_json {
-            writeln!(
-                anstream::stdout(),
-                "not allowed by TARGET_FUNCTIONS, so that nothing would be sent: {not_allowed}"
-            )?;
+            writeln!(anstream::stdout(), "not on TARGET_FUNCTIONS, so nothing would be sent: {not_allowed}")?;
         }
         let functions = plan.survey.not_allowed.iter().map(String::as_str);
         let attach = attach_commands(
@@ -81,8 +78,8 @@ async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<
             &letters.session.common.place_flags(),
         );
         return Err(Failure::CouldNot(format!(
-            "nothing was sent: TARGET_FUNCTIONS does not allow {not_allowed}, so these letters would be dead-lettered again; \
-             run {attach}, choose others with --target, or give another function with --retarget"
+            "nothing was sent: TARGET_FUNCTIONS does not allow {not_allowed}, so these would be dead-lettered \
+             again; run {attach}, choose others with --target, or name another function with --retarget"
         ))
         .into());
     }
@@ -90,7 +87,8 @@ async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<
         return Ok(plan.read.result("nothing was changed")?);
     }
     let (count, queue) = (plan.letters(), letters.deployment.retry_queue.name());
-    confirm(&format!("send {} to {queue}?", counted(count, "letter", "letters")), &letters.session).await?;
+    confirm(&format!("send {} to {queue}?", counted(count, "dead-letter", "dead-letters")), &letters.session)
+        .await?;
     let (done, read) = plan.carry_out(&redrive).await?;
     let summary = done.summary("redrove");
     plan.answer(Some((&done, &read)));
@@ -107,7 +105,7 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     deployment.policies().map_err(|errors| {
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         let handler = &deployment.handler;
-        Failure::CouldNot(format!("the environment of {handler} is refused: {}", errors.join("; ")))
+        Failure::CouldNot(format!("{handler} refuses its settings: {}", errors.join("; ")))
     })
 }
 
@@ -123,8 +121,8 @@ impl<'a> Redrive<'a> {
     pub(crate) fn new(policies: &'a Policies, retarget: Option<&'a str>) -> Result<Self, Failure> {
         match retarget.filter(|arn| !policies.stack().allows(arn)) {
             Some(arn) => Err(Failure::Refused(format!(
-                "--retarget {arn}: no entry of TARGET_FUNCTIONS allows it, so its events would be dead-lettered again; \
-                 run `comeback attach` first, and give the function's whole ARN"
+                "--retarget {arn}: TARGET_FUNCTIONS does not allow it, so its events would be dead-lettered \
+                 again; run `comeback attach` first, and pass the function's full ARN"
             ))),
             None => Ok(Self { policies, retarget }),
         }
@@ -150,7 +148,7 @@ impl LetterAction for Redrive<'_> {
         let not_sent = |cause: Cause| {
             let mut failure = CallFailure::of("sqs:SendMessage", &cause);
             if cause.error().is_some_and(|error| error.code.is_empty()) {
-                failure.why = format!("no answer, so it may be on the retry queue too ({})", failure.why);
+                failure.why = format!("no answer, so it may be in the retry queue too ({})", failure.why);
             }
             failure
         };
@@ -216,8 +214,8 @@ mod tests {
         }
         let other = "arn:aws:lambda:eu-west-1:123456789012:function:payments";
         let expected = format!(
-            "--retarget {other}: no entry of TARGET_FUNCTIONS allows it, so its events would be dead-lettered again; run \
-             `comeback attach` first, and give the function's whole ARN"
+            "--retarget {other}: TARGET_FUNCTIONS does not allow it, so its events would be dead-lettered \
+             again; run `comeback attach` first, and pass the function's full ARN"
         );
         assert_eq!(Redrive::new(&policies, Some(other)).unwrap_err(), Failure::Refused(expected));
     }

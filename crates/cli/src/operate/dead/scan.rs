@@ -77,10 +77,7 @@ impl Locked {
 
     fn in_short(&self) -> String {
         let minutes = HIDDEN_FOR.as_secs() / 60;
-        format!(
-            "{} locked, for up to {minutes} minutes after the end of the command that did it",
-            self.count()
-        )
+        format!("{} hidden by another command, for up to {minutes} minutes after that one ends", self.count())
     }
 
     fn count(&self) -> String {
@@ -100,8 +97,8 @@ impl fmt::Display for Locked {
         let minutes = HIDDEN_FOR.as_secs() / 60;
         write!(
             f,
-            "{count} locked by another command, or by one that was killed, for up to {minutes} minutes after its end: \
-             until {clock} if that was just now"
+            "{count} hidden by another command, possibly a killed one, for up to {minutes} minutes after its \
+             end (until {clock} if it ended just now)"
         )
     }
 }
@@ -120,8 +117,8 @@ impl Read {
             End::Enough => None,
             End::Interrupted => Some("it was interrupted".into()),
             End::TooManyHidden => Some(format!(
-                "{MOST_HIDDEN} letters are hidden at once, and SQS allows about 120000: the letters behind them cannot be \
-                 read before some are redriven or discarded"
+                "{MOST_HIDDEN} dead-letters are hidden, and SQS allows about 120000 at once; redrive or \
+                 discard some to reach the rest"
             )),
             End::Failed(failure) => Some(failure.to_string()),
         }
@@ -131,7 +128,10 @@ impl Read {
     pub(crate) fn result(&self, done: &str) -> Result<(), Failure> {
         let hidden = self.still_hidden.as_ref().map(|(letters, why)| {
             let minutes = HIDDEN_FOR.as_secs() / 60;
-            format!("{letters} letters could not be given back and are hidden for {minutes} minutes at most: {why}")
+            format!(
+                "{letters} dead-letters could not be made visible again and stay hidden for up to \
+                     {minutes} minutes: {why}"
+            )
         });
         let locked = self.locked.filter(|_| self.end == End::All).map(|locked| locked.in_short());
         let is_whole = hidden.is_none() && locked.is_none();
@@ -215,7 +215,10 @@ impl<'a, Q: LetterQueue> Scan<'a, Q> {
         let Self { reader, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
         if handles.len() > MANY {
-            anstream::eprintln!("giving back {}", counted(handles.len() as u64, "letter", "letters"));
+            anstream::eprintln!(
+                "making {} visible again",
+                counted(handles.len() as u64, "dead-letter", "dead-letters")
+            );
         }
         let mut not_tried = handles.len();
         for some in handles.chunks(GIVEN_BACK_AT_ONCE) {
@@ -289,9 +292,9 @@ mod tests {
         assert_eq!(scan.next(ROUND).await.unwrap().len(), 80);
         let read = scan.give_back(End::TooManyHidden).await.unwrap();
         assert_eq!(
-            read.result("read 240 letters").unwrap_err().to_string(),
-            "110000 letters are hidden at once, and SQS allows about 120000: the letters behind them cannot be read \
-             before some are redriven or discarded; read 240 letters"
+            read.result("read 240 dead-letters").unwrap_err().to_string(),
+            "110000 dead-letters are hidden, and SQS allows about 120000 at once; redrive or discard some to \
+             reach the rest; read 240 dead-letters"
         );
     }
 
@@ -304,17 +307,18 @@ mod tests {
         let locked = Locked::of(depth(4, 51), 4, NOW).unwrap();
         assert_eq!(
             locked.to_string(),
-            "51 more are locked by another command, or by one that was killed, for up to 15 minutes after its end: \
-             until 03:49 UTC if that was just now"
+            "51 more are hidden by another command, possibly a killed one, for up to 15 minutes after its end \
+             (until 03:49 UTC if it ended just now)"
         );
         assert_eq!(locked.until, Timestamp::from_secs(2_000_000_000 + 900));
         let read = Read { letters: 4, newer: 0, end: End::All, still_hidden: None, locked: Some(locked) };
-        let undone = "read 4 letters; 51 more are locked, for up to 15 minutes after the end of the command that did it";
-        assert_eq!(read.result("read 4 letters"), Err(Failure::Undone(undone.into())));
+        let undone = "read 4 dead-letters; 51 more are hidden by another command, for up to 15 minutes after \
+                      that one ends";
+        assert_eq!(read.result("read 4 dead-letters"), Err(Failure::Undone(undone.into())));
         let with_newer = Read { letters: 4, newer: 6, ..read }.beside_locked(depth(4, 51), NOW);
         assert_eq!(with_newer.locked.unwrap().letters, 51);
         let enough =
             Read { letters: 4, newer: 0, end: End::Enough, still_hidden: None, locked: Some(locked) };
-        assert_eq!(enough.result("the letter was found"), Ok(()));
+        assert_eq!(enough.result("the dead-letter was found"), Ok(()));
     }
 }

@@ -160,17 +160,18 @@ impl Survey {
         let Some(target) = filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
         if deployment.retries(&deployment.arn_of(target)) {
             // The allow-list usually allows every alias, also one that does not exist.
-            let note = || format!("no letter is of {target}: its alias or version may be misspelt");
+            let note = || format!("no dead-letter is of {target}; its alias or version may be misspelled");
             return Ok(target.qualifier.is_some().then(note));
         }
         let functions = listed(&self.functions);
         let named = if functions.is_empty() {
             String::new()
         } else {
-            format!("; functions of the letters: {functions}")
+            format!("; dead-letters exist for: {functions}")
         };
         Err(Failure::Undone(format!(
-            "--target {target}: no letter that was read is of this function, and TARGET_FUNCTIONS does not allow it{named}"
+            "--target {target}: no dead-letter is of this function, and TARGET_FUNCTIONS does not allow \
+             it{named}"
         )))
     }
 
@@ -183,7 +184,7 @@ impl Survey {
 
     pub(crate) fn groups_table(&self, now: Timestamp) -> Table {
         let mut table = unwrapped_table();
-        table.set_header(["letters", "reason", "function", "error", "message", "oldest", "newest"]);
+        table.set_header(["dead-letters", "reason", "function", "error", "message", "oldest", "newest"]);
         for group in self.groups() {
             let row: [&str; 7] = [
                 &HumanCount(group.count).to_string(),
@@ -364,7 +365,8 @@ mod tests {
             each command";
         assert_eq!(read.still_hidden, Some((30, why.into())));
         let undone = format!(
-            "read 30; 30 letters could not be given back and are hidden for 15 minutes at most: {why}"
+            "read 30; 30 dead-letters could not be made visible again and stay hidden for up to 15 minutes: \
+             {why}"
         );
         assert_eq!(read.result("read 30"), Err(Failure::Undone(undone)));
         assert_eq!(simulated.depth().in_flight, 30);
@@ -433,12 +435,13 @@ mod tests {
         let check = |target: &str, letters: &[Put]| check_read(target, letters, &whole);
         let letters = [event("Timeout")];
         assert_eq!(check("orders", &letters), Ok(None));
-        assert_eq!(check("orders", &[]), Ok(None), "TARGET_FUNCTIONS has it");
+        assert_eq!(check("orders", &[]), Ok(None), "TARGET_FUNCTIONS allows it");
         assert_eq!(check("orders:$LATEST", &[]), Ok(None));
-        let note = "no letter is of orders:lvie: its alias or version may be misspelt";
+        let note = "no dead-letter is of orders:lvie; its alias or version may be misspelled";
         assert_eq!(check("orders:lvie", &letters), Ok(Some(note.into())));
-        let unknown = "--target ordres: no letter that was read is of this function, and TARGET_FUNCTIONS does not allow it";
-        let of = format!("{unknown}; functions of the letters: orders:$LATEST");
+        let unknown = "--target ordres: no dead-letter is of this function, and TARGET_FUNCTIONS does not \
+                       allow it";
+        let of = format!("{unknown}; dead-letters exist for: orders:$LATEST");
         assert_eq!(check("ordres", &letters), Err(Failure::Undone(of)));
         assert_eq!(check("ordres", &[]), Err(Failure::Undone(unknown.into())));
         let locked = Read { locked: Some(Locked { letters: 33, until: NOW }), ..whole };

@@ -260,7 +260,7 @@ mod tests {
         let policies = policies();
         let redrive = Redrive::new(&policies, None).unwrap();
         let (done, _) = order(50.0).run(&reader, &planned, &redrive).await.unwrap();
-        assert_eq!(done.summary("redrove"), "redrove 10 letters; left 90: not in the plan");
+        assert_eq!(done.summary("redrove"), "redrove 10 dead-letters; left 90: not in the plan");
         assert_eq!((simulated.depth().visible, simulated.retried().len()), (90, 10));
     }
 

@@ -58,7 +58,7 @@ impl Executions {
             [all, limit.unreserved_concurrent_executions().unwrap_or(all)].map(|it| it.unsigned_abs().into())
         });
         let [all, unreserved] =
-            limits.ok_or_else(|| Failure::CouldNot("Lambda gave no limits of the account".into()))?;
+            limits.ok_or_else(|| Failure::CouldNot("Lambda returned no limits for the account".into()))?;
         Ok(Self { all, unreserved })
     }
 }

@@ -67,7 +67,8 @@ fn settings(facts: &Facts, values: &[(&str, &str)]) -> String {
         Err(failure) => {
             let names: Vec<String> = values.iter().map(|(name, _)| parameter(name)).collect();
             return format!(
-                "change {} of stack {stack} if that sets it (its parameters were not read: {failure}); if not: {}",
+                "if stack {stack} sets it (its parameters are unreadable: {failure}), change {} there; \
+                 otherwise: {}",
                 names.join(", "),
                 variables(deployment, values)
             );
@@ -113,7 +114,7 @@ pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> String {
     });
     let values: Vec<_> = values.collect();
     let is_unchanged = values.contains(&(POLICIES.variable, deployment.policies_text()));
-    let correct = if is_unchanged { "correct the entry of POLICIES in this: " } else { "" };
+    let correct = if is_unchanged { "correct the entry of POLICIES in this command: " } else { "" };
     format!("{correct}{}", settings(facts, &values))
 }
 
@@ -219,7 +220,8 @@ mod tests {
         assert!(by_hand(&setting(&facts, "BASE_BACKOFF", "VALUE")), "somebody changed it by hand");
         facts.parameters = Err(Failure::CouldNot("denied".into()));
         let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
-        let named = "change BaseBackoff of stack comeback if that sets it (its parameters were not read: denied); if not: aws";
+        let named = "if stack comeback sets it (its parameters are unreadable: denied), change BaseBackoff \
+                     there; otherwise: aws";
         assert!(fix.starts_with(named), "{fix}");
         facts.deployment.stack = None;
         assert!(by_hand(&setting(&facts, "BASE_BACKOFF", "VALUE")));
@@ -237,7 +239,10 @@ mod tests {
         let by_hand = refused_settings(&facts, &names);
         let merged = "MAX_AGE: `\"VALUE\"`, JITTER: `\"VALUE\"`, ENVELOPE: `\"VALUE\"`, POLICIES: `\"a A=1; b JITTER=none\"`";
         assert!(by_hand.contains(merged) && by_hand.lines().count() == 1, "{by_hand}");
-        assert!(by_hand.starts_with("correct the entry of POLICIES in this: aws lambda "), "{by_hand}");
+        assert!(
+            by_hand.starts_with("correct the entry of POLICIES in this command: aws lambda "),
+            "{by_hand}"
+        );
 
         let parameters = [("MaxAge", "30"), ("Jitter", "some"), ("Envelope", "wrap")];
         facts.parameters = Ok(parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into());

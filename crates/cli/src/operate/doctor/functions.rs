@@ -49,13 +49,13 @@ pub(crate) fn error_types(facts: &Facts) -> Judged {
     } else {
         warning(
             format!("no error of {} can match {}", runtimes.join(", "), vain.join(", ")),
-            "errors that are meant to go straight to the dead-letter queue are retried",
+            "errors that should go straight to the dead-letter queue are retried",
             fix::setting(facts, "NON_RETRYABLE_ERRORS", &useful.join(",")),
         )
     })
 }
 
-const NOT_FOUND: &str = "its events go to the dead-letter queue, as target_not_found";
+const NOT_FOUND: &str = "its events are dead-lettered as target_not_found";
 
 pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     if let Some(target) = seen(&function.target)? {
@@ -72,7 +72,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
         facts.parameters.as_ref().is_ok_and(|parameters| parameters.contains_key(TARGET_FUNCTIONS.parameter));
     let was_by_hand = has_parameter && !is_stacks;
     let fix = if of_it.is_empty() && !is_stacks {
-        "name a function that exists".to_owned()
+        "use a function that exists".to_owned()
     } else if was_by_hand {
         fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS.variable, &others.join(","))])
     } else {
@@ -91,9 +91,9 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Diagnosis {
     let fix = if is_attached {
         facts.deployment.command(format!("detach {name}"))
     } else {
-        "name an alias or version that exists".into()
+        "use an alias or version that exists".into()
     };
-    broken(format!("there is no alias or version {name}"), NOT_FOUND, fix)
+    broken(format!("alias or version {name} does not exist"), NOT_FOUND, fix)
 }
 
 /// Whether the handler's allow-list has the function, so that its events are retried; or the stack's list, which `attach`
@@ -126,18 +126,18 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Diagnosis> {
         return Some(broken(format!("it is {state}, but {why}"), means, fix));
     }
     Some(warning(
-        format!("it is {state}: since {since}, its failures no longer come here"),
+        format!("it is {state}: its failures have not come here since {since}"),
         if is_stacks || is_allowed {
-            "it stays on the allow-list, with its permissions, until its last events have left the retry queue"
+            "it stays on the allow-list, with its permissions, until its last events leave the retry queue"
         } else {
-            "the rest of its attachment goes once its last events have left the retry queue"
+            "the rest can be removed once its last events have left the retry queue"
         },
         facts.deployment.command(format!("detach {}", function.name)),
     ))
 }
 
 pub(crate) fn recursion(facts: &Facts, function: &Function) -> Judged {
-    let means = "Lambda stops each of its events at the 16th round through the queue";
+    let means = "Lambda stops each of its events after 16 rounds through the queue";
     of_target(function, |target| {
         if leaving(facts, function).is_some() {
             is_leaving()
@@ -166,22 +166,22 @@ impl Entrance {
 
 pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
     of_target(function, |target| match target.reserved_concurrency {
-        None => ok("none is reserved"),
+        None => ok("none reserved"),
         Some(0) => broken(
             "its reserved concurrency is 0",
-            "it never runs: each retry comes straight back as a failure, and uses up a retry; pause it, too, if it is to stop",
+            "it never runs: every retry fails at once and is used up; to stop it, pause it too",
             fix::concurrency(&facts.deployment, &target.name),
         ),
-        Some(reserved) => ok(format!("{reserved} are reserved")),
+        Some(reserved) => ok(format!("{reserved} reserved")),
     })
 }
 
 pub(crate) fn has_no_dead_letter_queue(facts: &Facts, function: &Function) -> Judged {
     of_target(function, |target| match &target.dead_letter {
-        None => ok("none is set"),
+        None => ok("none set"),
         Some(arn) => warning(
             format!("its DeadLetterConfig names {arn}"),
-            "Lambda sends there what it gives up, beside the destination: with the retries, once for each failed attempt",
+            "Lambda sends every failed attempt there too, in addition to the retry queue",
             facts.deployment.aws(format!(
                 "lambda update-function-configuration --function-name {} --dead-letter-config TargetArn=",
                 target.name
@@ -201,15 +201,15 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
     Ok(match (dropped.in_24_hours, dropped.in_14_days) {
         (_, 0) => ok("DestinationDeliveryFailures is 0 over 14 days"),
         (0, earlier) => warning(
-            format!("DestinationDeliveryFailures is {earlier} over 14 days, and 0 in the last 24 h"),
-            "Lambda could not send these failed events to their destination, and dropped them: if CB102, CB105 and CB106 \
-             find nothing, the cause was removed since, or the records were over 1 MiB",
+            format!("DestinationDeliveryFailures is {earlier} over 14 days, 0 in the last 24 h"),
+            "Lambda could not send these failed events to their destination and dropped them; if CB102, CB105 \
+             and CB106 find nothing, the cause is gone, or the records were over 1 MiB",
             fix,
         ),
         (recent, _) => broken(
             format!("DestinationDeliveryFailures is {recent} in the last 24 h"),
-            "Lambda drops failed events that it cannot send to their destination: if CB102, CB105 and CB106 find nothing, \
-             the cause was removed since, or the records were over 1 MiB",
+            "Lambda drops failed events that it cannot send to their destination; if CB102, CB105 and CB106 \
+             find nothing, the cause is gone, or the records were over 1 MiB",
             fix,
         ),
     })
@@ -229,7 +229,7 @@ fn of_target(function: &Function, judge: impl Fn(&Target) -> Diagnosis) -> Judge
 }
 
 fn missing() -> Diagnosis {
-    skipped("there is no such function (CB101)")
+    skipped("the function does not exist (CB101)")
 }
 
 /// Ten minutes: longer than a throttle usually lasts, and short beside the waits that follow.
@@ -245,10 +245,7 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
         return Ok(warning(
             format!("it is attached to {other}, not to {}", facts.deployment.name()),
             format!("{other} retries its failures"),
-            format!(
-                "if it should be retried here: {}",
-                fix::attach(facts, &format!("{} --move", entrance.name))
-            ),
+            format!("to retry it here instead: {}", fix::attach(facts, &format!("{} --move", entrance.name))),
         ));
     }
     let found = match &entrance.settings.on_failure {
@@ -256,11 +253,11 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
             let queue = other.parse::<QueueArn>();
             let other = queue.map_or_else(|_| other.clone(), |queue| format!("queue {}", queue.name));
             let ours = facts.deployment.retry_queue.name();
-            format!("it is not attached: its failures go to {other}, not to the retry queue {ours}")
+            format!("it is not attached: its failures go to {other} instead of the retry queue {ours}")
         }
-        None => "it is not attached: it has no destination for its failures".into(),
+        None => "it is not attached: it has no failure destination".into(),
     };
-    Ok(broken(found, "no failure of it is retried", fix::attach(facts, &entrance.name)))
+    Ok(broken(found, "none of its failures is retried", fix::attach(facts, &entrance.name)))
 }
 
 pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -268,7 +265,7 @@ pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
         0 => ok("none"),
         retries => warning(
             format!("MaximumRetryAttempts is {retries}"),
-            "each retry of Comeback is several invocations, and a failure is known minutes later",
+            "Lambda adds retries of its own, so failures reach Comeback minutes late",
             fix::attach(facts, &entrance.name),
         ),
     })
@@ -280,8 +277,9 @@ pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
         return Ok(ok(format!("{age} s")));
     }
     let enough = HANDLER_TIMEOUT.as_secs();
-    let means =
-        format!("a throttled event waits this long in Lambda before Comeback sees it; {enough} s are enough");
+    let means = format!(
+        "a throttled event waits this long in Lambda before it reaches Comeback; {enough} s is enough"
+    );
     Ok(warning(format!("MaximumEventAgeInSeconds is {age}"), means, fix::attach(facts, &entrance.name)))
 }
 
@@ -384,8 +382,8 @@ mod tests {
         };
         let attached = of(Some("comeback:live:on-failure"));
         assert_eq!(attached.as_ref().unwrap().fix.as_deref(), Some("comeback detach orders:live"));
-        assert_found(attached, Outcome::Broken, "there is no alias or version orders:live");
-        assert_eq!(of(None).unwrap().fix.as_deref(), Some("name an alias or version that exists"));
+        assert_found(attached, Outcome::Broken, "alias or version orders:live does not exist");
+        assert_eq!(of(None).unwrap().fix.as_deref(), Some("use an alias or version that exists"));
     }
 
     #[test]
@@ -401,7 +399,7 @@ mod tests {
         let by_hand = fix(&facts);
         assert!(by_hand.contains(&format!("{{TARGET_FUNCTIONS: `\"{}\"`}}", arn("payments"))), "{by_hand}");
         facts.functions[0].name = "misspelt".into();
-        assert_eq!(fix(&facts), "name a function that exists");
+        assert_eq!(fix(&facts), "use a function that exists");
     }
 
     fn of_changed(check: fn(&Facts, &Function) -> Judged, change: impl FnOnce(&mut Target)) -> Judged {
@@ -450,12 +448,12 @@ mod tests {
         assert_found(of_entrance(leads_here, |_| ()), Outcome::Ok, "retries");
         let none = of_entrance(leads_here, |settings| settings.on_failure = None);
         assert_eq!(none.as_ref().unwrap().fix.as_deref(), Some("comeback attach orders"));
-        assert_found(none, Outcome::Broken, "no destination");
+        assert_found(none, Outcome::Broken, "no failure destination");
         for (other, named) in
             [("arn:aws:sqs:eu-west-1:123456789012:x", "queue x"), ("arn:topic", "arn:topic")]
         {
             let other = of_entrance(leads_here, |settings| settings.on_failure = Some(other.into()));
-            let found = format!("failures go to {named}, not to the retry queue retries");
+            let found = format!("failures go to {named} instead of the retry queue retries");
             assert_found(other, Outcome::Broken, &found);
         }
     }
@@ -470,10 +468,20 @@ mod tests {
         target.invoke_settings.clear();
         let found = leaving(&facts, &facts.functions[0]).unwrap();
         assert_eq!(found.fix.as_deref(), Some("comeback detach orders"));
-        assert_found(Ok(found), Outcome::Warning, "being detached: since 2023-11-14T22:13:20.000Z");
+        assert_found(
+            Ok(found),
+            Outcome::Warning,
+            "being detached: its failures have not come here since \
+                                                   2023-11-14T22:13:20.000Z",
+        );
         facts.functions[0].entrances[0].elsewhere = Some(DeploymentName::Stack("billing".into()));
         let moved = leaving(&facts, &facts.functions[0]).unwrap();
-        assert_found(Ok(moved), Outcome::Warning, "it is moving to stack billing: since 2023");
+        assert_found(
+            Ok(moved),
+            Outcome::Warning,
+            "it is moving to stack billing: its failures have not come \
+                                                   here since 2023",
+        );
         assert_found(recursion(&facts, &facts.functions[0]), Outcome::Skipped, "CB102");
     }
 
@@ -500,7 +508,7 @@ mod tests {
         let fix = leaving(&facts).fix.unwrap();
         assert!(fix.contains(&format!("{{TARGET_FUNCTIONS: `\"{others},{arn}\"`}}")), "{fix}");
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
-        assert!(means(&facts).ends_with("none is retried"), "the handler keeps what arrives");
+        assert!(means(&facts).ends_with("but not retried"), "the handler keeps what arrives");
     }
 
     #[test]

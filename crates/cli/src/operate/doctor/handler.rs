@@ -15,13 +15,13 @@ use crate::text::numbers::counted;
 use crate::text::terminal::command_line;
 
 pub(crate) fn settings(facts: &Facts) -> Judged {
-    let Err(refused) = facts.deployment.policies() else { return Ok(ok("all are accepted")) };
+    let Err(refused) = facts.deployment.policies() else { return Ok(ok("all accepted")) };
     let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
     // Each begins with the name of its variable.
     let names = each_once(refused.iter().filter_map(|text| text.split(' ').next()));
     Ok(broken(
         refused.join("; "),
-        "the handler does not start: every event waits, and is lost after 14 days",
+        "the handler does not start: events wait, and are lost after 14 days",
         fix::refused_settings(facts, &names),
     ))
 }
@@ -34,13 +34,13 @@ pub(crate) fn timeout(facts: &Facts) -> Judged {
     let wanted = HANDLER_TIMEOUT.as_secs();
     Ok(warning(
         format!("the handler's timeout is {seconds} s"),
-        "a batch is cut short, and what is left of it comes back after the queue's visibility timeout",
+        "the handler may time out mid-batch; the rest returns after the queue's visibility timeout",
         fix::handler(&facts.deployment, format!("--timeout {wanted}")),
     ))
 }
 
 pub(crate) fn recursion(facts: &Facts) -> Judged {
-    let means = "Lambda stops each event at its 16th round through the queue";
+    let means = "Lambda stops each event after 16 rounds through the queue";
     Ok(looping(facts, seen(&facts.handler)?, means))
 }
 
@@ -59,16 +59,16 @@ pub(crate) fn concurrency(facts: &Facts) -> Judged {
     let fix = fix::concurrency(&facts.deployment, &facts.deployment.handler);
     let handler = seen(&facts.handler)?;
     Ok(match handler.reserved_concurrency {
-        None => ok("none is reserved"),
+        None => ok("none reserved"),
         Some(0) => broken(
             "the handler's reserved concurrency is 0",
-            "the handler never runs: every event waits, and is lost after 14 days",
+            "the handler never runs: events wait, and are lost after 14 days",
             fix,
         ),
         Some(reserved) => warning(
             format!("the handler's reserved concurrency is {reserved}"),
-            "pollers that are throttled raise the receive counts of events before the handler runs; \
-             MaximumConcurrency of the mapping is the limit that does not",
+            "throttled pollers raise receive counts without running the handler; limit it with the mapping's \
+             MaximumConcurrency instead",
             fix,
         ),
     })
@@ -80,8 +80,8 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     let at_least = if errors.all_were_read { "" } else { "at least " };
     let count = counted(errors.count, "ERROR", "ERRORs");
     Ok(warning(
-        format!("{at_least}{count} in the last 24 h; the newest, at {}: {}", newest.at, newest.text),
-        newest.remedy.as_deref().unwrap_or("the handler could not do what it should have done"),
+        format!("{at_least}{count} in the last 24 h; the latest, at {}: {}", newest.at, newest.text),
+        newest.remedy.as_deref().unwrap_or("an action of the handler failed"),
         fix::read_errors(facts),
     ))
 }
@@ -95,12 +95,12 @@ pub(crate) fn executions(facts: &Facts) -> Judged {
     let mapping = facts.deployment.mapping.as_ref();
     let limit = mapping.and_then(|mapping| mapping.maximum_concurrency);
     let Some(handlers) = limit.map(|limit| u64::from(limit.unsigned_abs())) else {
-        return Ok(skipped("nothing limits the handler (CB001, CB006)"));
+        return Ok(skipped("the handler's concurrency has no limit (CB001, CB006)"));
     };
     let left = unreserved.saturating_sub(handlers);
     let found = format!(
-        "of {all} concurrent executions, {unreserved} are unreserved; the handler takes up to {handlers}, which leaves \
-         {left} to its functions"
+        "{unreserved} of {all} concurrent executions are unreserved; the handler takes up to {handlers}, \
+         which leaves {left} for the functions"
     );
     if left >= handlers {
         return Ok(ok(found));
@@ -120,7 +120,8 @@ pub(crate) fn executions(facts: &Facts) -> Judged {
     ));
     Ok(warning(
         found,
-        "when many retries are due, the account throttles them and every other function without reserved concurrency",
+        "when many retries are due, Lambda throttles them, and every other function without reserved \
+         concurrency",
         format!("raise the quota: {raise}; or lower {lowered}"),
     ))
 }
@@ -132,8 +133,8 @@ pub(crate) fn alarms_exist(facts: &Facts) -> Judged {
     }
     let dead = facts.deployment.dead_letter_queue.name();
     Ok(warning(
-        "there is no alarm on either queue or the handler",
-        "nobody is notified when events are given up or no longer retried",
+        "neither queue nor the handler has an alarm",
+        "nobody is notified when events are dead-lettered or retries stop",
         facts.deployment.aws(format!(
             "cloudwatch put-metric-alarm --alarm-name {dead}-not-empty --namespace AWS/SQS \
              --metric-name ApproximateNumberOfMessagesVisible --dimensions Name=QueueName,Value={dead} \
@@ -150,7 +151,7 @@ pub(crate) fn no_alarm_is_raised(facts: &Facts) -> Judged {
         return Ok(if alarms.is_empty() {
             skipped("there are no alarms (CB040)")
         } else {
-            ok("none is raised")
+            ok("none in state ALARM")
         });
     }
     let means = match raised.as_slice() {
@@ -158,7 +159,7 @@ pub(crate) fn no_alarm_is_raised(facts: &Facts) -> Judged {
         all => lines(all.iter().map(|alarm| format!("{}: {}", alarm.name, alarm.description))),
     };
     let fixes = each_once(raised.iter().map(|alarm| find_cause(facts, &alarm.watched)));
-    let found = format!("raised: {}", names(raised).join(", "));
+    let found = format!("in state ALARM: {}", names(raised).join(", "));
     Ok(warning(found, means, lines(fixes)))
 }
 
@@ -191,7 +192,9 @@ fn find_cause(facts: &Facts, watched: &Watched) -> String {
                 None => "MaximumConcurrency, and MAXIMUM_CONCURRENCY with it",
             };
             let waiting = facts.deployment.command("waiting");
-            return format!("{waiting}\nraise {raised}: comeback schedule --rate RATE says how far");
+            return format!(
+                "{waiting}\nraise {raised}; comeback schedule --rate RATE prints the number needed"
+            );
         }
     };
     facts.deployment.command(command)
@@ -202,10 +205,10 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
     let silent: Vec<&Alarm> = alarms.iter().filter(|alarm| !alarm.notifies).collect();
     Ok(match silent.as_slice() {
         [] if alarms.is_empty() => skipped("there are no alarms (CB040)"),
-        [] => ok("each notifies somebody"),
+        [] => ok("all notify somebody"),
         _ => warning(
             format!(
-                "nobody is notified of {} of {} alarms: {}",
+                "{} of {} alarms notify nobody: {}",
                 silent.len(),
                 alarms.len(),
                 names(silent.iter().copied()).join(", ")
@@ -231,7 +234,7 @@ fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<String> {
         (Some(stack), Some(topic)) if topic.is_empty() => {
             fixes.push(fix::stack_parameters(deployment, stack, &[("AlarmTopicArn", "TOPIC_ARN")]));
         }
-        _ => fixes.push("add the ARN of an SNS topic to the AlarmActions of each where it is defined".into()),
+        _ => fixes.push("add an SNS topic's ARN to the AlarmActions of each, where it is defined".into()),
     }
     let functions = by_attach.iter().filter_map(|alarm| alarm.made_by_attach(deployment));
     let attached = functions.filter_map(|name| {
@@ -256,20 +259,21 @@ pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {
     if let Some(unreadable) = &facts.unreadable_pauses {
         return Ok(broken(
             format!("parameter {}: {}", unreadable.parameter, unreadable.problem),
-            "a running handler goes by the pauses that it read last; one that starts holds every event that is due",
+            "a running handler keeps using the last pauses it read; a new instance holds every event that is \
+             due",
             fix::restore_pauses(&facts.deployment, unreadable),
         ));
     }
     let Some(pauses) = seen(&facts.pauses)? else {
-        return Ok(skipped("the handler reads no pauses: PAUSES is not set"));
+        return Ok(skipped("the handler reads no pauses, because PAUSES is not set"));
     };
     let is_long = |pause: &&Pause| pause.is_active(facts.now) && facts.now.since(pause.from) > LONG_PAUSE;
     let long: Vec<&Pause> = pauses.iter().filter(is_long).collect();
-    let Some(first) = long.first() else { return Ok(ok("none is open for over 24 h")) };
+    let Some(first) = long.first() else { return Ok(ok("none open for more than 24 h")) };
     let each: Vec<String> = long.iter().map(|pause| in_words(pause)).collect();
     Ok(warning(
-        format!("paused for over 24 h: {}", each.join("; ")),
-        "events of it are held; after 13 days and 12 hours they are given up",
+        format!("paused for more than 24 h: {}", each.join("; ")),
+        "its events are held, and dead-lettered after 13 days and 12 hours",
         facts.deployment.command(resume(&first.target)),
     ))
 }
@@ -277,15 +281,15 @@ pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {
 /// What is paused, since when, who paused it, and why.
 pub(crate) fn pauses_have_room(facts: &Facts) -> Judged {
     let Some(pauses) = seen(&facts.pauses)? else {
-        return Ok(skipped("the handler reads no pauses: PAUSES is not set"));
+        return Ok(skipped("the handler reads no pauses, because PAUSES is not set"));
     };
     let Some(found) = nearly_full(pauses) else { return Ok(ok("the parameter has room")) };
     Ok(warning(
         found,
-        "when it is full, ended pauses leave it, oldest first, and the time that they paused counts towards MAX_AGE again; \
-         without ended ones, nothing more can be paused",
+        "when it is full, ended pauses are dropped, oldest first, and their time counts towards MAX_AGE \
+         again; with none left to drop, nothing more can be paused",
         format!(
-            "resume what needs no pause, and cancel retry requests: `{}` lists them",
+            "resume functions and cancel retry requests that are no longer needed; `{}` lists them",
             facts.deployment.command("pause --list")
         ),
     ))
@@ -383,7 +387,7 @@ mod tests {
             remedy: Some("allow it".into()),
         };
         facts.errors = Ok(LoggedErrors { count: 7, newest: Some(newest), all_were_read: false });
-        let expected = "at least 7 ERRORs in the last 24 h; the newest, at 2023-11-14T22:13:20.000Z: denied";
+        let expected = "at least 7 ERRORs in the last 24 h; the latest, at 2023-11-14T22:13:20.000Z: denied";
         assert_found(errors(&facts), Outcome::Warning, expected);
         let found = errors(&facts).unwrap();
         assert_eq!(found.means.as_deref(), Some("allow it"));
@@ -395,8 +399,8 @@ mod tests {
         let judged = |all, unreserved| {
             executions(&Facts { executions: Ok(Executions { all, unreserved }), ..healthy() })
         };
-        assert_found(judged(1_000, 20), Outcome::Ok, "of 1000 concurrent executions, 20 are unreserved");
-        assert_found(judged(1_000, 19), Outcome::Warning, "up to 10, which leaves 9 to its functions");
+        assert_found(judged(1_000, 20), Outcome::Ok, "20 of 1000 concurrent executions are unreserved");
+        assert_found(judged(1_000, 19), Outcome::Warning, "up to 10, which leaves 9 for the functions");
         assert_found(judged(10, 10), Outcome::Warning, "leaves 0");
         let fix = judged(10, 10).unwrap().fix.unwrap();
         assert!(fix.contains("--desired-value 1000; or lower") && fix.ends_with("to 5"), "{fix}");
@@ -421,7 +425,7 @@ mod tests {
     #[test]
     fn no_alarm_at_all_is_a_warning() {
         let none = with(Vec::clear);
-        assert_found(alarms_exist(&none), Outcome::Warning, "no alarm on either queue or the handler");
+        assert_found(alarms_exist(&none), Outcome::Warning, "neither queue nor the handler has an alarm");
         assert_found(no_alarm_is_raised(&none), Outcome::Skipped, "CB040");
         assert_found(alarms_notify(&none), Outcome::Skipped, "CB040");
     }
@@ -429,7 +433,7 @@ mod tests {
     #[test]
     fn a_raised_alarm_is_named() {
         let raised = with(|alarms| alarms[0].state = "ALARM".into());
-        assert_found(no_alarm_is_raised(&raised), Outcome::Warning, "raised: dead-letters");
+        assert_found(no_alarm_is_raised(&raised), Outcome::Warning, "in state ALARM: dead-letters");
     }
 
     #[test]
@@ -454,7 +458,8 @@ mod tests {
             format!("{checks}\ncomeback dead list"),
             "in the alarms' order, each once"
         );
-        let raise = "raise the stack's MaximumConcurrency: comeback schedule --rate RATE says how far";
+        let raise = "raise the stack's MaximumConcurrency; comeback schedule --rate RATE prints the number \
+                     needed";
         assert_eq!(fix(&[Watched::Due]).fix.unwrap(), format!("comeback waiting\n{raise}"));
         let both = fix(&[Watched::Due, Watched::Hidden]);
         let means = "an-alarm: an-alarm should be empty.\nan-alarm: an-alarm should be empty.";
@@ -472,9 +477,9 @@ mod tests {
             alarms.push(Alarm::sample("errors", Watched::Errors));
             alarms[0].notifies = false;
         });
-        let found = "nobody is notified of 1 of 2 alarms: dead-letters";
+        let found = "1 of 2 alarms notify nobody: dead-letters";
         assert_found(alarms_notify(&silent), Outcome::Warning, found);
-        assert_found(alarms_notify(&healthy()), Outcome::Ok, "each notifies somebody");
+        assert_found(alarms_notify(&healthy()), Outcome::Ok, "all notify somebody");
     }
 
     #[test]
@@ -503,11 +508,11 @@ mod tests {
         assert!(by_parameter.contains("ParameterKey=AlarmTopicArn,ParameterValue=\"TOPIC_ARN\""), "{both}");
         assert!(attach.starts_with("comeback attach orders"), "{both}");
         facts.parameters = Ok([("AlarmTopicArn".to_owned(), "arn:topic".to_owned())].into());
-        assert!(fixes(&facts).starts_with("add the ARN of an SNS topic"), "the stack has one");
+        assert!(fixes(&facts).starts_with("add an SNS topic's ARN"), "the stack has one");
         facts.alarms.as_mut().unwrap().remove(0);
         assert!(fixes(&facts).starts_with("comeback attach orders"), "only ours is silent");
         facts.alarms.as_mut().unwrap()[0].name = "shop-OrdersLost".into();
-        assert!(fixes(&facts).starts_with("add the ARN of an SNS topic"), "somebody else's");
+        assert!(fixes(&facts).starts_with("add an SNS topic's ARN"), "somebody else's");
     }
 
     #[test]
@@ -549,7 +554,7 @@ mod tests {
         assert_eq!(fix(None), put.to_owned() + r#"'{"v":1,"pauses":[]}'"#);
         facts.unreadable_pauses.as_mut().unwrap().is_newer = true;
         let newer = no_pause_is_forgotten(&facts).unwrap().fix.unwrap();
-        assert!(newer.ends_with("use its command"), "{newer}");
+        assert!(newer.ends_with("use that version's command"), "{newer}");
     }
 
     #[test]
@@ -562,7 +567,7 @@ mod tests {
             pauses_have_room(&facts)
         };
         assert_found(judge(2_900), Outcome::Ok, "has room");
-        assert_found(judge(3_000), Outcome::Warning, "of the 4096 bytes");
+        assert_found(judge(3_000), Outcome::Warning, "of at most 4096 bytes");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::operate::doctor::diagnosis::{Diagnosis, Judged, ok, seen, skipped, wa
 use crate::operate::doctor::facts::Facts;
 use crate::operate::function::FunctionName;
 
-const FIX: &str = "correct the name in POLICIES, where the deployment is defined (docs/settings.md)";
+const FIX: &str = "correct the name in POLICIES where the deployment is defined (docs/settings.md)";
 
 pub(crate) fn match_functions(facts: &Facts) -> Judged {
     facts.matched.clone()?;
@@ -16,8 +16,8 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
         let arns: Vec<&str> = entrances.map(|it| &*it.invoked_arn).filter(|arn| stack.allows(arn)).collect();
         let is_useful = |it: &&PolicyEntry| arns.iter().any(|arn| it.is_about(arn)) || is_allowed(facts, it);
         let vain: Vec<&PolicyEntry> = entries.iter().filter(|it| !is_useful(it)).collect();
-        let found = format!("no allowed function is meant by {}", patterns(&vain));
-        let means = "a function that is meant may be misspelt, and has the stack's policy";
+        let found = format!("no allowed function matches {}", patterns(&vain));
+        let means = "the function name may be misspelled; the function you meant has the stack's policy";
         (!vain.is_empty()).then(|| warning(found, means, FIX))
     })
 }
@@ -67,7 +67,7 @@ mod tests {
         assert_found(match_functions(&with("order MAX_AGE=1")), Outcome::Skipped, "CB020");
         assert_found(match_functions(&with("o* MAX_AGE=2h")), Outcome::Ok, "o*");
         let vain = with("ordres MAX_AGE=2h; orders JITTER=none; orders:live MAX_AGE=1h");
-        let found = "no allowed function is meant by ordres";
+        let found = "no allowed function matches ordres";
         assert_found(match_functions(&vain), Outcome::Warning, found);
         let mut unread = vain.clone();
         unread.functions[0].target = Err(Failure::CouldNot("denied".into()));

@@ -67,7 +67,7 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     let longest = backoff.base().saturating_mul(3).min(backoff.cap()) + SLACK;
     if longest > LONGEST {
         let seconds = longest.as_secs();
-        return Err(format!("the first retry may take {seconds} s: too long to be followed"));
+        return Err(format!("the first retry may take {seconds} s, too long to follow"));
     }
     Ok(longest)
 }
@@ -77,7 +77,7 @@ async fn send(account: &Account, function: &str) -> Result<String, Failure> {
     let call = account.lambda.invoke().function_name(function).invocation_type(InvocationType::Event);
     let answer = call.payload(EVENT.as_bytes().into()).send().await;
     let answer = answer.or_failure("lambda:InvokeFunction", function)?;
-    let none = || Failure::CouldNot(format!("Lambda gave no request id of an event for {function}"));
+    let none = || Failure::CouldNot(format!("Lambda returned no request id for an event of {function}"));
     answer.request_id().map(ToOwned::to_owned).ok_or_else(none)
 }
 
@@ -95,8 +95,8 @@ async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Diagnosis>, Fail
             Ok(succeeded.then(|| ok(format!("{} failed once, and its retry succeeded", story.key))))
         }
         End::GivenUp => Ok(Some(broken(
-            "the event was given up",
-            "failed events are not retried as they should be",
+            "the event was dead-lettered",
+            "failed events are not retried as configured",
             logs.deployment.command(format!("trace {}", story.key)),
         ))),
         _ => Ok(None),
@@ -114,14 +114,14 @@ impl Sent<'_> {
     fn not_ended(&self, deployment: &Deployment, last: Option<&End>) -> Diagnosis {
         let Self { function, key, waited } = *self;
         let (found, fix) = match last {
-            None => ("the handler has not seen its failure", format!("doctor {function}")),
+            None => ("its failure has not reached the handler", format!("doctor {function}")),
             Some(End::Held) => ("it is held, because its function is paused", "pause --list".into()),
-            Some(End::Invoked { .. }) => ("its success has not been seen", format!("trace {key}")),
-            Some(_) => ("it has not been re-invoked", format!("trace {key}")),
+            Some(End::Invoked { .. }) => ("its success is not in the log", format!("trace {key}")),
+            Some(_) => ("it has not been retried", format!("trace {key}")),
         };
         broken(
             format!("{} s after the event was sent, {found}", waited.as_secs()),
-            "failed events are not retried, or late",
+            "failed events are not retried, or only late",
             deployment.command(fix),
         )
     }
@@ -158,7 +158,7 @@ mod tests {
             patience(&deployment, "example")
         };
         assert_eq!(with("270"), Ok(LONGEST));
-        assert_eq!(with("271"), Err("the first retry may take 903 s: too long to be followed".into()));
+        assert_eq!(with("271"), Err("the first retry may take 903 s, too long to follow".into()));
         assert_eq!(with("soon"), Err("the handler's settings are refused (CB020)".into()));
     }
 
@@ -171,12 +171,12 @@ mod tests {
         for (last, words, fix) in [
             (
                 None,
-                "93 s after the event was sent, the handler has not seen its failure",
+                "93 s after the event was sent, its failure has not reached the handler",
                 "comeback doctor example",
             ),
-            (Some(End::Waiting { due: at }), "it has not been re-invoked", "comeback trace k-1"),
+            (Some(End::Waiting { due: at }), "it has not been retried", "comeback trace k-1"),
             (Some(End::Held), "its function is paused", "comeback pause --list"),
-            (Some(invoked), "its success has not been seen", "comeback trace k-1"),
+            (Some(invoked), "its success is not in the log", "comeback trace k-1"),
         ] {
             let diagnosis = sent.not_ended(&deployment, last.as_ref());
             assert_eq!(diagnosis.outcome, Outcome::Broken);

@@ -19,7 +19,7 @@ pub(crate) fn enabled(facts: &Facts) -> Judged {
     let Some(mapping) = &facts.deployment.mapping else {
         let queue = &facts.deployment.retry_queue;
         return Ok(broken(
-            format!("no event source mapping hands {} to {}", queue.name(), facts.deployment.handler),
+            format!("no event source mapping feeds {} to {}", queue.name(), facts.deployment.handler),
             "nothing is retried: failed events wait in the queue, and are lost after 14 days",
             facts.deployment.aws(format!(
                 "lambda create-event-source-mapping --function-name {} --event-source-arn {} \
@@ -47,10 +47,11 @@ pub(crate) fn no_other_queue(facts: &Facts) -> Judged {
     let mappings = seen(&facts.mappings)?;
     let other = mappings.iter().find(|mapping| mapping.queue_arn != facts.deployment.retry_queue.arn);
     Ok(match other {
-        None => ok(format!("none but {}", facts.deployment.retry_queue.name())),
+        None => ok(format!("only {}", facts.deployment.retry_queue.name())),
         Some(other) => broken(
-            format!("the handler is also fed by {}", other.queue_arn),
-            "the handler reads invocation records from its retry queue alone; it keeps or gives up whatever else arrives",
+            format!("{} also feeds the handler", other.queue_arn),
+            "the handler expects invocation records from its retry queue only; it keeps or dead-letters \
+             anything else",
             facts.deployment.aws(format!("lambda delete-event-source-mapping --uuid {}", other.uuid)),
         ),
     })
@@ -63,7 +64,7 @@ pub(crate) fn partial_responses(facts: &Facts) -> Judged {
         }
         broken(
             "ReportBatchItemFailures is off",
-            "events are lost: Lambda deletes every message of a batch, those too that only wait",
+            "events are lost: Lambda deletes every message of a batch, including those still waiting",
             fix::mapping(facts, mapping, "--function-response-types ReportBatchItemFailures"),
         )
     })
@@ -73,8 +74,8 @@ pub(crate) fn batch_size(facts: &Facts) -> Judged {
     of_mapping(facts, |mapping| match mapping.batch_size {
         BATCH_SIZE => ok(format!("{BATCH_SIZE} messages")),
         other => warning(
-            format!("the mapping's batches are of {other} messages"),
-            "a smaller batch costs more invocations; a larger one may not be done when the handler's time ends",
+            format!("the mapping's batch size is {other}"),
+            "smaller batches cost more invocations; larger ones may not finish before the handler times out",
             fix::mapping(facts, mapping, format!("--batch-size {BATCH_SIZE}")),
         ),
     })
@@ -85,7 +86,7 @@ pub(crate) fn no_window(facts: &Facts) -> Judged {
         0 => ok("none"),
         seconds => warning(
             format!("the mapping's batching window is {seconds} s"),
-            "the window adds its length to each short backoff on a quiet queue",
+            "on a quiet queue, the window delays every short backoff by its length",
             fix::mapping(facts, mapping, "--maximum-batching-window-in-seconds 0"),
         ),
     })
@@ -105,16 +106,17 @@ pub(crate) fn concurrency(facts: &Facts) -> Judged {
         };
         let most = *MAXIMUM_CONCURRENCY_RANGE.end();
         let beyond = if limit > Some(most) { format!(" of at most {most}") } else { String::new() };
-        let found = format!("{has}, and the handler assumes {set}{beyond}");
+        let found = format!("{has}, but the handler assumes {set}{beyond}");
         let fix = match (limit, mapping.maximum_pollers) {
             (Some(limit), Some(_)) => fix::provisioned(facts, mapping, limit),
             _ => fix::mapping(facts, mapping, format!("--scaling-config MaximumConcurrency={set}")),
         };
         if is_fewer {
-            let means = "the handler sends messages again that it could hide, which costs requests";
+            let means = "the handler re-sends messages that it could hide, which costs requests";
             return warning(found, means, fix);
         }
-        let means = "the handler may hide more messages than SQS has room for, and then every retry stalls without an error";
+        let means = "the handler may hide more messages than SQS has room for, and every retry would stall \
+                     without an error";
         broken(found, means, fix)
     })
 }
@@ -142,7 +144,7 @@ pub(crate) fn two_standard_queues(facts: &Facts) -> Judged {
     if retry.arn == dead.arn {
         return Ok(broken(
             format!("{} is both the retry queue and the dead-letter queue", retry.name()),
-            "the handler does not start: an event that is given up would be retried for ever",
+            "the handler does not start: a dead-letter would be retried forever",
             setting("DEAD_LETTER_QUEUE_URL", "URL_OF_ANOTHER_QUEUE"),
         ));
     }
@@ -173,19 +175,19 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
         let timeout = facts.deployment.timeout.as_secs();
         broken(
             format!("{is}, under {TIMEOUTS} times the handler's timeout of {timeout} s"),
-            "SQS hands messages out again while the handler still works on them",
+            "SQS delivers messages again while the handler is still working on them",
             fix,
         )
     } else if receives >= MAX_RECEIVE_COUNT && queue.visibility <= of_receives {
         broken(
-            format!("{is}, and {receives} receives of it are over within 14 days"),
-            "while the handler cannot run, SQS moves events to the dead-letter queue before their time",
+            format!("{is}, so {receives} receives take less than 14 days"),
+            "while the handler cannot run, SQS dead-letters events too early",
             fix,
         )
     } else if queue.visibility > wanted {
         warning(
-            format!("{is}, and the handler reckons with {}", QUEUE_VISIBILITY_TIMEOUT.as_secs()),
-            "a message whose hiding failed comes back this late, and SQS may refuse the longest waits",
+            format!("{is}, but the handler assumes {}", QUEUE_VISIBILITY_TIMEOUT.as_secs()),
+            "a message that could not be hidden returns this late, and SQS may refuse the longest waits",
             fix,
         )
     } else {
@@ -198,12 +200,13 @@ pub(crate) fn receives(facts: &Facts) -> Judged {
     Ok(match &queue.redrive {
         None => warning(
             "the retry queue has no redrive policy",
-            "an event that the handler never takes is deleted after 14 days, instead of going to the dead-letter queue",
+            "an event that the handler never receives is deleted after 14 days instead of dead-lettered",
             fix::redrive(&facts.deployment),
         ),
         Some(redrive) if redrive.max_receive_count < MAX_RECEIVE_COUNT => broken(
             format!("SQS redrives after {} receives", redrive.max_receive_count),
-            "each wait takes a receive: SQS itself gives events up, without a reason and long before MAX_AGE",
+            "each wait takes a receive, so SQS itself dead-letters events long before MAX_AGE, without a \
+             reason",
             fix::redrive(&facts.deployment),
         ),
         Some(redrive) => ok(format!("{} receives", redrive.max_receive_count)),
@@ -217,8 +220,11 @@ pub(crate) fn redrive_target(facts: &Facts) -> Judged {
         None => skipped("the retry queue has no redrive policy (CB012)"),
         Some(redrive) if redrive.target_arn == dead.arn => ok(dead.name()),
         Some(redrive) => broken(
-            format!("SQS redrives to {}, and the handler to {}", redrive.target_arn, dead.arn),
-            "what SQS itself gives up goes where no command and no alarm of Comeback looks",
+            format!(
+                "SQS redrives to {}, but the handler's dead-letter queue is {}",
+                redrive.target_arn, dead.arn
+            ),
+            "no command or alarm of Comeback sees what SQS dead-letters there",
             fix::redrive(&facts.deployment),
         ),
     })
@@ -234,7 +240,7 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
         if retention < RETENTION {
             let found =
                 format!("the {name} queue keeps messages for {}", durations::short(retention.as_secs_f64()));
-            let means = format!("SQS deletes {what} after that, silently");
+            let means = format!("after that, SQS silently deletes {what}");
             let fix = fix::queue(
                 &facts.deployment,
                 &queue.url,
@@ -255,12 +261,12 @@ pub(crate) fn largest_message(facts: &Facts) -> Judged {
             dead_letter_queue,
             &facts.dead_letter_queue,
             "dead-letter",
-            "SQS refuses larger dead-letters: they stay in the retry queue, and are deleted after 14 days",
+            "SQS refuses larger dead-letters, which stay in the retry queue and are deleted after 14 days",
         ),
     ] {
         let bytes = seen(settings)?.largest_message;
         if bytes < SQS_MESSAGE_BYTES {
-            let found = format!("the {name} queue takes messages of at most {bytes} bytes");
+            let found = format!("the {name} queue accepts at most {bytes} bytes per message");
             let fix =
                 fix::queue(&facts.deployment, &queue.url, format!("MaximumMessageSize={SQS_MESSAGE_BYTES}"));
             return Ok(broken(found, means, fix));
@@ -290,7 +296,7 @@ mod tests {
         assert_found(
             enabled(&none),
             Outcome::Broken,
-            "no event source mapping hands retries to retry-handler",
+            "no event source mapping feeds retries to retry-handler",
         );
         let disabled = with_mapping(|mapping| mapping.state = "Disabled".into());
         assert_found(enabled(&disabled), Outcome::Broken, "is Disabled");
@@ -320,7 +326,7 @@ mod tests {
     fn batches_are_of_ten_and_not_waited_for() {
         for size in [1, 9, 11] {
             let other = with_mapping(|mapping| mapping.batch_size = size);
-            assert_found(batch_size(&other), Outcome::Warning, &format!("{size} messages"));
+            assert_found(batch_size(&other), Outcome::Warning, &format!("batch size is {size}"));
         }
         let window = with_mapping(|mapping| mapping.window = Duration::from_secs(20));
         assert_found(no_window(&window), Outcome::Warning, "20 s");
@@ -329,12 +335,12 @@ mod tests {
     #[test]
     fn the_concurrency_is_the_handlers() {
         let limited = |limit| with_mapping(|mapping| mapping.maximum_concurrency = limit);
-        assert_found(concurrency(&limited(Some(9))), Outcome::Warning, "is 9, and the handler assumes 10");
-        assert_found(concurrency(&limited(Some(11))), Outcome::Broken, "is 11, and the handler assumes 10");
+        assert_found(concurrency(&limited(Some(9))), Outcome::Warning, "is 9, but the handler assumes 10");
+        assert_found(concurrency(&limited(Some(11))), Outcome::Broken, "is 11, but the handler assumes 10");
         assert_found(
             concurrency(&limited(None)),
             Outcome::Broken,
-            "has no MaximumConcurrency, and the handler assumes 10",
+            "has no MaximumConcurrency, but the handler assumes 10",
         );
         let mut set = limited(Some(25));
         set.deployment.variables.insert("MAXIMUM_CONCURRENCY".into(), "25".into());
@@ -351,15 +357,15 @@ mod tests {
             concurrency(&facts)
         };
         assert_found(judged(3, "30"), Outcome::Ok, "30");
-        assert_found(judged(2, "30"), Outcome::Warning, "2 provisioned pollers come to 20, and");
-        assert_found(judged(3, "10"), Outcome::Broken, "3 provisioned pollers come to 30, and");
+        assert_found(judged(2, "30"), Outcome::Warning, "2 provisioned pollers come to 20, but");
+        assert_found(judged(3, "10"), Outcome::Broken, "3 provisioned pollers come to 30, but");
         let fix = |pollers| judged(pollers, "10").unwrap().fix.unwrap();
         assert!(fix(3).contains("{MAXIMUM_CONCURRENCY: `\"30\"`}"), "{}", fix(3));
         let lowered = fix(200);
         assert!(
             lowered.contains("MaximumPollers=100; ") && lowered.contains("{MAXIMUM_CONCURRENCY: `\"1000\"`}")
         );
-        let found = "come to 2000, and the handler assumes 10 of at most 1000";
+        let found = "come to 2000, but the handler assumes 10 of at most 1000";
         assert_found(judged(200, "10"), Outcome::Broken, found);
     }
 
@@ -387,10 +393,10 @@ mod tests {
         let hiding = |seconds| with_queue(|queue| queue.visibility = Duration::from_secs(seconds));
         for (seconds, outcome, words) in [
             (30, Outcome::Broken, "30 s, under 6 times the handler's timeout of 60 s"),
-            (1_209, Outcome::Broken, "1209 s, and 1000 receives of it are over within 14 days"),
+            (1_209, Outcome::Broken, "1209 s, so 1000 receives take less than 14 days"),
             (1_210, Outcome::Ok, "1210 s"),
             (1_230, Outcome::Ok, "1230 s"),
-            (1_231, Outcome::Warning, "1231 s, and the handler reckons with 1230"),
+            (1_231, Outcome::Warning, "1231 s, but the handler assumes 1230"),
         ] {
             assert_found(visibility(&hiding(seconds)), outcome, words);
         }
@@ -429,11 +435,11 @@ mod tests {
     #[test]
     fn both_queues_take_the_largest_message() {
         let retries = with_queue(|queue| queue.largest_message = 262_144);
-        let found = "the retry queue takes messages of at most 262144 bytes";
+        let found = "the retry queue accepts at most 262144 bytes per message";
         assert_found(largest_message(&retries), Outcome::Broken, found);
         let mut dead = healthy();
         dead.dead_letter_queue.as_mut().unwrap().largest_message = 1_048_575;
-        assert_found(largest_message(&dead), Outcome::Broken, "the dead-letter queue takes");
+        assert_found(largest_message(&dead), Outcome::Broken, "the dead-letter queue accepts");
         let fix = largest_message(&dead).unwrap().fix.unwrap();
         assert!(fix.ends_with("/dead --attributes MaximumMessageSize=1048576"), "{fix}");
     }

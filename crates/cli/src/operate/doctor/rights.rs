@@ -13,8 +13,7 @@ use crate::operate::doctor::facts::rights::{Right, Rights, SAMPLE_STREAM};
 use crate::operate::doctor::fix;
 
 pub(crate) fn take(facts: &Facts) -> Judged {
-    let means =
-        "nothing is retried: the handler cannot read its queue, or cannot hide and delete what it has read";
+    let means = "nothing is retried: the handler cannot receive, hide or delete messages";
     let or_else = of_queue(&facts.retry_queue);
     judged(facts, &Need { rights: &facts.rights.take, without: Outcome::Broken, means, or_else }, |refused| {
         allow(facts, "CB030", refused)
@@ -22,7 +21,7 @@ pub(crate) fn take(facts: &Facts) -> Judged {
 }
 
 pub(crate) fn send_again(facts: &Facts) -> Judged {
-    let means = "past HIDE_UP_TO every message is hidden instead, and SQS has room for 120,000";
+    let means = "past HIDE_UP_TO the handler hides every message instead, and SQS has room for only 120,000";
     let or_else = of_queue(&facts.retry_queue);
     judged(
         facts,
@@ -32,7 +31,7 @@ pub(crate) fn send_again(facts: &Facts) -> Judged {
 }
 
 pub(crate) fn dead_letter(facts: &Facts) -> Judged {
-    let means = "events that are given up stay in the retry queue, and are deleted after 14 days";
+    let means = "dead-letters stay in the retry queue, and are deleted after 14 days";
     let or_else = of_queue(&facts.dead_letter_queue);
     judged(
         facts,
@@ -42,7 +41,7 @@ pub(crate) fn dead_letter(facts: &Facts) -> Judged {
 }
 
 pub(crate) fn log(facts: &Facts) -> Judged {
-    let means = "nobody can see what the handler decides, and no event can be traced";
+    let means = "nobody sees what the handler decides, and no event can be traced";
     let mut rights = facts.rights.log.clone();
     for right in rights.iter_mut().flatten() {
         right.resource = right.resource.replace(SAMPLE_STREAM, ":*");
@@ -54,9 +53,9 @@ pub(crate) fn log(facts: &Facts) -> Judged {
 
 pub(crate) fn read_pauses(facts: &Facts) -> Judged {
     if seen(&facts.rights.read_pauses)?.is_empty() {
-        return Ok(skipped("the handler reads no pauses: PAUSES is not set"));
+        return Ok(skipped("the handler reads no pauses, because PAUSES is not set"));
     }
-    let means = "the handler cannot know what is paused, and holds every event that is due";
+    let means = "the handler does not know what is paused, so it holds every event that is due";
     judged(
         facts,
         &Need { rights: &facts.rights.read_pauses, without: Outcome::Broken, means, or_else: None },
@@ -71,7 +70,7 @@ pub(crate) fn use_keys(facts: &Facts) -> Judged {
         (
             dead_letter_queue,
             &facts.dead_letter_queue,
-            "events that are given up stay in the retry queue, and are deleted after 14 days",
+            "dead-letters stay in the retry queue, and are deleted after 14 days",
         ),
     ] {
         let Some(key) = seen(settings)?.key.clone()? else { continue };
@@ -81,9 +80,9 @@ pub(crate) fn use_keys(facts: &Facts) -> Judged {
         }
     }
     if seen(&facts.rights.use_keys)?.is_empty() {
-        return Ok(ok("AWS manages the queues' keys"));
+        return Ok(ok("SQS manages the queues' keys"));
     }
-    let means = "the handler can read or send no message of a queue that the key encrypts";
+    let means = "the handler can neither receive nor send messages that the key encrypts";
     let rights = &facts.rights.use_keys;
     judged(facts, &Need { rights, without: Outcome::Broken, means, or_else: Some(KEY_POLICY) }, |refused| {
         allow(facts, "CB035", refused)
@@ -109,10 +108,10 @@ pub(crate) fn function_sends(facts: &Facts, entrance: &Entrance) -> Judged {
 pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
     let key = seen(&facts.retry_queue)?.key.clone()?;
     if key.is_some_and(|key| key.problem().is_some()) {
-        return Ok(skipped("nobody can use the queue's key (CB035)"));
+        return Ok(skipped("the queue's key is unusable (CB035)"));
     }
     if seen(&entrance.use_key)?.is_empty() {
-        return Ok(ok("AWS manages the queue's key"));
+        return Ok(ok("SQS manages the queue's key"));
     }
     let fix = |_: &[&Right]| fix::attach(facts, &entrance.name);
     judged(
@@ -133,7 +132,7 @@ pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
     };
     let policy = policies.stack();
     if policy.allows(&entrance.invoked_arn) {
-        return Ok(ok("TARGET_FUNCTIONS has it"));
+        return Ok(ok("TARGET_FUNCTIONS allows it"));
     }
     let (found, means) = not_allowed(policy, &entrance.invoked_arn);
     Ok(broken(found, means, fix::attach(facts, &entrance.name)))
@@ -142,9 +141,9 @@ pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
 /// That the allow-list lacks a function, and what the handler then does with its events.
 pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) {
     if policy.keeps_everything() {
-        return ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, and none is retried");
+        return ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried");
     }
-    let means = "its failed events go to the dead-letter queue at once, as target_not_allowed";
+    let means = "its failed events are dead-lettered at once, as target_not_allowed";
     (format!("TARGET_FUNCTIONS does not allow {arn}"), means)
 }
 
@@ -187,13 +186,13 @@ fn judged(facts: &Facts, need: &Need<'_>, fix: impl FnOnce(&[&Right]) -> String)
     if refused.iter().any(|right| right.verdict == Verdict::Denied) {
         let [inline, attached] = ["list-role-policies", "list-attached-role-policies"]
             .map(|list| facts.deployment.aws(format!("iam {list} --role-name {role}")));
-        let fix = format!("take the Deny out of the policy: {inline}; {attached}");
+        let fix = format!("find the policy and remove its Deny: {inline}; {attached}");
         let denied = broken(format!("a policy denies {each} to {role}"), means, fix);
         return Ok(Diagnosis { outcome: without, ..denied });
     }
     let (found, fix) = (format!("no policy of {role} allows {each}"), fix(&refused));
     Ok(match or_else {
-        Some(other) => warning(format!("{found}; {other} may"), format!("if it does not: {means}"), fix),
+        Some(other) => warning(format!("{found}; {other} may"), format!("if not: {means}"), fix),
         None => Diagnosis { outcome: without, ..broken(found, means, fix) },
     })
 }
@@ -275,7 +274,7 @@ mod tests {
     #[test]
     fn no_further_policy_can_give_what_one_denies() {
         let fix = of_rights(&[Verdict::Denied], None).unwrap().fix.unwrap();
-        assert!(fix.starts_with("take the Deny out of the policy"), "{fix}");
+        assert!(fix.starts_with("find the policy and remove its Deny"), "{fix}");
     }
 
     type Check = fn(&Facts) -> Judged;
@@ -367,7 +366,7 @@ mod tests {
         facts.rights.read_pauses = Ok(Vec::new());
         assert_found(read_pauses(&facts), Outcome::Skipped, "PAUSES is not set");
         facts.rights.use_keys = Ok(Vec::new());
-        assert_found(use_keys(&facts), Outcome::Ok, "AWS manages");
+        assert_found(use_keys(&facts), Outcome::Ok, "SQS manages");
     }
 
     fn judged(check: fn(&Facts, &Entrance) -> Judged, facts: &Facts) -> Judged {
@@ -416,7 +415,7 @@ mod tests {
 
     #[test]
     fn its_role_may_use_the_queues_key() {
-        assert_found(judged(function_uses_key, &healthy()), Outcome::Ok, "AWS manages");
+        assert_found(judged(function_uses_key, &healthy()), Outcome::Ok, "SQS manages");
         let mut rights = Ok(vec![right("orders-role", "kms:GenerateDataKey", "arn:key")]);
         let may = with(|entrance| entrance.use_key = rights.clone());
         assert_found(judged(function_uses_key, &may), Outcome::Ok, "kms:GenerateDataKey");
@@ -436,7 +435,7 @@ mod tests {
         assert_found(set(&arn("payments")), Outcome::Broken, "does not allow arn:aws:lambda");
         assert_found(set(&arn("orders:live")), Outcome::Broken, "orders:$LATEST");
         assert_found(set(""), Outcome::Broken, "TARGET_FUNCTIONS is empty");
-        assert_found(set(&arn("ord*")), Outcome::Ok, "has it");
+        assert_found(set(&arn("ord*")), Outcome::Ok, "allows it");
         assert_found(set("orders"), Outcome::Skipped, "CB020");
     }
 

@@ -48,9 +48,7 @@ impl Wanted {
             None if self.why.is_none() => {
                 let name = target.to_string();
                 let name = target_name(&name);
-                return Err(Failure::Refused(format!(
-                    "{name} is not paused, and a new pause needs --reason"
-                )));
+                return Err(Failure::Refused(format!("{name} is not paused; a new pause needs --reason")));
             }
             None => Pause {
                 target: target.clone(),
@@ -72,13 +70,13 @@ fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
     let from = pause.from.max(now);
     match pause.until {
         Some(until) if until <= from => Err(Failure::Refused(format!(
-            "the pause would end at {until}, which is not after its start at {from}: give a later end"
+            "the pause would end at {until}, not after its start at {from}; choose a later end"
         ))),
         // An end counted from now is rounded up too.
         Some(until) if until.since(from.rounded_up_to_secs()) > LONGEST_PAUSE => {
             Err(Failure::Refused(format!(
-                "the pause would end at {until}, more than 14 days after {from}, and SQS keeps no event for longer: give an \
-             earlier end"
+                "the pause would end at {until}, more than 14 days after {from}, and SQS keeps no message \
+                 longer; choose an earlier end"
             )))
         }
         _ => Ok(()),
@@ -151,8 +149,8 @@ mod tests {
     #[test]
     fn a_pause_that_makes_no_sense_is_refused() {
         let refused = |end, now| wanted(Some(end)).pause(&orders(), None, at(now)).unwrap_err().to_string();
-        let ended = "the pause would end at 2023-11-14T22:13:30.000Z, which is not after its start at \
-                     2023-11-14T22:13:30.000Z: give a later end";
+        let ended = "the pause would end at 2023-11-14T22:13:30.000Z, not after its start at \
+                     2023-11-14T22:13:30.000Z; choose a later end";
         assert_eq!(refused(End::At(at(10)), 10), ended, "it has passed by the time of the answer");
         let fortnight = Duration::from_secs(14 * 86_400);
         assert!(wanted(Some(End::After(fortnight))).pause(&orders(), None, at(10)).is_ok());
@@ -162,7 +160,7 @@ mod tests {
         let wide = Wanted { spread, ..wanted(None) }.pause(&orders(), None, at(10)).unwrap_err();
         assert_eq!(wide.to_string(), "the spread is 1209601 s; it must be at most 1209600 s (14 days)");
         let unsaid = Wanted::default().pause(&orders(), None, at(10)).unwrap_err().to_string();
-        assert_eq!(unsaid, "orders is not paused, and a new pause needs --reason");
+        assert_eq!(unsaid, "orders is not paused; a new pause needs --reason");
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl RetryOrder {
     pub(crate) fn line(&self) -> String {
         let part = |part: Option<String>| part.unwrap_or_default();
         format!(
-            "{}{}, ordered at {}{}, ends at {}{}",
+            "{}{}, requested at {}{}, ends at {}{}",
             self.name(),
             part((!self.errors.is_empty()).then(|| format!(" ({})", self.errors.join(", ")))),
             self.at,
@@ -74,8 +74,8 @@ mod tests {
             let orders = RetryOrder::in_force(&pauses, now);
             orders.iter().map(RetryOrder::line).collect::<Vec<_>>()
         };
-        let all = "every function, ordered at 2023-11-14T23:13:20.000Z, ends at 2023-11-16T00:13:20.000Z";
-        let orders = "orders:live (Time*, Down), ordered at 2023-11-14T22:13:20.000Z by anna, ends at \
+        let all = "every function, requested at 2023-11-14T23:13:20.000Z, ends at 2023-11-16T00:13:20.000Z";
+        let orders = "orders:live (Time*, Down), requested at 2023-11-14T22:13:20.000Z by anna, ends at \
                       2023-11-14T22:48:20.000Z: deploy 4712";
         assert_eq!(lines(2_100), [orders, all]);
         assert_eq!(lines(2_101), [all]);

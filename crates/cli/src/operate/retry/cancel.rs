@@ -25,7 +25,7 @@ pub(super) async fn cancel(
 ) -> Result<(), failure::CommandFailure> {
     let (parameter, name) = (SsmParameter::of(session, deployment)?, named(function));
     let target = pauses::target(deployment, function)?;
-    confirm(&format!("cancel the orders to retry {name}?"), session).await?;
+    confirm(&format!("cancel the retry requests for {name}?"), session).await?;
     let now = now();
     let pauses = parameter.read().await?.0;
     let orders = RetryOrder::in_force(&pauses, now);
@@ -45,14 +45,14 @@ pub(super) async fn cancel(
     if cancelled.is_empty() {
         let place = session.common.place_flags();
         let what = format!(
-            "no order to retry {name} is in force, so none was cancelled; comeback pause --list{place} shows the others"
+            "no retry request for {name} is in force; `comeback pause --list{place}` shows the others"
         );
         return Err(Failure::Undone(what).into());
     }
-    let orders = counted(cancelled.len() as u64, "order to retry was", "orders to retry were");
+    let orders = counted(cancelled.len() as u64, "retry request was", "retry requests were");
     session.say(&format!("{name}: {orders} cancelled; events not yet retried keep their own due times\n"))?;
     if let Some(noticed) = noticed.map(durations::text) {
-        session.say(&format!("The handler notices within {noticed}; until then it may still retry.\n"))?;
+        session.say(&format!("Takes effect within {noticed}; until then, the handler may still retry.\n"))?;
     }
     for other in others {
         session.say(&format!("Still in force: {}\n", shown(&other.line())))?;

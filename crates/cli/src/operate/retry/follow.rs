@@ -71,7 +71,8 @@ fn left_over(left: usize, place: &str) -> Option<String> {
     let events = counted(left as u64, "event has", "events have");
     (left > 0).then(|| {
         format!(
-            "the order has ended, and {events} no retry in the log: `comeback waiting{place}` shows what still waits"
+            "the request has ended, but {events} no retry in the log; `comeback waiting{place}` shows what \
+             still waits"
         )
     })
 }
@@ -182,9 +183,9 @@ mod tests {
     #[test]
     fn what_an_order_has_left_is_said_at_its_end() {
         let left = |left| left_over(left, " --stack shop");
-        let rest = "no retry in the log: `comeback waiting --stack shop` shows what still waits";
+        let rest = "no retry in the log; `comeback waiting --stack shop` shows what still waits";
         assert_eq!(left(0), None);
-        assert_eq!(left(1), Some(format!("the order has ended, and 1 event has {rest}")));
-        assert_eq!(left(2_000), Some(format!("the order has ended, and 2,000 events have {rest}")));
+        assert_eq!(left(1), Some(format!("the request has ended, but 1 event has {rest}")));
+        assert_eq!(left(2_000), Some(format!("the request has ended, but 2,000 events have {rest}")));
     }
 }

@@ -112,7 +112,8 @@ impl Reach {
         if !self.brings_forward {
             let due = counted(reached, "event is", "events are");
             return format!(
-                "no waiting event would be retried sooner: {due} due within {all} anyway, before the handler would find the order"
+                "no waiting event would be retried sooner: {due} due within {all} anyway, before the handler \
+                 finds the request"
             );
         }
         let events = if reached == found {
@@ -127,10 +128,10 @@ impl Reach {
     pub(super) fn left_alone(&self) -> impl Iterator<Item = (u64, &'static str)> {
         let Self { retry_after, paused, unanswered, last_retry, .. } = *self;
         let all = [
-            (retry_after, "whose function asked for the wait (RetryAfter)"),
-            (paused, "held by a pause or coming back after one: resume, then order again"),
+            (retry_after, "which wait because their function asked for it (RetryAfter)"),
+            (paused, "held by a pause or returning after one: resume, then retry again"),
             (unanswered, "whose last call failed or was not answered"),
-            (last_retry, "before the last retry that MAX_RETRIES allows"),
+            (last_retry, "with only one retry left (MAX_RETRIES)"),
         ];
         all.into_iter().filter(|(count, _)| *count > 0)
     }
@@ -230,7 +231,7 @@ mod tests {
             (reach.brings_forward, reach.in_words())
         };
         let nothing = "no waiting event would be retried sooner";
-        let anyway = " anyway, before the handler would find the order";
+        let anyway = " anyway, before the handler would find the request";
         assert_eq!(reach(&waits), (false, nothing.to_owned()));
         // The handler notices an order within 38 s.
         take(&mut waits, "k-1", before(10), 1, soon);

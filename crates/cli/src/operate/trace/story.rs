@@ -296,8 +296,8 @@ impl Trace {
         let Logs { account, deployment, since, .. } = *logs;
         let story = logs.story(id).await?.ok_or_else(|| {
             Failure::CouldNot(format!(
-                "no line of {} names {id} since {since}: an event is logged when its first failure reaches the retry queue, \
-                 which takes some seconds, or a minute if its function is throttled",
+                "no line in {} since {since} has {id}; an event is logged once its first failure reaches the \
+                 retry queue, after some seconds, or a minute if its function is throttled",
                 deployment.log_group
             ))
         })?;
@@ -344,7 +344,7 @@ impl Logs<'_> {
         let keys: BTreeSet<String> = lines.iter().filter_map(|(line, _)| key_of(line)).collect();
         if keys.len() > 1 {
             let keys = keys.into_iter().collect::<Vec<_>>().join(", ");
-            return Err(Failure::CouldNot(format!("{id} names several events: {keys}")));
+            return Err(Failure::CouldNot(format!("{id} matches several events: {keys}")));
         }
         if let Some(key) = keys.first().filter(|key| *key != id) {
             lines = search(key).await?;
@@ -529,7 +529,7 @@ mod tests {
         let What::Failed { retry_after_ignored, .. } = &step.what else { panic!("{step:?}") };
         assert_eq!(retry_after_ignored.as_deref(), Some("\"soon\": why"));
         let sentence = anstream::adapter::strip_str(&crate::operate::trace::sentence(step)).to_string();
-        assert!(sentence.contains(", whose wait is ignored: \"soon\": why"), "{sentence}");
+        assert!(sentence.contains(", whose wait was ignored: \"soon\": why"), "{sentence}");
     }
 
     /// A change of policy while it waited.
@@ -658,7 +658,7 @@ mod tests {
         let mut deployment = Deployment::sample();
         deployment.variables.insert("PAUSES".into(), "p".into());
         let failure = in_force(&account.await, &deployment, "arn:orders").await.unwrap_err().to_string();
-        assert!(failure.contains("put back version 1, the last that can be read: aws ssm"), "{failure}");
+        assert!(failure.contains("restore version 1, the last readable one: aws ssm"), "{failure}");
     }
 
     fn event(at: u64, message: &str) -> LogEvent {

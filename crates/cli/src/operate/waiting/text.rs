@@ -44,12 +44,12 @@ pub(crate) struct Report<'r> {
 
 /// The handler logs a due time that an order has moved when it next checks the event.
 const ORDER_NOT_COUNTED: &str =
-    "A due time above reflects an order only once the handler has checked that event.";
+    "The due times above do not reflect a request until the handler has checked the event.";
 
 pub(super) fn write(report: &Report<'_>, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
     let Report { since, found, groups, events, .. } = report;
     match found {
-        0 => writeln!(out, "No waiting event was found in the handler's log since {since}")?,
+        0 => writeln!(out, "No waiting event found in the handler's log since {since}")?,
         _ => {
             let found = counted(*found, "waiting event", "waiting events");
             writeln!(out, "{found} found in the handler's log since {since}")?;
@@ -71,7 +71,7 @@ pub(super) fn write(report: &Report<'_>, now: Timestamp, out: &mut impl Write) -
     if report.is_everything {
         writeln!(out, "Found in the log: {} of about {all} in the retry queue.", HumanCount(*found))?;
     } else {
-        writeln!(out, "In the retry queue, of all functions: about {all}.")?;
+        writeln!(out, "In the retry queue, for all functions: about {all}.")?;
     }
     let retries = report.retries.iter().flatten().map(|order| format!("Retry now: {}.", order.line()));
     let has_order = *found > 0 && report.retries.as_ref().is_some_and(|orders| !orders.is_empty());
@@ -252,7 +252,7 @@ k-2                                   orders    7      TargetDown  1h 7m ago    
 größe-注文                            orders    7      Timeout     1h 7m ago     paused    pause
 
 Found in the log: 3 of about 1,206 in the retry queue.
-Due, and not yet received by the handler: about 2. `comeback status --stack shop` says whether it runs.
+Due but not yet received by the handler: about 2. `comeback status --stack shop` says whether it runs.
 1 event is held by a pause until it ends: `comeback pause --list --stack shop`.
 ";
         let text = text(&report(&waits));
@@ -299,7 +299,7 @@ Due, and not yet received by the handler: about 2. `comeback status --stack shop
         let order = r#"{"target":"*","at":1789400000,"within":300,"by":"anna"}"#;
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{order}]}}"#)).unwrap();
         report.retries = Some(RetryOrder::in_force(&pauses, NOW));
-        let line = "\nRetry now: every function, ordered at 2026-09-14T15:33:20.000Z by anna, ends at \
+        let line = "\nRetry now: every function, requested at 2026-09-14T15:33:20.000Z by anna, ends at \
                     2026-09-15T16:33:20.000Z.\n";
         assert!(text(&report).contains(line), "{}", text(&report));
         assert!(!text(&report).contains(ORDER_NOT_COUNTED), "no times are shown");

@@ -13,10 +13,10 @@ const LONGEST_PATTERN: usize = 1_024;
 /// a filter never hides only some of them.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub(crate) struct Wanted {
-    /// Only events of these functions; without a qualifier, of any of their versions and aliases
+    /// Only events of these functions; without a qualifier, of all their versions and aliases
     #[arg(value_name = "FUNCTION")]
     pub(crate) functions: Vec<FunctionName>,
-    /// Only events whose error type, class name or simple name matches this glob (* any text, ? one character)
+    /// Only events whose error type, class name or simple name matches this glob
     #[arg(long, value_name = "GLOB")]
     pub(crate) error: Option<String>,
     /// Only the event with this key

@@ -46,12 +46,12 @@ pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
             format!("{}, {}", side.name, count.name)
         },
     };
-    let limit = Key { symbol: THICK, colour: PURPLE, label: "the limit of those in flight".into() };
+    let limit = Key { symbol: THICK, colour: PURPLE, label: "the limit of messages in flight".into() };
     Chart {
         id: "depth",
         heading: "Messages in the queue, logarithmic scale".into(),
         description: format!(
-            "Those in flight against their limit of {}. The table below has the figures.",
+            "Messages in flight against their limit of {}. The table below has the figures.",
             HumanCount(scenario.in_flight_limit as u64)
         ),
         keys: sides
@@ -76,15 +76,16 @@ pub(super) fn story(side: &Side) -> String {
     let mut story = format!("At most {} messages were in flight.", peak(summary));
     if summary.peak_delayed > 0 {
         let delayed = HumanCount(summary.peak_delayed as u64);
-        story += &format!(" At most {delayed} were delayed, which have no limit.");
+        story += &format!(" At most {delayed} were delayed; their number has no limit.");
     }
     let full = |minute: &Minute| minute.in_flight as usize >= summary.in_flight_limit;
     let first = summary.minutes.iter().position(full);
     let last = summary.minutes.iter().rposition(full);
     if let (Some(first), Some(last)) = (first, last) {
         story += &format!(
-            " The limit was reached first at {} and last at {}. SQS then hands out a message only when another \
-             leaves: up to {} stood ready and were not received, and retries came late or not at all, without an error.",
+            " The limit was reached first at {} and last at {}. SQS then delivers a message only when another \
+             leaves: up to {} were due and not received, and retries came late or not at all, without an \
+             error.",
             clock(first),
             clock(last),
             HumanCount(VISIBLE.most(&summary.minutes[first..=last]).into())
@@ -148,7 +149,7 @@ fn table(sides: &[Side], counts: &[Count]) -> Table {
     };
     let columns = sides.iter().flat_map(|side| counts.iter().map(move |count| column(side, count)));
     Table {
-        caption: "Most messages at once; the visible ones are not received yet".into(),
+        caption: "Most messages at once; visible means due and not received yet".into(),
         columns: once(("from".to_owned(), starts)).chain(columns).collect(),
     }
 }
@@ -180,10 +181,10 @@ mod tests {
     #[test]
     fn what_is_delayed_has_a_line_and_figures() {
         let (scenario, side) = side(3_000_000);
-        assert!(
-            story(&side)
-                .ends_with(" messages were in flight. At most 3,000,000 were delayed, which have no limit.")
-        );
+        assert!(story(&side).ends_with(
+            " messages were in flight. At most 3,000,000 were delayed; their number has no \
+                            limit."
+        ));
         let chart = chart(&scenario, &[side]);
         let keys: Vec<_> =
             chart.keys.iter().map(|key| (key.label.as_str(), key.colour, key.symbol)).collect();
@@ -191,7 +192,7 @@ mod tests {
             ("in flight", BLUE, "━━"),
             ("delayed", GREEN, "╍╍"),
             ("visible", ORANGE, "──"),
-            ("the limit of those in flight", PURPLE, "━━"),
+            ("the limit of messages in flight", PURPLE, "━━"),
         ];
         assert_eq!(keys, expected);
         for colour in [BLUE, GREEN, ORANGE, PURPLE] {

@@ -61,7 +61,7 @@ pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec
 pub(super) fn chart<'a>(recoveries: &[Recovery<'a>]) -> Chart {
     let say = |recovery: &Recovery<'_>| {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
-        format!("{}: half of the delivered within {half}.", recovery.name)
+        format!("{}: half of the delivered events within {half}.", recovery.name)
     };
     let key = |Recovery { name, colour, .. }: &Recovery<'_>| Key {
         symbol: "━━",
@@ -126,7 +126,7 @@ pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
         format!("{} of {}", HumanCount(delivered), HumanCount(summary.events_hit as u64))
     };
     Table {
-        caption: "Of the events that arrived during the outage, since its end".into(),
+        caption: "Recovery of the events that arrived during the outage, counted from its end".into(),
         columns: vec![
             (String::new(), recoveries.iter().map(|recovery| recovery.name.clone()).collect()),
             column("delivered", &delivered),
@@ -134,7 +134,7 @@ pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
             within("99 % within", |delay| delay.p99),
             within("all within", |delay| delay.max),
             column("retries", &|summary| HumanCount(summary.retries).to_string()),
-            column("most in a minute after it", &most_after),
+            column("busiest minute after it", &most_after),
             column("USD", &|summary| format!("{:.4}", summary.cost_usd)),
         ],
     }

@@ -41,7 +41,7 @@ pub(super) fn stories(sides: &[Side]) -> Vec<String> {
         let most = counts.iter().copied().fold(0.0, f64::max);
         let first = counts.iter().position(|&count| count == most).unwrap_or(0);
         let (all, most) = (counted(side.summary.retries, "retry", "retries"), HumanCount(most as u64));
-        format!("{all}; at most {most} in {}, from {} on.", minutes(time.step), clock(first * time.step))
+        format!("{all}; at most {most} in {}, starting at {}.", minutes(time.step), clock(first * time.step))
     })
 }
 
@@ -130,7 +130,7 @@ fn draw_bars(sides: &[Side], counts: &[Vec<usize>], step: usize) -> String {
     let x = CountAxis::Linear((-0.5 * step..(bars - 0.5) * step).into());
     let width = 0.8 / sides.len() as f64;
     drawn(|root| {
-        let mut chart = frame(root, (x, y), "attempts (retries of one event)", "")?;
+        let mut chart = frame(root, (x, y), "attempts (retries per event)", "")?;
         for (number, (side, counts)) in sides.iter().zip(counts).enumerate() {
             let bar = |(i, &count): (usize, &usize)| {
                 let left = i as f64 - 0.4 + number as f64 * width;

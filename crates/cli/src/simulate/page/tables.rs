@@ -31,7 +31,7 @@ pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
         tile("peak in flight", |summary| {
             format!("{:.1} %", summary.peak_in_flight as f64 / summary.in_flight_limit as f64 * 100.0)
         }),
-        tile("cost of it all", |summary| format!("{:.4} USD", summary.cost_usd)),
+        tile("total cost", |summary| format!("{:.4} USD", summary.cost_usd)),
     ]
 }
 
@@ -59,7 +59,7 @@ pub(super) fn outcome(sides: &[Side]) -> Table {
     // Percentiles stand below each other, because a column is narrow.
     let value = |figure: &Figure, side: usize| figure.values[side].replace("   ", "\n");
     let mut columns = (0..).map(|side| figures.iter().map(|figure| value(figure, side)).collect());
-    table("What became of the events, and what it took", ("", labels), sides, "this run", |_| {
+    table("Outcome of the events, and what it took", ("", labels), sides, "this run", |_| {
         columns.next().expect("BUG: fewer columns than sides")
     })
 }
@@ -88,7 +88,7 @@ pub(super) fn in_flight_arithmetic(scenario: &Scenario, sides: &[Side]) -> Vec<S
     } else {
         "If the target stayed down"
     };
-    let assumed = format!("{down}, and events went on to arrive as in this run:");
+    let assumed = format!("{down}, and events kept arriving as in this run:");
     let full = sides.iter().any(|side| of(side).full_after_seconds.is_some());
     std::iter::once(assumed)
         .chain(say(sides, |side| figures_in_words(&of(side))))
@@ -124,7 +124,7 @@ pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     }
     let whose = if has_own_policies(sides) { " under the stack's policy" } else { "" };
     let caption = format!(
-        "By arrival rate, while the target is down{whose}, when as many events are given up as arrive"
+        "By arrival rate, while the target is down{whose}, when as many events are dead-lettered as arrive"
     );
     Table { caption, columns }
 }

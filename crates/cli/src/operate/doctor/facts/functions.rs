@@ -126,7 +126,7 @@ impl Entrance {
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
     let Some(found) = find_function(account, arn, Some(qualifier)).await? else { return Ok(None) };
     let role = found.configuration.and_then(|it| it.role);
-    role.ok_or_else(|| Failure::CouldNot(format!("Lambda gave no role of {arn}:{qualifier}"))).map(Some)
+    role.ok_or_else(|| Failure::CouldNot(format!("Lambda returned no role for {arn}:{qualifier}"))).map(Some)
 }
 
 /// Unqualified ARNs, each with the qualifiers that were named.

@@ -37,7 +37,7 @@ impl QueueSettings {
         let key = CustomerKey::read(account, attributes.get(&QueueAttributeName::KmsMasterKeyId)).await;
         Self::of(&attributes, key).ok_or_else(|| {
             let what = "visibility timeout, retention or message size";
-            Failure::CouldNot(format!("SQS gave no {what} of {}", queue.url))
+            Failure::CouldNot(format!("SQS returned no {what} for {}", queue.url))
         })
     }
 
