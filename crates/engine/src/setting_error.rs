@@ -34,7 +34,7 @@ pub enum SettingError {
         max: u64,
     },
     /// Too long a list.
-    #[error("BACKOFFS has {given} ceilings; it may have {entries}")]
+    #[error("BACKOFFS has {given} ceilings; the maximum is {entries}")]
     ManyBackoffs {
         /// Its length.
         given: usize,
