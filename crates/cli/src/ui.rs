@@ -7,7 +7,9 @@
 //! | `console` | what the pages share: the account, its reads, the work under way |
 //! | `page` | a request as a page sees it, the frame around every page, failures |
 //! | `action` | plan, question and performance of a command that changes something |
-//! | `work` | performances under way, each performed once, and their pages |
+//! | `work` | performances under way, each made once |
+//! | `progress` | their pages |
+//! | `response` | pages as responses, with everything in them shown and nothing obeyed |
 //! | `start` | the browser, and Enter for another code |
 //! | `overview`, … | a file a page |
 //!
@@ -24,7 +26,7 @@
 //!    macro `moment` of `ui/parts.html`; what can be copied is a `copy`. Add the page to `NAVIGATION`.
 //! 3. Values come from `operate` (make the type that `--json` prints `pub(crate)`), read through a [`Fresh`](console::Fresh)
 //!    in `Console`, so that all tabs share one read in five seconds. Escaping is automatic: `askama` escapes markup, and
-//!    `page::html` makes control characters visible.
+//!    `response::html` makes control characters visible.
 //! 4. A change is an [`Action`](action::Action): the words of a command line from the fields of a form. GET shows its plan,
 //!    POST performs it. The command must print with `session.say` and `session.note`, show progress with
 //!    `session.progress`, and ask with `confirm`, or with `confirm_plan` if its text changes as time passes.
@@ -36,6 +38,8 @@ mod event;
 mod overview;
 mod page;
 mod pauses;
+mod progress;
+mod response;
 mod server;
 mod start;
 #[cfg(test)]
@@ -114,6 +118,6 @@ fn routes() -> Router<Console> {
         .merge(waiting::routes())
         .merge(event::routes())
         .merge(pauses::routes())
-        .merge(work::routes())
+        .merge(progress::routes())
         .layer(DefaultBodyLimit::max(LARGEST_FORM))
 }

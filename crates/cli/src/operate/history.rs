@@ -22,8 +22,6 @@ const FIVE_MINUTES: Duration = Duration::from_secs(300);
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 const THREE_HOURS: Duration = Duration::from_secs(3 * 3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-/// CloudWatch has a new point each minute, and bills each read.
-const READ_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// What happened lately. CloudWatch's points come some minutes late, so the last step of each window grows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -67,16 +65,11 @@ impl Counts {
 }
 
 impl History {
-    /// Reads it, unless what was read `before` is still as good.
     pub(crate) async fn read(
         account: &Account,
         deployment: &Deployment,
-        before: Option<&Self>,
         now: Timestamp,
     ) -> Result<Self, Failure> {
-        if let Some(before) = before.filter(|before| now.since(before.at) < READ_AGAIN_AFTER) {
-            return Ok(before.clone());
-        }
         let retry_queue = ("AWS/SQS", "QueueName", deployment.retry_queue.name());
         let dead_letter_queue = ("AWS/SQS", "QueueName", deployment.dead_letter_queue.name());
         let series = [
@@ -284,7 +277,9 @@ mod tests {
                 cbor.timestamp(&DateTime::from_secs((start - ago * 60) as i64));
             }
             cbor.end().str("Values").begin_array();
-            points.iter().for_each(|(_, count)| drop(cbor.double(*count)));
+            for (_, count) in *points {
+                cbor.double(*count);
+            }
             cbor.end().end();
         }
         cbor.end().str("Messages").begin_array().end().end();
@@ -299,7 +294,7 @@ mod tests {
             assert_eq!(request.matches("NumberOfMessagesSent").count(), 2);
             answer.clone()
         });
-        History::read(&account.await, &Deployment::sample(), None, NOW).await.unwrap()
+        History::read(&account.await, &Deployment::sample(), NOW).await.unwrap()
     }
 
     async fn busy() -> History {
@@ -380,16 +375,5 @@ dead-lettered       10       9 ························�
         let row = |number: usize| table.columns.iter().map(|(_, cells)| &*cells[number]).collect::<Vec<_>>();
         assert_eq!([row(0), row(23)], [vec!["12:50", "8", "0", "0"], vec!["14:45", "700", "349", "1"]]);
         assert!(read([&[], &[], &[]]).await.charts().is_empty());
-    }
-
-    #[tokio::test]
-    async fn it_is_read_again_after_a_minute() {
-        let before = busy().await;
-        let account = Account::answering_in_cbor(|_| answer([&[(0, 1.0)], &[], &[]])).await;
-        let (deployment, later) =
-            (Deployment::sample(), |seconds| NOW.saturating_add(Duration::from_secs(seconds)));
-        let read = async |now| History::read(&account, &deployment, Some(&before), now).await.unwrap();
-        assert_eq!(read(later(59)).await, before);
-        assert_eq!(read(later(60)).await.last_3_hours.arrived.unwrap().total, 1);
     }
 }

@@ -16,7 +16,7 @@ use crate::clock::now;
 use crate::failure;
 use crate::operate::alarms::Alarm;
 use crate::operate::dead::HIDDEN_FOR;
-use crate::operate::deployment::{Depth, Queue, Stopped};
+use crate::operate::deployment::{Deployment, Depth, Queue, Stopped};
 use crate::operate::history::History;
 use crate::operate::metrics::LastHour;
 use crate::operate::pauses::orders::RetryOrder;
@@ -28,6 +28,16 @@ use crate::text::terminal::shown;
 
 /// Between two screens of `--watch`. SQS's counts are a minute old anyway.
 const INTERVAL: Duration = Duration::from_secs(5);
+/// CloudWatch has a new point each minute, and bills each read.
+const METRICS_AGAIN_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const WAITING: &str = "Waiting";
+pub(crate) const DUE: &str = "Due";
+pub(crate) const DEAD_LETTERS: &str = "Dead-letters";
+// What may be denied alone.
+const OLDEST: &str = "Oldest";
+const LAST_HOUR: &str = "Last hour";
+const ALARMS: &str = "Alarms";
+const HISTORY: &str = "History";
 /// Clears a terminal, and begins at its top.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
@@ -69,6 +79,9 @@ pub(crate) async fn run(
         if !arguments.watch {
             let place = session.common.place_flags();
             let fix = format!("`comeback doctor --short{place}` names the fix");
+            if let Some(failure) = status.unread.values().next().cloned() {
+                return Err(failure.into());
+            }
             return is_running(&status).map_err(|why| Failure::Undone(format!("{why}; {fix}")).into());
         }
         before = Some(status);
@@ -88,18 +101,18 @@ pub(crate) struct Status {
     version: Option<String>,
     /// The settings with which the handler does not start.
     refused_settings: Vec<String>,
-    retry_queue: Depth,
+    pub(crate) retry_queue: Depth,
     /// `HIDE_UP_TO`; `None` without a limit, or if the handler refuses its settings.
     hide_up_to: Option<u64>,
     /// The entries of `POLICIES`; empty if the handler refuses its settings.
     policies: Vec<OwnPolicy>,
-    dead_letters: Depth,
+    pub(crate) dead_letters: Depth,
     oldest_dead_letter: Option<OldestLetter>,
     mapping: Option<MappingState>,
     #[serde(skip)]
     stopped: Option<Stopped>,
     /// The pauses that are not over; `None` if the handler reads none, or if they could not be read.
-    pauses: Option<Vec<OpenPause>>,
+    pub(crate) pauses: Option<Vec<OpenPause>>,
     /// The orders to retry now that are in force; `None` as for the pauses.
     retries: Option<Vec<RetryOrder>>,
     /// Why they could not be read.
@@ -110,6 +123,12 @@ pub(crate) struct Status {
     /// `None` unless it was asked for.
     pub(crate) history: Option<History>,
     alarms: Vec<Alarm>,
+    /// What could not be read: during an incident, the rest still matters.
+    #[serde(skip)]
+    unread: Unread,
+    /// When CloudWatch was asked.
+    #[serde(skip)]
+    metrics_read: Timestamp,
 }
 
 /// A policy that functions have instead of the stack's.
@@ -137,7 +156,7 @@ struct MappingState {
 
 impl Status {
     /// Reads the state of a deployment. `before` is the state that was read last, if there is one: the dead-letters are
-    /// looked at again only if their number has changed since, and the history only after a minute.
+    /// looked at again only if their number has changed since, and CloudWatch's metrics only after a minute.
     pub(crate) async fn read(
         session: &Session,
         before: Option<&Self>,
@@ -146,10 +165,14 @@ impl Status {
         // Settings and mappings change while one watches.
         let deployment = session.deployment().await?;
         let (account, now) = (&session.account, now());
+        let mut unread = Unread::new();
         let dead_letters = Depth::read(account, &deployment.dead_letter_queue).await?;
         let oldest = match before.filter(|before| before.dead_letters == dead_letters) {
             Some(before) => before.oldest_dead_letter.map(|oldest| (oldest.sent, oldest.is_exact)),
-            None => oldest_letter(account, &deployment.dead_letter_queue, &dead_letters).await?,
+            None => {
+                let oldest = oldest_letter(account, &deployment.dead_letter_queue, &dead_letters).await;
+                or_unread(oldest, OLDEST, &mut unread)
+            }
         };
         let (policies, refused) = match deployment.policies() {
             Ok(policies) => (Some(policies), Vec::new()),
@@ -162,10 +185,13 @@ impl Status {
             });
         let (read, pauses_problem) = match pauses::read(account, &deployment).await {
             Ok(read) => (read, None),
-            // During an incident, the rest of the status still matters.
             Err(failure) => (None, Some(failure.to_string())),
         };
-        let before_of_history = before.and_then(|before| before.history.as_ref());
+        let metrics = match before.filter(|before| before.has_recent_metrics(now)) {
+            Some(before) => before.metrics(),
+            None => Metrics::read(account, &deployment, with_history, now).await,
+        };
+        unread.extend(metrics.unread);
         Ok(Self {
             retry_queue: Depth::read(account, &deployment.retry_queue).await?,
             refused_settings: refused.iter().map(ToString::to_string).collect(),
@@ -181,12 +207,11 @@ impl Status {
             retries: read.as_ref().map(|pauses| RetryOrder::in_force(pauses, now)),
             pauses_problem,
             pauses_nearly_full: read.as_ref().and_then(nearly_full),
-            last_hour: LastHour::read(account, &deployment, now).await?,
-            history: match with_history {
-                true => Some(History::read(account, &deployment, before_of_history, now).await?),
-                false => None,
-            },
-            alarms: Alarm::all(account, &deployment).await?,
+            metrics_read: metrics.at,
+            last_hour: metrics.last_hour,
+            history: metrics.history,
+            alarms: metrics.alarms,
+            unread,
             stopped: deployment.stopped(),
             mapping: deployment.mapping.map(|mapping| MappingState {
                 state: mapping.state,
@@ -196,6 +221,61 @@ impl Status {
             stack: deployment.stack,
         })
     }
+}
+
+/// What CloudWatch says. What it refuses is refused for as long as its answers are kept.
+struct Metrics {
+    at: Timestamp,
+    last_hour: LastHour,
+    history: Option<History>,
+    alarms: Vec<Alarm>,
+    unread: Unread,
+}
+
+impl Metrics {
+    async fn read(account: &Account, deployment: &Deployment, with_history: bool, now: Timestamp) -> Self {
+        let mut unread = Unread::new();
+        let history = match with_history {
+            true => History::read(account, deployment, now).await.map(Some),
+            false => Ok(None),
+        };
+        Self {
+            at: now,
+            last_hour: or_unread(LastHour::read(account, deployment, now).await, LAST_HOUR, &mut unread),
+            history: or_unread(history, HISTORY, &mut unread),
+            alarms: or_unread(Alarm::all(account, deployment).await, ALARMS, &mut unread),
+            unread,
+        }
+    }
+}
+
+impl Status {
+    fn has_recent_metrics(&self, now: Timestamp) -> bool {
+        now.since(self.metrics_read) < METRICS_AGAIN_AFTER
+    }
+
+    fn metrics(&self) -> Metrics {
+        let of_metrics = |(title, _): &(&&str, &Failure)| [LAST_HOUR, HISTORY, ALARMS].contains(title);
+        let unread = self.unread.iter().filter(of_metrics).map(|(title, why)| (*title, why.clone()));
+        Metrics {
+            at: self.metrics_read,
+            last_hour: self.last_hour,
+            history: self.history.clone(),
+            alarms: self.alarms.clone(),
+            unread: unread.collect(),
+        }
+    }
+}
+
+/// Why something could not be read, by the title of its line.
+type Unread = BTreeMap<&'static str, Failure>;
+
+/// A value, or nothing and why.
+fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread: &mut Unread) -> T {
+    value.unwrap_or_else(|failure| {
+        unread.insert(title, failure);
+        T::default()
+    })
 }
 
 /// The oldest dead-letter seen. CloudWatch's own age leaves out letters that were received three
@@ -244,18 +324,22 @@ impl Status {
     /// A line for each topic: its title and its text. `place` are the flags of commands that it suggests.
     pub(crate) fn lines(&self, place: &str) -> Vec<(&'static str, String)> {
         let mut lines = vec![
-            ("Waiting", waiting(self)),
-            ("Due", due(self)),
-            ("Dead-letters", dead_letters(self)),
-            ("Last hour", last_hour(&self.last_hour)),
+            (WAITING, waiting(self)),
+            (DUE, due(self)),
+            (DEAD_LETTERS, dead_letters(self)),
+            (LAST_HOUR, last_hour(&self.last_hour)),
             ("Handler", handler(self, place)),
             ("Version", version(self)),
             ("Policies", policies(self)),
             ("Pauses", pauses(self)),
             ("Retry now", retries(self)),
-            ("Alarms", alarms(&self.alarms)),
+            (ALARMS, alarms(&self.alarms)),
         ];
-        lines.retain(|(_, line)| !line.is_empty());
+        lines.retain(|(title, line)| !line.is_empty() && !self.unread.contains_key(title));
+        let unread = |(title, why): (&&'static str, &Failure)| {
+            (*title, coloured(AnsiColor::Red, &shown(&format!("not read: {why}"))))
+        };
+        lines.extend(self.unread.iter().map(unread));
         lines
     }
 }
@@ -454,7 +538,33 @@ mod tests {
             last_hour: LastHour::default(),
             history: None,
             alarms: Vec::new(),
+            unread: BTreeMap::new(),
+            metrics_read: Timestamp::from_secs(0),
         }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_said_beside_the_rest() {
+        let denied = Failure::CouldNot("cloudwatch:DescribeAlarms of retry: denied".into());
+        let status = Status { unread: [(ALARMS, denied)].into(), ..quiet() };
+        let text = plain(&status);
+        assert!(
+            text.contains("\nPauses        none\nAlarms        not read: cloudwatch:DescribeAlarms"),
+            "{text}"
+        );
+        assert!(!text.contains("none is set"), "{text}");
+    }
+
+    #[test]
+    fn cloudwatch_is_asked_once_a_minute() {
+        let denied = || Failure::CouldNot("denied".into());
+        let unread = Unread::from([(ALARMS, denied()), (OLDEST, denied())]);
+        let status = Status { unread, metrics_read: Timestamp::from_secs(100), ..quiet() };
+        assert!([100, 159].iter().all(|now| status.has_recent_metrics(Timestamp::from_secs(*now))));
+        assert!(!status.has_recent_metrics(Timestamp::from_secs(160)));
+        let kept = status.metrics();
+        assert_eq!(kept.unread, Unread::from([(ALARMS, denied())]), "a refusal is an answer too");
+        assert_eq!(kept.at, Timestamp::from_secs(100));
     }
 
     fn plain(status: &Status) -> String {

@@ -549,11 +549,14 @@ async fn kept_for(account: &Account, group: &str) -> Result<Option<Duration>, Fa
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use serde_json::json;
 
     use super::*;
     use crate::operate::deployment::Mapping;
     use crate::operate::log::tests::test_line;
+    use crate::operate::session::DeploymentFlags;
 
     pub(super) const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
     pub(super) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -588,6 +591,36 @@ mod tests {
             newer: 0,
             logged: BTreeSet::new(),
         }
+    }
+
+    #[tokio::test]
+    async fn a_reading_goes_on_from_where_the_log_was_read_last() {
+        let begun = Arc::new(Mutex::new(Vec::new()));
+        let begins = Arc::clone(&begun);
+        let line = |fields| serde_json::to_string(&test_line(fields)).unwrap();
+        let waits = line(json!({"action": "hold", "due": NOW, "delay": 60}));
+        let account = Account::answering(move |operation, body| match operation {
+            "GetQueueAttributes" => json!({"Attributes": {"ApproximateNumberOfMessages": "0"}}),
+            "FilterLogEvents" => {
+                begins.lock().unwrap().push(body["startTime"].as_u64().unwrap() / 1_000);
+                // The server returns the same line each time, so it was late or is read again.
+                json!({"events": [{"timestamp": NOW.as_millis(), "logStreamName": "s", "message": waits}]})
+            }
+            _ => panic!("{operation}"),
+        });
+        let common = Common { deployment: DeploymentFlags::sample(), json: false, yes: false };
+        let session = Session::sample(account.await, &common);
+        let (deployment, wanted) = (Deployment::sample(), Wanted::default());
+        let mut reading = Reading::read(&session, deployment.clone(), &wanted, None, NOW).await.unwrap();
+        for seconds in [10, 20, DAY.as_secs()] {
+            let now = NOW.saturating_add(Duration::from_secs(seconds));
+            reading.go_on(&session, deployment.clone(), now).await.unwrap();
+        }
+        let reach = LONGEST_HIDDEN.as_secs();
+        let expected = [NOW.as_secs() - reach, NOW.as_secs() - 120, NOW.as_secs() - 110];
+        let begun = begun.lock().unwrap();
+        assert_eq!(begun[..3], expected);
+        assert_eq!(begun[3], NOW.as_secs() + DAY.as_secs() - reach, "all is read anew once a day");
     }
 
     #[test]

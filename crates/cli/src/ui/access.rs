@@ -17,7 +17,7 @@ use comeback_engine::Timestamp;
 use subtle::ConstantTimeEq as _;
 use tokio::sync::Notify;
 
-use crate::ui::page::{html, refused};
+use crate::ui::response::{html, refused};
 
 /// The path that takes a code.
 const ENTER: &str = "/enter";

@@ -14,7 +14,8 @@ use crate::operate::trace::story::{End, Report, Step, Trace, What};
 use crate::operate::trace::{end, invocation, sentence};
 use crate::text::durations;
 use crate::ui::console::Console;
-use crate::ui::page::{Frame, Moment, Problem, Visit, encoded, go_to, ok, page};
+use crate::ui::page::{Frame, Moment, Problem, Visit, encoded, ok, page};
+use crate::ui::response::go_to;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/event", page(event))

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Form, FromRequest as _, Query, Request, State};
-use axum::http::header::{CONTENT_TYPE, LOCATION};
-use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Router, body::Body};
 use comeback_engine::Timestamp;
@@ -18,9 +17,9 @@ use crate::account::{Failure, Place};
 use crate::chart::{Colour, PALETTE};
 use crate::clock::now;
 use crate::text::durations::short;
-use crate::text::terminal::shown_page;
 use crate::ui::access::BrowserSession;
 use crate::ui::console::Console;
+use crate::ui::response::{html, with_type};
 
 /// The pages, in the order of the head: path and name.
 const NAVIGATION: [(&str, &str); 2] = [("/", "Overview"), ("/waiting", "Waiting")];
@@ -208,13 +207,6 @@ impl Frame {
     }
 }
 
-/// A page as a response. What a browser would obey is made visible: control and bidirectional characters here, markup by
-/// `askama`.
-pub(super) fn html(status: StatusCode, page: &impl Template) -> Response {
-    let page = shown_page(page.render().expect("BUG: writing to a String"));
-    with_type(status, "text/html; charset=utf-8", page)
-}
-
 /// A moment on a page: as a command writes it, and the time itself, in local time or on hover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moment {
@@ -225,16 +217,6 @@ pub(super) struct Moment {
 /// A page that all is well with.
 pub(super) fn ok(page: &impl Template) -> Result<Response, Problem> {
     Ok(html(StatusCode::OK, page))
-}
-
-fn with_type(status: StatusCode, kind: &'static str, body: String) -> Response {
-    (status, [(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
-}
-
-/// Sends the browser on, with GET.
-pub(super) fn go_to(path: &str) -> Response {
-    let path = HeaderValue::from_str(path).expect("BUG: a path of other characters");
-    (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }
 
 /// Why a page is not shown.
@@ -265,22 +247,11 @@ impl Problem {
         let (status, title, why) = match self {
             Self::Missing => (StatusCode::NOT_FOUND, "No such page", "The console has no such page.".into()),
             Self::Refused(status, why) => (status, "Refused", why),
-            Self::Account(failure) => (StatusCode::OK, "Not read", failure.to_string()),
+            Self::Account(failure) => (StatusCode::BAD_GATEWAY, "Not read", failure.to_string()),
         };
         frame.title = title.into();
         html(status, &ProblemPage { frame, why })
     }
-}
-
-/// A page for somebody without a session: it may say nothing of the deployment.
-#[derive(Template)]
-#[template(path = "ui/refused.html")]
-struct RefusedPage {
-    why: &'static str,
-}
-
-pub(super) fn refused(status: StatusCode, why: &'static str) -> Response {
-    html(status, &RefusedPage { why })
 }
 
 #[derive(Template)]

@@ -25,7 +25,7 @@ use tower::ServiceExt as _;
 use crate::clock;
 use crate::operate::session::Interrupt;
 use crate::ui::access::Access;
-use crate::ui::page::refused;
+use crate::ui::response::refused;
 
 pub(super) const CONNECTIONS: usize = 32;
 /// A browser sends its headers at once.
@@ -43,11 +43,13 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Access>, stop: Interrupt) {
     let room = Rc::new(Semaphore::new(CONNECTIONS));
     loop {
-        // Connections beyond these wait in the listener's queue.
-        let permit = room.acquire().await.expect("BUG: nobody closes the semaphore");
-        permit.forget();
+        let next = async {
+            // Connections beyond these wait in the listener's queue.
+            room.acquire().await.expect("BUG: nobody closes the semaphore").forget();
+            listener.accept().await
+        };
         let stream = tokio::select! {
-            stream = listener.accept() => stream,
+            stream = next => stream,
             () = stop.raised() => return,
         };
         let (router, access, room) = (router.clone(), Rc::clone(&access), Rc::clone(&room));

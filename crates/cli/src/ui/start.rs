@@ -31,7 +31,7 @@ pub(super) fn announce(address: SocketAddr, no_open: bool, access: &Rc<Access>) 
     if !is_open {
         print_way_in(address, access);
     }
-    anstream::println!("Press Enter for an address to open in another browser, or Ctrl-C to stop.");
+    anstream::println!("Press Enter for an address to open yourself, or Ctrl-C to stop.");
     let access = Rc::clone(access);
     let mut lines = enters();
     tokio::task::spawn_local(async move {

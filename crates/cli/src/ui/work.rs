@@ -1,12 +1,10 @@
 //! Performances of commands: each is made once, goes on without its page, and can be stopped.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anstream::adapter::strip_str;
-use askama::Template;
-use axum::Router;
 use axum::response::Response;
 use indicatif::{HumanCount, ProgressBar};
 use sha2::{Digest as _, Sha256};
@@ -15,15 +13,10 @@ use tokio::sync::{Notify, watch};
 use crate::account;
 use crate::failure::CommandFailure;
 use crate::operate::session::{Interrupt, Screen};
-use crate::ui::console::Console;
-use crate::ui::page::{Fields, Frame, Problem, Visit, form, go_to, ok, page};
+use crate::ui::response::go_to;
 
 /// Text of a command that a page keeps. What would be printed after that is left out.
 const MOST_TEXT: usize = 256 << 10;
-
-pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/work/{id}", page(show)).route("/work/{id}/stop", form(stop))
-}
 
 /// What a command asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +57,7 @@ impl PageScreen {
     }
 
     /// Of the work that is not done.
-    fn progress(&self) -> Vec<String> {
+    pub(super) fn progress(&self) -> Vec<String> {
         let bars = self.bars.borrow();
         let line = |(bar, figures): &(ProgressBar, &'static str)| {
             let length = bar.length().map(|length| HumanCount(length).to_string()).unwrap_or_default();
@@ -110,15 +103,31 @@ impl Screen for PageScreen {
 /// A command that is performed, or was.
 pub(super) struct Work {
     pub(super) screen: Rc<PageScreen>,
-    title: String,
+    pub(super) title: String,
     /// The command line that does the same.
-    command: String,
+    pub(super) command: String,
     /// The page with its plan.
-    plan: String,
+    pub(super) plan: String,
     /// Where to go when it is done.
-    back: &'static str,
+    pub(super) back: &'static str,
     stop: watch::Sender<bool>,
     result: RefCell<Option<Result<(), CommandFailure>>>,
+}
+
+impl Work {
+    /// How it ended; `None` while it is under way.
+    pub(super) fn result(&self) -> Ref<'_, Option<Result<(), CommandFailure>>> {
+        self.result.borrow()
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Lets it end soon, as Ctrl-C does. It may have ended meanwhile.
+    pub(super) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
 }
 
 /// What a page says of a work.
@@ -185,58 +194,15 @@ impl Works {
                 return;
             }
             for work in &open {
-                work.stop.send_replace(true);
+                work.stop();
             }
             self.ended.notified().await;
         }
     }
 
-    fn get(&self, id: &str) -> Result<Rc<Work>, Problem> {
-        self.by_id.borrow().get(id).cloned().ok_or(Problem::Missing)
+    pub(super) fn get(&self, id: &str) -> Option<Rc<Work>> {
+        self.by_id.borrow().get(id).cloned()
     }
-}
-
-#[derive(Template)]
-#[template(path = "ui/work.html")]
-struct WorkPage {
-    frame: Frame,
-    stop: String,
-    command: String,
-    text: String,
-    notes: Vec<String>,
-    progress: Vec<String>,
-    is_stopping: bool,
-    /// `None` while it is under way.
-    result: Option<Result<(), String>>,
-    /// The plan has changed since it was shown, so nothing was done.
-    changed: Option<String>,
-    back: &'static str,
-}
-
-async fn show(visit: Visit) -> Result<Response, Problem> {
-    let id = visit.last_of_path();
-    let work = visit.console.works.get(id)?;
-    let result = work.result.borrow();
-    ok(&WorkPage {
-        frame: visit.frame(&work.title, None),
-        stop: format!("/work/{id}/stop"),
-        command: work.command.clone(),
-        text: work.screen.text(),
-        notes: work.screen.notes(),
-        progress: work.screen.progress(),
-        is_stopping: *work.stop.borrow(),
-        result: result.as_ref().map(|result| result.as_ref().map(|()| ()).map_err(ToString::to_string)),
-        changed: work.screen.open_question().filter(|_| result.is_some()).map(|_| work.plan.clone()),
-        back: work.back,
-    })
-}
-
-async fn stop(visit: Visit, _: Fields) -> Result<Response, Problem> {
-    let path = visit.path().trim_end_matches("/stop").to_owned();
-    let id = path.rsplit('/').next().unwrap_or_default();
-    let work = visit.console.works.get(id)?;
-    work.stop.send_replace(true);
-    Ok(go_to(&path))
 }
 
 #[cfg(test)]

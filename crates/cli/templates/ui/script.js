@@ -48,6 +48,10 @@ function isInUse(region) {
   return isSelected || region.contains(document.activeElement);
 }
 
+function isTyping() {
+  return /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName);
+}
+
 function replace(region, fresh) {
   if (fresh.innerHTML === region.lastHTML) return;
   region.lastHTML = fresh.innerHTML;
@@ -71,8 +75,8 @@ async function refresh() {
     for (const region of regions) {
       const fresh = page.getElementById(region.id);
       if (fresh && !isInUse(region)) replace(region, fresh);
-      // What ended takes its buttons with it.
-      if (fresh && fresh.dataset.refresh === "done") return location.reload();
+      // What ended takes its buttons with it, and what cannot be read any more its whole page.
+      if (!fresh || fresh.dataset.refresh === "done") return isTyping() || location.reload();
     }
     gone = 0;
   } catch {

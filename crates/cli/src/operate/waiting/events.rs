@@ -487,6 +487,40 @@ mod tests {
     }
 
     #[test]
+    fn a_filter_chooses_by_function_error_and_key() {
+        let mut other =
+            line(110, json!({"action": "hold", "due": at(112), "delay": 60, "error_type": "Timeout"}));
+        event_of(&mut other).key = "k-2".into();
+        let waits = waits(&[defers(110, 190), other]);
+        let keys = |wanted: Wanted, by| {
+            let chosen = waits.chosen(&wanted, by);
+            let keys: Vec<_> = waits.each(&chosen).map(|event| event.key).collect();
+            let listed = waits.first(&chosen, 0..9);
+            assert_eq!(keys.len(), listed.len());
+            keys
+        };
+        let error = |glob: &str| Wanted { error: Some(glob.into()), ..Wanted::default() };
+        assert_eq!(keys(error("Time*"), None), ["k-2"]);
+        assert_eq!(keys(error("Target*"), Some(at(190))), ["k-1"]);
+        assert_eq!(keys(error("Target*"), Some(at(189))), [""; 0]);
+        assert_eq!(keys(Wanted { key: Some("k-1".into()), ..Wanted::default() }, None), ["k-1"]);
+        let functions = vec!["billing".parse().unwrap()];
+        assert_eq!(keys(Wanted { functions, ..Wanted::default() }, None), [""; 0]);
+        let second = waits.first(&waits.chosen(&Wanted::default(), None), 1..9);
+        assert_eq!(second.iter().map(|event| event.key).collect::<Vec<_>>(), ["k-2"]);
+        assert_eq!(waits.first(&waits.chosen(&Wanted::default(), None), 7..9).len(), 0);
+    }
+
+    #[test]
+    fn a_message_without_a_line_for_too_long_is_forgotten() {
+        let mut waits = waits(&[defers(110, 190)]);
+        waits.forget_before(at(110));
+        assert_eq!(waits.all().count(), 1);
+        waits.forget_before(at(111));
+        assert!(waits.all().next().is_none() && waits.errors().is_none());
+    }
+
+    #[test]
     fn frequent_errors_are_named_first() {
         assert_eq!(Waits::default().errors(), None);
         let mut waits = Waits::default();
