@@ -195,7 +195,7 @@ impl Pauses {
     /// let text = r#"{"v":1,"pauses":[{"target":"*","from":1700000000,"until":null,"spread":1800}]}"#;
     /// assert_eq!(Pauses::read(text).unwrap().write(), text);
     /// let error = Pauses::read(r#"{"v":2}"#).unwrap_err().to_string();
-    /// assert_eq!(error, "the pauses are unreadable: v is 2, and this version reads 1 only");
+    /// assert_eq!(error, "the pauses are unreadable: v is 2, but this version reads only 1");
     /// ```
     pub fn read(text: &str) -> Result<Self, GarbledPauses> {
         let Versioned { v } = object(text).map_err(GarbledPauses::Malformed)?;

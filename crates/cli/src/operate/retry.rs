@@ -345,7 +345,7 @@ a note
         assert_eq!(
             said(&due),
             "orders: no waiting event would be retried sooner: 4 events are due within 54m 21s anyway, before \
-             the handler would find the request\nA hidden message cannot be recalled: the handler finds the \
+             the handler finds the request\nA hidden message cannot be recalled: the handler finds the \
              request when it next checks the message.\n"
         );
     }

@@ -552,7 +552,7 @@ mod tests {
             text.contains("\nPauses        none\nAlarms        not read: cloudwatch:DescribeAlarms"),
             "{text}"
         );
-        assert!(!text.contains("none is set"), "{text}");
+        assert!(!text.contains("none set"), "{text}");
     }
 
     #[test]

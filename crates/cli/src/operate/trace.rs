@@ -479,7 +479,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
             let mut trace = trace(Vec::new(), End::GivenUp, Vec::new());
             trace.story.key = key.into();
             let text = plain(&trace, 64);
-            let (_, command) = text.trim_end().split_once("Still there? `").unwrap();
+            let (_, command) = text.trim_end().split_once("To see whether it is still there: `").unwrap();
             let words = shlex::split(command.strip_suffix('`').unwrap()).unwrap();
             let words: Vec<_> = words.iter().map(String::as_str).collect();
             if key.starts_with('-') {
@@ -567,7 +567,8 @@ Unknown whether its function is paused now: parameter p: it is garbled; restore 
             (trace.not_allowed, trace.pause) = (not_allowed, Some(InForce::Paused { until: None }));
             plain(&trace, 10).lines().last().unwrap().to_owned()
         };
-        let given_up = "Its function is not on the allow-list: it will be dead-lettered (target_not_allowed)";
+        let given_up =
+            "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
         let attach = "To retry it: `comeback attach orders --stack shop` (if the function moved to another \
                       stack, see docs/attach.md).";
         let received = format!("{given_up} when the handler next receives it. {attach}");

@@ -308,13 +308,13 @@ mod tests {
     fn progress_is_that_of_the_work_at_hand() {
         let screen = PageScreen::default();
         let (scan, delete) = (ProgressBar::hidden(), ProgressBar::hidden());
-        screen.follow(scan.clone(), "{pos} letters read");
+        screen.follow(scan.clone(), "{pos} dead-letters read");
         delete.set_length(2_000);
         screen.follow(delete.clone(), "{pos}/{len} dead-letters");
         scan.set_position(1_500);
         delete.inc(7);
-        assert_eq!(screen.progress(), ["1,500 letters read", "7/2,000 letters"]);
+        assert_eq!(screen.progress(), ["1,500 dead-letters read", "7/2,000 dead-letters"]);
         scan.finish();
-        assert_eq!(screen.progress(), ["7/2,000 letters"]);
+        assert_eq!(screen.progress(), ["7/2,000 dead-letters"]);
     }
 }

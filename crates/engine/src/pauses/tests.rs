@@ -112,7 +112,7 @@ fn anything_else_is_garbled_and_says_where() {
         ("none", "not a JSON object"),
         (r#"{"v":1}"#, "missing field `pauses` at line 1 column 7"),
         (r#"{"pauses":[]}"#, "missing field `v` at line 1 column 13"),
-        (r#"{"v":2,"pauses":7}"#, "v is 2, and this version reads 1 only"),
+        (r#"{"v":2,"pauses":7}"#, "v is 2, but this version reads only 1"),
         (r#"{"v":1,"pauses":[7]}"#, "pause 1: not a JSON object"),
         (r#"{"v":1,"v":1,"pauses":[]}"#, "duplicate field `v` at line 1 column 10"),
         (&with(r#""target":"*","#, ""), "pause 1: missing field `target` at line 1 column 33"),

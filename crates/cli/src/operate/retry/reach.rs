@@ -231,7 +231,7 @@ mod tests {
             (reach.brings_forward, reach.in_words())
         };
         let nothing = "no waiting event would be retried sooner";
-        let anyway = " anyway, before the handler would find the request";
+        let anyway = " anyway, before the handler finds the request";
         assert_eq!(reach(&waits), (false, nothing.to_owned()));
         // The handler notices an order within 38 s.
         take(&mut waits, "k-1", before(10), 1, soon);
