@@ -12,7 +12,7 @@ use indicatif::HumanCount;
 use serde::{Serialize, Serializer};
 
 use crate::operate::pauses::in_force::InForce;
-use crate::operate::waiting::Wanted;
+use crate::operate::waiting::wanted::Wanted;
 
 /// Errors named where none matches a glob.
 const MOST_NAMED: usize = 5;
