@@ -3,7 +3,10 @@
 The command talks to MiniStack (tests/scale/indexed_queues.py). A letter of ten is redriven first, while the other nine are
 held, then all others. The server's time is in the rates: it is Python, on this machine. The memory is the command's alone.
 
-It fails if a command needs more than 64 MB, or if a letter is left or lost.
+The console scans the same letters, and shows a page of them and the next.
+
+It fails if a command needs more than 64 MB or the console more than 128, if a scan takes longer than the list by a quarter, if
+a page of it takes more than a tenth of a second, or if a letter is left or lost.
 """
 
 import json
@@ -19,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 LETTERS = 100_000
 MOST_MEGABYTES = 64
+MOST_MEGABYTES_OF_THE_CONSOLE = 128
 REGION, ACCOUNT = "eu-south-2", "000000000000"
 FUNCTION_ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:orders"
 
@@ -70,8 +74,8 @@ def peak_megabytes(pid):
         return next((int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")), 0)
 
 
-def run(name, letters, variables, command):
-    """Prints a row. Gives what the command printed, and whether its memory is what it should be."""
+def measure(variables, command):
+    """What a command prints, its time in seconds, and its memory in MB."""
     start, megabytes = time.monotonic(), 0
     with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE) as child, ThreadPoolExecutor() as reader:
         output = reader.submit(child.stdout.read)
@@ -81,10 +85,41 @@ def run(name, letters, variables, command):
         output = output.result()
     if child.returncode != 0:
         sys.exit(f"{' '.join(command)} ended with {child.returncode}")
-    seconds = time.monotonic() - start
-    cells = [name, f"{letters:,}", f"{seconds:.0f} s", f"{letters / seconds:,.0f} a second", f"{megabytes:.0f} MB"]
+    return output, time.monotonic() - start, megabytes
+
+
+def row(name, count, seconds, megabytes):
+    cells = [name, f"{count:,}", f"{seconds:.2g} s", f"{count / seconds:,.0f} a second", f"{megabytes:.0f} MB"]
     print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def run(name, letters, variables, command):
+    """Prints a row. Gives what the command printed, and whether its memory is what it should be."""
+    output, seconds, megabytes = measure(variables, command)
+    row(name, letters, seconds, megabytes)
     return output, megabytes <= MOST_MEGABYTES
+
+
+def scan(comeback, variables, folder, seconds_of_a_list):
+    """Whether the console shows the letters as soon as the command, and with little memory."""
+    # It imports this file.
+    from console import MOST_SECONDS_OF_A_PAGE, Console, link
+
+    with Console(comeback, variables, folder) as console:
+        console.page("/dead")
+        start = time.monotonic()
+        console.post("/dead/scan", once="1")
+        seconds = time.monotonic() - start
+        row("scan in the console", LETTERS, seconds, console.megabytes())
+        first, seconds_of_first = console.page("/dead/letters")
+        row("its first page of letters", 100, seconds_of_first, console.megabytes())
+        _, seconds_of_next = console.page(link(first, "next"))
+        row("the next page", 100, seconds_of_next, console.megabytes())
+        groups, seconds_of_groups = console.page("/dead")
+        row("the page of groups", LETTERS, seconds_of_groups, console.megabytes())
+        is_soon = seconds <= 1.25 * seconds_of_a_list + 2
+        is_quick = max(seconds_of_first, seconds_of_next) <= MOST_SECONDS_OF_A_PAGE
+        return is_soon and is_quick and console.megabytes() <= MOST_MEGABYTES_OF_THE_CONSOLE and f"All {LETTERS:,} of them" in groups
 
 
 def main():
@@ -102,7 +137,9 @@ def main():
             redrive = [*dead, "redrive", *flags, "--yes", "--rate", "1000000/s"]
             print("| command | letters | time | rate | memory |\n|---|---|---|---|---|")
             one, small = run("one letter", 1, variables, [*dead, "show", "key-1", *flags])
-            groups, flat = run("list", LETTERS, variables, [*dead, "list", *flags])
+            groups, seconds, megabytes = measure(variables, [*dead, "list", *flags])
+            row("list", LETTERS, seconds, megabytes)
+            flat, is_scanned = megabytes <= MOST_MEGABYTES, scan(comeback, variables, folder, seconds)
             some, held = run("redrive --error Timeout", LETTERS // 10, variables, [*redrive, "--error", "Timeout"])
             rest, all_flat = run("redrive --all", LETTERS * 9 // 10, variables, [*redrive, "--all"])
             there = aws("sqs", "get-queue-attributes", "--queue-url", retry, "--attribute-names", "All",
@@ -116,7 +153,10 @@ def main():
         sys.exit(f"{counted} letters were listed, {redriven} redriven, and {there} are in the retry queue")
     if not (one and small and flat and held and all_flat):
         sys.exit(f"a command needed more than {MOST_MEGABYTES} MB")
+    if not is_scanned:
+        sys.exit("the console was late, or needed too much memory")
 
 
 if __name__ == "__main__":
+    LETTERS = int(sys.argv[2]) if len(sys.argv) > 2 else LETTERS
     main()

@@ -1,9 +1,11 @@
 """What it takes to read 100,000 lines of the handler's log, as docs/operate.md says. On Linux.
 
 The command talks to MiniStack (tests/scale/paged_log.py). In one log, each event was retried at once and only a few still wait; in another, all wait.
-The server's time is in the rates: it is Python, on this machine. The memory is the command's alone.
+The server's time is in the rates: it is Python, on this machine. The memory is the command's alone. The console reads the
+same logs, and shows a page of events and the next.
 
-It fails if a command needs more than 64 MB, or finds another number of events.
+It fails if a command needs more than 64 MB, or finds another number of events; or if the console takes longer for its first
+page than the command by a quarter, more than a tenth of a second for the next, or more than twice the command's memory.
 """
 
 import itertools
@@ -14,7 +16,8 @@ import sys
 import tempfile
 import time
 
-from dead_letters import FUNCTION_ARN, deploy, environment, free_port, run, wait_until_healthy
+from console import MOST_SECONDS_OF_A_PAGE, Console, link
+from dead_letters import FUNCTION_ARN, MOST_MEGABYTES, deploy, environment, free_port, measure, row, run, wait_until_healthy
 
 LINES = 100_000
 # PutLogEvents takes 1 MiB.
@@ -44,6 +47,20 @@ def log(aws, group, lines, now, folder):
         aws("logs", "put-log-events", "--log-group-name", group, "--log-stream-name", "one", "--log-events", f"file://{path}")
 
 
+def shows(comeback, variables, folder, lines, seconds_of_the_command, megabytes_of_the_command):
+    """Whether the console shows what waits as soon as the command, and with little memory."""
+    with Console(comeback, variables, folder) as console:
+        start = time.monotonic()
+        while "rel=\"next\"" not in (page := console.page("/waiting")[0]):
+            time.sleep(0.05)
+        seconds = time.monotonic() - start
+        row("the console's first page", lines, seconds, console.megabytes())
+        _, seconds_of_next = console.page(link(page, "next"))
+        row("the next page", 100, seconds_of_next, console.megabytes())
+        is_soon = seconds <= 1.25 * seconds_of_the_command + 2 and seconds_of_next <= MOST_SECONDS_OF_A_PAGE
+        return is_soon and console.megabytes() <= 2 * megabytes_of_the_command
+
+
 def main():
     comeback, port = sys.argv[1], free_port()
     with tempfile.TemporaryDirectory() as folder:
@@ -62,8 +79,10 @@ def main():
                 aws("lambda", "update-function-configuration", "--function-name", "handler", "--logging-config", f"LogGroup={name}")
                 command = [comeback, "waiting", "--handler", "handler", "--each", "--limit", str(LINES)]
                 lines = 2 * retried + waiting
-                text, is_small = run(f"waiting, of {waiting:,} events", lines, variables, command)
-                ok.append(is_small and text.count(b"\nkey-") == waiting)
+                text, seconds, megabytes = measure(variables, command)
+                row(f"waiting, of {waiting:,} events", lines, seconds, megabytes)
+                ok.append(megabytes <= MOST_MEGABYTES and text.count(b"\nkey-") == waiting)
+                ok.append(shows(comeback, variables, folder, lines, seconds, megabytes))
                 found, is_small = run("the same with --json", lines, variables, [*command, "--json"])
                 found = json.loads(found)
                 ok.append(is_small and [found["found"], found["lines"], len(found["events"])] == [waiting, lines, waiting])
@@ -71,8 +90,9 @@ def main():
             server.terminate()
             server.wait()
     if not all(ok):
-        sys.exit("a command needed more than 64 MB, or did not find every event that waits")
+        sys.exit("a command needed more than 64 MB, or did not find every event that waits; or the console was late or large")
 
 
 if __name__ == "__main__":
+    LINES = int(sys.argv[2]) if len(sys.argv) > 2 else LINES
     main()

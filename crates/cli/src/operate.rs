@@ -2,7 +2,7 @@
 
 mod alarms;
 mod attach;
-mod dead;
+pub(crate) mod dead;
 pub(crate) mod deployment;
 mod doctor;
 pub(crate) mod function;

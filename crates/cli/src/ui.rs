@@ -34,6 +34,7 @@
 mod access;
 mod action;
 mod console;
+mod dead;
 mod event;
 mod overview;
 mod page;
@@ -117,6 +118,7 @@ fn routes() -> Router<Console> {
         .merge(overview::routes())
         .merge(waiting::routes())
         .merge(event::routes())
+        .merge(dead::routes())
         .merge(pauses::routes())
         .merge(progress::routes())
         .layer(DefaultBodyLimit::max(LARGEST_FORM))

@@ -5,20 +5,22 @@
 //! deletes a letter only once the letter is accepted elsewhere. A command killed at any moment loses nothing: hidden
 //! letters become visible by themselves, and at most the letters at hand get a second copy, with the same keys.
 
-mod discard;
-mod filter;
-mod import;
+pub(crate) mod discard;
+pub(crate) mod filter;
+pub(crate) mod import;
 #[cfg(test)]
 mod kills;
-mod plan;
+pub(crate) mod letters;
+pub(crate) mod plan;
 mod queue;
-mod reading;
-mod redrive;
+pub(crate) mod reading;
+pub(crate) mod redrive;
 mod scan;
 #[cfg(test)]
-mod simulated;
-mod survey;
-mod work;
+pub(crate) mod simulated;
+pub(crate) mod snapshot;
+pub(crate) mod survey;
+pub(crate) mod work;
 
 pub(crate) use queue::HIDDEN_FOR;
 

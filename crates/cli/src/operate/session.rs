@@ -228,6 +228,15 @@ impl Session {
         }
     }
 
+    /// Says what the command is about to do, unless it prints JSON.
+    pub(crate) fn remark(&self, text: &str) {
+        match &self.screen {
+            Some(screen) => screen.note(text),
+            None if self.common.json => {}
+            None => anstream::eprintln!("{text}"),
+        }
+    }
+
     /// Shows the progress of long work until it is dropped; `length` if that is known. `figures` are in indicatif's template
     /// language, with `{pos}` and `{len}` only.
     pub(crate) fn progress(&self, length: Option<u64>, figures: &'static str) -> Progress {

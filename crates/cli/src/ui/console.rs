@@ -17,6 +17,7 @@ use crate::operate::session::{Common, DeploymentFlags, Interrupt, Screen, Sessio
 use crate::operate::status::Status;
 use crate::operate::trace::story::{Logs, Trace};
 use crate::operate::waiting::{Reading, Wanted};
+use crate::ui::dead::state::Dead;
 use crate::ui::work::Works;
 
 /// A source is read at most once in this time, however many tabs ask.
@@ -32,6 +33,7 @@ pub(super) struct Shared {
     pub(super) common: Common,
     pub(super) read_only: bool,
     pub(super) works: Works,
+    pub(super) dead: Dead,
     account: OnceCell<Account>,
     status: Fresh<Status>,
     traces: RefCell<BTreeMap<(String, bool), Rc<Fresh<Trace>>>>,
@@ -69,6 +71,7 @@ impl Console {
             common,
             read_only,
             works: Works::default(),
+            dead: Dead::default(),
             account: OnceCell::new(),
             status: Fresh::default(),
             traces: RefCell::default(),

@@ -22,7 +22,7 @@ use crate::ui::console::Console;
 use crate::ui::response::{html, with_type};
 
 /// The pages, in the order of the head: path and name.
-const NAVIGATION: [(&str, &str); 2] = [("/", "Overview"), ("/waiting", "Waiting")];
+const NAVIGATION: [(&str, &str); 3] = [("/", "Overview"), ("/waiting", "Waiting"), ("/dead", "Dead letters")];
 
 /// The field of each form with the session's second secret.
 const SECRET: &str = "secret";
@@ -50,15 +50,43 @@ where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<Response, Problem>> + 'static,
 {
+    form_that_reads(move |visit, fields| {
+        let answer = answer.clone();
+        async move {
+            visit.refuse_if_read_only()?;
+            answer(visit, fields).await
+        }
+    })
+}
+
+/// A path that takes a form of what is only done when somebody asks for it, but changes nothing: it is there in a read-only
+/// console too.
+pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
+where
+    F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, Problem>> + 'static,
+{
     post(handler(move |mut visit| {
         let answer = answer.clone();
         async move {
-            if visit.console.read_only {
-                let why = "This console was started with --read-only.".into();
-                return Err(Problem::Refused(StatusCode::FORBIDDEN, why));
-            }
             let fields = visit.form().await?;
             answer(visit, fields).await
+        }
+    }))
+}
+
+/// A path that takes a file, to change something. Its handler checks the secret itself, with [`Visit::has_secret`], before it
+/// changes anything.
+pub(super) fn upload<F, Fut>(answer: F) -> MethodRouter<Console>
+where
+    F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, Problem>> + 'static,
+{
+    post(handler(move |visit| {
+        let answer = answer.clone();
+        async move {
+            visit.refuse_if_read_only()?;
+            answer(visit).await
         }
     }))
 }
@@ -113,6 +141,12 @@ impl Visit {
     /// [`has_secret`](Self::has_secret) before it changes anything.
     pub(super) fn take_request(&mut self) -> Request {
         std::mem::replace(&mut self.request, Request::new(Body::empty()))
+    }
+
+    pub(super) fn refuse_if_read_only(&self) -> Result<(), Problem> {
+        let why = "This console was started with --read-only.";
+        let refused = || Problem::Refused(StatusCode::FORBIDDEN, why.into());
+        if self.console.read_only { Err(refused()) } else { Ok(()) }
     }
 
     pub(super) fn has_secret(&self, secret: &str) -> bool {

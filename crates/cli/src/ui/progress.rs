@@ -7,12 +7,12 @@ use axum::Router;
 use axum::response::Response;
 
 use crate::ui::console::Console;
-use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
+use crate::ui::page::{Fields, Frame, Problem, Visit, form_that_reads, ok, page};
 use crate::ui::response::go_to;
 use crate::ui::work::Work;
 
 pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/work/{id}", page(show)).route("/work/{id}/stop", form(stop))
+    Router::new().route("/work/{id}", page(show)).route("/work/{id}/stop", form_that_reads(stop))
 }
 
 #[derive(Template)]

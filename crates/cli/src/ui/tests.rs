@@ -25,7 +25,8 @@ const HERE: &str = "127.0.0.1:7070";
 const STOP: &str = "/work/1/stop";
 
 /// A server, with a browser that is signed in.
-struct Setting {
+pub(super) struct Setting {
+    pub(super) console: Console,
     router: Router,
     access: Rc<Access>,
     cookie: String,
@@ -33,7 +34,7 @@ struct Setting {
 
 /// What is sent: a form of our own page, but for what a test changes.
 #[derive(Clone, Debug)]
-struct Sent {
+pub(super) struct Sent {
     method: &'static str,
     path: String,
     host: Vec<String>,
@@ -43,14 +44,15 @@ struct Sent {
 }
 
 impl Setting {
-    async fn new(read_only: bool) -> Self {
+    pub(super) async fn new(read_only: bool) -> Self {
         let access = Rc::new(Access::new(7070));
-        let router = routes().with_state(Console::new(DeploymentFlags::sample(), read_only));
+        let console = Console::new(DeploymentFlags::sample(), read_only);
+        let router = routes().with_state(console.clone());
         let request = Request::get(access.way_in(now())).header("host", HERE).body(Body::empty()).unwrap();
         let entered = server::answer(request, &router, &access).await;
         let cookie = entered.headers()["set-cookie"].to_str().unwrap();
         let cookie = cookie.split(';').next().unwrap().to_owned();
-        Self { router, access, cookie }
+        Self { console, router, access, cookie }
     }
 
     fn form(&self) -> Sent {
@@ -64,12 +66,18 @@ impl Setting {
         }
     }
 
-    fn page(&self, path: &str) -> Sent {
+    /// A form with these fields, for a path.
+    pub(super) fn form_of(&self, path: &str, fields: &str) -> Sent {
+        let form = self.form();
+        Sent { path: path.into(), body: format!("{}&{fields}", form.body), ..form }
+    }
+
+    pub(super) fn page(&self, path: &str) -> Sent {
         Sent { method: "GET", path: path.into(), origin: Vec::new(), body: String::new(), ..self.form() }
     }
 
     /// The answer's status and text.
-    async fn answer(&self, sent: Sent) -> (StatusCode, String) {
+    pub(super) async fn answer(&self, sent: Sent) -> (StatusCode, String) {
         let mut request = Request::builder().method(sent.method).uri(&sent.path);
         let headers = sent.host.iter().map(|host| ("host", host));
         let headers = headers.chain(sent.origin.iter().map(|origin| ("origin", origin)));
@@ -105,7 +113,7 @@ impl Setting {
 }
 
 /// Runs a test where the server runs: everything on one thread.
-async fn locally(test: impl Future<Output = ()>) {
+pub(super) async fn locally(test: impl Future<Output = ()>) {
     LocalSet::new().run_until(test).await;
 }
 
@@ -186,7 +194,7 @@ async fn a_cookie_alone_changes_nothing() {
     locally(async {
         let here = Setting::new(false).await;
         let other = Setting::new(false).await.access.last_secret();
-        for path in [STOP, "/pause", "/resume", "/retry"] {
+        for path in [STOP, "/pause", "/resume", "/retry", "/dead/redrive", "/dead/discard", "/dead/import"] {
             for body in [String::new(), "secret=".into(), "secret=guess".into(), format!("secret={other}")] {
                 let refused = here.status(|sent| (sent.path, sent.body) = (path.into(), body)).await;
                 assert_eq!(refused, 403, "{path}");
@@ -232,7 +240,9 @@ async fn a_form_is_limited() {
 async fn a_read_only_console_takes_no_form() {
     locally(async {
         let here = Setting::new(true).await;
-        for path in [STOP, "/pause", "/resume", "/retry"] {
+        for path in
+            ["/pause", "/resume", "/retry", "/dead/redrive", "/dead/discard", "/dead/import", "/dead/upload"]
+        {
             assert_eq!(here.status(|sent| sent.path = path.into()).await, 403, "{path}");
         }
         let (status, text) = here.answer(here.page("/pause")).await;

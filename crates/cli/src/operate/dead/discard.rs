@@ -12,16 +12,19 @@ use aws_smithy_types::base64;
 use clap::Args;
 use comeback_delivery::sqs::Message;
 use comeback_engine::Reason;
+use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Failure;
 use crate::clock;
-use crate::failure;
+use crate::failure::CommandFailure;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::plan::{DeadLetters, Order, Plan, Verb};
+use crate::operate::dead::letters::DeadLetters;
+use crate::operate::dead::plan::{Order, Plan, Verb};
 use crate::operate::dead::queue::{CallFailure, LetterQueue, Received};
+use crate::operate::dead::snapshot::{Forgetting, Selected, Snapshot};
 use crate::operate::dead::work::{LetterAction, Pace, Work};
-use crate::operate::session::{Common, Session, confirm};
+use crate::operate::session::{Common, Session, confirm_plan};
 use crate::text::numbers::{counted, read_rate};
 use crate::text::terminal::{command_line, shown};
 
@@ -54,10 +57,7 @@ pub(crate) struct DiscardArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(
-    arguments: &DiscardArguments,
-    session: Session,
-) -> Result<(), failure::CommandFailure> {
+pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Result<(), CommandFailure> {
     let export = arguments.export.display().to_string();
     let export = shown(&export);
     if arguments.export.exists() {
@@ -69,40 +69,101 @@ pub(crate) async fn run(
     let letters = DeadLetters::find(session).await?;
     let &DiscardArguments { ref filter, rate, limit, dry_run, .. } = arguments;
     let now = clock::now();
-    let work = Work { filter: filter.clone(), now, until: now, pace: Pace(rate), limit };
+    let work = Work { filter: Some(filter.clone()), now, until: now, pace: Pace(rate), limit };
     let order = Order { verb: Verb::Discard(&arguments.export), all: arguments.all, dry_run };
     let plan = Plan::make(order, work, |_| Ok(()), &letters).await?;
-    if dry_run || plan.letters() == 0 {
+    ask_and_discard(&plan, &arguments.export, None).await
+}
+
+/// Discards letters of a snapshot.
+pub(crate) async fn discard_selected<Q: LetterQueue>(
+    selected: &Selected<'_>,
+    export: &Path,
+    pace: Pace,
+    letters: &DeadLetters<Q>,
+) -> Result<(), CommandFailure> {
+    let order = Order { verb: Verb::Discard(export), all: true, dry_run: false };
+    let plan = Plan::of_snapshot(order, pace, selected, letters)?;
+    ask_and_discard(&plan, export, Some(selected.snapshot)).await
+}
+
+async fn ask_and_discard<Q: LetterQueue>(
+    plan: &Plan<'_, Q>,
+    path: &Path,
+    snapshot: Option<&Snapshot>,
+) -> Result<(), CommandFailure> {
+    let session = &plan.letters.session;
+    if plan.order.dry_run || plan.letters() == 0 {
         return Ok(plan.read.result("nothing was changed")?);
     }
+    let export = path.display().to_string();
+    let export = shown(&export);
     let count = counted(plan.letters(), "dead-letter", "dead-letters");
-    confirm(&format!("write {count} to {export} and delete them from the queue?"), &letters.session).await?;
-    let file = Export::create(&arguments.export)?;
-    let (done, read) = plan.carry_out(&file).await?;
+    let question = format!("write {count} to {export} and delete them from the queue?");
+    confirm_plan(&question, &plan.identity(), session).await?;
+    let file = Export::create(path)?;
+    let (done, read) = plan.carry_out(&Forgetting { action: &file, snapshot }).await?;
     let summary = done.summary("discarded");
     plan.answer(Some((&done, &read)));
+    plan.note_missing(&done, &read);
     let result = plan.result(&done, &read, &summary);
-    if !letters.session.common.json {
-        let place = letters.session.common.place_flags();
-        let back = match &done.not_deleted {
-            _ if file.is_empty() => None,
-            None => {
-                let file = command_line([&*export]);
-                Some(format!("`comeback dead import {file}{place}` brings them back"))
-            }
-            Some((count, _)) => Some(format!(
-                "{} may be both in {export} and in the queue, so an import could duplicate them",
-                counted(*count, "dead-letter", "dead-letters")
-            )),
-        };
-        // A failure begins with the summary.
-        let summary = result.is_ok().then_some(summary);
-        let said: Vec<_> = summary.into_iter().chain(back).collect();
-        if !said.is_empty() {
-            writeln!(anstream::stdout(), "{}", said.join("; "))?;
+    let place = session.common.place_flags();
+    let back = match &done.not_deleted {
+        _ if file.is_empty() => None,
+        None => {
+            let file = command_line([&*export]);
+            Some(format!("`comeback dead import {file}{place}` brings them back"))
         }
+        Some((count, _)) => Some(format!(
+            "{} may be both in {export} and in the queue, so an import could duplicate them",
+            counted(*count, "dead-letter", "dead-letters")
+        )),
+    };
+    // A failure begins with the summary.
+    let summary = result.is_ok().then_some(summary);
+    let said: Vec<_> = summary.into_iter().chain(back).collect();
+    if !said.is_empty() {
+        session.say(&format!("{}\n", said.join("; ")))?;
     }
     Ok(result?)
+}
+
+/// Bytes of letters that are written to a file at once.
+const WRITTEN_AT_ONCE: usize = 4 << 20;
+
+/// Writes letters of a snapshot to a new file. They stay in the queue.
+pub(crate) async fn export_selected<Q: LetterQueue>(
+    selected: &Selected<'_>,
+    path: &Path,
+    letters: &DeadLetters<Q>,
+) -> Result<(), CommandFailure> {
+    let wanted = selected.ids();
+    let file = Export::create(path)?;
+    let (mut lines, mut bytes, mut found, mut written) = (Vec::new(), 0, 0, Ok(()));
+    let look = |received: &Received| {
+        if wanted.contains(&received.record.message_id) {
+            bytes += received.record.body.len();
+            lines.push(Line::of(received));
+            found += 1;
+            if bytes >= WRITTEN_AT_ONCE {
+                written = file.write(&lines);
+                bytes = 0;
+                lines.clear();
+            }
+        }
+        written.is_err() || found == wanted.len()
+    };
+    let read = letters.look(selected.snapshot.newest, look).await?;
+    written.and_then(|()| file.write(&lines)).map_err(|failure| Failure::CouldNot(failure.why))?;
+    let of =
+        if found < wanted.len() { format!(" of {}", HumanCount(wanted.len() as u64)) } else { String::new() };
+    let count = counted(found as u64, "dead-letter", "dead-letters");
+    let summary = format!(
+        "wrote {count}{of} to {}; they are still in the queue, so an import would duplicate them",
+        shown(&path.display().to_string())
+    );
+    letters.session.say(&format!("{summary}\n"))?;
+    Ok(read.result(&summary)?)
 }
 
 /// A letter as a line of an export: what SQS stores of it and takes back.
@@ -350,7 +411,7 @@ pub(crate) mod tests {
             });
             let reader = Reader { queue: &simulated, interrupt: &interrupt, progress };
             let filter = Filter::default();
-            let work = Work { filter, now: NOW, until: NOW, pace: Pace(50.0), limit: None };
+            let work = Work { filter: Some(filter), now: NOW, until: NOW, pace: Pace(50.0), limit: None };
             let (done, _) = work.run(&reader, &simulated.ids(), &export).await.unwrap();
             let not_deleted = done.not_deleted.map_or(0, |(count, _)| count);
             assert_eq!((done.letters, not_deleted, done.left.values().sum()), (1, in_file - 1, 51 - in_file));
@@ -362,7 +423,7 @@ pub(crate) mod tests {
         let (_raise, interrupt) = Interrupt::new();
         let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
         let filter = Filter::default();
-        let work = Work { filter, now: NOW, until: NOW, pace: Pace(50.0), limit: None };
+        let work = Work { filter: Some(filter), now: NOW, until: NOW, pace: Pace(50.0), limit: None };
         work.run(&reader, &simulated.ids(), export).await
     }
 

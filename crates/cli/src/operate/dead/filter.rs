@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, FromArgMatches as _};
 use comeback_engine::{
     DeadLetterKind, LossyText, ReasonCode, ReceivedDeadLetter, Timestamp, error_names, lossy_text,
 };
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use wildmatch::WildMatch;
 
+use crate::account::Failure;
 use crate::operate::function::FunctionName;
 use crate::text::durations;
 
@@ -53,6 +54,17 @@ impl Filter {
     pub(crate) fn flags() -> Vec<String> {
         let command = Self::augment_args(clap::Command::new("filter"));
         command.get_opts().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect()
+    }
+
+    /// Reads its flags, as words of a command line.
+    pub(crate) fn read(words: &[String]) -> Result<Self, Failure> {
+        let command = clap::Command::new("filter").no_binary_name(true).disable_help_flag(true);
+        let matches = Self::augment_args(command).try_get_matches_from(words);
+        matches.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|refused| {
+            let refused = refused.to_string();
+            let why = refused.split("\n\n").next().unwrap_or_default();
+            Failure::Refused(why.trim_start_matches("error: ").trim().to_owned())
+        })
     }
 
     pub(crate) fn takes_everything(&self) -> bool {

@@ -12,10 +12,11 @@ use indicatif::HumanCount;
 use serde_json::json;
 
 use crate::account::Failure;
-use crate::failure;
+use crate::failure::CommandFailure;
 use crate::input::without_mark;
 use crate::operate::dead::discard::Line;
-use crate::operate::dead::plan::{DeadLetters, left_over};
+use crate::operate::dead::letters::DeadLetters;
+use crate::operate::dead::plan::left_over;
 use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue};
 use crate::operate::dead::scan::Reader;
 use crate::operate::dead::work::{Done, Pace};
@@ -42,43 +43,41 @@ pub(crate) struct ImportArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(
-    arguments: &ImportArguments,
-    session: Session,
-) -> Result<(), failure::CommandFailure> {
+pub(crate) async fn run(arguments: &ImportArguments, session: Session) -> Result<(), CommandFailure> {
     let importing = Importing::read(&arguments.file)?;
     let letters = DeadLetters::find(session).await?;
-    importing.check_queue(&letters.deployment.dead_letter_queue.arn)?;
+    ask_and_import(importing, Pace(arguments.rate), arguments.dry_run, &letters).await
+}
+
+/// Shows what a file holds, asks, and imports it.
+pub(crate) async fn ask_and_import<Q: LetterQueue>(
+    importing: Importing,
+    pace: Pace,
+    dry_run: bool,
+    letters: &DeadLetters<Q>,
+) -> Result<(), CommandFailure> {
+    let (session, queue) = (&letters.session, &letters.deployment.dead_letter_queue);
+    importing.check_queue(&queue.arn)?;
     let &Importing { letters: count, before, cut_off, .. } = &importing;
-    let to_send = format!(
-        "{} to {}",
-        counted(count, "dead-letter", "dead-letters"),
-        letters.deployment.dead_letter_queue.name()
-    );
-    let mut out = anstream::stdout();
-    let is_json = letters.session.common.json;
-    if !is_json {
-        writeln!(out, "to import: {to_send}")?;
-        if before > 0 {
-            let (before, path) = (HumanCount(before), importing.done_path.display().to_string());
-            writeln!(out, "skipped: {before}, already imported ({})", shown(&path))?;
-        }
-        if cut_off {
-            writeln!(out, "skipped: the last line, which is cut off; its dead-letter was never deleted")?;
-        }
+    let to_send = format!("{} to {}", counted(count, "dead-letter", "dead-letters"), queue.name());
+    session.say(&format!("to import: {to_send}\n"))?;
+    if before > 0 {
+        let (before, path) = (HumanCount(before), importing.done_path.display().to_string());
+        session.say(&format!("skipped: {before}, already imported ({})\n", shown(&path)))?;
+    }
+    if cut_off {
+        session.say("skipped: the last line, which is cut off; its dead-letter was never deleted\n")?;
     }
     let (mut done, mut interrupted) = (Done::default(), false);
-    let is_idle = arguments.dry_run || count == 0;
+    let is_idle = dry_run || count == 0;
     if !is_idle {
-        confirm(&format!("send {to_send} to the dead-letter queue?"), &letters.session).await?;
-        (done, interrupted) = importing
-            .run(&letters.reader(count), Pace(arguments.rate), &letters.deployment.dead_letter_queue.arn)
-            .await?;
+        confirm(&format!("send {to_send} to the dead-letter queue?"), session).await?;
+        (done, interrupted) = importing.run(&letters.reader(count), pace, &queue.arn).await?;
     }
     let summary = done.summary("imported");
-    letters.session.answer(&json!({
+    session.answer(&json!({
         "letters": count, "imported": done.letters, "before": before, "cut_off": cut_off,
-        "dry_run": arguments.dry_run, "left": done.left,
+        "dry_run": dry_run, "left": done.left,
     }));
     if interrupted {
         return Err(Failure::Interrupted(summary).into());
@@ -86,8 +85,8 @@ pub(crate) async fn run(
     if !done.left.is_empty() {
         return Err(left_over(&summary).into());
     }
-    if !is_json && !is_idle {
-        writeln!(out, "{summary}")?;
+    if !is_idle {
+        session.say(&format!("{summary}\n"))?;
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ impl History {
 
     fn work(&self, luck: &mut Xoshiro256PlusPlus) -> Work {
         let limit = luck.random_bool(0.2).then(|| luck.random_range(1..40));
-        Work { filter: self.filter.clone(), now: NOW, until: NOW, pace: self.pace, limit }
+        Work { filter: Some(self.filter.clone()), now: NOW, until: NOW, pace: self.pace, limit }
     }
 
     /// Runs a command again and again, killed at random calls at first and undisturbed in the end, until it has
@@ -214,7 +214,7 @@ fn a_killed_import_loses_nothing_and_doubles_only_what_was_at_hand() {
             let file = history.folder.path().join("letters.jsonl");
             history.simulated.fault_rate.set(0.0);
             let discard = Export::create(&file).unwrap();
-            let all = Work { filter: Filter::default(), limit: None, ..history.work(&mut luck) };
+            let all = Work { filter: Some(Filter::default()), limit: None, ..history.work(&mut luck) };
             run(&history.simulated, &discard, &all).await.unwrap();
             drop(discard);
             assert_eq!(history.in_dead_letter_queue(), BTreeMap::new());

@@ -1,81 +1,26 @@
-//! What the `dead` commands share: finding and reading the letters, and the plan of a redrive or discard.
+//! The plan of a redrive or discard: which letters, and what becomes of them.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use comeback_engine::{Reason, Timestamp};
+use comeback_engine::Reason;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::account::Failure;
-use crate::failure;
+use crate::failure::CommandFailure;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::queue::{HIDDEN_FOR, Received, SqsQueues};
-use crate::operate::dead::scan::{End, Read, Reader, Scan};
+use crate::operate::dead::letters::DeadLetters;
+use crate::operate::dead::queue::{LetterQueue, Received, SqsQueues};
+use crate::operate::dead::scan::{End, Read};
+use crate::operate::dead::snapshot::Selected;
 use crate::operate::dead::survey::Survey;
-use crate::operate::dead::work::{Done, LetterAction, Work};
-use crate::operate::deployment::{Deployment, Depth};
-use crate::operate::session::Session;
+use crate::operate::dead::work::{Done, LetterAction, Pace, Work};
 use crate::text::durations;
 use crate::text::numbers::counted;
-use crate::text::terminal::{Progress, shown};
-
-/// The two queues of a deployment, and the command that works on them.
-pub(crate) struct DeadLetters {
-    pub(crate) session: Session,
-    pub(crate) deployment: Deployment,
-    queues: SqsQueues,
-}
-
-impl DeadLetters {
-    pub(crate) async fn find(session: Session) -> Result<Self, Failure> {
-        let deployment = session.interrupt.or(session.deployment()).await?;
-        let queues = SqsQueues::new(&session.account, &deployment);
-        Ok(Self { session, deployment, queues })
-    }
-
-    /// How many letters there are. SQS's counts are right only a minute after the last change.
-    pub(crate) async fn depth(&self) -> Result<Depth, Failure> {
-        let session = &self.session;
-        session.interrupt.or(Depth::read(&session.account, &self.deployment.dead_letter_queue)).await
-    }
-
-    /// Shows every letter that was sent until `now` to `look`, until that returns `true`. Says what reading the letters does
-    /// to the queue, unless JSON is printed.
-    pub(crate) async fn look(
-        &self,
-        now: Timestamp,
-        look: impl FnMut(&Received) -> bool,
-    ) -> Result<Read, Failure> {
-        let depth = self.depth().await?;
-        if !self.session.common.json && depth.visible > 0 {
-            let count = counted(depth.visible, "dead-letter", "dead-letters");
-            let minutes = HIDDEN_FOR.as_secs() / 60;
-            anstream::eprintln!(
-                "Reading {count}. Nobody else sees them until this ends (if it is killed, for up to {minutes} \
-                 minutes)."
-            );
-        }
-        let read = Scan::new(&self.reader(depth.visible), now).look(look).await?;
-        Ok(read.beside_locked(depth, now))
-    }
-
-    /// [`Survey::check_target`], and prints its note.
-    pub(crate) fn check_target(&self, survey: &Survey, filter: &Filter, read: &Read) -> Result<(), Failure> {
-        let note = survey.check_target(filter, read, &self.deployment)?;
-        note.iter().for_each(|note| anstream::eprintln!("note: {note}"));
-        Ok(())
-    }
-
-    /// A reader whose bar counts to `letters`.
-    pub(crate) fn reader(&self, letters: u64) -> Reader<'_, SqsQueues> {
-        let bar = Progress::new(letters, "{pos}/{len} dead-letters");
-        let progress = Box::new(move |letters| bar.set(letters));
-        Reader { queue: &self.queues, interrupt: &self.session.interrupt, progress }
-    }
-}
+use crate::text::terminal::shown;
 
 /// What the operator asks for.
 #[derive(Clone, Copy, Debug)]
@@ -94,17 +39,17 @@ pub(crate) enum Verb<'a> {
 }
 
 /// A survey, and how its letters are acted on.
-pub(crate) struct Plan<'a> {
-    letters: &'a DeadLetters,
-    order: Order<'a>,
+pub(crate) struct Plan<'a, Q = SqsQueues> {
+    pub(crate) letters: &'a DeadLetters<Q>,
+    pub(crate) order: Order<'a>,
     work: Work,
     pub(crate) survey: Survey,
     /// Ids of the chosen letters: nothing else is acted on. 110,000 take about 10 MB.
-    ids: HashSet<String>,
+    pub(crate) ids: HashSet<String>,
     pub(crate) read: Read,
 }
 
-impl<'a> Plan<'a> {
+impl<'a, Q: LetterQueue> Plan<'a, Q> {
     /// Reads the letters, and prints what would be done, unless JSON is printed. `judge` says whether a letter can be acted
     /// on. Too many letters to read them all still make a plan. Without a filter, and without `all`, the plan is shown and
     /// refused.
@@ -112,11 +57,12 @@ impl<'a> Plan<'a> {
         order: Order<'a>,
         work: Work,
         judge: impl Fn(&Received) -> Result<(), Reason>,
-        letters: &'a DeadLetters,
-    ) -> Result<Self, failure::CommandFailure> {
+        letters: &'a DeadLetters<Q>,
+    ) -> Result<Self, CommandFailure> {
         let (mut survey, mut ids) = (Survey::default(), HashSet::new());
+        let filter = work.filter.clone().unwrap_or_default();
         let look = |received: &Received| {
-            if survey.count(received, &work.filter, &judge, 0, work.now) {
+            if survey.count(received, &filter, &judge, 0, work.now) {
                 ids.insert(received.record.message_id.clone());
             }
             false
@@ -130,11 +76,9 @@ impl<'a> Plan<'a> {
         let until = survey.newest.unwrap_or(work.until);
         let plan = Self { letters, order, work: Work { until, ..work }, survey, ids, read };
         plan.answer(None);
-        letters.check_target(&plan.survey, &plan.work.filter, &plan.read)?;
-        if !letters.session.common.json {
-            plan.print(&mut anstream::stdout())?;
-        }
-        if !order.all && plan.work.filter.takes_everything() {
+        letters.check_target(&plan.survey, &filter, &plan.read)?;
+        letters.session.say(&plan.text())?;
+        if !order.all && filter.takes_everything() {
             let filters = Filter::flags().join(", ");
             let what = format!("which dead-letters? Choose with {filters}, or all with --all");
             return Err(Failure::Refused(what).into());
@@ -142,8 +86,49 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
+    /// The plan of an order for letters of a snapshot, which are not read again for it. Prints it.
+    pub(crate) fn of_snapshot(
+        order: Order<'a>,
+        pace: Pace,
+        selected: &Selected<'_>,
+        letters: &'a DeadLetters<Q>,
+    ) -> Result<Self, CommandFailure> {
+        let (survey, ids, read) = (selected.survey(), selected.ids(), selected.snapshot.read.clone());
+        let (now, until) = (selected.snapshot.at, selected.snapshot.newest);
+        let work = Work { filter: None, now, until, pace, limit: Some(ids.len() as u64) };
+        let plan = Self { letters, order, work, survey, ids, read };
+        letters.session.say(&plan.text())?;
+        Ok(plan)
+    }
+
+    /// What a question about it is about: the same as long as it is the same letters, whenever it is made.
+    pub(crate) fn identity(&self) -> Value {
+        let mut ids: Vec<_> = self.ids.iter().collect();
+        ids.sort_unstable();
+        let mut digest = Sha256::new();
+        for id in ids {
+            digest.update(id.len().to_le_bytes());
+            digest.update(id);
+        }
+        let digest: Vec<_> = digest.finalize().into_iter().collect();
+        json!({"letters": self.letters(), "ids": digest, "pace": self.work.pace.0})
+    }
+
     pub(crate) async fn carry_out(&self, action: &impl LetterAction) -> Result<(Done, Read), Failure> {
         self.work.run(&self.letters.reader(self.letters()), &self.ids, action).await
+    }
+
+    /// Notes letters of a snapshot that were not found again.
+    pub(crate) fn note_missing(&self, done: &Done, read: &Read) {
+        let not_deleted = done.not_deleted.as_ref().map_or(0, |(count, _)| *count);
+        let met = done.letters + not_deleted + done.left.values().sum::<u64>();
+        let missing = self.letters().saturating_sub(met);
+        if self.work.filter.is_none() && read.end == End::All && missing > 0 {
+            let count = counted(missing, "dead-letter was", "dead-letters were");
+            self.letters.session.note(&format!(
+                "{count} not found again: sent back, discarded or hidden by somebody else since the scan"
+            ));
+        }
     }
 
     /// Letters to act on.
@@ -151,27 +136,28 @@ impl<'a> Plan<'a> {
         self.survey.chosen.min(self.work.limit.unwrap_or(u64::MAX))
     }
 
-    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+    fn text(&self) -> String {
         let Self { work, survey, read, .. } = self;
         let verb = match self.order.verb {
             Verb::Redrive => "redrive",
             Verb::Discard(_) => "discard",
         };
         let letters = self.letters();
-        writeln!(out, "{}", headline(verb, letters, read.letters, work.pace.time_for(letters)))?;
+        let mut text = headline(verb, letters, read.letters, work.pace.time_for(letters)) + "\n";
         if letters < survey.chosen {
-            writeln!(out, "(--limit; the filters match {})", HumanCount(survey.chosen))?;
+            text += &format!("(--limit; the filters match {})\n", HumanCount(survey.chosen));
         }
         if survey.chosen > 0 {
-            writeln!(out, "{}", survey.groups_table(work.now))?;
+            text += &format!("{}\n", survey.groups_table(work.now));
         }
         for (reason, count) in &survey.left {
-            writeln!(out, "skipped: {}, which would be dead-lettered again as {reason}", HumanCount(*count))?;
+            text +=
+                &format!("skipped: {}, which would be dead-lettered again as {reason}\n", HumanCount(*count));
         }
-        match read.incomplete() {
-            Some(why) => writeln!(out, "incomplete: {why}"),
-            None => Ok(()),
+        if let Some(why) = read.incomplete() {
+            text += &format!("incomplete: {why}\n");
         }
+        text
     }
 
     fn json(&self) -> Value {
@@ -245,17 +231,7 @@ impl Done {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::Account;
-    use crate::operate::session::Common;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
-
-    impl DeadLetters {
-        pub(crate) fn sample(account: Account, common: &Common) -> Self {
-            let (session, deployment) = (Session::sample(account, common), Deployment::sample());
-            let queues = SqsQueues::new(&session.account, &deployment);
-            Self { session, deployment, queues }
-        }
-    }
 
     #[test]
     fn a_plan_without_letters_has_nothing_to_do() {

@@ -5,7 +5,6 @@ use std::io::Write as _;
 
 use clap::Args;
 use comeback_engine::{MOVED_ATTRIBUTE, ReceivedDeadLetter, Timestamp};
-use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -15,10 +14,10 @@ use crate::clock;
 use crate::failure;
 use crate::operate::dead::discard::Attribute;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::plan::DeadLetters;
-use crate::operate::dead::queue::Received;
+use crate::operate::dead::letters::DeadLetters;
+use crate::operate::dead::queue::{LetterQueue, Received};
 use crate::operate::dead::scan::Read;
-use crate::operate::dead::survey::{Described, Survey};
+use crate::operate::dead::survey::{Described, Survey, counted_letters, headline};
 use crate::operate::session::{Common, Session};
 use crate::text::numbers::counted;
 use crate::text::terminal::{shown, shown_json, shown_lines};
@@ -62,19 +61,8 @@ pub(crate) async fn list(arguments: &ListArguments, session: Session) -> Result<
     if !session.common.json {
         print(&survey, &read, now)?;
     }
-    read.result(&format!("read {}", count(read.letters)))?;
+    read.result(&format!("read {}", counted_letters(read.letters)))?;
     Ok(letters.check_target(&survey, &arguments.filter, &read)?)
-}
-
-fn count(letters: u64) -> String {
-    counted(letters, "dead-letter", "dead-letters")
-}
-
-fn headline(chosen: u64, all: u64) -> String {
-    match all {
-        0 => "no dead-letters".to_owned(),
-        _ => format!("{} of about {}", HumanCount(chosen), count(all)),
-    }
 }
 
 fn print(survey: &Survey, read: &Read, now: Timestamp) -> std::io::Result<()> {
@@ -120,22 +108,7 @@ pub(crate) struct ShowArguments {
 
 pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<(), failure::CommandFailure> {
     let letters = DeadLetters::find(session).await?;
-    let mut found = None;
-    let look = |received: &Received| {
-        found = Whole::named(&arguments.key, received);
-        found.is_some()
-    };
-    let read = letters.look(clock::now(), look).await?;
-    let Some(letter) = found else {
-        let place = letters.session.common.place_flags();
-        read.result(&format!("no dead-letter that could be read has key {:?}", arguments.key))?;
-        let queue = letters.deployment.dead_letter_queue.name();
-        return Err(Failure::CouldNot(format!(
-            "no dead-letter in {queue} has key {:?}; `comeback dead list --each{place}` lists the keys",
-            arguments.key
-        ))
-        .into());
-    };
+    let (letter, read) = find(&arguments.key, &letters).await?;
     letters.session.answer(&letter);
     if !letters.session.common.json {
         write!(anstream::stdout(), "{}", letter.in_words())?;
@@ -143,21 +116,43 @@ pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<
     Ok(read.result("the dead-letter was found")?)
 }
 
+/// Reads letters until one has this key, or is this message.
+pub(crate) async fn find<Q: LetterQueue>(
+    name: &str,
+    letters: &DeadLetters<Q>,
+) -> Result<(Whole, Read), Failure> {
+    let mut found = None;
+    let look = |received: &Received| {
+        found = Whole::named(name, received);
+        found.is_some()
+    };
+    let read = letters.look(clock::now(), look).await?;
+    let Some(letter) = found else {
+        let place = letters.session.common.place_flags();
+        read.result(&format!("no dead-letter that could be read has key {name:?}"))?;
+        let queue = letters.deployment.dead_letter_queue.name();
+        return Err(Failure::CouldNot(format!(
+            "no dead-letter in {queue} has key {name:?}; `comeback dead list --each{place}` lists the keys"
+        )));
+    };
+    Ok((letter, read))
+}
+
 /// Attributes that Comeback writes: the letter is described by what they say.
 const OURS: [&str; 6] = ["Reason", "Detail", "TargetFunction", "RetriesMade", "ErrorType", MOVED_ATTRIBUTE];
 
 /// A whole letter.
 #[derive(Clone, Debug, Serialize)]
-struct Whole {
+pub(crate) struct Whole {
     #[serde(flatten)]
-    described: Described,
-    first_failure: Option<Timestamp>,
+    pub(crate) described: Described,
+    pub(crate) first_failure: Option<Timestamp>,
     /// The event, as it was sent.
-    payload: Option<Box<RawValue>>,
+    pub(crate) payload: Option<Box<RawValue>>,
     /// The message's body, where no event was found in it.
-    body: Option<String>,
+    pub(crate) body: Option<String>,
     /// What its sender added to a message that was not understood.
-    attributes: BTreeMap<String, Attribute>,
+    pub(crate) attributes: BTreeMap<String, Attribute>,
 }
 
 impl Whole {
@@ -176,7 +171,8 @@ impl Whole {
         Some(Self { described, first_failure, payload, body, attributes })
     }
 
-    fn in_words(&self) -> String {
+    /// What is known of it, line by line, but neither its payload nor its body.
+    pub(crate) fn lines(&self) -> Vec<(String, String)> {
         let described = &self.described;
         let retries = described.retries.map(|retries| retries.to_string());
         let first_failure = self.first_failure.map(|moment| moment.to_string());
@@ -194,14 +190,16 @@ impl Whole {
             ("dead-lettered", Some(&described.given_up.to_string())),
             ("sent", Some(&described.sent.to_string())),
         ];
-        let mut text = String::new();
-        for (name, value) in lines {
-            let value = value.filter(|it| !it.is_empty());
-            text += &value.map(|it| format!("{name:<14}{}\n", shown(it))).unwrap_or_default();
-        }
-        for (name, attribute) in &self.attributes {
-            text += &format!("attribute     {}: {}\n", shown(name), shown(&attribute.value));
-        }
+        let lines = lines.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+        let attributes = self.attributes.iter();
+        let attributes = attributes
+            .map(|(name, attribute)| ("attribute".to_owned(), format!("{name}: {}", attribute.value)));
+        lines.filter(|(_, value)| !value.is_empty()).chain(attributes).collect()
+    }
+
+    fn in_words(&self) -> String {
+        let lines = self.lines().into_iter();
+        let mut text: String = lines.map(|(name, value)| format!("{name:<14}{}\n", shown(&value))).collect();
         if let Some(payload) = &self.payload {
             text.push_str(&format!("payload\n{}\n", shown_json(&pretty(payload.get()))));
         }
@@ -217,7 +215,7 @@ const DEEPEST_INDENTED: usize = 16;
 
 /// JSON over several lines, indented by two spaces. Values keep their text and their order: parsing would change large
 /// numbers and the order of keys.
-fn pretty(json: &str) -> String {
+pub(crate) fn pretty(json: &str) -> String {
     let mut text = String::new();
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for character in json.chars() {

@@ -1,23 +1,24 @@
 //! `comeback dead redrive`: send letters back to the retry queue, where their events start over.
 
-use std::io::Write as _;
-
 use clap::Args;
 use comeback_delivery::Cause;
 use comeback_delivery::sqs::Message;
 use comeback_engine::{Action, Pauses, Policies, Reason, Record, Timestamp, decide};
+use serde_json::json;
 
 use crate::account::Failure;
 use crate::clock;
-use crate::failure;
+use crate::failure::CommandFailure;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::plan::{DeadLetters, Order, Plan, Verb};
+use crate::operate::dead::letters::DeadLetters;
+use crate::operate::dead::plan::{Order, Plan, Verb};
 use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue, Received};
+use crate::operate::dead::snapshot::{Forgetting, Selected, Snapshot};
 use crate::operate::dead::survey::listed;
 use crate::operate::dead::work::{LetterAction, Pace, Work};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::attach_commands;
-use crate::operate::session::{Common, Session, confirm};
+use crate::operate::session::{Common, Session, confirm_plan};
 use crate::text::numbers::{counted, read_rate};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -49,34 +50,66 @@ pub(crate) struct RedriveArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(
-    arguments: &RedriveArguments,
-    session: Session,
-) -> Result<(), failure::CommandFailure> {
+pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Result<(), CommandFailure> {
     redrive(arguments, &DeadLetters::find(session).await?).await
 }
 
-async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<(), failure::CommandFailure> {
+async fn redrive<Q: LetterQueue>(
+    arguments: &RedriveArguments,
+    letters: &DeadLetters<Q>,
+) -> Result<(), CommandFailure> {
     let policies = policies(&letters.deployment)?;
     let &RedriveArguments { ref filter, rate, limit, dry_run, .. } = arguments;
     let redrive = Redrive::new(&policies, arguments.retarget.as_deref())?;
     let now = clock::now();
-    let work = Work { filter: filter.clone(), now, until: now, pace: Pace(rate), limit };
+    let work = Work { filter: Some(filter.clone()), now, until: now, pace: Pace(rate), limit };
     let judge = |received: &_| redrive.prepare(received).map(drop);
     let order = Order { verb: Verb::Redrive, all: arguments.all, dry_run };
     let plan = Plan::make(order, work, judge, letters).await?;
-    let is_json = letters.session.common.json;
+    ask_and_redrive(&plan, &redrive, None).await
+}
+
+/// Scans the letters that a filter takes for a snapshot.
+pub(crate) async fn scan<Q: LetterQueue>(
+    flags: Vec<String>,
+    now: Timestamp,
+    letters: &DeadLetters<Q>,
+) -> Result<Snapshot, CommandFailure> {
+    // Nobody can say what a handler that does not start would do. A redrive is refused then.
+    let policies = letters.deployment.policies().ok();
+    let redrive = policies.as_ref().map(|policies| Redrive::new(policies, None)).transpose()?;
+    let judge = |received: &_| redrive.as_ref().map_or(Ok(()), |it| it.prepare(received).map(drop));
+    Snapshot::read(flags, now, judge, letters).await
+}
+
+/// Redrives letters of a snapshot.
+pub(crate) async fn redrive_selected<Q: LetterQueue>(
+    selected: &Selected<'_>,
+    retarget: Option<&str>,
+    pace: Pace,
+    letters: &DeadLetters<Q>,
+) -> Result<(), CommandFailure> {
+    let policies = policies(&letters.deployment)?;
+    let redrive = Redrive::new(&policies, retarget)?;
+    let order = Order { verb: Verb::Redrive, all: true, dry_run: false };
+    let plan = Plan::of_snapshot(order, pace, selected, letters)?;
+    ask_and_redrive(&plan, &redrive, Some(selected.snapshot)).await
+}
+
+async fn ask_and_redrive<Q: LetterQueue>(
+    plan: &Plan<'_, Q>,
+    redrive: &Redrive<'_>,
+    snapshot: Option<&Snapshot>,
+) -> Result<(), CommandFailure> {
+    let (session, deployment, dry_run) =
+        (&plan.letters.session, &plan.letters.deployment, plan.order.dry_run);
     let not_allowed = listed(&plan.survey.not_allowed);
     if !not_allowed.is_empty() {
-        if dry_run && !is_json {
-            writeln!(anstream::stdout(), "not on TARGET_FUNCTIONS, so nothing would be sent: {not_allowed}")?;
+        if dry_run {
+            session.say(&format!("not on TARGET_FUNCTIONS, so nothing would be sent: {not_allowed}\n"))?;
         }
         let functions = plan.survey.not_allowed.iter().map(String::as_str);
-        let attach = attach_commands(
-            functions,
-            Some(&letters.deployment.handler_arn),
-            &letters.session.common.place_flags(),
-        );
+        let attach = attach_commands(functions, Some(&deployment.handler_arn), &session.common.place_flags());
         return Err(Failure::CouldNot(format!(
             "nothing was sent: TARGET_FUNCTIONS does not allow {not_allowed}, so these would be dead-lettered \
              again; run {attach}, choose others with --target, or name another function with --retarget"
@@ -86,16 +119,17 @@ async fn redrive(arguments: &RedriveArguments, letters: &DeadLetters) -> Result<
     if dry_run || plan.letters() == 0 {
         return Ok(plan.read.result("nothing was changed")?);
     }
-    let (count, queue) = (plan.letters(), letters.deployment.retry_queue.name());
-    confirm(&format!("send {} to {queue}?", counted(count, "dead-letter", "dead-letters")), &letters.session)
-        .await?;
-    let (done, read) = plan.carry_out(&redrive).await?;
+    let (count, queue) = (plan.letters(), deployment.retry_queue.name());
+    let question = format!("send {} to {queue}?", counted(count, "dead-letter", "dead-letters"));
+    confirm_plan(&question, &json!({"plan": plan.identity(), "retarget": redrive.retarget}), session).await?;
+    let (done, read) = plan.carry_out(&Forgetting { action: redrive, snapshot }).await?;
     let summary = done.summary("redrove");
     plan.answer(Some((&done, &read)));
+    plan.note_missing(&done, &read);
     let result = plan.result(&done, &read, &summary);
     // A failure begins with the summary.
-    if !is_json && result.is_ok() {
-        writeln!(anstream::stdout(), "{summary}")?;
+    if result.is_ok() {
+        session.say(&format!("{summary}\n"))?;
     }
     Ok(result?)
 }
@@ -193,7 +227,6 @@ mod tests {
 
     use clap::FromArgMatches as _;
     use comeback_engine::FailedEvent;
-    use serde_json::json;
 
     use super::*;
     use crate::account::Account;

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use comeback_engine::{DeadLetterKind, Reason, ReasonCode, ReceivedDeadLetter, Timestamp, short_name};
+use comeback_engine::{
+    DeadLetterKind, RETENTION, Reason, ReasonCode, ReceivedDeadLetter, Timestamp, short_name,
+};
 use comfy_table::Table;
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -14,13 +16,14 @@ use crate::operate::dead::queue::Received;
 use crate::operate::dead::scan::Read;
 use crate::operate::deployment::Deployment;
 use crate::text::durations;
+use crate::text::numbers::counted;
 use crate::text::terminal::{shown, unwrapped_table};
 
 /// Functions named one by one.
 const MOST_NAMED: usize = 20;
 /// A function may write anything as an error's type. Past this many groups, letters are counted together.
-const MOST_GROUPS: usize = 1_000;
-const LONGEST_ERROR: usize = 256;
+pub(crate) const MOST_GROUPS: usize = 1_000;
+pub(crate) const LONGEST_ERROR: usize = 256;
 /// Characters of an error's message in a table.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
@@ -29,8 +32,7 @@ const SHOWN_OF_A_MESSAGE: usize = 40;
 pub(crate) struct Survey {
     /// Letters that the filter takes and that can be acted on.
     pub(crate) chosen: u64,
-    /// These letters by reason, target and error type, or by detail if they were not understood.
-    groups: BTreeMap<(&'static str, [Option<String>; 3]), Group>,
+    groups: BTreeMap<Alike, Group>,
     /// The first of them, as many as were asked for.
     pub(crate) letters: Vec<Described>,
     /// Letters that the filter takes and that would be dead-lettered again at once, by reason.
@@ -45,21 +47,78 @@ pub(crate) struct Survey {
     pub(crate) newest: Option<Timestamp>,
 }
 
+/// What the letters of a group have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Alike {
+    pub(crate) reason: &'static str,
+    pub(crate) target: Option<String>,
+    /// The last error's type, or its first 256 characters.
+    pub(crate) error_type: Option<String>,
+    /// What was wrong with letters that were not understood and name no error; or its first 256 characters.
+    pub(crate) detail: Option<String>,
+}
+
+impl Alike {
+    /// The letters of too many groups.
+    pub(crate) const OTHER: Self = Self { reason: "other", target: None, error_type: None, detail: None };
+
+    pub(crate) fn of(letter: &ReceivedDeadLetter<'_>) -> Self {
+        Self {
+            reason: reason_of(letter),
+            target: letter.function_arn.as_deref().map(ToOwned::to_owned),
+            error_type: letter.error_type.as_ref().map(|text| text.chars().take(LONGEST_ERROR).collect()),
+            detail: malformation(letter).map(|text| cut(text, LONGEST_ERROR)),
+        }
+    }
+}
+
 /// Letters with the same reason, target and error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Group {
-    reason: &'static str,
-    target: Option<String>,
+    pub(crate) reason: &'static str,
+    pub(crate) target: Option<String>,
     /// The last error's type, or its first 256 characters.
-    error_type: Option<String>,
+    pub(crate) error_type: Option<String>,
     /// The error's message in one of them, or its first 256 characters.
-    error_message: Option<String>,
+    pub(crate) error_message: Option<String>,
     /// What was wrong with letters that were not understood and name no error; or its first 256 characters.
-    detail: Option<String>,
-    count: u64,
+    pub(crate) detail: Option<String>,
+    pub(crate) count: u64,
     /// When the first and the last of them were given up.
-    oldest: Timestamp,
-    newest: Timestamp,
+    pub(crate) oldest: Timestamp,
+    pub(crate) newest: Timestamp,
+    /// When SQS deletes the first of them.
+    pub(crate) expires: Timestamp,
+}
+
+impl Group {
+    /// A group without letters yet, with what is known of its first.
+    pub(crate) fn of(alike: &Alike, message: Option<String>, given_up: Timestamp, sent: Timestamp) -> Self {
+        let Alike { reason, target, error_type, detail } = alike.clone();
+        Self {
+            reason,
+            target,
+            error_type,
+            error_message: message,
+            detail,
+            count: 0,
+            oldest: given_up,
+            newest: given_up,
+            expires: expires(sent),
+        }
+    }
+
+    pub(crate) fn add(&mut self, given_up: Timestamp, sent: Timestamp) {
+        self.count += 1;
+        self.oldest = given_up.min(self.oldest);
+        self.newest = given_up.max(self.newest);
+        self.expires = expires(sent).min(self.expires);
+    }
+}
+
+/// When SQS deletes a letter that was sent then.
+pub(crate) fn expires(sent: Timestamp) -> Timestamp {
+    sent.saturating_add(RETENTION)
 }
 
 /// A letter on one line.
@@ -107,13 +166,9 @@ impl Survey {
             return false;
         }
         if let Err(Reason { code, .. }) = judge(received) {
-            *self.left.entry(code.name()).or_default() += 1;
-            if code == ReasonCode::TargetNotAllowed && self.not_allowed.len() < MOST_NAMED {
-                self.not_allowed.extend(target);
-            }
+            self.leave(code, target.as_deref());
             return false;
         }
-        self.chosen += 1;
         if self.letters.len() < most {
             let described = Described::of(received, &letter);
             let [error_type, error_message, detail] =
@@ -121,31 +176,32 @@ impl Survey {
                     .map(|text| text.as_ref().map(|text| cut(text, LONGEST_ERROR)));
             self.letters.push(Described { error_type, error_message, detail, ..described });
         }
-        let error = letter.error_type.as_ref().map(|text| text.chars().take(LONGEST_ERROR).collect());
-        let detail = malformation(&letter).map(|text| cut(text, LONGEST_ERROR));
-        let mut alike = (reason_of(&letter), [target, error, detail]);
-        if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&alike) {
-            alike = ("other", [None, None, None]);
-        }
-        let moment = letter.given_up;
-        let group = self.groups.entry(alike).or_insert_with_key(|(reason, alike)| {
-            let [target, error_type, detail] = alike.clone();
-            let error_message = letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
-            Group {
-                reason,
-                target,
-                error_type,
-                error_message,
-                detail,
-                count: 0,
-                oldest: moment,
-                newest: moment,
-            }
-        });
-        group.count += 1;
-        group.oldest = moment.min(group.oldest);
-        group.newest = moment.max(group.newest);
+        let message = letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
+        self.take(Alike::of(&letter), message, letter.given_up, received.record.sent);
         true
+    }
+
+    /// Counts a letter that would be dead-lettered again at once.
+    pub(crate) fn leave(&mut self, code: ReasonCode, target: Option<&str>) {
+        *self.left.entry(code.name()).or_default() += 1;
+        if code == ReasonCode::TargetNotAllowed && self.not_allowed.len() < MOST_NAMED {
+            self.not_allowed.extend(target.map(ToOwned::to_owned));
+        }
+    }
+
+    /// Counts the letters of a group, which can be acted on.
+    pub(crate) fn take_group(&mut self, alike: &Alike, group: Group) {
+        self.chosen += group.count;
+        self.groups.insert(alike.clone(), group);
+    }
+
+    /// Counts a letter that can be acted on.
+    fn take(&mut self, alike: Alike, message: Option<String>, given_up: Timestamp, sent: Timestamp) {
+        self.chosen += 1;
+        let is_other = self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&alike);
+        let alike = if is_other { Alike::OTHER } else { alike };
+        let group = self.groups.entry(alike);
+        group.or_insert_with_key(|alike| Group::of(alike, message, given_up, sent)).add(given_up, sent);
     }
 
     /// Fails if the filter names a function of which there is no letter, and which the handler does not retry either: its
@@ -219,6 +275,19 @@ impl Survey {
     }
 }
 
+/// A number of letters.
+pub(crate) fn counted_letters(letters: u64) -> String {
+    counted(letters, "dead-letter", "dead-letters")
+}
+
+/// How many letters were chosen.
+pub(crate) fn headline(chosen: u64, all: u64) -> String {
+    match all {
+        0 => "no dead-letters".to_owned(),
+        _ => format!("{} of about {}", HumanCount(chosen), counted_letters(all)),
+    }
+}
+
 /// Functions that letters name, on one line.
 pub(crate) fn listed(functions: &BTreeSet<String>) -> String {
     functions.iter().map(|function| shown(function)).collect::<Vec<_>>().join(", ")
@@ -241,14 +310,14 @@ fn shown_message(message: Option<&String>) -> String {
 }
 
 /// The first characters of a text, with `…` for the others.
-fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
     }
 }
 
-fn age(moment: Timestamp, now: Timestamp) -> String {
+pub(crate) fn age(moment: Timestamp, now: Timestamp) -> String {
     durations::short(now.since(moment).as_secs_f64().floor())
 }
 

@@ -29,12 +29,16 @@ pub(crate) trait LetterAction {
 
     /// Undoes the last `letters` that were performed, which stay in the queue. Says whether it did.
     fn take_back(&self, letters: usize) -> bool;
+
+    /// Hears of a letter that is safe elsewhere and deleted.
+    fn is_gone(&self, _message_id: &str) {}
 }
 
 /// Which letters to act on, and how fast.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Work {
-    pub(crate) filter: Filter,
+    /// `None`: the letters that are planned, and nothing is said of others.
+    pub(crate) filter: Option<Filter>,
     /// The time that ages count from.
     pub(crate) now: Timestamp,
     /// Letters sent later are left alone. By SQS's clock: the newest letter of the plan.
@@ -149,11 +153,16 @@ impl<Q: LetterQueue, A: LetterAction> Run<'_, Q, A> {
         }
         let mut chosen = Vec::new();
         for received in self.scan.next(self.work.pace.at_hand()).await? {
-            if chosen.len() == room || !self.work.filter.takes(&received.letter(), self.work.now) {
+            let is_planned = self.planned.contains(&received.record.message_id);
+            let is_meant = match &self.work.filter {
+                Some(filter) => filter.takes(&received.letter(), self.work.now),
+                None => is_planned,
+            };
+            if chosen.len() == room || !is_meant {
                 continue;
             }
             let why = match self.action.prepare(&received) {
-                Ok(prepared) if self.planned.contains(&received.record.message_id) => {
+                Ok(prepared) if is_planned => {
                     chosen.push((received, prepared));
                     continue;
                 }
@@ -192,6 +201,7 @@ impl<Q: LetterQueue, A: LetterAction> Run<'_, Q, A> {
             let Err(cause) = answer else {
                 self.done.letters += 1;
                 self.scan.deleted(letter);
+                self.action.is_gone(&letter.record.message_id);
                 continue;
             };
             let why = first_why.get_or_insert_with(|| CallFailure::of("sqs:DeleteMessage", &cause).why);
@@ -216,7 +226,7 @@ mod tests {
     use crate::operate::session::Interrupt;
 
     fn order(per_second: f64) -> Work {
-        let (filter, pace) = (Filter::default(), Pace(per_second));
+        let (filter, pace) = (Some(Filter::default()), Pace(per_second));
         Work { filter, now: NOW, until: NOW, pace, limit: None }
     }
 

@@ -1,0 +1,330 @@
+//! Dead letters: a scan when it is asked for, its groups and letters, and what can be done with them.
+//!
+//! Reading dead-letters hides them from everybody for a while. So nothing here reads the queue unless somebody asks: a scan
+//! leaves a snapshot, which has no payloads, and the pages and plans are made from that. Only one at a time reads the queue,
+//! because readers hide the letters from each other.
+
+mod change;
+mod files;
+mod letter;
+mod parts;
+pub(super) mod state;
+
+use std::ops::Range;
+
+use askama::Template;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::Response;
+use comeback_engine::{Timestamp, short_name};
+use indicatif::HumanCount;
+
+use crate::clock::now;
+use crate::operate::dead::filter::Filter;
+use crate::operate::dead::letters::DeadLetters;
+use crate::operate::dead::redrive;
+use crate::operate::dead::snapshot::{Selection, Snapshot};
+use crate::operate::dead::survey::Group;
+use crate::text::numbers::counted;
+use crate::text::terminal::command_line;
+use crate::ui::access::token;
+use crate::ui::console::Console;
+use crate::ui::dead::parts::{
+    Input, LetterLine, aged, described, incomplete, perform_in_turn, selection, snapshot, until,
+};
+use crate::ui::dead::state::scan_id;
+use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, form_that_reads, ok, page};
+use crate::ui::work::Order;
+
+/// Letters on a page.
+const ON_A_PAGE: usize = 100;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/dead", page(overview))
+        .route("/dead/scan", form_that_reads(scan))
+        .route("/dead/letters", page(letters))
+        .merge(letter::routes())
+        .merge(change::routes())
+        .merge(files::routes())
+}
+
+/// The filters of the commands, each with the flag of its name.
+const FILTERS: [(&str, &str, &str); 8] = [
+    ("reason", "Reason", "Such as max_age"),
+    ("target", "Function", "NAME, NAME:ALIAS or ARN"),
+    ("error", "Error", "Such as Timeout*"),
+    ("older", "Given up longer ago than", "Such as 7d"),
+    ("newer", "Given up more recently than", "Such as 1h"),
+    ("retries", "Retries", ">5, >=5, <5, <=5 or 5"),
+    ("key", "Key", "Of one event"),
+    ("payload", "Value in the payload", "Such as /customer/id=42"),
+];
+
+/// The flags of the filters that are filled in.
+fn flags(fields: &Fields) -> Vec<String> {
+    let flag = |(name, ..): &(&str, _, _)| fields.get(name).map(|value| format!("--{name}={value}"));
+    FILTERS.iter().filter_map(flag).collect()
+}
+
+#[derive(Template)]
+#[template(path = "ui/dead.html")]
+struct DeadPage {
+    frame: Frame,
+    /// What `comeback status` says of them, or why it is not known.
+    count: Result<String, String>,
+    under_way: Option<String>,
+    filters: Vec<Input>,
+    once: String,
+    scanned: Option<Scanned>,
+    files: Vec<String>,
+}
+
+/// A snapshot on the page.
+struct Scanned {
+    at: Moment,
+    id: String,
+    command: String,
+    /// What it says of itself: how many there are, and which are not among them.
+    notes: Vec<String>,
+    left: HumanCount,
+    groups: Vec<GroupLine>,
+}
+
+struct GroupLine {
+    number: usize,
+    reason: &'static str,
+    function: String,
+    error: String,
+    /// The message of one of them or, of letters that were not understood, why.
+    message: String,
+    count: HumanCount,
+    oldest: Moment,
+    newest: Moment,
+    expires: Moment,
+}
+
+async fn overview(visit: Visit) -> Result<Response, Problem> {
+    let dead = &visit.console.dead;
+    let status = visit.console.status().await.value;
+    let place = visit.console.common.place_flags();
+    let count = status.map_err(|failure| failure.to_string()).map(|status| {
+        let line = status.lines(&place).into_iter().find(|(title, _)| *title == "Dead letters");
+        line.map(|(_, line)| anstream::adapter::strip_str(&line).to_string()).unwrap_or_default()
+    });
+    let snapshot = dead.snapshot();
+    let input = |(name, label, hint)| Input { name, label, hint, value: String::new() };
+    ok(&DeadPage {
+        frame: visit.frame("Dead letters", snapshot.as_ref().map(|snapshot| snapshot.at)),
+        count,
+        under_way: dead.under_way(),
+        filters: FILTERS.into_iter().map(input).collect(),
+        once: token(),
+        scanned: snapshot.map(|snapshot| Scanned::of(&snapshot, &place, now())),
+        files: dead.files(),
+    })
+}
+
+impl Scanned {
+    fn of(snapshot: &Snapshot, place: &str, now: Timestamp) -> Self {
+        let read = &snapshot.read;
+        let newer = (read.newer > 0).then(|| {
+            let count = counted(read.newer, "dead-letter", "dead-letters");
+            format!("{count} came while it read, and are not among them.")
+        });
+        let incomplete = read.incomplete().map(|why| format!("These are not all: {why}."));
+        let hidden = read.still_hidden.as_ref().map(|(count, why)| {
+            format!("{} could not be given back: {why}.", counted(*count, "dead-letter", "dead-letters"))
+        });
+        let line = |(number, group): (usize, Group)| GroupLine {
+            number,
+            reason: group.reason,
+            count: HumanCount(group.count),
+            function: short_name(group.target.as_deref().unwrap_or_default()).to_owned(),
+            oldest: aged(group.oldest, now),
+            newest: aged(group.newest, now),
+            expires: until(group.expires, now),
+            error: group.error_type.unwrap_or_default(),
+            message: group.error_message.or(group.detail).unwrap_or_default(),
+        };
+        let words = ["comeback", "dead", "list"].into_iter().chain(snapshot.flags.iter().map(String::as_str));
+        Self {
+            at: Moment { text: snapshot.at.to_string(), at: Some(snapshot.at) },
+            id: scan_id(snapshot),
+            command: command_line(words) + place,
+            notes: newer.into_iter().chain(incomplete).chain(hidden).collect(),
+            left: HumanCount(snapshot.rows(&Selection::All).len() as u64),
+            groups: snapshot.groups().into_iter().map(line).collect(),
+        }
+    }
+}
+
+async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+    let once = fields.get("once").ok_or_else(incomplete)?;
+    let flags = flags(&fields);
+    // Said before anything is hidden.
+    Filter::read(&flags).map_err(|refused| Problem::Refused(StatusCode::BAD_REQUEST, refused.to_string()))?;
+    let words = ["comeback", "dead", "list", "--each"].into_iter().chain(flags.iter().map(String::as_str));
+    let order = Order {
+        title: "Scan the dead letters".into(),
+        command: command_line(words) + &visit.console.common.place_flags(),
+        plan: "/dead".into(),
+        back: "/dead",
+        agreed: String::new(),
+    };
+    let console = visit.console.clone();
+    perform_in_turn(&visit.console, once, order, |screen, interrupt| async move {
+        // Two snapshots would take twice the memory.
+        console.dead.set_snapshot(None);
+        let session = console.session_on(screen, interrupt).await?;
+        let letters = DeadLetters::find(session).await?;
+        let snapshot = redrive::scan(flags, now(), &letters).await?;
+        console.dead.set_snapshot(Some(snapshot));
+        Ok(())
+    })
+}
+
+#[derive(Template)]
+#[template(path = "ui/dead_letters.html")]
+struct LettersPage {
+    frame: Frame,
+    scan: String,
+    once: String,
+    /// The group's number; empty: every letter.
+    group: String,
+    what: String,
+    range: String,
+    lines: Vec<LetterLine>,
+    earlier: Option<String>,
+    later: Option<String>,
+}
+
+/// The part of `all` that a page with its `from`th letter first shows, and where the pages before and after begin.
+fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
+    let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
+    let end = (from + ON_A_PAGE).min(all);
+    (from..end, from.checked_sub(ON_A_PAGE), Some(end).filter(|end| *end < all))
+}
+
+async fn letters(visit: Visit) -> Result<Response, Problem> {
+    let fields = visit.query();
+    let (snapshot, selection) = (snapshot(&visit.console)?, selection(&fields)?);
+    let group = match selection {
+        Selection::Group(number) => Some(number),
+        Selection::All | Selection::Letter(_) => None,
+    };
+    let rows = snapshot.rows(&selection);
+    let from = fields.get("from").and_then(|from| from.parse().ok()).unwrap_or(0);
+    let (shown, earlier, later) = part(from, rows.len());
+    let query = group.map(|number| format!("group={number}&")).unwrap_or_default();
+    let link = |from: usize| format!("/dead/letters?{query}from={from}");
+    let range = format!(
+        "{} to {} of {}, the oldest first",
+        HumanCount(shown.start as u64 + 1),
+        HumanCount(shown.end as u64),
+        HumanCount(rows.len() as u64)
+    );
+    let now = now();
+    ok(&LettersPage {
+        frame: visit.frame("Dead letters", Some(snapshot.at)),
+        scan: scan_id(&snapshot),
+        once: token(),
+        group: group.map(|number| number.to_string()).unwrap_or_default(),
+        what: described(&snapshot, &selection),
+        range: if rows.is_empty() { "None is left.".into() } else { range },
+        lines: rows[shown].iter().map(|row| LetterLine::of(&snapshot, row, now)).collect(),
+        earlier: earlier.map(link),
+        later: later.map(link),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operate::dead::simulated::{event, malformed};
+    use crate::text::terminal::tests::HOSTILE;
+    use crate::ui::tests::{Setting, locally};
+
+    use super::*;
+
+    /// What functions wrote is text, however it reads, and nobody has asked for a payload.
+    #[tokio::test]
+    async fn letters_are_text_and_have_no_payload() {
+        locally(async {
+            let hostile = format!("{HOSTILE}<script>alert(1)</script>\"'>");
+            let json = serde_json::to_string(&hostile).unwrap();
+            let mut letters: Vec<_> = (0..150).map(|_| event("Timeout")).chain([malformed()]).collect();
+            for text in ["\"why\"", "\"Timeout\"", "\"m\"", &format!("\"{}\"", letters[0].key)] {
+                letters[0].body = letters[0].body.replace(text, &json);
+            }
+            letters[0].body = letters[0].body.replace("function:orders", "function:<b>\u{202e}");
+            let snapshot = Snapshot::sample(letters).await;
+            let paths: Vec<_> =
+                snapshot.rows(&Selection::All).iter().map(|row| row.message_id.clone()).collect();
+            let group = snapshot.groups()[0].0;
+            let setting = Setting::new(false).await;
+            setting.console.dead.set_snapshot(Some(snapshot));
+            let addresses = ["/dead/letters".to_owned(), "/dead/letters?from=100".into()];
+            let addresses = addresses.into_iter().chain(paths.iter().map(|id| format!("/dead/letter/{id}")));
+            let mut all = String::new();
+            for address in addresses {
+                let (status, text) = setting.answer(setting.page(&address)).await;
+                assert_eq!(status, StatusCode::OK, "{address}");
+                all += &text;
+            }
+            for never in ["<script>alert", "<b>", "\u{202e}", "\u{9b}", "1E400"] {
+                assert!(!all.contains(never), "{never:?}");
+            }
+            assert!(all.contains("&#60;script&#62;alert(1)") && all.contains("\\u{202e}"));
+            let (_, page) =
+                setting.answer(setting.page(&format!("/dead/letters?group={group}&from=100"))).await;
+            assert!(page.contains("101 to 149 of 149, the oldest first"), "{page}");
+            for missing in ["/dead/letter/none", "/dead/letters?group=x", "/dead/redrive?group=1&letter=2"] {
+                assert_eq!(setting.answer(setting.page(missing)).await.0, StatusCode::NOT_FOUND, "{missing}");
+            }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn nothing_reads_or_changes_without_a_form() {
+        locally(async {
+            let setting = Setting::new(true).await;
+            for path in ["/dead/scan", "/dead/export", "/dead/file", "/dead/upload"] {
+                let refused = setting.answer(setting.page(path)).await.0;
+                assert_eq!(refused, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+            }
+            setting.console.dead.set_snapshot(Some(Snapshot::sample([]).await));
+            for path in ["/dead/redrive", "/dead/discard", "/dead/import?file=imported-1.jsonl"] {
+                let (status, text) = setting.answer(setting.page(path)).await;
+                assert!(status == StatusCode::FORBIDDEN && text.contains("read-only"), "{path}: {text}");
+            }
+            // A second reader would hide the letters from the first.
+            let turn = setting.console.dead.turn("/work/1").unwrap();
+            let busy = |path: &str| setting.form_of(path, "once=2&show=details");
+            for path in ["/dead/scan", "/dead/export", "/dead/letter/m-1"] {
+                assert_eq!(setting.answer(busy(path)).await.0, StatusCode::CONFLICT, "{path}");
+            }
+            drop(turn);
+            assert!(setting.console.dead.turn("").is_some());
+        })
+        .await;
+    }
+
+    #[test]
+    fn a_page_has_a_hundred_letters() {
+        assert_eq!(part(0, 0), (0..0, None, None));
+        assert_eq!(part(0, 100), (0..100, None, None));
+        assert_eq!(part(0, 101), (0..100, None, Some(100)));
+        assert_eq!(part(150, 250), (100..200, Some(0), Some(200)));
+        assert_eq!(part(9_999, 250), (200..250, Some(100), None));
+    }
+
+    #[test]
+    fn each_filter_is_a_flag_of_the_command() {
+        let named: Vec<_> = FILTERS.iter().map(|(name, ..)| format!("--{name}")).collect();
+        assert_eq!(named, Filter::flags());
+        let fields = Fields(vec![("error".into(), "--all".into()), ("key".into(), String::new())]);
+        assert_eq!(flags(&fields), ["--error=--all"]);
+        assert!(Filter::read(&flags(&fields)).is_ok());
+    }
+}

@@ -1,0 +1,302 @@
+//! Redrive and discard letters of the snapshot: the plan, which reads nothing, and its performance.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use askama::Template;
+use axum::Router;
+use axum::response::Response;
+use indicatif::HumanCount;
+
+use crate::account::Failure;
+use crate::clock::now;
+use crate::failure::CommandFailure;
+use crate::operate::dead::discard::discard_selected;
+use crate::operate::dead::letters::DeadLetters;
+use crate::operate::dead::redrive::redrive_selected;
+use crate::operate::dead::snapshot::{Acting, Selected, Selection, Snapshot};
+use crate::operate::dead::survey::Alike;
+use crate::operate::dead::work::Pace;
+use crate::operate::session::Interrupt;
+use crate::text::numbers::{counted, read_rate};
+use crate::text::terminal::command_line;
+use crate::ui::access::token;
+use crate::ui::console::Console;
+use crate::ui::dead::files::{file_name, new_file_name};
+use crate::ui::dead::parts::{Input, described, incomplete, perform_in_turn, selection, snapshot};
+use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
+use crate::ui::work::{Order, PageScreen, Question};
+
+pub(super) fn routes() -> Router<Console> {
+    [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))
+}
+
+/// What is done with letters.
+#[derive(Debug)]
+struct Change {
+    path: &'static str,
+    title: &'static str,
+    about: &'static str,
+    /// The command's name.
+    name: &'static str,
+    is_discard: bool,
+    rate: &'static str,
+}
+
+static REDRIVE: Change = Change {
+    path: "/dead/redrive",
+    title: "Redrive",
+    about: "Send dead-letters back to the retry queue, where their events start over with the same key. Each is sent, seen \
+            accepted, and deleted.",
+    name: "redrive",
+    is_discard: false,
+    rate: "50/s",
+};
+
+static DISCARD: Change = Change {
+    path: "/dead/discard",
+    title: "Discard",
+    about: "Write dead-letters to a file where this server was started, and delete them. Each is deleted only once it is on \
+            disk, and an import of the file brings them back.",
+    name: "discard",
+    is_discard: true,
+    rate: "500/s",
+};
+
+/// What a form asks for.
+struct Wanted {
+    selection: Selection,
+    fields: Fields,
+    retarget: Option<String>,
+    rate: String,
+    /// The file of a discard.
+    export: String,
+}
+
+impl Change {
+    fn routes(&'static self) -> Router<Console> {
+        let plans = page(move |visit| self.plan(visit));
+        Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
+    }
+
+    fn wanted(&self, mut fields: Fields) -> Result<Wanted, Problem> {
+        let selection = selection(&fields)?;
+        let text = |name: &str| fields.get(name).map(|value| value.trim().to_owned());
+        let (retarget, rate) = (text("retarget").filter(|_| !self.is_discard), text("rate"));
+        let export = match text("export") {
+            Some(name) => file_name(&name).ok_or_else(incomplete)?.to_owned(),
+            None => new_file_name("discarded", now()),
+        };
+        fields.0.retain(|(name, _)| name != "export");
+        if self.is_discard {
+            fields.0.push(("export".into(), export.clone()));
+        }
+        let rate = rate.unwrap_or_else(|| self.rate.to_owned());
+        Ok(Wanted { selection, fields, retarget, rate, export })
+    }
+
+    async fn plan(&'static self, visit: Visit) -> Result<Response, Problem> {
+        let fields = visit.query();
+        self.plan_page(&visit, fields, None).await
+    }
+
+    async fn plan_page(
+        &'static self,
+        visit: &Visit,
+        fields: Fields,
+        problem: Option<String>,
+    ) -> Result<Response, Problem> {
+        visit.refuse_if_read_only()?;
+        let snapshot = snapshot(&visit.console)?;
+        let wanted = self.wanted(fields)?;
+        let screen = Rc::new(PageScreen::default());
+        let (_, never) = Interrupt::new();
+        let result = self.run(&wanted, &visit.console, Rc::clone(&screen), never).await;
+        let question = screen.open_question();
+        let failure = result.err().filter(|_| question.is_none()).map(|failure| failure.to_string());
+        let count = self.selected(&snapshot, &wanted).ids().len();
+        let to_type = (self.is_discard && question.is_some()).then(|| count.to_string());
+        let named = ["scan", "group", "letter", "export"].into_iter();
+        let hidden = named.filter_map(|name| Some((name, wanted.fields.get(name)?.to_owned())));
+        let mut inputs = vec![Input {
+            name: "rate",
+            label: "Letters a second",
+            hint: "At most",
+            value: wanted.rate.clone(),
+        }];
+        if !self.is_discard {
+            inputs.push(Input {
+                name: "retarget",
+                label: "Another function",
+                hint: "Its whole ARN, which TARGET_FUNCTIONS must allow; empty: the one that each letter names",
+                value: wanted.retarget.clone().unwrap_or_default(),
+            });
+        }
+        ok(&PlanPage {
+            frame: visit.frame(self.title, Some(snapshot.at)),
+            change: self,
+            what: described(&snapshot, &wanted.selection),
+            hidden: hidden.collect(),
+            inputs,
+            text: screen.text(),
+            notes: screen.notes(),
+            question,
+            failure,
+            to_type,
+            count: counted(count as u64, "dead-letter", "dead-letters"),
+            problem,
+            fields: wanted.fields.to_query(),
+            once: token(),
+            command: self.command(&snapshot, &wanted, visit),
+        })
+    }
+
+    fn selected<'s>(&self, snapshot: &'s Snapshot, wanted: &Wanted) -> Selected<'s> {
+        let acting = match (self.is_discard, &wanted.retarget) {
+            (true, _) => Acting::Discard,
+            (false, None) => Acting::Redrive,
+            (false, Some(_)) => Acting::Retarget,
+        };
+        Selected { snapshot, selection: wanted.selection.clone(), acting }
+    }
+
+    async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
+        let [Some(digest), Some(once), Some(query)] = ["digest", "once", "fields"].map(|name| form.get(name))
+        else {
+            return Err(incomplete());
+        };
+        let fields = Fields::of_query(query);
+        let wanted = self.wanted(fields.clone())?;
+        // Whoever presses again has typed it already, and the letters may be gone by now.
+        if self.is_discard && visit.console.works.get(once).is_none() {
+            let snapshot = snapshot(&visit.console)?;
+            let count = self.selected(&snapshot, &wanted).ids().len();
+            if !is_count(form.get("typed").unwrap_or_default(), count) {
+                let problem = format!("Nothing was done: to discard them, type {count}.");
+                return self.plan_page(&visit, fields, Some(problem)).await;
+            }
+        }
+        let command = match visit.console.dead.snapshot() {
+            Some(snapshot) => self.command(&snapshot, &wanted, &visit),
+            None => String::new(),
+        };
+        let order = Order {
+            title: self.title.into(),
+            command,
+            plan: format!("{}?{}", self.path, wanted.fields.to_query()),
+            back: "/dead",
+            agreed: digest.to_owned(),
+        };
+        let console = visit.console.clone();
+        perform_in_turn(&visit.console, once, order, |screen, interrupt| async move {
+            let result = self.run(&wanted, &console, screen, interrupt).await;
+            if self.is_discard && console.dead.folder().join(&wanted.export).exists() {
+                console.dead.has_written(&wanted.export);
+            }
+            result
+        })
+    }
+
+    /// Plans, asks the screen, and performs if that agrees.
+    async fn run(
+        &self,
+        wanted: &Wanted,
+        console: &Console,
+        screen: Rc<PageScreen>,
+        interrupt: Interrupt,
+    ) -> Result<(), CommandFailure> {
+        let rate = read_rate(&wanted.rate)
+            .map_err(|problem| Failure::Refused(format!("letters a second: {problem}")))?;
+        let snapshot = console.dead.snapshot_of(wanted.fields.get("scan"))?;
+        let letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
+        let selected = self.selected(&snapshot, wanted);
+        if self.is_discard {
+            let path: PathBuf = console.dead.folder().join(&wanted.export);
+            discard_selected(&selected, &path, Pace(rate), &letters).await
+        } else {
+            redrive_selected(&selected, wanted.retarget.as_deref(), Pace(rate), &letters).await
+        }
+    }
+
+    /// The command that does the same or, where no filter names exactly these letters, shows what it would do.
+    fn command(&self, snapshot: &Snapshot, wanted: &Wanted, visit: &Visit) -> String {
+        let (filter, is_exact) = filter_flags(snapshot, &wanted.selection);
+        let mut words = vec!["comeback".to_owned(), "dead".into(), self.name.into()];
+        words.extend(filter);
+        if self.is_discard {
+            words.push(format!("--export={}", wanted.export));
+        }
+        words.extend(wanted.retarget.iter().map(|arn| format!("--retarget={arn}")));
+        if wanted.rate != self.rate {
+            words.push(format!("--rate={}", wanted.rate));
+        }
+        if !is_exact {
+            words.push("--dry-run".into());
+        }
+        command_line(words.iter().map(String::as_str)) + &visit.console.common.place_flags()
+    }
+}
+
+/// The flags of a filter for letters of a snapshot, and whether it takes no others.
+fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> (Vec<String>, bool) {
+    match selection {
+        Selection::All if snapshot.flags.is_empty() => (vec!["--all".into()], true),
+        Selection::All => (snapshot.flags.clone(), true),
+        Selection::Letter(_) => {
+            let key = snapshot.rows(selection).first().and_then(|row| row.key.clone());
+            (key.iter().map(|key| format!("--key={key}")).collect(), key.is_some())
+        }
+        Selection::Group(number) => {
+            let Some(Alike { reason, target, error_type, detail }) = snapshot.group(*number) else {
+                return (Vec::new(), false);
+            };
+            let is_exact = snapshot.flags.is_empty() && detail.is_none() && error_type.is_some();
+            let flags =
+                [("reason", Some(*reason)), ("target", target.as_deref()), ("error", error_type.as_deref())];
+            let flags = flags.into_iter().filter_map(|(name, value)| Some(format!("--{name}={}", value?)));
+            (flags.chain(snapshot.flags.iter().cloned()).collect(), is_exact)
+        }
+    }
+}
+
+/// Whether somebody has typed this count, as they see it or as plain digits.
+fn is_count(typed: &str, count: usize) -> bool {
+    let typed = typed.trim();
+    typed == count.to_string() || typed == HumanCount(count as u64).to_string()
+}
+
+#[derive(Template)]
+#[template(path = "ui/dead_plan.html")]
+struct PlanPage {
+    frame: Frame,
+    change: &'static Change,
+    what: String,
+    hidden: Vec<(&'static str, String)>,
+    inputs: Vec<Input>,
+    text: String,
+    notes: Vec<String>,
+    question: Option<Question>,
+    failure: Option<String>,
+    /// What must be typed.
+    to_type: Option<String>,
+    count: String,
+    problem: Option<String>,
+    fields: String,
+    once: String,
+    command: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_typed_as_it_is() {
+        for typed in ["1200", " 1200 ", "1,200"] {
+            assert!(is_count(typed, 1_200), "{typed}");
+        }
+        for typed in ["", "1201", "12", "all", "1200.0", "1 200"] {
+            assert!(!is_count(typed, 1_200), "{typed}");
+        }
+    }
+}

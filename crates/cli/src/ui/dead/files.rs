@@ -1,0 +1,251 @@
+//! Files with dead-letters: exports, which the browser downloads, and uploads, which are imported.
+//!
+//! They are in the folder where the server was started, for this user alone. So a stopped server leaves what a killed command
+//! leaves, and `comeback dead import` goes on with it. An upload is named after its bytes, so that the same file goes on too.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use askama::Template;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::multipart::{Field, MultipartError};
+use axum::extract::{DefaultBodyLimit, FromRequest as _, Multipart};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
+use comeback_engine::Timestamp;
+use futures_util::stream::try_unfold;
+use sha2::{Digest as _, Sha256};
+
+use crate::account::Failure;
+use crate::clock::now;
+use crate::failure::CommandFailure;
+use crate::operate::dead::discard::export_selected;
+use crate::operate::dead::import::{Importing, ask_and_import};
+use crate::operate::dead::letters::DeadLetters;
+use crate::operate::dead::snapshot::{Acting, Selected};
+use crate::operate::dead::work::Pace;
+use crate::operate::session::Interrupt;
+use crate::text::terminal::command_line;
+use crate::ui::access::token;
+use crate::ui::console::Console;
+use crate::ui::dead::parts::{described, incomplete, perform_in_turn, selection, snapshot};
+use crate::ui::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
+use crate::ui::response::go_to;
+use crate::ui::work::{Order, PageScreen, Question};
+
+/// Bytes of an upload.
+const LARGEST_UPLOAD: usize = 1 << 30;
+/// Bytes of a download that are in memory.
+const PIECE: usize = 64 << 10;
+const ENDING: &str = ".jsonl";
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/dead/export", form_that_reads(export))
+        .route("/dead/file", form_that_reads(download))
+        .route("/dead/upload", upload(receive).layer(DefaultBodyLimit::max(LARGEST_UPLOAD)))
+        .route("/dead/import", page(plan).merge(form(import)))
+}
+
+/// `discarded-20261126-173500-145.jsonl`
+pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
+    let digits: String = now.to_string().chars().filter(char::is_ascii_digit).collect();
+    let (day, time) = digits.split_at(digits.len().min(8));
+    format!("{what}-{day}-{time}{ENDING}")
+}
+
+/// A name that a form gives, if it is one of ours: it leads nowhere else.
+pub(super) fn file_name(name: &str) -> Option<&str> {
+    let stem = name.strip_suffix(ENDING)?;
+    let is_plain =
+        stem.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    let is_ours = ["discarded-", "exported-", "imported-"].iter().any(|what| stem.starts_with(what));
+    (is_plain && is_ours).then_some(name)
+}
+
+async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+    let once = fields.get("once").ok_or_else(incomplete)?.to_owned();
+    let selection = selection(&fields)?;
+    let snapshot = snapshot(&visit.console)?;
+    let order = Order {
+        title: format!("Export {}", described(&snapshot, &selection)),
+        command: String::new(),
+        plan: "/dead".into(),
+        back: "/dead",
+        agreed: String::new(),
+    };
+    let console = visit.console.clone();
+    perform_in_turn(&visit.console, &once, order, |screen, interrupt| async move {
+        let snapshot = console.dead.snapshot_of(fields.get("scan"))?;
+        let letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
+        let name = new_file_name("exported", now());
+        let path = console.dead.folder().join(&name);
+        let selected = Selected { snapshot: &snapshot, selection, acting: Acting::Discard };
+        let result = export_selected(&selected, &path, &letters).await;
+        if path.exists() {
+            console.dead.has_written(&name);
+        }
+        result
+    })
+}
+
+/// A file that this server has written. It has payloads, so only a form of the console gets it.
+async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+    let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
+    let dead = &visit.console.dead;
+    if !dead.files().iter().any(|known| known == name) {
+        return Err(Problem::Missing);
+    }
+    let path = dead.folder().join(name);
+    let file =
+        File::open(&path).map_err(|error| Failure::CouldNot(format!("{}: {error}", path.display())))?;
+    let pieces = try_unfold(file, async |mut file| {
+        let mut piece = vec![0; PIECE];
+        let length = file.read(&mut piece)?;
+        piece.truncate(length);
+        Ok::<_, std::io::Error>((length > 0).then_some((piece, file)))
+    });
+    let disposition = format!("attachment; filename=\"{name}\"");
+    let headers = [(CONTENT_TYPE, "application/x-ndjson".to_owned()), (CONTENT_DISPOSITION, disposition)];
+    Ok((StatusCode::OK, headers, Body::from_stream(pieces)).into_response())
+}
+
+/// Takes a file, and leads to its plan. Nothing is sent before that is agreed to.
+async fn receive(mut visit: Visit) -> Result<Response, Problem> {
+    let refused = |error: MultipartError| Problem::Refused(error.status(), error.body_text());
+    let mut parts = Multipart::from_request(visit.take_request(), &())
+        .await
+        .map_err(|rejected| Problem::Refused(rejected.status(), rejected.body_text()))?;
+    let mut has_secret = false;
+    while let Some(part) = parts.next_field().await.map_err(refused)? {
+        match part.name() {
+            Some("secret") => has_secret = visit.has_secret(&part.text().await.map_err(refused)?),
+            // The secret comes first: without it nothing is even stored.
+            Some("file") if has_secret => {
+                let name = store(part, &visit.console.dead.folder()).await?;
+                return Ok(go_to(&format!("/dead/import?file={name}")));
+            }
+            _ => break,
+        }
+    }
+    let why = "The form lacks this session's secret, so nothing was changed. Reload the page it was on.";
+    Err(if has_secret { incomplete() } else { Problem::Refused(StatusCode::FORBIDDEN, why.into()) })
+}
+
+/// Stores an upload under the name of its bytes.
+async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<String, Problem> {
+    let failure = |error: std::io::Error| Failure::CouldNot(format!("{}: {error}", folder.display()));
+    let mut file = tempfile::Builder::new().prefix("uploading-").tempfile_in(folder).map_err(failure)?;
+    let (mut digest, mut length) = (Sha256::new(), 0);
+    while let Some(piece) =
+        part.chunk().await.map_err(|error| Problem::Refused(error.status(), error.body_text()))?
+    {
+        digest.update(&piece);
+        length += piece.len();
+        file.write_all(&piece).map_err(failure)?;
+    }
+    if length == 0 {
+        return Err(Problem::Refused(StatusCode::BAD_REQUEST, "Choose a file that is not empty.".into()));
+    }
+    file.as_file().sync_all().map_err(failure)?;
+    let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let name = format!("imported-{digest}{ENDING}");
+    match file.persist_noclobber(folder.join(&name)) {
+        Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(failure(error.error).into())
+        }
+        // The same bytes are there already, and what was imported of them is recorded beside them.
+        _ => Ok(name),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "ui/dead_import.html")]
+struct ImportPage {
+    frame: Frame,
+    file: String,
+    text: String,
+    notes: Vec<String>,
+    question: Option<Question>,
+    failure: Option<String>,
+    once: String,
+    command: String,
+}
+
+async fn plan(visit: Visit) -> Result<Response, Problem> {
+    visit.refuse_if_read_only()?;
+    let fields = visit.query();
+    let file = fields.get("file").and_then(file_name).ok_or(Problem::Missing)?;
+    let screen = Rc::new(PageScreen::default());
+    let (_, never) = Interrupt::new();
+    let result = run(file, &visit.console, Rc::clone(&screen), never).await;
+    let question = screen.open_question();
+    let failure = result.err().filter(|_| question.is_none()).map(|failure| failure.to_string());
+    ok(&ImportPage {
+        frame: visit.frame("Import", None),
+        text: screen.text(),
+        notes: screen.notes(),
+        question,
+        failure,
+        once: token(),
+        command: command(file, &visit.console),
+        file: file.to_owned(),
+    })
+}
+
+async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
+    let [Some(digest), Some(once), Some(file)] = ["digest", "once", "file"].map(|name| form.get(name)) else {
+        return Err(incomplete());
+    };
+    let file = file_name(file).ok_or_else(incomplete)?.to_owned();
+    let order = Order {
+        title: "Import".into(),
+        command: command(&file, &visit.console),
+        plan: format!("/dead/import?file={file}"),
+        back: "/dead",
+        agreed: digest.to_owned(),
+    };
+    let console = visit.console.clone();
+    perform_in_turn(&visit.console, once, order, |screen, interrupt| async move {
+        run(&file, &console, screen, interrupt).await
+    })
+}
+
+fn command(file: &str, console: &Console) -> String {
+    let path = console.dead.folder().join(file).display().to_string();
+    command_line(["comeback", "dead", "import", &*path]) + &console.common.place_flags()
+}
+
+async fn run(
+    file: &str,
+    console: &Console,
+    screen: Rc<PageScreen>,
+    interrupt: Interrupt,
+) -> Result<(), CommandFailure> {
+    let importing = Importing::read(&console.dead.folder().join(file))?;
+    let letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
+    ask_and_import(importing, Pace(500.0), false, &letters).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_files_have_names() {
+        let name = new_file_name("discarded", Timestamp::from_secs(1_700_000_000));
+        assert_eq!(name, "discarded-20231114-221320000.jsonl");
+        for name in [&*name, "imported-0123456789abcdef.jsonl"] {
+            assert_eq!(file_name(name), Some(name));
+        }
+        for name in
+            ["discarded-../x.jsonl", "discarded-1.jsonl.done", "letters.jsonl", "imported-\\x.jsonl", ""]
+        {
+            assert_eq!(file_name(name), None, "{name}");
+        }
+    }
+}

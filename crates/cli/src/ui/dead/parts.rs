@@ -1,0 +1,140 @@
+//! What the pages of the dead-letters share.
+
+use std::rc::Rc;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use comeback_engine::{Timestamp, short_name};
+use indicatif::HumanCount;
+
+use crate::failure::CommandFailure;
+use crate::operate::dead::snapshot::{Row, Selection, Snapshot};
+use crate::operate::dead::survey::{Alike, age, expires};
+use crate::operate::session::Interrupt;
+use crate::text::durations::short;
+use crate::ui::console::Console;
+use crate::ui::dead::state::Turn;
+use crate::ui::page::{Fields, Moment, Problem, encoded};
+use crate::ui::response::go_to;
+use crate::ui::work::{Order, PageScreen};
+
+/// The newest snapshot.
+pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
+    let why = "Nothing was scanned yet, or a new scan is under way: see the page of the dead-letters.";
+    console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
+}
+
+/// Takes the queue for something with this page.
+pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
+    let why = "Something else reads the dead-letters, and they would hide them from each other. The page of the \
+               dead-letters leads to it.";
+    console.dead.turn(path).ok_or_else(|| Problem::Refused(StatusCode::CONFLICT, why.into()))
+}
+
+/// Performs something that reads the queue, on a page of its own, once.
+pub(super) fn perform_in_turn<F>(
+    console: &Console,
+    once: &str,
+    order: Order,
+    command: impl FnOnce(Rc<PageScreen>, Interrupt) -> F,
+) -> Result<Response, Problem>
+where
+    F: Future<Output = Result<(), CommandFailure>> + 'static,
+{
+    if !once.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(incomplete());
+    }
+    let path = format!("/work/{once}");
+    if console.dead.under_way().as_ref() == Some(&path) {
+        return Ok(go_to(&path));
+    }
+    let turn = turn(console, &path)?;
+    Ok(console.works.perform(once, order, move |screen, interrupt| {
+        let performing = command(screen, interrupt);
+        async move {
+            let _turn = turn;
+            performing.await
+        }
+    }))
+}
+
+pub(super) fn incomplete() -> Problem {
+    Problem::Refused(StatusCode::BAD_REQUEST, "The form is not complete.".into())
+}
+
+/// A field of a form, as `templates/ui/dead_parts.html` draws it.
+pub(super) struct Input {
+    pub(super) name: &'static str,
+    pub(super) label: &'static str,
+    pub(super) hint: &'static str,
+    pub(super) value: String,
+}
+
+/// How long ago it was, as the commands write it.
+pub(super) fn aged(moment: Timestamp, now: Timestamp) -> Moment {
+    Moment { text: age(moment, now), at: Some(moment) }
+}
+
+/// How long it is until then.
+pub(super) fn until(moment: Timestamp, now: Timestamp) -> Moment {
+    let left = moment.since(now);
+    let text = if left.is_zero() { "now".into() } else { format!("in {}", short(left.as_secs() as f64)) };
+    Moment { text, at: Some(moment) }
+}
+
+/// Fields that name letters of a snapshot.
+pub(super) fn selection(fields: &Fields) -> Result<Selection, Problem> {
+    match (fields.get("group"), fields.get("letter")) {
+        (None, None) => Ok(Selection::All),
+        (Some(group), None) => group.parse().map(Selection::Group).map_err(|_| Problem::Missing),
+        (None, Some(letter)) => Ok(Selection::Letter(letter.to_owned())),
+        (Some(_), Some(_)) => Err(Problem::Missing),
+    }
+}
+
+/// A letter on one line.
+pub(super) struct LetterLine {
+    pub(super) path: String,
+    pub(super) key: String,
+    pub(super) function: String,
+    pub(super) reason: &'static str,
+    pub(super) error: String,
+    pub(super) message: String,
+    pub(super) retries: String,
+    pub(super) given_up: Moment,
+    pub(super) expires: Moment,
+}
+
+impl LetterLine {
+    pub(super) fn of(snapshot: &Snapshot, row: &Row, now: Timestamp) -> Self {
+        let alike = snapshot.alike(row);
+        Self {
+            path: format!("/dead/letter/{}", encoded(&row.message_id)),
+            key: row.key.as_ref().unwrap_or(&row.message_id).to_string(),
+            function: short_name(alike.target.as_deref().unwrap_or_default()).to_owned(),
+            reason: alike.reason,
+            error: alike.error_type.clone().unwrap_or_default(),
+            message: row.message.as_deref().unwrap_or_default().to_owned(),
+            retries: row.retries.map(|retries| HumanCount(retries.into()).to_string()).unwrap_or_default(),
+            given_up: aged(row.given_up, now),
+            expires: until(expires(row.sent), now),
+        }
+    }
+}
+
+/// Which letters, in words.
+pub(super) fn described(snapshot: &Snapshot, selection: &Selection) -> String {
+    let group = |number: usize| snapshot.group(number);
+    match selection {
+        Selection::All => "every letter of the scan".into(),
+        Selection::Letter(id) => format!("the letter {id}"),
+        Selection::Group(number) => {
+            let Some(Alike { reason, target, error_type, detail }) = group(*number) else {
+                return "no letter".into();
+            };
+            let target = target.as_deref().map(|target| format!(" of {}", short_name(target)));
+            let error = error_type.as_ref().or(detail.as_ref()).map(|error| format!(", {error}"));
+            format!("{reason}{}{}", target.unwrap_or_default(), error.unwrap_or_default())
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What the console knows of the dead-letters: the snapshot, who reads the queue, and the files that it wrote.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use crate::account::Failure;
+use crate::operate::dead::snapshot::Snapshot;
+
+/// What the console knows of the dead-letters.
+#[derive(Default)]
+pub(in crate::ui) struct Dead {
+    snapshot: RefCell<Option<Rc<Snapshot>>>,
+    /// The page of what reads the queue now; empty if it has none.
+    under_way: Rc<RefCell<Option<String>>>,
+    files: RefCell<Vec<String>>,
+    /// Where they are; `None`: where the server was started.
+    folder: Option<PathBuf>,
+}
+
+/// Holds the queue until it is dropped.
+pub(super) struct Turn(Rc<RefCell<Option<String>>>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.replace(None);
+    }
+}
+
+impl Dead {
+    pub(super) fn snapshot(&self) -> Option<Rc<Snapshot>> {
+        self.snapshot.borrow().clone()
+    }
+
+    pub(super) fn set_snapshot(&self, snapshot: Option<Snapshot>) {
+        self.snapshot.replace(snapshot.map(Rc::new));
+    }
+
+    /// The snapshot that a form is about.
+    pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
+        let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
+        same.ok_or_else(|| {
+            Failure::CouldNot("this was about an earlier scan: go back, and choose from the newest".into())
+        })
+    }
+
+    /// Takes the queue for something with this page. `None` if it is taken.
+    pub(super) fn turn(&self, path: &str) -> Option<Turn> {
+        if self.under_way.borrow().is_some() {
+            return None;
+        }
+        self.under_way.replace(Some(path.to_owned()));
+        Some(Turn(Rc::clone(&self.under_way)))
+    }
+
+    /// The page of what reads the queue now.
+    pub(super) fn under_way(&self) -> Option<String> {
+        self.under_way.borrow().clone()
+    }
+
+    /// The names of the files with letters that this server has written.
+    pub(super) fn files(&self) -> Vec<String> {
+        self.files.borrow().clone()
+    }
+
+    pub(super) fn has_written(&self, name: &str) {
+        self.files.borrow_mut().push(name.to_owned());
+    }
+
+    pub(super) fn folder(&self) -> PathBuf {
+        self.folder.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default()
+    }
+}
+
+/// Names a snapshot in forms.
+pub(super) fn scan_id(snapshot: &Snapshot) -> String {
+    snapshot.at.as_millis().to_string()
+}
