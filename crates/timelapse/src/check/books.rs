@@ -138,7 +138,7 @@ pub(super) struct Hops {
     /// When the handler decided on the first.
     since: Option<Timestamp>,
     made: u32,
-    /// Moves that the time since then does not explain: after a receive that came early, or in another wait.
+    /// Moves that the time since then does not explain: by another clock, or in another wait.
     pub(super) excused: u32,
     /// The latest end of a wait after a failed call, or of a hold, which the copies carry.
     pub(super) held_until: Option<Timestamp>,

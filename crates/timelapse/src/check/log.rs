@@ -25,7 +25,7 @@ pub(crate) struct LogCheck {
     log: LogFold<Hasher>,
     reported: BTreeMap<u64, Reported>,
     event_of: BTreeMap<Box<str>, EventNumber>,
-    /// Events that lost a message, or a copy's attribute, to a fault.
+    /// Events of which the queue itself has removed a message.
     excused: BTreeSet<EventNumber>,
     /// Due times may change while a copy is only moved once more, which has no line.
     can_change: bool,
@@ -101,7 +101,7 @@ impl LogCheck {
         }
     }
 
-    /// A fault removes a message of this event from the queue, or a copy's attribute.
+    /// The queue removes a message of this event, which no handler sees.
     pub(crate) fn excuse(&mut self, event: EventNumber) {
         if event.0 < MOST_EVENTS {
             self.excused.insert(event);

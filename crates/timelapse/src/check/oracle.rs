@@ -150,20 +150,12 @@ impl Oracle {
     /// SQS hands a message out though somebody has it.
     pub(crate) fn duplicated(&mut self, entry: Entry) {
         self.books.excuse(entry);
-        self.books.change(entry, |book| {
-            book.duplicated = true;
-            book.hops.excused += 1;
-        });
+        self.books.change(entry, |book| book.duplicated = true);
     }
 
     /// A fault explains a second settling: a stale receipt handle, or no answer to an accepted dead-letter.
     pub(crate) fn excuse(&mut self, entry: Entry) {
         self.books.excuse(entry);
-    }
-
-    /// A message's receive count is too low. If it looks like a first receive, its wait counts from now.
-    pub(crate) fn counted_low(&mut self, entry: Entry) {
-        self.books.change(entry, |book| book.hops.excused += 1);
     }
 
     pub(crate) fn cut_retention(&mut self, entry: Entry) {

@@ -210,7 +210,6 @@ impl World {
         let entry = self.oracle.moved(position, copy.delay, id, self.now);
         if self.strike_attribute(copy, origin.attempt.event, &mut attributes) {
             self.oracle.attribute_lost(entry, self.now);
-            self.log.excuse(origin.attempt.event);
         }
         let body = self.target.copy(&copy.record.body);
         let (attributes, carried) = (Some(Box::new(attributes)), Carried { entry, origin });

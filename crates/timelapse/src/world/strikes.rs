@@ -80,7 +80,6 @@ impl World {
             }
             if self.dice.strikes(Fault::ReceiveCountLow, self.now, [event]) {
                 records[index].receive_count -= 1;
-                self.oracle.counted_low(carried.entry);
             }
             if let Some(rng) = self.dice.roll(Fault::DuplicateDelivery, self.now) {
                 // Half of the copies come at once, if the batch has room; the others within the hour, mostly soon.
