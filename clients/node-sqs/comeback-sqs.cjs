@@ -42,7 +42,7 @@ const REASONS = ['max_retries', 'max_age', 'non_retryable_error'];
 /** Throw it to set when the message is retried, instead of the ordinary backoff. */
 class RetryAfter extends Error {
   constructor(when, text) {
-    super(text === undefined ? momentText(when) : `${momentText(when)}; ${text}`);
+    super(text === undefined ? moment(when) : `${moment(when)}; ${words(text)}`);
     this.name = 'RetryAfter'; // spelled out, because bundlers rename classes
   }
 }
@@ -254,7 +254,12 @@ class Batch {
       (due === undefined ? this.policy.tooOld(message) : undefined);
     if (end === undefined) {
       message.due = due;
-      log('INFO', { action: 'defer', due: rfc3339(due), due_by: dueBy, ...line });
+      log(ignored === undefined ? 'INFO' : 'WARN', {
+        action: 'defer',
+        due: rfc3339(due),
+        due_by: dueBy,
+        ...line,
+      });
       return;
     }
     Object.assign(line, { action: 'dead_letter', ...end });
@@ -420,18 +425,31 @@ function asked({ type, message }, now) {
   if (simpleName(type) !== 'RetryAfter') return {};
   const { wait, ignored } = requestedWait(message, now);
   if (wait > 0) return { moment: now + wait * 1_000 };
-  const said = JSON.stringify(message.split(';', 1)[0].slice(0, WAIT_CHARACTERS));
+  const said = JSON.stringify(message.split(';', 1)[0].trim().slice(0, WAIT_CHARACTERS));
   return { ignored: `${said}: ${ignored ?? 'its time is not after the failure'}` };
 }
 
 /** As the retry handler has it: without what compilers, bundlers and packages put around a name, and its ending. */
 function simpleName(errorType) {
-  const name = errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, '');
+  const name = withoutGenerics(errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, ''));
   const last = name
     .replace(/(?<=.)(\$\d*)+$/, '')
-    .split(/[.$/]|::/)
+    .split(/[.$/]/)
     .at(-1);
-  return last.replace(/(?<=.)(Error|Exception)$/, '');
+  return last
+    .slice(last.lastIndexOf('::') < 0 ? 0 : last.lastIndexOf('::') + 2)
+    .replace(/(?<=.)(Error|Exception)$/, '');
+}
+
+/** Without a `<…>` at its end. */
+function withoutGenerics(name) {
+  let depth = 0;
+  for (let position = name.length - 1; position >= 0; position--) {
+    depth += { '>': 1, '<': -1 }[name[position]] ?? 0;
+    if (depth <= 0)
+      return depth === 0 && position > 0 && name[position] === '<' ? name.slice(0, position) : name;
+  }
+  return name;
 }
 
 /** Seconds to wait, by the grammar of docs/envelope.md, or why there are none. `now` is in epoch milliseconds. */
@@ -518,14 +536,33 @@ function optionSeconds(value) {
   return Number.isInteger(seconds) ? seconds : undefined;
 }
 
-/** The text that the consumer and the retry handler read. Nothing is refused while an error is being made. */
-function momentText(when) {
+/**
+ * The time in a form that the consumer and the retry handler read: whole seconds, or RFC 3339. Anything else as it is: it
+ * is ignored, and named in the log. An error that is being built must not fail.
+ */
+function moment(when) {
   // Not `instanceof`: a date may come from another context, as in Jest.
-  const isDate = Object.prototype.toString.call(when) === '[object Date]';
+  if (Object.prototype.toString.call(when) === '[object Date]') {
+    const text = words(when);
+    try {
+      const year = when.getUTCFullYear();
+      return year >= 0 && year <= 9999 ? when.toISOString() : text;
+    } catch {
+      return text; // It only claims to be a date.
+    }
+  }
+  const number = typeof when === 'bigint' ? when : typeof when === 'number' ? Math.ceil(when) + 0 : NaN;
+  // With its unit, if it is over 14 days and no epoch time: a bare number is not read as such a wait.
+  if (number > 1_209_600 && number < 1e9) return `${number}s`;
+  // A large number would be written with an exponent.
+  return Number.isSafeInteger(number) ? `${number}` : words(when);
+}
+
+function words(thing) {
   try {
-    return isDate && !Number.isNaN(when.getTime()) ? when.toISOString() : String(when);
+    return String(thing);
   } catch {
-    return '';
+    return `an unprintable ${typeof thing}`;
   }
 }
 

@@ -68,9 +68,11 @@ function moment(when) {
       return text; // It only claims to be a date.
     }
   }
+  const number = typeof when === 'bigint' ? when : typeof when === 'number' ? Math.ceil(when) + 0 : NaN;
+  // With its unit, if it is over 14 days and no epoch time: the handler takes no bare number for such a wait.
+  if (number > 1_209_600 && number < 1e9) return `${number}s`;
   // A large number would be written with an exponent.
-  if (typeof when === 'number' && Number.isSafeInteger(Math.ceil(when))) return `${Math.ceil(when) + 0}`;
-  return words(when);
+  return Number.isSafeInteger(number) ? `${number}` : words(when);
 }
 
 function words(thing) {

@@ -38,7 +38,7 @@ const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase(
 for (const file of readdirSync(FOLDER)) {
   const given = JSON.parse(readFileSync(new URL(file, FOLDER)));
   test(`${file}: ${given.about}`, async (t) => {
-    const { calls } = recorded(t, NOW, (name) => {
+    const { calls, lines } = recorded(t, NOW, (name) => {
       if (given.refuses?.includes(name)) throw Object.assign(new Error('denied'), { name: 'AccessDenied' });
       return {};
     });
@@ -74,5 +74,7 @@ for (const file of readdirSync(FOLDER)) {
       sent.map(({ origin_request_id, reason }) => [origin_request_id, reason]),
       given.dead_letters,
     );
+    const written = lines.map(({ timestamp: _, stack_trace: __, ...line }) => line);
+    assert.deepEqual(written, given.lines ?? written);
   });
 }

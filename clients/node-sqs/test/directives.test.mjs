@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { consumer } from 'comeback-sqs';
+import vm from 'node:vm';
+import * as envelope from '../../node/comeback-envelope.cjs';
+import { RetryAfter, consumer } from 'comeback-sqs';
 import { recorded } from './support.mjs';
 
 const FOLDER = new URL('../../../tests/golden/directives/', import.meta.url);
@@ -23,10 +25,7 @@ for (const { text, failed_at, wait, ignored } of read('retry-after.json')) {
     const failedAt = Date.parse(failed_at);
     const found = await line(t, Object.assign(new Error(text), { name: 'RetryAfter' }), failedAt);
     if (ignored !== undefined || wait === 0) {
-      assert.equal(
-        found.retry_after_ignored.split('": ')[1],
-        ignored ?? 'its time is not after the failure',
-      );
+      assert.equal(found.retry_after_ignored.split('": ')[1], ignored ?? 'its time is not after the failure');
       return;
     }
     assert.equal(found.retry_after_ignored, undefined);
@@ -35,3 +34,49 @@ for (const { text, failed_at, wait, ignored } of read('retry-after.json')) {
     assert.ok(Math.abs(Date.parse(found.due) - failedAt - expected * 1_000) <= 1, found.due);
   });
 }
+
+const ENDS = ['NonRetryable', 'NonRetriable', 'NeverRetry'];
+
+for (const { error_type, name } of read('names.json')) {
+  test(`the name ${JSON.stringify(error_type)}`, async (t) => {
+    const failedAt = Date.parse('2026-11-26T12:00:00Z');
+    const found = await line(t, Object.assign(new Error('900'), { name: error_type }), failedAt);
+    const expected = name === 'RetryAfter' ? 'retry_after' : ENDS.includes(name) ? 'dead_letter' : 'policy';
+    assert.equal(found.reason === undefined ? found.due_by : found.action, expected);
+  });
+}
+
+test('RetryAfter writes a number as it is read', () => {
+  for (const { seconds, message } of read('written.json')) {
+    assert.equal(new RetryAfter(seconds).message, message);
+    if (Number.isInteger(seconds)) assert.equal(new RetryAfter(BigInt(seconds)).message, message);
+  }
+});
+
+test('both packages have the same errors', () => {
+  // Each is one file, so that it can be copied; what they write must not differ.
+  const late = new Date('+010000-01-01T00:00:00Z');
+  const given = [
+    0,
+    -0,
+    -1,
+    0.5,
+    900,
+    1e6,
+    10_000_000n,
+    1e9,
+    1e300,
+    NaN,
+    true,
+    null,
+    'soon',
+    new Date(0),
+    new Date(NaN),
+    late,
+  ];
+  given.push(vm.runInNewContext('new Date(0)'));
+  for (const when of [...given, Symbol('soon'), Object.create(null)]) {
+    for (const text of [undefined, 'closed', Object.create(null)])
+      assert.equal(new RetryAfter(when, text).message, new envelope.RetryAfter(when, text).message);
+  }
+});

@@ -25,6 +25,15 @@ test('RetryAfter writes whole seconds or a moment', () => {
   }
 });
 
+test('a number is written as it is read', () => {
+  // The other languages write the same.
+  const cases = new URL('../../../tests/golden/directives/written.json', import.meta.url);
+  for (const { seconds, message } of JSON.parse(readFileSync(cases, 'utf8'))) {
+    assert.equal(new RetryAfter(seconds).message, message);
+    if (Number.isInteger(seconds)) assert.equal(new RetryAfter(BigInt(seconds)).message, message);
+  }
+});
+
 test('nonsense is left to the handler, which reports it', () => {
   const claims = { [Symbol.toStringTag]: 'Date', toString: () => 'no date' };
   for (const [when, message] of [

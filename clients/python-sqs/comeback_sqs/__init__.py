@@ -72,12 +72,12 @@ _SPREAD = 0.1
 class RetryAfter(Exception):
     """Raise it to set when the message is retried, instead of the ordinary backoff.
 
-    `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime`, or the text of a `Retry-After`
-    header. `text` is an explanation for people.
+    `when` is a wait counted from the failure (seconds or a `timedelta`), a `datetime` (one without a time zone is local
+    time), or the text of a `Retry-After` header. `text` is an explanation for people.
     """
 
     def __init__(self, when: object, text: str | None = None) -> None:
-        super().__init__(_moment_text(when) if text is None else f"{_moment_text(when)}; {text}")
+        super().__init__(_moment(when) if text is None else f"{_moment(when)}; {_words(text)}")
         self._given = (when, text)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -341,7 +341,8 @@ class _Batch:
             end = self.policy.too_old(message)
         if end is None:
             message.due = due
-            _log("INFO", action="defer", due=_rfc3339(due or 0), due_by=due_by, **line)
+            level = "INFO" if line["retry_after_ignored"] is None else "WARN"
+            _log(level, action="defer", due=_rfc3339(due or 0), due_by=due_by, **line)
             return
         problem, remedy = self.dead_letter(message, error, end, failed_at)
         message.settled = problem is None
@@ -477,14 +478,30 @@ def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
     try:
         wait = _requested_wait(said, now)
     except _Unreadable as why:
-        return None, f"{said.partition(';')[0][:_WAIT_CHARACTERS]!r}: {why}"
-    return (now + wait, None) if wait > 0 else (None, f"{said[:_WAIT_CHARACTERS]!r}: its time is not after the failure")
+        ignored = why
+    else:
+        if wait > 0:
+            return now + wait, None
+        ignored = _Unreadable("its time is not after the failure")
+    return None, f"{json.dumps(said.partition(';')[0].strip()[:_WAIT_CHARACTERS], ensure_ascii=False)}: {ignored}"
 
 
 def _simple_name(error_type: str) -> str:
     """As the retry handler has it: without what compilers, bundlers and packages put around a name, and its ending."""
-    name = re.sub(r"(?<=.)(\$\d*)+$", "", re.sub(r"^Function<(.*)>$", r"\1", error_type).lstrip("&"))
-    return re.sub(r"(?<=.)(Error|Exception)$", "", re.split(r"[.$/]|::", name)[-1])
+    name = _without_generics(re.sub("^Function<(.*)>$", r"\1", error_type).lstrip("&"))
+    name = re.sub(r"(?<=.)(\$[0-9]*)+$", "", name)
+    name = re.split("[.$/]", name)[-1].rpartition("::")[2]
+    return re.sub("(?<=.)(Error|Exception)$", "", name)
+
+
+def _without_generics(name: str) -> str:
+    """Without a `<…>` at its end."""
+    depth = 0
+    for position in range(len(name) - 1, -1, -1):
+        depth += {">": 1, "<": -1}.get(name[position], 0)
+        if depth <= 0:
+            return name[:position] if depth == 0 and position > 0 and name[position] == "<" else name
+    return name
 
 
 def _requested_wait(text: str, now: float) -> float:
@@ -596,15 +613,33 @@ def _option_seconds(value: object) -> int | None:
     return int(value)
 
 
-def _moment_text(when: object) -> str:
-    """The text that the consumer and the retry handler read. Nothing is refused while an error is being made."""
-    if isinstance(when, datetime):
-        zoned = when if when.utcoffset() is not None else when.replace(tzinfo=timezone.utc)
-        return zoned.isoformat().replace("+00:00", "Z")
-    if isinstance(when, timedelta):
-        # With its unit: a bare number over 14 days may have been meant as a date.
-        return f"{when.total_seconds():f}".rstrip("0").rstrip(".") + "s"
-    return f"{when:f}".rstrip("0").rstrip(".") if isinstance(when, float) and math.isfinite(when) else str(when)
+def _moment(when: object) -> str:
+    """The time in a form that the consumer and the retry handler read: whole seconds, or RFC 3339. Anything else as it is."""
+    try:
+        if isinstance(when, datetime):
+            return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+        if isinstance(when, timedelta):
+            return _seconds(math.ceil(when.total_seconds()))
+        if not isinstance(when, (str, bytes, bool)):
+            number = math.ceil(when)  # type: ignore[call-overload]
+            # From 10⁹ on, it is read as an epoch time.
+            return _seconds(number) if number < 10**9 else str(number)
+    except Exception:
+        pass  # Not a number, or a date past all years.
+    return _words(when)
+
+
+def _seconds(seconds: int) -> str:
+    """With their unit, if they are over 14 days: a bare number is not read as such a wait."""
+    return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
+
+
+def _words(thing: object) -> str:
+    """Its text. An error that is being built must not fail."""
+    try:
+        return thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
+    except Exception:
+        return f"an unprintable {type(thing).__name__}"
 
 
 # AWS

@@ -63,7 +63,6 @@ def record(message: dict[str, Any], queue: str) -> dict[str, Any]:
 def context(time_left: list[float]) -> Any:
     answers = list(time_left)
 
-
     def remaining() -> int:
         return round((answers.pop(0) if len(answers) > 1 else answers[0]) * 1_000)
 
@@ -74,7 +73,7 @@ def context(time_left: list[float]) -> Any:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_case(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_case(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     case = json.loads(path.read_text())
     sqs = Sqs(case.get("refuses", []))
     monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: sqs)
@@ -100,3 +99,8 @@ def test_case(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sqs.hiding_calls == case.get("hiding_calls", 1 if case["hides"] else 0)
     sent = [json.loads(call["MessageBody"]) for call in sqs.dead_letters]
     assert [[body["origin_request_id"], body["reason"]] for body in sent] == case["dead_letters"]
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    for line in lines:
+        del line["timestamp"]
+        line.pop("stack_trace", None)
+    assert lines == case.get("lines", lines)

@@ -101,14 +101,19 @@ def _moment(when: object) -> str:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
         if isinstance(when, timedelta):
-            seconds = math.ceil(when.total_seconds())
-            # The handler takes no bare number for a wait of over 14 days.
-            return str(seconds) if when <= timedelta(days=14) else f"{seconds}s"
+            return _seconds(math.ceil(when.total_seconds()))
         if not isinstance(when, (str, bytes, bool)):
-            return str(math.ceil(when))  # type: ignore[call-overload]
+            number = math.ceil(when)  # type: ignore[call-overload]
+            # From 10⁹ on, the handler reads it as an epoch time.
+            return _seconds(number) if number < 10**9 else str(number)
     except Exception:
         pass  # Not a number, or a date past all years.
     return _words(when)
+
+
+def _seconds(seconds: int) -> str:
+    """With their unit, if they are over 14 days: the handler takes no bare number for such a wait."""
+    return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
 def _words(thing: object) -> str:

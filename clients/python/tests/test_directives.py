@@ -52,6 +52,13 @@ def test_a_time_without_a_zone_is_local() -> None:
     assert str(RetryAfter(local)) == str(RetryAfter(local.astimezone()))
 
 
+def test_a_number_is_written_as_it_is_read() -> None:
+    """The other languages write the same."""
+    cases = Path(__file__).resolve().parents[3] / "tests" / "golden" / "directives" / "written.json"
+    for case in json.loads(cases.read_text(encoding="utf-8")):
+        assert str(RetryAfter(case["seconds"])) == str(RetryAfter(timedelta(seconds=case["seconds"]))) == case["message"]
+
+
 class Unprintable:
     def __str__(self) -> str:
         raise RuntimeError("no text")

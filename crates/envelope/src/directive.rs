@@ -25,7 +25,10 @@ impl RetryAfter {
     /// After this many seconds, counted from the failure.
     #[must_use]
     pub fn seconds(seconds: u64) -> Self {
-        Self(seconds.to_string())
+        // A larger number without a unit may have been meant as a date, so the handler reads none.
+        const MOST_WITHOUT_UNIT: u64 = 14 * 86_400;
+        let unit = if seconds > MOST_WITHOUT_UNIT { "s" } else { "" };
+        Self(format!("{seconds}{unit}"))
     }
 
     /// After this wait, counted from the failure. A part of a second counts as a whole one.
@@ -173,9 +176,24 @@ mod tests {
             (Duration::from_secs(900), "900"),
             (Duration::from_millis(1), "1"),
             (Duration::from_millis(1_001), "2"),
-            (Duration::MAX, "18446744073709551615"),
+            (Duration::MAX, "18446744073709551615s"),
         ] {
             assert_eq!(RetryAfter::wait(wait).to_string(), written);
+        }
+    }
+
+    /// The classes of the other languages write the same.
+    #[test]
+    fn every_shared_number_is_written_as_it_says() {
+        #[derive(serde::Deserialize)]
+        struct Case {
+            seconds: f64,
+            message: String,
+        }
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/written.json");
+        let cases: Vec<Case> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        for Case { seconds, message } in cases {
+            assert_eq!(RetryAfter::wait(Duration::from_secs_f64(seconds)).to_string(), message);
         }
     }
 

@@ -11,7 +11,7 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, SystemTime};
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use comeback_engine::Timestamp;
+use comeback_engine::{LogLevel, Timestamp};
 use futures_util::FutureExt as _;
 use futures_util::stream::{self, StreamExt as _};
 use lambda_runtime::{Context, Diagnostic, LambdaEvent};
@@ -40,6 +40,8 @@ struct Shared<F> {
     /// The function's time that is left.
     time_left: Box<dyn Fn(&Context) -> Duration + Send + Sync>,
     draw: Box<dyn Fn(u64, u64) -> u64 + Send + Sync>,
+    /// Takes each line of the log.
+    log: Box<dyn Fn(&Line<'_>) + Send + Sync>,
 }
 
 /// Makes a function that handles one record into the Lambda function of an SQS event source mapping, for
@@ -72,6 +74,7 @@ where
             now,
             time_left: Box::new(time_left),
             draw: Box::new(draw),
+            log: Box::new(|line| println!("{}", line.json())),
         }),
     })
 }
@@ -164,7 +167,7 @@ where
         let mut response = SqsBatchResponse::default();
         if !records.iter().all(|record| record.message_id.as_ref().is_some_and(|id| !id.is_empty())) {
             let problem = "a record has no messageId, so none of the batch was run".to_owned();
-            Line { level: "ERROR", action: "keep", problem: Some(problem), ..self.line() }.print();
+            self.log(&Line { problem: Some(problem), ..self.line(LogLevel::Error, "keep") });
             // An empty identifier makes Lambda keep the whole batch.
             response.set_failures([""]);
             return response;
@@ -240,6 +243,7 @@ where
         let Shared { options, now, draw, .. } = self.shared;
         let now = now();
         let (decided, ignored) = options.decide(message.sent, error, now, draw);
+        let level = if ignored.is_some() { LogLevel::Warn } else { LogLevel::Info };
         let line = Line {
             message_id: Some(&message.id),
             target: Some(&self.context.invoked_function_arn),
@@ -247,24 +251,24 @@ where
             error_type: Some(&error.error_type),
             error_message: Some(&error.error_message),
             retry_after_ignored: ignored,
-            ..self.line()
+            ..self.line(level, "defer")
         };
         let end = match decided {
             Ok(retry) => {
-                let due = Some(retry.due.to_string());
-                Line { level: "INFO", action: "defer", due, due_by: Some(retry.due_by), ..line }.print();
+                self.log(&Line { due: Some(retry.due), due_by: Some(retry.due_by), ..line });
                 return Ending::Due(retry.due);
             }
             Err(end) => end,
         };
         let line = Line {
+            level: LogLevel::Warn,
             action: "dead_letter",
-            reason: Some(end.reason.name()),
+            reason: Some(end.reason),
             detail: Some(end.detail.clone()),
             ..line
         };
         let Err(refused) = self.dead_letter(message, queue_arn, error, &end, now).await else {
-            Line { level: "WARN", ..line }.print();
+            self.log(&line);
             return Ending::Settled;
         };
         let fifo = message.sent.fifo;
@@ -274,7 +278,7 @@ where
         };
         let due = now.saturating_add(backoff);
         let (problem, remedy) = (Some(refused.problem), refused.remedy);
-        Line { level: "ERROR", due: Some(due.to_string()), problem, remedy, ..line }.print();
+        self.log(&Line { level: LogLevel::Error, due: Some(due), problem, remedy, ..line });
         Ending::Due(due)
     }
 
@@ -330,13 +334,18 @@ where
             for (position, problem) in refused {
                 let message_id = part.get(position).map(|message| message.id.as_str());
                 let (problem, remedy) = (Some(problem), remedy.clone());
-                Line { level: "ERROR", action: "keep", message_id, problem, remedy, ..self.line() }.print();
+                let line = self.line(LogLevel::Error, "keep");
+                self.log(&Line { message_id, problem, remedy, ..line });
             }
         }
     }
 
-    fn line<'l>(&self) -> Line<'l> {
-        Line { timestamp: (self.shared.now)().to_string(), v: 1, ..Line::default() }
+    fn line(&self, level: LogLevel, action: &'static str) -> Line<'static> {
+        Line::new((self.shared.now)(), level, action)
+    }
+
+    fn log(&self, line: &Line<'_>) {
+        (self.shared.log)(line);
     }
 }
 

@@ -1,12 +1,15 @@
-//! The log: a JSON line for each failed record, with the names of the retry handler's lines. Never anything of a body.
+//! The log: a JSON line for each failed record. Never anything of a body.
 
+use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;
 
-#[derive(Debug, Default, Serialize)]
+/// Not the engine's `LogLine` itself, which says what only the handler knows of a message (its key, its first failure, how
+/// long it is hidden) and nothing of an error's message. What both say has the same name, type and meaning.
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line<'a> {
-    pub(crate) timestamp: String,
-    pub(crate) level: &'static str,
-    pub(crate) v: u8,
+    pub(crate) timestamp: Timestamp,
+    pub(crate) level: LogLevel,
+    pub(crate) v: Version,
     pub(crate) action: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message_id: Option<&'a str>,
@@ -15,9 +18,9 @@ pub(crate) struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retry: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) due: Option<String>,
+    pub(crate) due: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) due_by: Option<&'static str>,
+    pub(crate) due_by: Option<DueBy>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error_type: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,7 +28,7 @@ pub(crate) struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retry_after_ignored: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<&'static str>,
+    pub(crate) reason: Option<ReasonCode>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +38,78 @@ pub(crate) struct Line<'a> {
 }
 
 impl Line<'_> {
-    pub(crate) fn print(&self) {
-        println!("{}", serde_json::to_string(self).expect("BUG: texts and numbers are JSON"));
+    pub(crate) fn new(timestamp: Timestamp, level: LogLevel, action: &'static str) -> Self {
+        Self {
+            timestamp,
+            level,
+            v: Version,
+            action,
+            message_id: None,
+            target: None,
+            retry: None,
+            due: None,
+            due_by: None,
+            error_type: None,
+            error_message: None,
+            retry_after_ignored: None,
+            reason: None,
+            detail: None,
+            problem: None,
+            remedy: None,
+        }
+    }
+
+    pub(crate) fn json(&self) -> String {
+        serde_json::to_string(self).expect("BUG: texts and numbers are JSON")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::LogLine;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A line with all that an action has, and what the handler's line has besides.
+    fn read_by_the_handlers_reader(action: &'static str, change: impl FnOnce(&mut Line<'_>), besides: Value) {
+        let now = Timestamp::from_millis(1_795_694_400_145);
+        let mut line = Line {
+            message_id: Some("m-0"),
+            target: Some("arn:aws:lambda:eu-west-1:123456789012:function:orders"),
+            retry: Some(3),
+            error_type: Some("RetryAfter"),
+            error_message: Some("soon"),
+            retry_after_ignored: Some("\"soon\": why".into()),
+            ..Line::new(now, LogLevel::Warn, action)
+        };
+        change(&mut line);
+        let Value::Object(ours) = serde_json::from_str(&line.json()).unwrap() else { panic!("an object") };
+        let mut whole = ours.clone();
+        whole.extend(json!({"key": "m-0", "first_failure": now}).as_object().unwrap().clone());
+        whole.extend(besides.as_object().unwrap().clone());
+        let text = Value::Object(whole).to_string();
+        let read = LogLine::read(&text).unwrap_or_else(|why| panic!("{why:?}: {text}"));
+        let again = serde_json::to_value(read).unwrap();
+        for (name, value) in ours.iter().filter(|(name, _)| *name != "error_message") {
+            assert_eq!(again.get(name), Some(value), "{name} of {action}");
+        }
+    }
+
+    #[test]
+    fn what_the_handlers_line_says_too_has_its_names_and_types() {
+        let due = Some(Timestamp::from_secs(1_795_694_500));
+        let failed = |line: &mut Line<'_>| {
+            line.problem = Some("sqs:SendMessage on dead: AccessDenied".into());
+            line.remedy = Some("allow it".into());
+        };
+        let ended = |line: &mut Line<'_>| {
+            line.reason = Some(ReasonCode::MaxAge);
+            line.detail = Some("sent at".into());
+        };
+        let waits = |line: &mut Line<'_>| (line.due, line.due_by) = (due, Some(DueBy::RetryAfter));
+        read_by_the_handlers_reader("defer", waits, json!({"delay": 100}));
+        read_by_the_handlers_reader("dead_letter", ended, json!({}));
+        read_by_the_handlers_reader("keep", failed, json!({"cause": "undecided"}));
     }
 }

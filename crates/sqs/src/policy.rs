@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use comeback_backoff::{Jitter, requested_wait};
-use comeback_engine::{ReasonCode, Timestamp, simple_name};
+use comeback_engine::{DueBy, ReasonCode, Timestamp, simple_name};
 use lambda_runtime::Diagnostic;
 
 /// 12 hours less 30 s: SQS counts its 12 hours from the receive.
@@ -161,9 +161,9 @@ impl Options {
             Some(wait) => {
                 let extra = wait.as_nanos() / 10 * u128::from(draw(0, PARTS - 1)) / u128::from(PARTS);
                 let extra = Duration::from_nanos(u64::try_from(extra).unwrap_or(u64::MAX));
-                (wait.saturating_add(extra), "retry_after")
+                (wait.saturating_add(extra), DueBy::RetryAfter)
             }
-            None => (self.draw(message.receives, message.fifo, draw), "policy"),
+            None => (self.draw(message.receives, message.fifo, draw), DueBy::Policy),
         };
         // The last receive leaves the function time before max_age.
         let margin = SHORTEST_AGE.min(self.max_age / 10);
@@ -211,7 +211,7 @@ fn whole_seconds(time: Duration) -> Duration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retry {
     pub(crate) due: Timestamp,
-    pub(crate) due_by: &'static str,
+    pub(crate) due_by: DueBy,
 }
 
 /// Why a message ends.
@@ -233,7 +233,7 @@ fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, Stri
         Err(unreadable) => unreadable.reason(),
     };
     let said = error.error_message.split(';').next().unwrap_or_default();
-    let said: String = said.chars().take(SHOWN).collect();
+    let said: String = said.trim().chars().take(SHOWN).collect();
     Some(Err(format!("{said:?}: {why}")))
 }
 
@@ -276,6 +276,55 @@ mod tests {
             ]
         );
         assert_eq!(Options::default().check(), Ok(()));
+    }
+
+    fn failed(error_type: &str, error_message: &str) -> Diagnostic {
+        Diagnostic { error_type: error_type.into(), error_message: error_message.into() }
+    }
+
+    /// The lines of a file of cases that every reader shares. Those with a lone surrogate are left out: they are no text in
+    /// Rust.
+    fn shared_cases(name: &str) -> Vec<serde_json::Value> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/");
+        let text = std::fs::read_to_string(format!("{folder}{name}")).unwrap();
+        let cases: Vec<_> =
+            text.lines().filter_map(|line| serde_json::from_str(line.trim_end_matches(',')).ok()).collect();
+        assert!(cases.len() > 40);
+        cases
+    }
+
+    #[test]
+    fn every_shared_wait_is_read_as_it_says() {
+        for case in shared_cases("retry-after.json") {
+            let text = case["text"].as_str().unwrap();
+            let failed_at = Timestamp::from_rfc3339(case["failed_at"].as_str().unwrap()).unwrap();
+            let read = requested(&failed("RetryAfter", text), failed_at).unwrap();
+            let read = read.map(|wait| wait.as_secs_f64());
+            let read = read.map_err(|why| why.rsplit_once("\": ").unwrap().1.to_owned());
+            let expected = match case["wait"].as_f64() {
+                Some(0.0) => Err("its moment is not after the failure".to_owned()),
+                Some(wait) => Ok(wait),
+                None => Err(case["ignored"].as_str().unwrap().to_owned()),
+            };
+            assert_eq!(read, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_shared_name_asks_for_what_it_says() {
+        let now = Timestamp::from_secs(1_000_000);
+        let message = Sent { receives: 1, sent: now, first_receive: now, fifo: false };
+        for case in shared_cases("names.json") {
+            let error = failed(case["error_type"].as_str().unwrap(), "900");
+            let (decided, _) = Options::default().decide(message, &error, now, &|least, _| least);
+            let decided = decided.map(|retry| retry.due_by).map_err(|end| end.reason);
+            let expected = match case["name"].as_str().unwrap() {
+                "RetryAfter" => Ok(DueBy::RetryAfter),
+                "NonRetryable" | "NonRetriable" | "NeverRetry" => Err(ReasonCode::NonRetryableError),
+                _ => Ok(DueBy::Policy),
+            };
+            assert_eq!(decided, expected, "{}", error.error_type);
+        }
     }
 
     /// Bounds, spread and mean, under a fixed seed.

@@ -29,6 +29,8 @@ struct Case {
     hides: Vec<(String, u64)>,
     hiding_calls: Option<usize>,
     response: Vec<String>,
+    /// The log, without its time; `None` if the case does not look at it.
+    lines: Option<Vec<Value>>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -62,6 +64,7 @@ struct Calls {
     letters: Vec<DeadLetter>,
     hides: Vec<(String, u64)>,
     hiding_calls: usize,
+    lines: Vec<Value>,
 }
 
 impl Fake {
@@ -148,7 +151,13 @@ fn shared<F>(options: Options, handler: F, fake: &Fake, draw: f64, left: &[f64])
     };
     let draw = move |least: u64, most: u64| least + (draw * (most - least + 1) as f64) as u64;
     let (time_left, draw) = (Box::new(time_left), Box::new(draw));
-    Shared { options, handler, sqs: Box::new(fake.clone()), now: || NOW, time_left, draw }
+    let calls = Arc::clone(&fake.calls);
+    let log = Box::new(move |line: &Line<'_>| {
+        let mut line: Value = serde_json::from_str(&line.json()).unwrap();
+        assert_eq!(line.as_object_mut().unwrap().remove("timestamp").unwrap(), "2026-11-26T12:00:00.000Z");
+        calls.lock().unwrap().lines.push(line);
+    });
+    Shared { options, handler, sqs: Box::new(fake.clone()), now: || NOW, time_left, draw, log }
 }
 
 async fn check(name: &str, case: Case) {
@@ -191,6 +200,7 @@ async fn check(name: &str, case: Case) {
         "{name}"
     );
     assert_eq!(letters, case.dead_letters, "{name}");
+    assert_eq!(calls.lines, case.lines.unwrap_or_else(|| calls.lines.clone()), "{name}");
 }
 
 #[tokio::test]
