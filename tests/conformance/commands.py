@@ -59,10 +59,12 @@ def listed(page: str) -> Iterator[Row]:
 def resources(request: Request) -> tuple[str, ...]:
     """What the page may call the resource of a call, by the names that the tests give."""
     parameters = request.parameters
-    names = ["QueueUrl", "FunctionName", "Resource", "RoleName", "PolicySourceArn", "logGroupName", "StackName", "AlarmNames"]
+    names = ["QueueUrl", "QueueName", "FunctionName", "Resource", "RoleName", "PolicySourceArn", "logGroupName", "StackName", "AlarmNames"]
     name = str(next((parameters[it] for it in names if it in parameters), ""))
     is_handlers = re.search("retry-?handler", name, re.IGNORECASE) is not None
     match request.service:
+        case "sqs" if "consumer" in name:
+            return ("the function's queues",)
         case "sqs" if not re.search("dead|retr", name, re.IGNORECASE):
             # Of a stack with a long name, the queues' names are cut.
             return "the dead-letter queue", "the retry queue"

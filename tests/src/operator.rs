@@ -201,6 +201,8 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
             vec![format!("arn:aws:cloudwatch:*:*:alarm:{queue}-lost-{function}")]
         }
         "the function's role" => role(function),
+        // Those that it reads, and sends to, of docs/consumer.md.
+        "the function's queues" => vec![format!("arn:aws:sqs:*:*:{function}*")],
         "the stack" => vec![format!("arn:aws:cloudformation:*:*:stack/{}/*", stack.name())],
         "the pauses parameter" => {
             vec![format!("arn:aws:ssm:*:*:parameter{}", stack.output("PausesParameter"))]

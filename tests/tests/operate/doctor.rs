@@ -11,6 +11,8 @@ use crate::world::World;
 use faults::{FAULTS, Fault, Undo};
 
 const FUNCTION: &str = "checked-orders";
+/// Reads the queue of its own name, and is not attached.
+const CONSUMER: &str = "checked-consumer";
 
 /// What the scripts of the faults share.
 const FUNCTIONS: &str = include_str!("doctor/functions.sh");
@@ -24,6 +26,14 @@ done
 queue "$RETRY_URL" VisibilityTimeout=1230
 may_send
 attached 0 60 "$RETRY_ARN"
+aws sqs create-queue --queue-name "$CONSUMER" --attributes VisibilityTimeout=360,MessageRetentionPeriod=172800
+aws sqs create-queue --queue-name "$CONSUMER-dead"
+aws lambda update-function-configuration --function-name "$CONSUMER" --timeout 60 \
+  --environment "Variables={MAX_AGE=2d,DEAD_LETTER_QUEUE_URL=$(consumed -dead)}"
+aws lambda create-event-source-mapping --function-name "$CONSUMER" --event-source-arn "$(consumed_arn)" --no-enabled \
+  --function-response-types ReportBatchItemFailures
+consumer_may ChangeMessageVisibility "$(consumed_arn)"
+consumer_may SendMessage "$(consumed_arn -dead)"
 "#;
 
 pub(crate) async fn the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack(world: &World) {
@@ -31,6 +41,7 @@ pub(crate) async fn the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack(w
     let function_arn = MiniStack::function_arn(FUNCTION);
     plain_target(ministack, FUNCTION).await;
     plain_target(ministack, "checked-unlucky").await;
+    plain_target(ministack, CONSUMER).await;
     let create_topic = "aws sns create-topic --name checked --query TopicArn --output text";
     let topic = ministack.shell().run(create_topic).unwrap_or_else(|error| panic!("{error}"));
     let parameters = format!("TargetFunctions={function_arn} AlarmTopicArn={}", topic.trim());
@@ -46,9 +57,9 @@ pub(crate) async fn the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack(w
     let missed: Vec<String> = FAULTS.iter().filter_map(|fault| ward.finds(fault).err()).collect();
     assert!(missed.is_empty(), "{}", missed.join("\n"));
     let planted: BTreeSet<&str> = FAULTS.iter().map(|fault| fault.check).collect();
-    let all = ward.doctor("").json(0);
-    let numbers =
-        all["checks"].as_array().expect("a list").iter().map(|check| check["id"].as_str().expect("text"));
+    let [of_all, of_consumer] = [ward.doctor("").json(0), accepts_what_reads_sqs(ministack, &stack)];
+    let checks = [&of_all, &of_consumer].map(|all| all["checks"].as_array().expect("a list")).into_iter();
+    let numbers = checks.flatten().map(|check| check["id"].as_str().expect("text"));
     assert_eq!(planted, numbers.collect(), "each check has a fault");
     ward.assert_healthy();
 
@@ -92,6 +103,7 @@ impl Ward {
             .with("LOGS", stack.handler_logs())
             .with("EXAMPLE", stack.output("ExampleTargetName"))
             .with("FUNCTION", FUNCTION)
+            .with("CONSUMER", CONSUMER)
             .with("FUNCTION_ARN", MiniStack::function_arn(FUNCTION))
             .with("TARGETS", targets)
             .with("TOPIC_ARN", topic);
@@ -160,6 +172,21 @@ impl Ward {
         }
         Err(of_fault(format!("exit {}, {}{report:#}", ran.code, ran.stderr)))
     }
+}
+
+/// With a deployment, and without one.
+fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
+    let operator = Operator::of_command(ministack, "doctor", stack, CONSUMER);
+    let of_deployment = operator.comeback(&format!("doctor {CONSUMER} --stack checked --json")).json(0);
+    let alone =
+        operator.comeback(&format!("doctor {CONSUMER} --stack no-such-stack --json --strict")).json(0);
+    let about = |report: &Value| -> Vec<Value> {
+        let checks = report["checks"].as_array().expect("a list").iter();
+        checks.filter(|check| check["about"] == CONSUMER).cloned().collect()
+    };
+    assert_eq!(about(&of_deployment), about(&alone), "it is not asked to be attached");
+    assert_eq!(alone["checks"].as_array().map(Vec::len), Some(6));
+    alone
 }
 
 /// A command of the doctor's, with the word that is for the operator to replace.

@@ -170,7 +170,7 @@ impl Deployment {
 
     /// A command of the AWS CLI, with the flags that lead to the deployment's account and region.
     pub(crate) fn aws(&self, command: impl Display) -> String {
-        format!("aws {command}{}", self.place_flags)
+        aws(&self.place_flags, command)
     }
 
     pub(crate) fn policies(&self) -> Result<Policies, Vec<SettingError>> {
@@ -360,6 +360,11 @@ impl Deployment {
     }
 }
 
+/// A command of the AWS CLI, with the flags that lead to an account and region.
+pub(crate) fn aws(place_flags: &str, command: impl Display) -> String {
+    format!("aws {command}{place_flags}")
+}
+
 pub(crate) async fn resources(account: &Account, stack: &str) -> Result<Vec<StackResourceSummary>, Failure> {
     let pages = account.cloudformation.list_stack_resources().stack_name(stack).into_paginator();
     let resources: Result<Vec<_>, _> = pages.items().send().try_collect().await;
@@ -376,7 +381,7 @@ pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-fn variables(function: &FunctionConfiguration) -> BTreeMap<String, String> {
+pub(crate) fn variables(function: &FunctionConfiguration) -> BTreeMap<String, String> {
     let variables = function.environment().and_then(|environment| environment.variables());
     variables.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
@@ -397,13 +402,13 @@ pub(crate) async fn attributes<const N: usize>(
     Ok(names.map(|name| answer.attributes()?.get(&name).cloned()))
 }
 
-async fn queue(account: &Account, url: &str) -> Result<Queue, Failure> {
+pub(crate) async fn queue(account: &Account, url: &str) -> Result<Queue, Failure> {
     let [arn] = attributes(account, url, [QueueAttributeName::QueueArn]).await?;
     let arn = arn.ok_or_else(|| Failure::CouldNot(format!("SQS returned no ARN for {url}")))?;
     Queue::new(url, &arn)
 }
 
-async fn queue_of_arn(account: &Account, arn: &str) -> Result<Queue, Failure> {
+pub(crate) async fn queue_of_arn(account: &Account, arn: &str) -> Result<Queue, Failure> {
     let QueueArn { name, account: owner, .. } = parsed(arn)?;
     let call = account.sqs.get_queue_url().queue_name(name).queue_owner_aws_account_id(owner);
     let answer = call.send().await.or_failure("sqs:GetQueueUrl", arn)?;
@@ -442,11 +447,11 @@ impl Mapping {
         matches!(&*self.state, "Enabled" | "Enabling" | "Creating" | "Updating")
     }
 
-    /// The handler's mappings of SQS queues.
-    pub(crate) async fn all(account: &Account, handler: &str) -> Result<Vec<Self>, Failure> {
-        let pages = account.lambda.list_event_source_mappings().function_name(handler).into_paginator();
+    /// A function's mappings of SQS queues.
+    pub(crate) async fn all(account: &Account, function: &str) -> Result<Vec<Self>, Failure> {
+        let pages = account.lambda.list_event_source_mappings().function_name(function).into_paginator();
         let mappings = pages.items().send().try_collect().await;
-        let mappings = mappings.or_failure("lambda:ListEventSourceMappings", handler)?;
+        let mappings = mappings.or_failure("lambda:ListEventSourceMappings", function)?;
         Ok(mappings.iter().filter_map(Self::read).collect())
     }
 

@@ -1,6 +1,7 @@
-//! `comeback doctor`: numbered checks of a deployment and of the functions attached to it. Facts are read once, and judged
-//! by pure functions.
+//! `comeback doctor`: numbered checks of a deployment, of the functions attached to it, and of functions that read SQS
+//! themselves. Facts are read once, and judged by pure functions.
 
+mod consumers;
 mod diagnosis;
 mod facts;
 mod fix;
@@ -24,6 +25,7 @@ use crate::clock::now;
 use crate::failure;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, or_unseen, skipped};
 use crate::operate::doctor::facts::Facts;
+use crate::operate::doctor::facts::consumers::Consumer;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
 use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, Session};
@@ -42,7 +44,8 @@ docs/doctor.md says what each check looks at. Nothing is changed; --probe sends 
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Check only these functions, attached or not, and show what is wrong with the deployment
+    /// Check only these functions, attached or not, and show what is wrong with the deployment; of one that reads SQS itself,
+    /// check what comeback-sqs needs
     #[arg(value_name = "FUNCTION")]
     functions: Vec<FunctionName>,
     /// Run only these checks
@@ -68,18 +71,30 @@ pub(crate) async fn run(
     arguments: &DoctorArguments,
     session: Session,
 ) -> Result<(), failure::CommandFailure> {
+    let checks = || selected(&arguments.only, &arguments.skip);
     let work = async {
-        let deployment = session.deployment().await?;
-        let facts = Facts::read(&session.account, deployment, &arguments.functions, now()).await;
-        let checks = selected(&arguments.only, &arguments.skip);
-        let mut findings = findings(&facts, &arguments.functions, checks);
+        let mut consumers = Consumer::all(&session.account, &arguments.functions).await?;
+        let deployment = match session.deployment().await {
+            Ok(deployment) => deployment,
+            // Such functions need no deployment.
+            Err(_) if all_read_sqs(&arguments.functions, &consumers) => {
+                return Ok((WITHOUT_DEPLOYMENT.to_owned(), of_consumers(&consumers, checks())));
+            }
+            Err(failure) => return Err(failure),
+        };
+        let handler = deployment.handler_arn.to_string();
+        consumers.retain(|consumer| consumer.arn != handler);
+        let mut facts = Facts::read(&session.account, deployment, &arguments.functions, now()).await;
+        facts.leave_out(&consumers);
+        let mut findings = findings(&facts, &arguments.functions, checks());
         let unsent = findings.iter_mut().find(|finding| finding.check.id == PROBE);
         if let Some(finding) = unsent.filter(|_| arguments.probe) {
             finding.diagnosis = or_unseen(probe::probe(&session.account, &facts.deployment, now()).await);
         }
-        Ok((facts, findings))
+        findings.extend(of_consumers(&consumers, checks()));
+        Ok((heading(&facts), findings))
     };
-    let (facts, findings) = session.interrupt.or(work).await?;
+    let (heading, findings) = session.interrupt.or(work).await?;
     let healthy = is_healthy(&findings, arguments.strict);
     session.answer(&serde_json::json!({"healthy": healthy, "checks": findings}));
     if !session.common.json {
@@ -87,7 +102,7 @@ pub(crate) async fn run(
             let is_asked_for = arguments.functions.is_empty() || finding.about.is_some();
             finding.diagnosis.outcome > Outcome::Ok || !arguments.short && is_asked_for
         };
-        write(&mut anstream::stdout(), &facts, &findings, is_shown)?;
+        write(&mut anstream::stdout(), &heading, &findings, is_shown)?;
     }
     if healthy {
         return Ok(());
@@ -96,6 +111,18 @@ pub(crate) async fn run(
     let strictly = if arguments.strict { format!(", and {warnings} a warning") } else { String::new() };
     let all = findings.len();
     Err(Failure::Undone(format!("{broken} of {all} checks found something broken{strictly}")).into())
+}
+
+const WITHOUT_DEPLOYMENT: &str = "no deployment was found; a function that reads SQS itself needs none";
+
+fn all_read_sqs(named: &[FunctionName], consumers: &[Consumer]) -> bool {
+    let reads_sqs = |name: &FunctionName| consumers.iter().any(|it| name.any_version().names(&it.arn));
+    !named.is_empty() && named.iter().all(reads_sqs)
+}
+
+fn heading(facts: &Facts) -> String {
+    let of_stack = facts.deployment.stack.iter().map(|stack| format!(" of stack {stack}"));
+    format!("{}{}", facts.deployment.handler, of_stack.collect::<String>())
 }
 
 type Text = &'static str;
@@ -116,6 +143,7 @@ enum Judge {
     Function(fn(&Facts, &Function) -> Judged),
     /// Judges a function by each alias and version that leads to the retry queue.
     Entrance(fn(&Facts, &Entrance) -> Judged),
+    Consumer(fn(&Consumer) -> Judged),
 }
 
 const DESTINATION: &str = "CB102";
@@ -196,6 +224,12 @@ const CHECKS: &[Check] = &[
     ),
     of_function("CB115", "it has no dead-letter queue of its own", functions::has_no_dead_letter_queue),
     stack(PROBE, "probe", "an event that fails once is retried", |_| Ok(skipped("--probe sends one"))),
+    of_consumer("CB301", "its mapping reports batch item failures", consumers::partial_responses),
+    of_consumer("CB302", "its queue's visibility timeout", consumers::visibility),
+    of_consumer("CB303", "its queue keeps messages for max_age", consumers::retention),
+    of_consumer("CB304", "SQS does not end its retries", consumers::receives),
+    of_consumer("CB305", "its role may hide messages", consumers::hides),
+    of_consumer("CB306", "its role may send dead-letters", consumers::sends_dead_letters),
 ];
 
 const fn stack(id: Text, group: Text, title: Text, judge: fn(&Facts) -> Judged) -> Check {
@@ -210,12 +244,16 @@ const fn of_entrance(id: Text, title: Text, judge: fn(&Facts, &Entrance) -> Judg
     Check { id, group: "functions", title, judge: Judge::Entrance(judge) }
 }
 
+const fn of_consumer(id: Text, title: Text, judge: fn(&Consumer) -> Judged) -> Check {
+    Check { id, group: "consumers", title, judge: Judge::Consumer(judge) }
+}
+
 /// Reads the number of a check.
 fn number(text: &str) -> Result<&'static str, String> {
     let check = CHECKS.iter().find(|check| check.id.eq_ignore_ascii_case(text.trim()));
     check
         .map(|check| check.id)
-        .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists all, from CB001 to CB201"))
+        .ok_or_else(|| format!("{text:?} is not a check; docs/doctor.md lists all, from CB001 to CB306"))
 }
 
 /// `only` these checks, or all if there are none, without those to `skip`.
@@ -270,9 +308,26 @@ fn findings(
                     add(Some(&entrance.name), judged);
                 }
             }),
+            Judge::Consumer(_) => {}
         }
     }
     findings
+}
+
+/// Makes the checks that are about functions that read SQS themselves.
+fn of_consumers(consumers: &[Consumer], checks: impl IntoIterator<Item = &'static Check>) -> Vec<Finding> {
+    let judges = checks.into_iter().filter_map(|check| match check.judge {
+        Judge::Consumer(judge) => Some((check, judge)),
+        _ => None,
+    });
+    let of = |(check, judge): (&'static Check, fn(&Consumer) -> Judged)| {
+        consumers.iter().map(move |consumer| Finding {
+            check,
+            about: Some(consumer.name.clone()),
+            diagnosis: or_unseen(judge(consumer)),
+        })
+    };
+    judges.flat_map(of).collect()
 }
 
 fn count(findings: &[Finding], outcome: Outcome) -> u64 {
@@ -289,13 +344,12 @@ fn is_healthy(findings: &[Finding], strict: bool) -> bool {
 /// checks, and names what is broken.
 fn write(
     out: &mut impl Write,
-    facts: &Facts,
+    heading: &str,
     findings: &[Finding],
     is_shown: impl Fn(&Finding) -> bool,
 ) -> io::Result<()> {
     let bold = Style::new().bold();
-    let of_stack = facts.deployment.stack.iter().map(|stack| format!(" of stack {stack}"));
-    writeln!(out, "{}{}", facts.deployment.handler, of_stack.collect::<String>())?;
+    writeln!(out, "{heading}")?;
     let shown: Vec<&Finding> = findings.iter().filter(|finding| is_shown(finding)).collect();
     for group in shown.chunk_by(|one, next| one.check.group == next.check.group) {
         let heading = match group[0].check.group {
@@ -303,6 +357,7 @@ fn write(
             "handler" => "retry handler",
             "role" => "handler's role",
             "functions" => "attached functions",
+            "consumers" => "functions that read SQS",
             name => name,
         };
         writeln!(out, "\n{bold}{heading}{bold:#}")?;
@@ -372,7 +427,8 @@ mod tests {
         assert_eq!(ids(&findings, |outcome| outcome != Outcome::Ok), ["CB112", "CB113", "CB201"]);
         assert_eq!(count(&findings, Outcome::Skipped), 3);
         assert!(is_healthy(&findings, true));
-        assert_eq!(findings.len(), CHECKS.len());
+        let of_deployment = CHECKS.iter().filter(|check| check.group != "consumers");
+        assert_eq!(findings.len(), of_deployment.count());
     }
 
     #[test]
@@ -440,6 +496,31 @@ mod tests {
         assert_eq!(about(&["orders:live"]), ["CB001", "CB101 orders", "CB102 orders:live"]);
         assert_eq!(about(&["invoices"])[1], "CB101 invoices");
         assert_eq!(about(&[]).len(), 6);
+    }
+
+    #[test]
+    fn a_function_that_reads_sqs_need_not_be_attached() {
+        let consumers = [sample::consumer()];
+        let found = of_consumers(&consumers, CHECKS);
+        let numbers = ["CB301", "CB302", "CB303", "CB304", "CB305", "CB306"];
+        assert_eq!(ids(&found, |outcome| outcome == Outcome::Ok), numbers);
+        assert_eq!(found[0].name(), "CB301 orders");
+        let named = |names: &[&str]| {
+            let names: Vec<FunctionName> = names.iter().map(|name| name.parse().unwrap()).collect();
+            all_read_sqs(&names, &consumers)
+        };
+        assert_eq!(["orders", "orders:live", &consumers[0].arn].map(|it| named(&[it])), [true; 3]);
+        assert_eq!([named(&[]), named(&["orders", "invoices"])], [false; 2]);
+
+        let mut facts = healthy();
+        facts.leave_out(&consumers);
+        assert_eq!(facts.functions.len(), 1, "it is attached too");
+        facts.functions[0].entrances[0].settings = InvokeSettings::default();
+        facts.leave_out(&consumers);
+        assert_eq!(facts.functions.len(), 1, "the list has it");
+        facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+        facts.leave_out(&consumers);
+        assert!(facts.functions.is_empty());
     }
 
     #[test]
@@ -517,7 +598,8 @@ mod tests {
         facts.functions[0].entrances.clear();
         let found = findings(&facts, &[], selected(&["CB001", "CB101"], &[]));
         let mut written = Vec::new();
-        write(&mut written, &facts, &found, |finding| finding.diagnosis.outcome > Outcome::Ok).unwrap();
+        write(&mut written, &heading(&facts), &found, |finding| finding.diagnosis.outcome > Outcome::Ok)
+            .unwrap();
         let written = anstream::adapter::strip_bytes(&written).into_vec();
         let expected = "\
 retry-handler of stack comeback
@@ -539,7 +621,8 @@ BROKEN  CB101 orders: the function does not exist
         let newest = Some(LoggedError { at: facts.now, remedy: Some(text.clone()), text });
         facts.errors = Ok(LoggedErrors { count: 1, newest, all_were_read: true });
         let mut written = Vec::new();
-        write(&mut written, &facts, &findings(&facts, &[], selected(&["CB024"], &[])), |_| true).unwrap();
+        write(&mut written, &heading(&facts), &findings(&facts, &[], selected(&["CB024"], &[])), |_| true)
+            .unwrap();
         let written = String::from_utf8(written).unwrap();
         assert!(written.contains("means: a\\u{1b}]") && !is_obeyed_anywhere(&written), "{written}");
     }
@@ -549,7 +632,8 @@ BROKEN  CB101 orders: the function does not exist
         assert!(CHECKS.is_sorted_by(|one, next| one.id < next.id));
         let groups: Vec<&str> =
             CHECKS.chunk_by(|one, next| one.group == next.group).map(|it| it[0].group).collect();
-        let expected = ["mapping", "queues", "handler", "role", "alarms", "pauses", "functions", "probe"];
+        let expected =
+            ["mapping", "queues", "handler", "role", "alarms", "pauses", "functions", "probe", "consumers"];
         assert_eq!(groups, expected);
         let is_number = |id: &str| id.len() == 5 && id[2..].bytes().all(|byte| byte.is_ascii_digit());
         assert!(CHECKS.iter().all(|check| check.id.starts_with("CB") && is_number(check.id)));
@@ -571,7 +655,7 @@ BROKEN  CB101 orders: the function does not exist
     fn a_number_that_no_check_has_is_refused() {
         assert_eq!(number("cb001"), Ok("CB001"));
         let refused = number("CB999").unwrap_err();
-        assert_eq!(refused, r#""CB999" is not a check; docs/doctor.md lists all, from CB001 to CB201"#);
+        assert_eq!(refused, r#""CB999" is not a check; docs/doctor.md lists all, from CB001 to CB306"#);
         let (first, last) = (CHECKS[0].id, CHECKS[CHECKS.len() - 1].id);
         assert!(refused.ends_with(&format!("from {first} to {last}")));
     }

@@ -28,6 +28,11 @@ const fn warning(check: &'static str, plant: &'static str, found: &'static str, 
     Fault { check, plant, arguments: "", outcome: "warning", found, undo }
 }
 
+/// Of the function that reads SQS itself.
+const fn of_consumer(fault: Fault) -> Fault {
+    Fault { arguments: "checked-consumer", ..fault }
+}
+
 use Undo::{By, Fix, FixAnd};
 
 pub(super) const FAULTS: &[Fault] = &[
@@ -276,4 +281,41 @@ pub(super) const FAULTS: &[Fault] = &[
             By("variable NON_RETRYABLE_ERRORS ''"),
         )
     },
+    of_consumer(broken(
+        "CB301",
+        "aws lambda update-event-source-mapping --uuid \"$(consumer_uuid)\" --function-response-types '[]'",
+        "is off",
+        Fix,
+    )),
+    of_consumer(broken(
+        "CB302",
+        "queue \"$(consumed)\" VisibilityTimeout=30",
+        "is 30 s, under the function's timeout of 60 s",
+        Fix,
+    )),
+    of_consumer(broken(
+        "CB303",
+        "queue \"$(consumed)\" MessageRetentionPeriod=86400",
+        "keeps messages for 1d; max_age is 2d (its variable MAX_AGE)",
+        Fix,
+    )),
+    of_consumer(warning(
+        "CB304",
+        "queue \"$(consumed)\" \
+         '{\"RedrivePolicy\":\"{\\\"deadLetterTargetArn\\\":\\\"'\"$(consumed_arn -dead)\"'\\\",\\\"maxReceiveCount\\\":\\\"5\\\"}\"}'",
+        "after 5 receives",
+        Fix,
+    )),
+    of_consumer(broken(
+        "CB305",
+        "aws iam delete-role-policy --role-name \"$CONSUMER\" --policy-name ChangeMessageVisibility",
+        "sqs:ChangeMessageVisibility",
+        Fix,
+    )),
+    of_consumer(broken(
+        "CB306",
+        "aws iam delete-role-policy --role-name \"$CONSUMER\" --policy-name SendMessage",
+        "sqs:SendMessage",
+        Fix,
+    )),
 ];

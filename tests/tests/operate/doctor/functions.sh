@@ -32,3 +32,11 @@ paused() {
 comeback() { "$COMEBACK" "$@" --yes; }
 new_key() { aws kms create-key --query KeyMetadata.Arn --output text; }
 disabled_key() { key=$(new_key); aws kms disable-key --key-id "$key"; echo "$key"; }
+# A function that reads the queue of its own name.
+consumed() { aws sqs get-queue-url --queue-name "$CONSUMER${1-}" --query QueueUrl --output text; }
+consumed_arn() { aws sqs get-queue-attributes --queue-url "$(consumed "${1-}")" --attribute-names QueueArn --query Attributes.QueueArn --output text; }
+consumer_uuid() { aws lambda list-event-source-mappings --function-name "$CONSUMER" --output text --query 'EventSourceMappings[0].UUID'; }
+consumer_may() {
+  aws iam put-role-policy --role-name "$CONSUMER" --policy-name "$1" --policy-document \
+    '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sqs:'"$1"'","Resource":"'"$2"'"}]}'
+}

@@ -1,5 +1,6 @@
 //! What the checks look at, read once and concurrently. Each fact is there, or is the failure to read it.
 
+pub(crate) mod consumers;
 pub(crate) mod functions;
 pub(crate) mod log;
 pub(crate) mod queues;
@@ -12,6 +13,7 @@ use comeback_engine::{FunctionArn, GarbledPauses, Pauses, Timestamp};
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
 use crate::operate::deployment::{Deployment, Mapping};
+use crate::operate::doctor::facts::consumers::Consumer;
 use crate::operate::doctor::facts::functions::{Destination, Function};
 use crate::operate::doctor::facts::log::LoggedErrors;
 use crate::operate::doctor::facts::queues::QueueSettings;
@@ -108,6 +110,17 @@ impl Facts {
     /// Whether the stack's own allow-list names this function.
     pub(crate) fn stack_names(&self, arn: &FunctionArn) -> bool {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
+    }
+
+    /// Leaves out functions that read SQS themselves, unless they are attached too, or meant to be.
+    pub(crate) fn leave_out(&mut self, consumers: &[Consumer]) {
+        let mut functions = std::mem::take(&mut self.functions);
+        functions.retain(|function| {
+            let is_listed = || function.arn.parse().is_ok_and(|arn| self.deployment.retries(&arn));
+            let is_attached = function.entrances.iter().any(|entrance| entrance.is_attached(self));
+            !consumers.iter().any(|consumer| consumer.arn == function.arn) || is_attached || is_listed()
+        });
+        self.functions = functions;
     }
 
     pub(crate) async fn read(

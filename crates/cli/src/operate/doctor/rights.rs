@@ -3,8 +3,8 @@
 use comeback_engine::Policy;
 use serde_json::json;
 
-use crate::account::{Failure, Verdict};
-use crate::operate::deployment::Deployment;
+use crate::account::Verdict;
+use crate::operate::deployment::{Deployment, aws};
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::Entrance;
@@ -14,29 +14,31 @@ use crate::operate::doctor::fix;
 
 pub(crate) fn take(facts: &Facts) -> Judged {
     let means = "nothing is retried: the handler cannot receive, hide or delete messages";
-    let or_else = of_queue(&facts.retry_queue);
-    judged(facts, &Need { rights: &facts.rights.take, without: Outcome::Broken, means, or_else }, |refused| {
-        allow(facts, "CB030", refused)
-    })
+    let or_else = of_queue(facts.retry_queue.as_ref().ok());
+    judged(
+        &facts.deployment.place_flags,
+        &Need { rights: &facts.rights.take, without: Outcome::Broken, means, or_else },
+        |refused| allow(&facts.deployment.place_flags, "CB030", refused),
+    )
 }
 
 pub(crate) fn send_again(facts: &Facts) -> Judged {
     let means = "past HIDE_UP_TO the handler hides every message instead, and SQS has room for only 120,000";
-    let or_else = of_queue(&facts.retry_queue);
+    let or_else = of_queue(facts.retry_queue.as_ref().ok());
     judged(
-        facts,
+        &facts.deployment.place_flags,
         &Need { rights: &facts.rights.send_again, without: Outcome::Warning, means, or_else },
-        |refused| allow(facts, "CB031", refused),
+        |refused| allow(&facts.deployment.place_flags, "CB031", refused),
     )
 }
 
 pub(crate) fn dead_letter(facts: &Facts) -> Judged {
     let means = "dead-letters stay in the retry queue, and are deleted after 14 days";
-    let or_else = of_queue(&facts.dead_letter_queue);
+    let or_else = of_queue(facts.dead_letter_queue.as_ref().ok());
     judged(
-        facts,
+        &facts.deployment.place_flags,
         &Need { rights: &facts.rights.dead_letter, without: Outcome::Broken, means, or_else },
-        |refused| allow(facts, "CB032", refused),
+        |refused| allow(&facts.deployment.place_flags, "CB032", refused),
     )
 }
 
@@ -46,9 +48,11 @@ pub(crate) fn log(facts: &Facts) -> Judged {
     for right in rights.iter_mut().flatten() {
         right.resource = right.resource.replace(SAMPLE_STREAM, ":*");
     }
-    judged(facts, &Need { rights: &rights, without: Outcome::Warning, means, or_else: None }, |refused| {
-        allow(facts, "CB033", refused)
-    })
+    judged(
+        &facts.deployment.place_flags,
+        &Need { rights: &rights, without: Outcome::Warning, means, or_else: None },
+        |refused| allow(&facts.deployment.place_flags, "CB033", refused),
+    )
 }
 
 pub(crate) fn read_pauses(facts: &Facts) -> Judged {
@@ -57,9 +61,9 @@ pub(crate) fn read_pauses(facts: &Facts) -> Judged {
     }
     let means = "the handler does not know what is paused, so it holds every event that is due";
     judged(
-        facts,
+        &facts.deployment.place_flags,
         &Need { rights: &facts.rights.read_pauses, without: Outcome::Broken, means, or_else: None },
-        |refused| allow(facts, "CB034", refused),
+        |refused| allow(&facts.deployment.place_flags, "CB034", refused),
     )
 }
 
@@ -84,9 +88,11 @@ pub(crate) fn use_keys(facts: &Facts) -> Judged {
     }
     let means = "the handler can neither receive nor send messages that the key encrypts";
     let rights = &facts.rights.use_keys;
-    judged(facts, &Need { rights, without: Outcome::Broken, means, or_else: Some(KEY_POLICY) }, |refused| {
-        allow(facts, "CB035", refused)
-    })
+    judged(
+        &facts.deployment.place_flags,
+        &Need { rights, without: Outcome::Broken, means, or_else: Some(KEY_POLICY) },
+        |refused| allow(&facts.deployment.place_flags, "CB035", refused),
+    )
 }
 
 const DROPPED: &str = "Lambda drops its failed events silently";
@@ -94,12 +100,12 @@ const DROPPED: &str = "Lambda drops its failed events silently";
 pub(crate) fn function_sends(facts: &Facts, entrance: &Entrance) -> Judged {
     let fix = |_: &[&Right]| fix::attach(facts, &entrance.name);
     judged(
-        facts,
+        &facts.deployment.place_flags,
         &Need {
             rights: &entrance.send,
             without: Outcome::Broken,
             means: DROPPED,
-            or_else: of_queue(&facts.retry_queue),
+            or_else: of_queue(facts.retry_queue.as_ref().ok()),
         },
         fix,
     )
@@ -115,7 +121,7 @@ pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
     }
     let fix = |_: &[&Right]| fix::attach(facts, &entrance.name);
     judged(
-        facts,
+        &facts.deployment.place_flags,
         &Need {
             rights: &entrance.use_key,
             without: Outcome::Broken,
@@ -152,31 +158,31 @@ pub(crate) fn handler_invokes(facts: &Facts, entrance: &Entrance) -> Judged {
     // The handler has one role for all functions, and a policy of the same name would replace another function's.
     let policy = format!("CB109-{}", entrance.name.replace(':', "."));
     judged(
-        facts,
+        &facts.deployment.place_flags,
         &Need { rights: &entrance.invoke, without: Outcome::Broken, means, or_else: None },
-        |refused| allow(facts, &policy, refused),
+        |refused| allow(&facts.deployment.place_flags, &policy, refused),
     )
 }
 
 const KEY_POLICY: &str = "the key's own policy";
 
 /// A queue's own policy may allow what the role's do not.
-fn of_queue(queue: &Result<QueueSettings, Failure>) -> Option<&'static str> {
-    queue.as_ref().is_ok_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
+pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
+    queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
 /// What a role needs.
-struct Need<'a> {
-    rights: &'a Rights,
+pub(crate) struct Need<'a> {
+    pub(crate) rights: &'a Rights,
     /// The outcome without one of them, and its meaning.
-    without: Outcome,
-    means: &'a str,
+    pub(crate) without: Outcome,
+    pub(crate) means: &'a str,
     /// Something unread that may allow it too: then a missing right is only a warning.
-    or_else: Option<&'a str>,
+    pub(crate) or_else: Option<&'a str>,
 }
 
 /// `fix` gives the command that allows what is missing.
-fn judged(facts: &Facts, need: &Need<'_>, fix: impl FnOnce(&[&Right]) -> String) -> Judged {
+pub(crate) fn judged(place_flags: &str, need: &Need<'_>, fix: impl FnOnce(&[&Right]) -> String) -> Judged {
     let Need { rights, without, means, or_else } = *need;
     let rights = seen(rights)?;
     let refused: Vec<&Right> = rights.iter().filter(|right| !right.verdict.is_allowed()).collect();
@@ -185,7 +191,7 @@ fn judged(facts: &Facts, need: &Need<'_>, fix: impl FnOnce(&[&Right]) -> String)
     let each = each.collect::<Vec<_>>().join(", ");
     if refused.iter().any(|right| right.verdict == Verdict::Denied) {
         let [inline, attached] = ["list-role-policies", "list-attached-role-policies"]
-            .map(|list| facts.deployment.aws(format!("iam {list} --role-name {role}")));
+            .map(|list| aws(place_flags, format!("iam {list} --role-name {role}")));
         let fix = format!("find the policy and remove its Deny: {inline}; {attached}");
         let denied = broken(format!("a policy denies {each} to {role}"), means, fix);
         return Ok(Diagnosis { outcome: without, ..denied });
@@ -198,16 +204,15 @@ fn judged(facts: &Facts, need: &Need<'_>, fix: impl FnOnce(&[&Right]) -> String)
 }
 
 /// Adds a policy to the role that lacks these rights.
-fn allow(facts: &Facts, policy: &str, refused: &[&Right]) -> String {
+pub(crate) fn allow(place_flags: &str, policy: &str, refused: &[&Right]) -> String {
     let role = &refused[0].role;
     let mut resources: Vec<&str> = refused.iter().map(|right| &*right.resource).collect();
     resources.dedup();
     let statement =
         json!({"Effect": "Allow", "Action": actions(refused.iter().copied()), "Resource": resources});
     let document = json!({"Version": "2012-10-17", "Statement": [statement]});
-    facts.deployment.aws(format!(
-        "iam put-role-policy --role-name {role} --policy-name comeback-{policy} --policy-document '{document}'"
-    ))
+    let flags = format!("--role-name {role} --policy-name comeback-{policy} --policy-document '{document}'");
+    aws(place_flags, format!("iam put-role-policy {flags}"))
 }
 
 fn actions<'r>(rights: impl IntoIterator<Item = &'r Right>) -> Vec<&'static str> {
@@ -220,7 +225,7 @@ fn actions<'r>(rights: impl IntoIterator<Item = &'r Right>) -> Vec<&'static str>
 mod tests {
     use aws_sdk_kms::types::KeyState;
 
-    use crate::account::CustomerKey;
+    use crate::account::{CustomerKey, Failure};
     use crate::operate::deployment::Queue;
     use crate::operate::doctor::facts::rights::HandlerRights;
     use crate::operate::doctor::sample::{assert_found, healthy, right};
@@ -233,10 +238,9 @@ mod tests {
             ..right("role", "sqs:SendMessage", "arn:aws:sqs:::retries")
         };
         let rights = Ok(verdicts.iter().map(of).collect());
-        let facts = &healthy();
-        let fix = |refused: &[&Right]| allow(facts, "CB999", refused);
+        let fix = |refused: &[&Right]| allow("", "CB999", refused);
         super::judged(
-            facts,
+            "",
             &Need { rights: &rights, without: Outcome::Broken, means: "events are lost", or_else },
             fix,
         )

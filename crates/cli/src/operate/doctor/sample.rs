@@ -9,6 +9,7 @@ use crate::account::Verdict;
 use crate::operate::alarms::{Alarm, Watched};
 use crate::operate::deployment::{Deployment, Mapping, Queue};
 use crate::operate::doctor::diagnosis::{Judged, Outcome};
+use crate::operate::doctor::facts::consumers::{Consumer, MaxAge, ReadQueue};
 use crate::operate::doctor::facts::functions::{Entrance, Function};
 use crate::operate::doctor::facts::log::LoggedErrors;
 use crate::operate::doctor::facts::queues::{QueueSettings, Redrive};
@@ -45,6 +46,23 @@ pub(crate) fn healthy() -> Facts {
         parameters: Ok(BTreeMap::new()),
         functions: vec![orders()],
         matched: Ok(()),
+    }
+}
+
+/// A healthy function that reads the queue `orders` itself.
+pub(crate) fn consumer() -> Consumer {
+    let queue = |name: &str| ReadQueue { queue: Queue::sample(name), settings: settings(None) };
+    Consumer {
+        name: "orders".into(),
+        arn: ORDERS.into(),
+        timeout: Duration::from_secs(60),
+        mapping: Mapping { queue_arn: Queue::sample("orders").arn, ..Mapping::sample() },
+        queue: Ok(queue("orders")),
+        max_age: MaxAge::Default,
+        dead_letter_queue: Some(Ok(queue("dead"))),
+        hide: Ok(vec![right("orders-role", "sqs:ChangeMessageVisibility", "arn:orders")]),
+        send: Ok(vec![right("orders-role", "sqs:SendMessage", "arn:dead")]),
+        place_flags: " --region eu-west-1".into(),
     }
 }
 

@@ -1,0 +1,231 @@
+//! Checks of a function that reads SQS itself: what the package `comeback-sqs` cannot see from inside.
+
+use std::fmt::Display;
+
+use serde_json::json;
+
+use crate::operate::deployment::aws;
+use crate::operate::doctor::diagnosis::{Judged, Outcome, broken, ok, seen, skipped, warning};
+use crate::operate::doctor::facts::consumers::{Consumer, DEAD_LETTER_QUEUE_URL, MAX_AGE, MaxAge, ReadQueue};
+use crate::operate::doctor::rights::{Need, allow, judged, of_queue};
+use crate::text::durations;
+
+/// As AWS advises for a queue that feeds a function.
+const TIMEOUTS: u32 = 6;
+/// SQS's most.
+const MAX_RECEIVE_COUNT: u64 = 1_000;
+
+pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {
+    if consumer.mapping.reports_failures {
+        return Ok(ok("ReportBatchItemFailures"));
+    }
+    let fix = format!(
+        "lambda update-event-source-mapping --uuid {} --function-response-types ReportBatchItemFailures",
+        consumer.mapping.uuid
+    );
+    let means = "messages are lost: Lambda deletes those that failed with the rest of their batch";
+    Ok(broken("ReportBatchItemFailures is off", means, aws(&consumer.place_flags, fix)))
+}
+
+pub(crate) fn visibility(consumer: &Consumer) -> Judged {
+    let ReadQueue { queue, settings } = seen(&consumer.queue)?;
+    let [visibility, timeout] = [settings.visibility, consumer.timeout].map(|it| it.as_secs());
+    if visibility >= timeout {
+        return Ok(ok(format!("{visibility} s, for a function that may run for {timeout} s")));
+    }
+    let wanted = timeout * u64::from(TIMEOUTS);
+    Ok(broken(
+        format!(
+            "the visibility timeout of {} is {visibility} s, under the function's timeout of {timeout} s",
+            queue.name()
+        ),
+        "SQS delivers messages again while the function still works on them",
+        set(consumer, &queue.url, format!("VisibilityTimeout={wanted}")),
+    ))
+}
+
+pub(crate) fn retention(consumer: &Consumer) -> Judged {
+    let ReadQueue { queue, settings } = seen(&consumer.queue)?;
+    let max_age = consumer.max_age.duration();
+    let short = |it: std::time::Duration| durations::short(it.as_secs_f64());
+    let source = match &consumer.max_age {
+        MaxAge::Set(_) => format!("its variable {MAX_AGE}"),
+        MaxAge::Default => format!("the default: it has no variable {MAX_AGE}"),
+        MaxAge::Unreadable(text) => format!("the default: its variable {MAX_AGE} is {text:?}, no duration"),
+    };
+    let is = format!("{} keeps messages for {}", queue.name(), short(settings.retention));
+    let found = format!("{is}; max_age is {} ({source})", short(max_age));
+    if settings.retention >= max_age {
+        return Ok(ok(found));
+    }
+    Ok(broken(
+        found,
+        "SQS deletes waiting messages before max_age, silently, and none is dead-lettered",
+        set(consumer, &queue.url, format!("MessageRetentionPeriod={}", max_age.as_secs())),
+    ))
+}
+
+pub(crate) fn receives(consumer: &Consumer) -> Judged {
+    let ReadQueue { queue, settings } = seen(&consumer.queue)?;
+    let Some(redrive) = &settings.redrive else { return Ok(ok("there is no redrive policy")) };
+    let count = redrive.max_receive_count;
+    if count >= MAX_RECEIVE_COUNT {
+        return Ok(ok(format!("after {count} receives")));
+    }
+    let policy = json!({"deadLetterTargetArn": redrive.target_arn, "maxReceiveCount": "1000"}).to_string();
+    Ok(warning(
+        format!("SQS redrives after {count} receives"),
+        "each failure takes a receive: SQS ends the retries, without a reason, unless max_age or max_receives ends them sooner",
+        set(consumer, &queue.url, format!("'{}'", json!({"RedrivePolicy": policy}))),
+    ))
+}
+
+pub(crate) fn hides(consumer: &Consumer) -> Judged {
+    let need = Need {
+        rights: &consumer.hide,
+        without: Outcome::Broken,
+        means: "no failed message has a backoff: each returns after the queue's own visibility timeout",
+        or_else: of_queue(consumer.queue.as_ref().ok().map(|it| &it.settings)),
+    };
+    let policy = policy("CB305", consumer);
+    let flags = &consumer.place_flags;
+    judged(flags, &need, |refused| allow(flags, &policy, refused))
+}
+
+pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
+    let Some(dead_letter_queue) = &consumer.dead_letter_queue else {
+        let page = "docs/consumer.md";
+        return Ok(skipped(format!(
+            "its dead-letter queue is not known: set {DEAD_LETTER_QUEUE_URL} ({page})"
+        )));
+    };
+    let need = Need {
+        rights: &consumer.send,
+        without: Outcome::Broken,
+        means: "messages that are given up stay in their queue, until its redrive policy or its retention ends them",
+        or_else: of_queue(Some(&seen(dead_letter_queue)?.settings)),
+    };
+    let policy = policy("CB306", consumer);
+    let flags = &consumer.place_flags;
+    judged(flags, &need, |refused| allow(flags, &policy, refused))
+}
+
+/// A role may be that of several functions.
+fn policy(check: &str, consumer: &Consumer) -> String {
+    format!("{check}-{}", consumer.name.replace(|it: char| !it.is_ascii_alphanumeric(), "-"))
+}
+
+fn set(consumer: &Consumer, url: &str, attributes: impl Display) -> String {
+    aws(
+        &consumer.place_flags,
+        format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::account::{Failure, Verdict};
+    use crate::operate::doctor::diagnosis::Diagnosis;
+    use crate::operate::doctor::facts::queues::{QueueSettings, Redrive};
+    use crate::operate::doctor::sample::{assert_found, consumer};
+
+    use super::*;
+
+    fn fix(judged: Judged) -> String {
+        judged.unwrap().fix.unwrap()
+    }
+
+    fn with_queue(change: impl FnOnce(&mut QueueSettings)) -> Consumer {
+        let mut consumer = consumer();
+        change(&mut consumer.queue.as_mut().unwrap().settings);
+        consumer
+    }
+
+    #[test]
+    fn a_mapping_must_report_failures() {
+        let mut consumer = consumer();
+        assert_found(partial_responses(&consumer), Outcome::Ok, "ReportBatchItemFailures");
+        consumer.mapping.reports_failures = false;
+        assert_found(partial_responses(&consumer), Outcome::Broken, "ReportBatchItemFailures is off");
+        let expected = "--function-response-types ReportBatchItemFailures --region eu-west-1";
+        assert!(fix(partial_responses(&consumer)).ends_with(expected));
+    }
+
+    #[test]
+    fn a_message_is_hidden_while_the_function_runs() {
+        for (visibility, outcome) in [(59, Outcome::Broken), (60, Outcome::Ok)] {
+            let consumer = with_queue(|queue| queue.visibility = Duration::from_secs(visibility));
+            assert_found(super::visibility(&consumer), outcome, "60 s");
+        }
+        let consumer = with_queue(|queue| queue.visibility = Duration::from_secs(30));
+        let found = "the visibility timeout of orders is 30 s, under the function's timeout of 60 s";
+        assert_found(visibility(&consumer), Outcome::Broken, found);
+        assert!(fix(visibility(&consumer)).contains("/orders --attributes VisibilityTimeout=360 "));
+    }
+
+    #[test]
+    fn messages_are_kept_for_max_age() {
+        let mut consumer = with_queue(|queue| queue.retention = Duration::from_secs(4 * 86_400));
+        let found = "orders keeps messages for 4d; max_age is 14d (the default: it has no variable MAX_AGE)";
+        assert_found(retention(&consumer), Outcome::Broken, found);
+        assert!(fix(retention(&consumer)).contains("MessageRetentionPeriod=1209600"));
+        consumer.max_age = MaxAge::Unreadable("soon".into());
+        assert_found(retention(&consumer), Outcome::Broken, "its variable MAX_AGE is \"soon\", no duration");
+        consumer.max_age = MaxAge::Set(Duration::from_secs(4 * 86_400));
+        assert_found(retention(&consumer), Outcome::Ok, "max_age is 4d (its variable MAX_AGE)");
+        consumer.max_age = MaxAge::Set(Duration::from_secs(4 * 86_400 + 1));
+        assert_found(retention(&consumer), Outcome::Broken, "");
+    }
+
+    #[test]
+    fn a_redrive_policy_must_not_end_retries() {
+        let with_count = |max_receive_count: u64| {
+            let redrive = Redrive { target_arn: "arn:dead".into(), max_receive_count };
+            with_queue(|queue| queue.redrive = Some(redrive))
+        };
+        assert_found(receives(&consumer()), Outcome::Ok, "no redrive policy");
+        assert_found(receives(&with_count(1_000)), Outcome::Ok, "after 1000 receives");
+        assert_found(receives(&with_count(999)), Outcome::Warning, "SQS redrives after 999 receives");
+        let fix = fix(receives(&with_count(5)));
+        assert!(
+            fix.contains(r#"\"deadLetterTargetArn\":\"arn:dead\",\"maxReceiveCount\":\"1000\""#),
+            "{fix}"
+        );
+    }
+
+    #[test]
+    fn its_role_may_hide_and_dead_letter() {
+        let mut consumer = consumer();
+        assert_found(hides(&consumer), Outcome::Ok, "sqs:ChangeMessageVisibility");
+        assert_found(sends_dead_letters(&consumer), Outcome::Ok, "sqs:SendMessage");
+        for rights in [&mut consumer.hide, &mut consumer.send] {
+            rights.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
+        }
+        let found = "no policy of orders-role allows sqs:ChangeMessageVisibility on arn:orders";
+        assert_found(hides(&consumer), Outcome::Broken, found);
+        let found = "no policy of orders-role allows sqs:SendMessage on arn:dead";
+        assert_found(sends_dead_letters(&consumer), Outcome::Broken, found);
+        assert!(fix(hides(&consumer)).contains("--policy-name comeback-CB305-orders --policy-document"));
+        assert!(fix(sends_dead_letters(&consumer)).ends_with(" --region eu-west-1"));
+        consumer.queue.as_mut().unwrap().settings.allows_by_itself = true;
+        assert_found(hides(&consumer), Outcome::Warning, "the queue's own policy may");
+        consumer.dead_letter_queue = None;
+        assert_found(sends_dead_letters(&consumer), Outcome::Skipped, "set DEAD_LETTER_QUEUE_URL");
+    }
+
+    #[test]
+    fn what_was_not_read_is_not_taken_for_good() {
+        let denied = || Failure::CouldNot("denied".into());
+        let unseen = Consumer {
+            queue: Err(denied()),
+            dead_letter_queue: Some(Err(denied())),
+            hide: Err(denied()),
+            ..consumer()
+        };
+        let judged: [Result<Diagnosis, Failure>; 5] =
+            [visibility, retention, receives, hides, sends_dead_letters].map(|judge| judge(&unseen));
+        assert!(judged.iter().all(Result::is_err), "{judged:?}");
+    }
+}
