@@ -302,7 +302,7 @@ mod tests {
             let read = read.map(|wait| wait.as_secs_f64());
             let read = read.map_err(|why| why.rsplit_once("\": ").unwrap().1.to_owned());
             let expected = match case["wait"].as_f64() {
-                Some(0.0) => Err("its moment is not after the failure".to_owned()),
+                Some(0.0) => Err("its time is not after the failure".to_owned()),
                 Some(wait) => Ok(wait),
                 None => Err(case["ignored"].as_str().unwrap().to_owned()),
             };

@@ -87,33 +87,34 @@ pub(crate) fn command_name(arn: &str, home: &FunctionArn) -> String {
     if is_home && !function.name.starts_with('-') { function.to_string() } else { command_line([arn]) }
 }
 
+/// Whether a function is in another account or region than `home`: it cannot be attached there.
+pub(crate) fn is_far(arn: &str, home: &FunctionArn) -> bool {
+    arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
+}
+
+/// What to do instead of attaching a far function.
+pub(crate) fn deployment_of_its_own(arn: &str) -> String {
+    format!("use a deployment in the account and region of {arn}")
+}
+
 fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
     (&one.region, &one.account) == (&other.region, &other.account)
 }
 
-/// The commands that attach the functions of these ARNs to the deployment of the handler `home`, if it is known, each once, and what else to
-/// do for one that moved. `place` are their flags. One in another account or region cannot be attached.
+/// The commands that attach the functions of these ARNs to the deployment of the handler `home`, each once, and what else to
+/// do for one that moved. `place` are their flags.
 pub(crate) fn attach_commands<'a>(
     arns: impl IntoIterator<Item = &'a str>,
-    home: Option<&FunctionArn>,
+    home: &FunctionArn,
     place: &str,
 ) -> String {
-    let is_far = |arn: &&str| {
-        let arn = arn.parse::<FunctionArn>();
-        arn.is_ok_and(|arn| home.is_some_and(|home| !is_beside(&arn, home)))
-    };
-    let (far, near): (BTreeSet<&str>, BTreeSet<&str>) = arns.into_iter().partition(is_far);
-    let near: BTreeSet<String> = near
-        .into_iter()
-        .map(|arn| match (home, arn.parse::<FunctionArn>()) {
-            (Some(home), _) => command_name(arn, home),
-            (None, Ok(parsed)) => command_name(arn, &parsed),
-            (None, Err(_)) => "FUNCTION".into(),
-        })
-        .collect();
+    let (far, near): (BTreeSet<&str>, BTreeSet<&str>) = arns.into_iter().partition(|arn| is_far(arn, home));
+    let near: BTreeSet<String> = near.into_iter().map(|arn| command_name(arn, home)).collect();
     let attach = near.iter().map(|name| format!("`comeback attach {name}{place}`"));
-    let far = far.iter().map(|arn| format!("use a deployment in the account and region of {arn}"));
-    let commands = attach.chain(far).collect::<Vec<_>>().join(", ");
+    let commands = attach.chain(far.into_iter().map(deployment_of_its_own)).collect::<Vec<_>>().join(", ");
+    if near.is_empty() {
+        return commands;
+    }
     format!("{commands} (if the function moved to another stack, see docs/attach.md)")
 }
 
@@ -321,7 +322,7 @@ mod tests {
             assert_eq!(name(place, function), arn(place, function));
         }
         let both = [arn("eu-west-1:123456789012", "orders"), arn("eu-west-2:123456789012", "orders")];
-        let commands = attach_commands(both.iter().map(String::as_str), Some(&home), " --stack shop");
+        let commands = attach_commands(both.iter().map(String::as_str), &home, " --stack shop");
         let expected = "`comeback attach orders --stack shop`, use a deployment in the account and region of \
                         arn:aws:lambda:eu-west-2:123456789012:function:orders (if";
         assert!(commands.starts_with(expected), "{commands}");

@@ -222,7 +222,7 @@ fn by_allow_list(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
         }
         (Unlisted::Kept, _) => "It is kept but not retried, because the allow-list is empty.".into(),
     };
-    let attach = attach_commands([&*trace.story.target], None, place);
+    let attach = attach_commands([&*trace.story.target], &trace.home, place);
     Some(format!("{what} To retry it: {attach}."))
 }
 
@@ -321,7 +321,8 @@ mod tests {
         let (key, target, first_failure) = ("k-1".into(), "arn:f".into(), Some(at(0)));
         let targets = std::collections::BTreeMap::new();
         let story = Story { key, target, targets, first_failure, steps, end, copies: 0, lines: Vec::new() };
-        Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None }
+        let home = "arn:aws:lambda:eu-west-1:123456789012:function:handler".parse().unwrap();
+        Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None, home }
     }
 
     fn plain(trace: &Trace, now: u64) -> String {
@@ -585,6 +586,17 @@ Unknown whether its function is paused now: parameter p: it is garbled; restore 
             assert_eq!(said(Some(not_allowed), end), expected);
         }
         assert!(said(None, End::Held).starts_with("Its function is paused."));
+    }
+
+    #[test]
+    fn a_function_elsewhere_is_not_to_be_attached() {
+        let mut trace = trace(vec![(0, What::Held { retry: 1, last: at(3) })], End::Held, vec![]);
+        trace.not_allowed = Some(Unlisted::Kept);
+        trace.story.target = "arn:aws:lambda:eu-west-2:123456789012:function:orders".into();
+        let said = plain(&trace, 10);
+        let expected = "To retry it: use a deployment in the account and region of \
+                        arn:aws:lambda:eu-west-2:123456789012:function:orders.\n";
+        assert!(said.ends_with(expected), "{said}");
     }
 
     #[test]

@@ -459,7 +459,7 @@ impl Reading {
             ),
         };
         let targets = given_up().filter_map(|group| group.target);
-        let commands = attach_commands(targets, Some(&self.deployment.handler_arn), &self.place);
+        let commands = attach_commands(targets, &self.deployment.handler_arn, &self.place);
         Some(format!("{what} not on the allow-list. To stop that: {commands}."))
     }
 

@@ -109,10 +109,10 @@ async fn ask_and_redrive<Q: LetterQueue>(
             session.say(&format!("not on TARGET_FUNCTIONS, so nothing would be sent: {not_allowed}\n"))?;
         }
         let functions = plan.survey.not_allowed.iter().map(String::as_str);
-        let attach = attach_commands(functions, Some(&deployment.handler_arn), &session.common.place_flags());
+        let attach = attach_commands(functions, &deployment.handler_arn, &session.common.place_flags());
         return Err(Failure::CouldNot(format!(
             "nothing was sent: TARGET_FUNCTIONS does not allow {not_allowed}, so these would be dead-lettered \
-             again; run {attach}, choose others with --target, or name another function with --retarget"
+             again: {attach}; or choose others with --target, or name another function with --retarget"
         ))
         .into());
     }
@@ -282,7 +282,7 @@ mod tests {
                             arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST,";
             assert!(failure.starts_with(expected), "{failure}");
             assert!(
-                failure.contains("; run `comeback attach payments` (if the function moved "),
+                failure.contains("again: `comeback attach payments` (if the function moved "),
                 "{failure}"
             );
         }

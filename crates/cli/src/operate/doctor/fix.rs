@@ -10,6 +10,7 @@ use crate::account::CustomerKey;
 use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Queue};
 use crate::operate::doctor::facts::log::BACK;
 use crate::operate::doctor::facts::{Facts, UnreadablePauses};
+use crate::operate::function::{Target, command_name, deployment_of_its_own, is_far};
 use crate::operate::handler_setting::{POLICIES, TARGET_FUNCTIONS};
 use crate::operate::pauses::{NEWER_COMMAND, put_back};
 use crate::text::terminal::command_line;
@@ -180,9 +181,32 @@ pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePau
     put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags)
 }
 
-/// Sets whatever of an attachment is not as it should be. `function` may have a qualifier.
-pub(crate) fn attach(facts: &Facts, function: &str) -> String {
-    facts.deployment.command(format!("attach {function}"))
+/// Sets whatever of an attachment is not as it should be. `arn` may have a qualifier.
+pub(crate) fn attach(facts: &Facts, arn: &str) -> String {
+    attach_with(facts, arn, "")
+}
+
+/// The same for a function that another deployment retries.
+pub(crate) fn take_over(facts: &Facts, arn: &str) -> String {
+    attach_with(facts, arn, " --move")
+}
+
+fn attach_with(facts: &Facts, arn: &str, flags: &str) -> String {
+    let home = &facts.deployment.handler_arn;
+    if is_far(arn, home) {
+        return deployment_of_its_own(arn);
+    }
+    facts.deployment.command(format!("attach {}{flags}", command_name(arn, home)))
+}
+
+/// A function's name for the AWS CLI.
+pub(crate) fn name(facts: &Facts, target: &Target) -> String {
+    command_name(&target.arn, &facts.deployment.handler_arn)
+}
+
+/// `arn` may have a qualifier.
+pub(crate) fn detach(facts: &Facts, arn: &str) -> String {
+    facts.deployment.command(format!("detach {}", command_name(arn, &facts.deployment.handler_arn)))
 }
 
 /// The lines of the handler's log with level ERROR, from the last 24 hours.
@@ -288,6 +312,20 @@ mod tests {
     }
 
     #[test]
+    fn a_function_elsewhere_is_not_to_be_attached() {
+        let facts = healthy();
+        let arn = &facts.functions[0].arn;
+        assert_eq!(attach(&facts, &format!("{arn}:live")), "comeback attach orders:live");
+        let far = arn.replace("eu-west-1", "eu-west-2");
+        assert_eq!(attach(&facts, &far), format!("use a deployment in the account and region of {far}"));
+        assert_eq!(
+            detach(&facts, &far),
+            format!("comeback detach {far}"),
+            "its name alone would be another function's"
+        );
+    }
+
+    #[test]
     fn each_command_works_in_the_same_account_and_region() {
         let mut facts = healthy();
         facts.deployment.place_flags = " --region eu-west-1 --profile ops".into();
@@ -299,7 +337,7 @@ mod tests {
             setting(&facts, "TARGET_FUNCTIONS", "VALUE"),
             self::key(&facts.deployment, &facts.deployment.retry_queue, &key),
             redrive(&facts.deployment),
-            attach(&facts, "orders"),
+            attach(&facts, &facts.functions[0].arn),
         ] {
             let commands = fix.matches("aws ").count() + fix.matches("comeback attach").count();
             assert_eq!(fix.matches(&facts.deployment.place_flags).count(), commands, "{fix}");

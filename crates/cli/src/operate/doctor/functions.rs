@@ -76,7 +76,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     } else if was_by_hand {
         fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS.variable, &others.join(","))])
     } else {
-        facts.deployment.command(format!("detach {}", function.name))
+        fix::detach(facts, &function.arn)
     };
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
@@ -88,11 +88,8 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Diagnosis {
     let is_set = target.invoke_settings.contains_key(&Some(qualifier.to_owned()));
     let arn = format!("{}:{qualifier}", target.arn);
     let is_attached = is_kept || is_set || facts.deployment.target_functions().any(|entry| entry == arn);
-    let fix = if is_attached {
-        facts.deployment.command(format!("detach {name}"))
-    } else {
-        "use an alias or version that exists".into()
-    };
+    let fix =
+        if is_attached { fix::detach(facts, &arn) } else { "use an alias or version that exists".into() };
     broken(format!("alias or version {name} does not exist"), NOT_FOUND, fix)
 }
 
@@ -132,7 +129,7 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Diagnosis> {
         } else {
             "the rest can be removed once its last events have left the retry queue"
         },
-        facts.deployment.command(format!("detach {}", function.name)),
+        fix::detach(facts, &function.arn),
     ))
 }
 
@@ -170,7 +167,7 @@ pub(crate) fn concurrency(facts: &Facts, function: &Function) -> Judged {
         Some(0) => broken(
             "its reserved concurrency is 0",
             "it never runs: every retry fails at once and is used up; to stop it, pause it too",
-            fix::concurrency(&facts.deployment, &target.name),
+            fix::concurrency(&facts.deployment, &fix::name(facts, target)),
         ),
         Some(reserved) => ok(format!("{reserved} reserved")),
     })
@@ -184,7 +181,7 @@ pub(crate) fn has_no_dead_letter_queue(facts: &Facts, function: &Function) -> Ju
             "Lambda sends every failed attempt there too, in addition to the retry queue",
             facts.deployment.aws(format!(
                 "lambda update-function-configuration --function-name {} --dead-letter-config TargetArn=",
-                target.name
+                fix::name(facts, target)
             )),
         ),
     })
@@ -245,7 +242,7 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
         return Ok(warning(
             format!("it is attached to {other}, not to {}", facts.deployment.name()),
             format!("{other} retries its failures"),
-            format!("to retry it here instead: {}", fix::attach(facts, &format!("{} --move", entrance.name))),
+            format!("to retry it here instead: {}", fix::take_over(facts, &entrance.invoked_arn)),
         ));
     }
     let found = match &entrance.settings.on_failure {
@@ -257,7 +254,7 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
         }
         None => "it is not attached: it has no failure destination".into(),
     };
-    Ok(broken(found, "none of its failures is retried", fix::attach(facts, &entrance.name)))
+    Ok(broken(found, "none of its failures is retried", fix::attach(facts, &entrance.invoked_arn)))
 }
 
 pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -266,7 +263,7 @@ pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
         retries => warning(
             format!("MaximumRetryAttempts is {retries}"),
             "Lambda adds retries of its own, so failures reach Comeback minutes late",
-            fix::attach(facts, &entrance.name),
+            fix::attach(facts, &entrance.invoked_arn),
         ),
     })
 }
@@ -280,7 +277,11 @@ pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
     let means = format!(
         "a throttled event waits this long in Lambda before it reaches Comeback; {enough} s is enough"
     );
-    Ok(warning(format!("MaximumEventAgeInSeconds is {age}"), means, fix::attach(facts, &entrance.name)))
+    Ok(warning(
+        format!("MaximumEventAgeInSeconds is {age}"),
+        means,
+        fix::attach(facts, &entrance.invoked_arn),
+    ))
 }
 
 /// What Lambda itself writes, whatever the runtime: `Sandbox.Timedout`, `Runtime.ExitError`, ….
@@ -411,6 +412,23 @@ mod tests {
         assert_found(of_changed(recursion, |_| ()), Outcome::Ok, "Allow");
         let stopped = of_changed(recursion, |target| target.recursion_allowed = false);
         assert_found(stopped, Outcome::Broken, "Terminate");
+    }
+
+    #[test]
+    fn a_dead_letter_queue_of_its_own_is_named_with_the_command_that_removes_it() {
+        assert_found(of_changed(has_no_dead_letter_queue, |_| ()), Outcome::Ok, "none set");
+        let of = |change: fn(&mut Target)| {
+            of_changed(has_no_dead_letter_queue, |target| {
+                target.dead_letter = Some("arn:own".into());
+                change(target);
+            })
+        };
+        assert_found(of(|_| ()), Outcome::Warning, "its DeadLetterConfig names arn:own");
+        let command = "aws lambda update-function-configuration --function-name";
+        let fix = |change| of(change).unwrap().fix.unwrap();
+        assert_eq!(fix(|_| ()), format!("{command} orders --dead-letter-config TargetArn="));
+        let far = fix(|target| target.arn = "arn:aws:lambda:eu-west-2:123456789012:function:orders".into());
+        assert!(far.starts_with(&format!("{command} arn:aws:lambda:eu-west-2:")), "{far}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(crate) fn looping(facts: &Facts, target: &Target, means: &str) -> Diagnosis 
     if target.recursion_allowed {
         return ok("RecursiveLoop is Allow");
     }
-    let name = &target.name;
+    let name = fix::name(facts, target);
     let fix = format!("lambda put-function-recursion-config --function-name {name} --recursive-loop Allow");
     let fix = facts.deployment.aws(fix);
     broken("RecursiveLoop is Terminate", means, fix)
@@ -241,7 +241,7 @@ fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<String> {
         let function = facts.functions.iter().find(|function| function.name == name)?;
         let queue = Some(&deployment.retry_queue.arn);
         let entrance = function.entrances.iter().find(|it| it.settings.on_failure.as_ref() == queue)?;
-        Some(fix::attach(facts, &entrance.name))
+        Some(fix::attach(facts, &entrance.invoked_arn))
     });
     fixes.extend(attached);
     if !disabled.is_empty() {

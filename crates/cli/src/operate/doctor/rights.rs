@@ -98,7 +98,7 @@ pub(crate) fn use_keys(facts: &Facts) -> Judged {
 const DROPPED: &str = "Lambda drops its failed events silently";
 
 pub(crate) fn function_sends(facts: &Facts, entrance: &Entrance) -> Judged {
-    let fix = |_: &[&Right]| fix::attach(facts, &entrance.name);
+    let fix = |_: &[&Right]| fix::attach(facts, &entrance.invoked_arn);
     judged(
         &facts.deployment.place_flags,
         &Need {
@@ -119,7 +119,7 @@ pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
     if seen(&entrance.use_key)?.is_empty() {
         return Ok(ok("SQS manages the queue's key"));
     }
-    let fix = |_: &[&Right]| fix::attach(facts, &entrance.name);
+    let fix = |_: &[&Right]| fix::attach(facts, &entrance.invoked_arn);
     judged(
         &facts.deployment.place_flags,
         &Need {
@@ -141,7 +141,7 @@ pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
         return Ok(ok("TARGET_FUNCTIONS allows it"));
     }
     let (found, means) = not_allowed(policy, &entrance.invoked_arn);
-    Ok(broken(found, means, fix::attach(facts, &entrance.name)))
+    Ok(broken(found, means, fix::attach(facts, &entrance.invoked_arn)))
 }
 
 /// That the allow-list lacks a function, and what the handler then does with its events.

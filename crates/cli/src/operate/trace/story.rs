@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::RandomState;
 
 use comeback_engine::{
-    Cause, DueBy, LogFold, LogLine, LoggedEarly, LoggedEvent, LoggedFailure, MessageState, Timestamp,
-    WaitsFor, What as Logged,
+    Cause, DueBy, FunctionArn, LogFold, LogLine, LoggedEarly, LoggedEvent, LoggedFailure, MessageState,
+    Timestamp, WaitsFor, What as Logged,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -278,6 +278,9 @@ pub(crate) struct Trace {
     pub(crate) pause_unknown: Option<String>,
     /// What happens to it, if its function is not on the allow-list; `None` also if it does not wait.
     pub(crate) not_allowed: Option<Unlisted>,
+    /// The handler, in whose account and region commands take names.
+    #[serde(skip)]
+    pub(crate) home: FunctionArn,
 }
 
 /// The logs of a deployment: the handler's, and its targets'.
@@ -318,7 +321,8 @@ impl Trace {
         let pause_unknown = pause.as_ref().err().map(ToString::to_string);
         let policies = deployment.policies().ok().filter(|_| waits);
         let not_allowed = policies.and_then(|policies| Unlisted::of(&policies, &story.target));
-        Ok(Self { story, invocations, pause: pause.unwrap_or_default(), pause_unknown, not_allowed })
+        let (pause, home) = (pause.unwrap_or_default(), deployment.handler_arn.clone());
+        Ok(Self { story, invocations, pause, pause_unknown, not_allowed, home })
     }
 }
 
