@@ -111,15 +111,15 @@ class Policy {
     return least + Math.floor(Math.random() * (ceiling - least + 1));
   }
 
-  /** Why the failure of a message is its last, whatever its backoff would be. */
-  ends(message, errorType, now) {
+  /** Why the failure of a message is its last, whatever its age. */
+  ends(message, errorType) {
     if (['NonRetryable', 'NonRetriable', 'NeverRetry'].includes(simpleName(errorType)))
       return { reason: 'non_retryable_error', detail: `${errorType} forbids retries` };
     if (this.maxReceives !== undefined && message.receives >= this.maxReceives) {
       const detail = `received ${message.receives} times; maxReceives is ${this.maxReceives}`;
       return { reason: 'max_retries', detail };
     }
-    return now > message.sent + this.maxAge * 1_000 ? this.tooOld(message) : undefined;
+    return undefined;
   }
 
   tooOld(message) {
@@ -250,8 +250,7 @@ class Batch {
     line.retry_after_ignored = ignored;
     const { due, dueBy } = this.policy.due(message, moment, now, this.fifo);
     const end =
-      this.policy.ends(message, error.type, now) ??
-      (due === undefined ? this.policy.tooOld(message) : undefined);
+      this.policy.ends(message, error.type) ?? (due === undefined ? this.policy.tooOld(message) : undefined);
     if (end === undefined) {
       message.due = due;
       log(ignored === undefined ? 'INFO' : 'WARN', {

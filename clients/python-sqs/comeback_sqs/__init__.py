@@ -189,14 +189,14 @@ class _Policy(NamedTuple):
         least = {"full": 1, "equal": -(-ceiling // 2), "none": ceiling}[self.jitter]
         return least + math.floor(random.random() * (ceiling - least + 1))
 
-    def ends(self, message: _Message, error: BaseException, now: float) -> _End | None:
-        """Why the failure of a message is its last, whatever its backoff would be."""
+    def ends(self, message: _Message, error: BaseException) -> _End | None:
+        """Why the failure of a message is its last, whatever its age."""
         error_type = type(error).__name__
         if isinstance(error, NonRetryable) or _simple_name(error_type) in ("NonRetryable", "NonRetriable", "NeverRetry"):
             return _End("non_retryable_error", f"{error_type} forbids retries")
         if self.max_receives is not None and message.receives >= self.max_receives:
             return _End("max_retries", f"received {message.receives} times; max_receives is {self.max_receives}")
-        return self.too_old(message) if now > message.sent + self.max_age else None
+        return None
 
     def too_old(self, message: _Message) -> _End:
         return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
@@ -335,7 +335,7 @@ class _Batch:
             "stack_trace": _stack(error),
         }
         asked, line["retry_after_ignored"] = _asked(error, failed_at)
-        end = self.policy.ends(message, error, failed_at)
+        end = self.policy.ends(message, error)
         due, due_by = self.policy.due(message, asked, failed_at, self.fifo)
         if end is None and due is None:
             end = self.policy.too_old(message)

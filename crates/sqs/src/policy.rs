@@ -123,17 +123,15 @@ impl Options {
         Duration::from_secs(draw(least, ceiling))
     }
 
-    /// Why the failure of a message is its last, whatever its backoff would be.
-    fn ends(&self, message: Sent, error_type: &str, now: Timestamp) -> Option<End> {
+    /// Why the failure of a message is its last, whatever its age.
+    fn ends(&self, message: Sent, error_type: &str) -> Option<End> {
         if matches!(simple_name(error_type), "NonRetryable" | "NonRetriable" | "NeverRetry") {
             let detail = format!("{error_type} forbids retries");
             return Some(End { reason: ReasonCode::NonRetryableError, detail });
         }
-        if let Some(most) = self.max_receives.filter(|most| message.receives >= *most) {
-            let detail = format!("received {} times; max_receives is {most}", message.receives);
-            return Some(End { reason: ReasonCode::MaxRetries, detail });
-        }
-        (now > message.sent.saturating_add(self.max_age)).then(|| self.too_old(message))
+        let most = self.max_receives.filter(|most| message.receives >= *most)?;
+        let detail = format!("received {} times; max_receives is {most}", message.receives);
+        Some(End { reason: ReasonCode::MaxRetries, detail })
     }
 
     fn too_old(&self, message: Sent) -> End {
@@ -154,7 +152,7 @@ impl Options {
             Some(Err(why)) => (None, Some(why)),
             None => (None, None),
         };
-        if let Some(end) = self.ends(message, &error.error_type, now) {
+        if let Some(end) = self.ends(message, &error.error_type) {
             return (Err(end), ignored);
         }
         let (delay, due_by) = match asked {
