@@ -120,8 +120,8 @@ impl Change {
         let hidden = named.filter_map(|name| Some((name, wanted.fields.get(name)?.to_owned())));
         let mut inputs = vec![Input {
             name: "rate",
-            label: "Letters a second",
-            hint: "At most",
+            label: "Rate",
+            hint: "At most so many, such as 20/s",
             value: wanted.rate.clone(),
         }];
         if !self.is_discard {
@@ -206,7 +206,7 @@ impl Change {
         interrupt: Interrupt,
     ) -> Result<(), CommandFailure> {
         let rate = read_rate(&wanted.rate)
-            .map_err(|problem| Failure::Refused(format!("letters a second: {problem}")))?;
+            .map_err(|problem| Failure::Refused(format!("rate: {problem}")))?;
         let snapshot = console.dead.snapshot_of(wanted.fields.get("scan"))?;
         let letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
         let selected = self.selected(&snapshot, wanted);

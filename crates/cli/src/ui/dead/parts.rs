@@ -126,11 +126,11 @@ impl LetterLine {
 pub(super) fn described(snapshot: &Snapshot, selection: &Selection) -> String {
     let group = |number: usize| snapshot.group(number);
     match selection {
-        Selection::All => "every letter of the scan".into(),
-        Selection::Letter(id) => format!("the letter {id}"),
+        Selection::All => "every dead-letter of the scan".into(),
+        Selection::Letter(id) => format!("the dead-letter {id}"),
         Selection::Group(number) => {
             let Some(Alike { reason, target, error_type, detail }) = group(*number) else {
-                return "no letter".into();
+                return "no dead-letter".into();
             };
             let target = target.as_deref().map(|target| format!(" of {}", short_name(target)));
             let error = error_type.as_ref().or(detail.as_ref()).map(|error| format!(", {error}"));
