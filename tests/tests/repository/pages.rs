@@ -100,7 +100,8 @@ fn example_of_a_new_setting_still_applies() {
     let apply = Command::new("git").args(["apply", "--check"]).arg(&patch).current_dir(root()).output();
     std::fs::remove_file(&patch).expect("the patch can be removed");
     let apply = apply.expect("git runs");
-    assert!(apply.status.success(), "{}", String::from_utf8_lossy(&apply.stderr));
+    let stderr = String::from_utf8_lossy(&apply.stderr);
+    assert!(apply.status.success(), "the code has changed: make the example in CONTRIBUTING anew\n{stderr}");
 }
 
 #[test]
