@@ -20,7 +20,7 @@ use crate::text::durations;
 use crate::text::numbers::{rate_flag, read_number, read_rate};
 use crate::text::terminal::{FROM_CHECKOUT, Progress, command_line};
 
-use words::Setting;
+use words::PlannedSetting;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -156,7 +156,7 @@ struct Printed<'a> {
 #[derive(Serialize)]
 struct Pasted {
     /// Settings of the stack; `None` if no policy meets the goal.
-    settings: Option<Vec<Setting>>,
+    settings: Option<Vec<PlannedSetting>>,
     /// The entry of `POLICIES`, if the plan is for a function that has one.
     entry: Option<String>,
 }

@@ -74,7 +74,7 @@ pub(crate) struct Batch<E> {
 
 /// Entries that may go out again after a while.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wait {
+pub(crate) struct Delayed {
     pub(crate) delay: Duration,
     pub(crate) entries: Vec<usize>,
 }

@@ -11,7 +11,7 @@ use crate::board::{Board, Settled};
 use crate::lanes::Lanes;
 use crate::operation::Operation;
 use crate::outcome::{Delivered, Outcome, Progress, Undelivered};
-use crate::run::{Course, run};
+use crate::run::{Intake, run};
 use crate::sender::Sender;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
@@ -135,8 +135,8 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
         let Self { sender, board, settled } = self;
         let span = tracing::debug_span!("deliver", entries = board.progress.entries);
         let (source, window) = (stream::empty(), usize::MAX);
-        let course = Course { source, window, is_wanted: || true, may_start, deadline };
-        run(sender, board, course, |outcome| settled.push(outcome)).instrument(span).await;
+        let intake = Intake { source, window, is_wanted: || true, may_start, deadline };
+        run(sender, board, intake, |outcome| settled.push(outcome)).instrument(span).await;
     }
 
     /// Ends the delivery: the outcome of all entries.

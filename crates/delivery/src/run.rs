@@ -11,13 +11,13 @@ use futures_util::future::{Fuse, FusedFuture};
 use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
 use tracing::Instrument;
 
-use crate::board::{Batch, Board, Settled, Wait};
+use crate::board::{Batch, Board, Delayed, Settled};
 use crate::gate::Pass;
 use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
 use crate::sender::Sender;
 
 /// Where entries come from, and when a delivery ends early.
-pub(crate) struct Course<I, H, M, D> {
+pub(crate) struct Intake<I, H, M, D> {
     pub(crate) source: I,
     /// The most entries that may be open at once.
     pub(crate) window: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Course<I, H, M, D> {
 pub(crate) async fn run<O, S, F>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,
-    course: Course<
+    intake: Intake<
         impl Stream<Item = O::Entry>,
         impl Fn() -> bool,
         impl Fn() -> bool,
@@ -45,10 +45,10 @@ pub(crate) async fn run<O, S, F>(
     F: Future<Output = ()>,
     S: Fn(Duration) -> F,
 {
-    let Course { source, window, is_wanted, may_start, deadline } = course;
+    let Intake { source, window, is_wanted, may_start, deadline } = intake;
     let Sender { operation, sleep, retries, gate, linger, .. } = sender;
     // A call waits for its turn anyway, which counts as part of its entries' wait.
-    let sleeping = |wait: Wait| sleep(wait.delay.saturating_sub(gate.pace().gap())).map(|()| wait.entries);
+    let sleeping = |wait: Delayed| sleep(wait.delay.saturating_sub(gate.pace().gap())).map(|()| wait.entries);
     let mut deadline = pin!(deadline);
     let mut source = pin!(source.fuse());
     let mut calls = FuturesUnordered::new();
@@ -191,7 +191,7 @@ fn take_in<O: Operation, S>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,
     (batch, pass, result): Answered<O::Entry, O::Receipt>,
-) -> impl Iterator<Item = Wait> + use<O, S> {
+) -> impl Iterator<Item = Delayed> + use<O, S> {
     let throttle = Throttle::of(&result, batch.entries.len());
     if let Some(throttled) = throttle.entries {
         let entries = batch.entries.len();

@@ -15,7 +15,7 @@ use crate::board::{Board, Settled};
 use crate::lanes::Lanes;
 use crate::operation::Operation;
 use crate::outcome::{Cause, Left, Sent};
-use crate::run::{Course, run};
+use crate::run::{Intake, run};
 use crate::sender::Sender;
 
 /// Takes single entries from any number of tasks, and delivers them in batches: see
@@ -88,14 +88,14 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         let taken = outcomes.clone();
         let mut running = Some(Box::pin(async move {
             let mut board = Board::new(self.limits, Lanes::remembering());
-            let course = Course {
+            let intake = Intake {
                 source: entries,
                 window: self.window(),
                 is_wanted: || locked(&outcomes).is_empty(),
                 may_start: || true,
                 deadline: pending(),
             };
-            run(self, &mut board, course, |outcome| locked(&outcomes).push_back(outcome)).await;
+            run(self, &mut board, intake, |outcome| locked(&outcomes).push_back(outcome)).await;
         }));
         stream::poll_fn(move |context| {
             loop {
@@ -132,14 +132,14 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
                 expect::<O>(&replies, reply);
                 entry
             });
-            let course = Course {
+            let intake = Intake {
                 source: pin!(entries),
                 window: self.window(),
                 is_wanted: || true,
                 may_start: || true,
                 deadline: pending(),
             };
-            run(&self, &mut desk.board, course, |outcome| settle::<O>(&desk.replies, outcome)).await;
+            run(&self, &mut desk.board, intake, |outcome| settle::<O>(&desk.replies, outcome)).await;
         };
         (Batcher { letters }, running)
     }

@@ -89,8 +89,8 @@ fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawin
     names.sort_by_key(|(_, (_, y))| *y);
     let wanted: Vec<i32> = names.iter().map(|(_, (_, y))| *y).collect();
     for ((strategy, (x, _)), y) in names.into_iter().zip(spread(&wanted)) {
-        let look = (14, colour(strategy));
-        write(root, strategy.name(), look, (HPos::Left, VPos::Center), (x + 10, y))?;
+        let style = (14, colour(strategy));
+        write(root, strategy.name(), style, (HPos::Left, VPos::Center), (x + 10, y))?;
     }
     Ok(())
 }
@@ -177,12 +177,12 @@ impl Panel<'_> {
         let Self { clients, window, strategy, writes, last } = *self;
         let colour = colour(strategy);
         let done = writes.last().map_or(0.0, |write| write.at_ms) / 1e3;
-        for (text, look, y) in [
+        for (text, style, y) in [
             (strategy.name().to_owned(), (15, colour), 34),
             (format!("{} calls", writes.len()), (13, MUTED), 58),
             (format!("done after {done:.1} s"), (13, MUTED), 76),
         ] {
-            write(panel, &text, look, (HPos::Left, VPos::Top), (24, y))?;
+            write(panel, &text, style, (HPos::Left, VPos::Top), (24, y))?;
         }
         let mut chart = ChartBuilder::on(panel)
             .margin_top(6)

@@ -60,8 +60,8 @@ pub(crate) async fn attach(
     session: Session,
 ) -> Result<(), failure::CommandFailure> {
     let AttachArguments { function, dry_run, may_move, .. } = arguments;
-    let order = Order { verb: "attach", function, dry_run: *dry_run };
-    order.carry_out(&session, async |attachment| attachment.attach(*may_move)).await?;
+    let request = Request { verb: "attach", function, dry_run: *dry_run };
+    request.carry_out(&session, async |attachment| attachment.attach(*may_move)).await?;
     Ok(())
 }
 
@@ -92,7 +92,7 @@ pub(crate) async fn detach(
     session: Session,
 ) -> Result<(), failure::CommandFailure> {
     let DetachArguments { function, dry_run, now: at_once, .. } = arguments;
-    let order = Order { verb: "detach", function, dry_run: *dry_run };
+    let request = Request { verb: "detach", function, dry_run: *dry_run };
     // Reads the time again too: what `detach` keeps must not be before the destination is removed.
     let plan = async |attachment: &Attachment| {
         let open = OpenPause::all(&session.account, &attachment.deployment, now()).await?;
@@ -101,7 +101,7 @@ pub(crate) async fn detach(
         let leaving = Leaving::read(&session.account, attachment, *at_once, now()).await?;
         attachment.detach(&leaving)
     };
-    let planned = order.carry_out(&session, plan).await?;
+    let planned = request.carry_out(&session, plan).await?;
     if planned.is_about_nothing() {
         let what = format!(
             "Lambda has no function {function}, and nothing of it is left to remove; check its \
@@ -140,14 +140,14 @@ fn check_not_paused(
     )))
 }
 
-struct Order<'a> {
+struct Request<'a> {
     /// `attach` or `detach`.
     verb: &'static str,
     function: &'a FunctionName,
     dry_run: bool,
 }
 
-impl Order<'_> {
+impl Request<'_> {
     /// Shows the plan, asks, makes the changes, and checks them. Gives the plan that was made.
     async fn carry_out(
         &self,
@@ -207,7 +207,7 @@ impl Order<'_> {
 
     fn show(&self, plan: &AttachPlan) -> std::io::Result<()> {
         let mut out = anstream::stdout();
-        let Order { verb, function, .. } = self;
+        let Request { verb, function, .. } = self;
         if !plan.changes.is_empty() {
             writeln!(out, "{verb} {function}:\n{}", changes(plan))?;
         } else if plan.left.is_none() {

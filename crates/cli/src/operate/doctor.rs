@@ -460,7 +460,11 @@ mod tests {
             "CB001", "CB003", "CB004", "CB005", "CB006", "CB010", "CB020", "CB021", "CB025", "CB030",
             "CB031", "CB032", "CB033", "CB034", "CB040",
         ];
-        assert_eq!(good[..expected.len()], expected, "a check that needs none of these facts belongs in this list");
+        assert_eq!(
+            good[..expected.len()],
+            expected,
+            "a check that needs none of these facts belongs in this list"
+        );
     }
 
     #[test]
@@ -647,7 +651,11 @@ BROKEN  CB101 orders: the function does not exist
         let rows: Vec<Vec<&str>> = rows.map(|row| row.split(" | ").collect()).collect();
         for (index, Check { id, title, .. }) in CHECKS.iter().enumerate() {
             let said = rows.get(index).map(|row| format!("| CB{} | {} |", row[0], row[1]));
-            assert_eq!(said, Some(format!("| {id} | {title} |")), "docs/doctor.md needs the latter row there");
+            assert_eq!(
+                said,
+                Some(format!("| {id} | {title} |")),
+                "docs/doctor.md needs the latter row there"
+            );
         }
         assert_eq!(rows.len(), CHECKS.len());
         assert!(rows.iter().all(|row| row.len() == 3 && row[2].len() > 15), "each says what it means");

@@ -61,10 +61,10 @@ pub(crate) fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
 }
 
 /// An update is checked this often, for half an hour.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-const LOOKS: usize = 900;
+const CHECK_EVERY: Duration = Duration::from_secs(2);
+const MOST_CHECKS: usize = 900;
 /// Checks in a row that may show the stack as it was before: a minute.
-const LOOKS_UNSEEN: usize = 30;
+const CHECKS_UNSEEN: usize = 30;
 
 /// Edits the allow-list, and waits until that is in force. Reads it again first, so that no entry of somebody else is lost.
 pub(crate) async fn edit(
@@ -79,17 +79,17 @@ pub(crate) async fn edit(
     }
 }
 
-/// Waits until `look` no longer gives what is under way.
+/// Waits until `check` no longer gives what is under way.
 async fn ended(
     interrupt: &Interrupt,
-    mut look: impl AsyncFnMut() -> Result<Option<String>, Failure>,
+    mut check: impl AsyncFnMut() -> Result<Option<String>, Failure>,
 ) -> Result<(), Failure> {
     let mut update = String::new();
-    for _ in 0..LOOKS {
-        let Some(under_way) = look().await? else { return Ok(()) };
+    for _ in 0..MOST_CHECKS {
+        let Some(under_way) = check().await? else { return Ok(()) };
         update = under_way;
         tokio::select! {
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(CHECK_EVERY) => {}
             () = interrupt.raised() => {
                 let what = format!("{update} is still being updated; run the command again when that has ended");
                 return Err(Failure::Interrupted(what));
@@ -187,13 +187,13 @@ impl StackUpdate<'_> {
     async fn ended(&self, interrupt: &Interrupt) -> Result<(), Failure> {
         let Self { account, name, before, edited } = *self;
         let (mut has_begun, mut not_seen) = (false, 0);
-        let look = async || {
+        let check = async || {
             let stack = describe(account, name).await?;
             let status = status(&stack);
             match Update::of(before, &stack, edited, has_begun) {
                 Update::Done => return Ok(None),
                 Update::GoesOn => (has_begun, not_seen) = (true, 0),
-                Update::NotSeen if not_seen == LOOKS_UNSEEN => {
+                Update::NotSeen if not_seen == CHECKS_UNSEEN => {
                     return Err(Failure::Undone(format!(
                         "stack {name} is {status}, and its {} is not what was written: somebody else is \
                          changing it too, or AWS needs longer; run the command again",
@@ -210,7 +210,7 @@ impl StackUpdate<'_> {
             }
             Ok(Some(format!("stack {name} ({status})")))
         };
-        ended(interrupt, look).await
+        ended(interrupt, check).await
     }
 }
 
@@ -285,7 +285,7 @@ async fn edit_variable(
     // Refused if anybody has changed the function since it was read.
     let update = update.set_revision_id(handler.revision_id).send().await;
     update.or_failure("lambda:UpdateFunctionConfiguration", name)?;
-    let look = async || {
+    let check = async || {
         let handler = configuration(account, name).await?;
         match handler.last_update_status() {
             Some(LastUpdateStatus::InProgress) => Ok(Some(format!("function {name}"))),
@@ -296,7 +296,7 @@ async fn edit_variable(
             _ => Ok(None),
         }
     };
-    ended(interrupt, look).await
+    ended(interrupt, check).await
 }
 
 async fn configuration(account: &Account, name: &str) -> Result<FunctionConfiguration, Failure> {

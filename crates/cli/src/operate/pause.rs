@@ -16,7 +16,7 @@ use crate::failure;
 use crate::operate::deployment::{Deployment, DeploymentName};
 use crate::operate::function::{FunctionName, InvokeSettings};
 use crate::operate::pauses::edits::{self, End, Wanted, check_spread, open_of};
-use crate::operate::pauses::orders::RetryOrder;
+use crate::operate::pauses::requests::RetryRequest;
 use crate::operate::pauses::{
     self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, edit, forgotten_note, history, named,
     noticed_within,
@@ -83,32 +83,34 @@ pub(crate) async fn pause(
         return list(arguments.history, &session, &deployment, now()).await;
     }
     let parameter = SsmParameter::of(&session, &deployment)?;
-    let order = Order::read(arguments, &parameter, &deployment);
-    let order = session.interrupt.or(order).await?;
-    let planned = order.pause(now())?;
+    let request = PauseRequest::read(arguments, &parameter, &deployment);
+    let request = session.interrupt.or(request).await?;
+    let planned = request.pause(now())?;
     let noticed = noticed_within(&deployment);
     let answer = |pause: &Pause, forgotten: &[Pause]| {
         let now = now();
         let shown = |pause: &Pause| OpenPause::of(pause, now);
         session.answer(&json!({
-            "pause": shown(pause), "before": order.open.as_ref().map(shown),
+            "pause": shown(pause), "before": request.open.as_ref().map(shown),
             "forgotten": forgotten.iter().map(shown).collect::<Vec<_>>(),
             "noticed_within_seconds": noticed.map(|noticed| noticed.as_secs()),
         }));
     };
-    session.say(&order.text(&planned))?;
-    if order.open.as_ref() == Some(&planned) {
+    session.say(&request.text(&planned))?;
+    if request.open.as_ref() == Some(&planned) {
         answer(&planned, &[]);
         return Ok(());
     }
-    confirm_plan(&order.question(), &order.plan(), &session).await?;
+    confirm_plan(&request.question(), &request.plan(), &session).await?;
     // The question may have stood for long.
-    let (pause, forgotten) = order.carry_out(&parameter, now()).await?;
+    let (pause, forgotten) = request.carry_out(&parameter, now()).await?;
     answer(&pause, &forgotten);
     session.say(&done_text(&pause, arguments, noticed, &session.common.place_flags()))?;
     forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
-    let Some(function) = arguments.function.as_ref().filter(|_| order.open.is_none()) else { return Ok(()) };
-    // The pause is in force, so Ctrl-C ends only this look.
+    let Some(function) = arguments.function.as_ref().filter(|_| request.open.is_none()) else {
+        return Ok(());
+    };
+    // The pause is in force, so Ctrl-C ends only this check.
     let note = tokio::select! {
         note = elsewhere(function, &session.account, &deployment) => note,
         () = session.interrupt.raised() => None,
@@ -118,14 +120,14 @@ pub(crate) async fn pause(
 }
 
 /// A pause that is asked for, and the one of its target that is open.
-struct Order {
+struct PauseRequest {
     name: String,
     target: PauseTarget,
     wanted: Wanted,
     open: Option<Pause>,
 }
 
-impl Order {
+impl PauseRequest {
     /// Fails if the pause would be refused.
     async fn read(
         arguments: &PauseArguments,
@@ -149,9 +151,9 @@ impl Order {
             why: reason.clone(),
             by: history::user_name(&parameter.account.place.caller).to_owned(),
         };
-        let order = Self { name: named(function.as_ref()), target, wanted, open };
-        edits::with(&pauses, &order.pause(now)?, now).fitted(now)?;
-        Ok(order)
+        let request = Self { name: named(function.as_ref()), target, wanted, open };
+        edits::with(&pauses, &request.pause(now)?, now).fitted(now)?;
+        Ok(request)
     }
 
     /// The pause as it will be.
@@ -272,7 +274,7 @@ async fn list(
     };
     let (read, history) = session.interrupt.or(work).await?;
     let read =
-        read.map(|read| read.map(|read| (OpenPause::all_of(&read, now), RetryOrder::in_force(&read, now))));
+        read.map(|read| read.map(|read| (OpenPause::all_of(&read, now), RetryRequest::in_force(&read, now))));
     let (pauses, retries) = read.as_ref().ok().cloned().flatten().unzip();
     session.answer(&json!({"pauses": pauses, "retries": retries, "history": history}));
     let history = history.filter(|_| !session.common.json).map(|history| history::text(&history));
@@ -298,8 +300,8 @@ async fn list(
         } else {
             writeln!(out, "{}", listed(&pauses))?;
         }
-        for order in retries {
-            writeln!(out, "retry now: {}", shown(&order.line()))?;
+        for request in retries {
+            writeln!(out, "retry now: {}", shown(&request.line()))?;
         }
         if let Some(history) = history {
             writeln!(out, "\n{history}")?;
@@ -497,8 +499,9 @@ mod tests {
             why: Some("deploy 4711".into()),
         };
         let text = |open: Option<Pause>, wanted: Wanted| {
-            let order = Order { name: "orders".into(), target: orders.parse().unwrap(), wanted, open };
-            order.text(&order.pause(at(60)).unwrap())
+            let request =
+                PauseRequest { name: "orders".into(), target: orders.parse().unwrap(), wanted, open };
+            request.text(&request.pause(at(60)).unwrap())
         };
         let is = "orders: paused since 1970-01-01T00:00:00.000Z by anna, until resumed; events then return \
                   over 30m (deploy 4711)\n";

@@ -3,7 +3,7 @@
 pub(crate) mod edits;
 pub(crate) mod history;
 pub(crate) mod in_force;
-pub(crate) mod orders;
+pub(crate) mod requests;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -119,7 +119,7 @@ pub(crate) fn read_text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// `name`, `name:qualifier` or `every function`, by the target of a pause or an order.
+/// `name`, `name:qualifier` or `every function`, by the target of a pause or a request.
 pub(crate) fn target_name(target: &str) -> &str {
     if target == "*" { "every function" } else { short_name(target) }
 }

@@ -21,7 +21,7 @@ use crate::clock::now;
 use crate::failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::function::{FunctionName, command_name};
-use crate::operate::pauses::orders::RetryOrder;
+use crate::operate::pauses::requests::RetryRequest;
 use crate::operate::pauses::{
     self, Parameter as _, SsmParameter, edit, forgotten_note, history, named, noticed_within, target_name,
 };
@@ -95,7 +95,7 @@ fn read_glob(text: &str) -> Result<String, String> {
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
     /// `None` if nothing was ordered.
-    ordered: Option<RetryOrder>,
+    ordered: Option<RetryRequest>,
     dry_run: bool,
     #[serde(flatten)]
     reach: &'a Reach,
@@ -119,8 +119,8 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let work = async {
         // Refuse what would be refused before reading the log.
         let pauses = parameter.read().await?.0;
-        let order = arguments.order(target.clone(), begin, &session).with_end(LONGEST_REQUEST, pollers);
-        fits(&pauses, order, begin)?;
+        let request = arguments.request(target.clone(), begin, &session).with_end(LONGEST_REQUEST, pollers);
+        fits(&pauses, request, begin)?;
         let reading = Reading::read(&session, deployment.clone(), &wanted, None, begin).await?;
         let has_text = !session.common.json;
         let errors = if has_text { reading.unmatched(&session, &wanted, None, begin).await } else { None };
@@ -156,19 +156,19 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let question = format!("retry these within {}?", durations::text(arguments.within));
     // The request is for whatever has failed so far, so how many that is does not change it.
     confirm_plan(&question, &(target.to_string(), &arguments.error), &session).await?;
-    // The order counts from here: what has failed while the question stood is reached too.
-    let order = arguments.order(target, now(), &session).with_end(hidden, pollers);
-    let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == order);
-    let make = |pauses: &Pauses| Ok(pauses.with_retry(order.clone()));
-    let forgotten = edit(&parameter, order.at, make, is_in).await?;
+    // The request counts from here: what has failed while the question stood is reached too.
+    let request = arguments.request(target, now(), &session).with_end(hidden, pollers);
+    let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == request);
+    let make = |pauses: &Pauses| Ok(pauses.with_retry(request.clone()));
+    let forgotten = edit(&parameter, request.at, make, is_in).await?;
     forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
-    session.answer(&answer(Some(RetryOrder::of(&order))));
-    session.say(&format!("Scheduled at {}. `comeback waiting{flags}` shows what is left.\n", order.at))?;
+    session.answer(&answer(Some(RetryRequest::of(&request))));
+    session.say(&format!("Scheduled at {}. `comeback waiting{flags}` shows what is left.\n", request.at))?;
     if arguments.watch && reach.retries.is_empty() {
         // With a log of everything that waits, nothing would have been ordered.
         session.say("Nothing to watch: the handler's log does not say which events wait.\n")?;
     } else if arguments.watch {
-        let time = begin..order.end(hidden, pollers);
+        let time = begin..request.end(hidden, pollers);
         let (session, deployment, wanted) = (&session, &deployment, &wanted);
         follow(&Watched { session, deployment, wanted, awaited: &reach.retries, time }).await?;
     }
@@ -181,7 +181,7 @@ impl RetryArguments {
         Wanted { functions, error: self.error.clone(), key: None }
     }
 
-    fn order(&self, target: PauseTarget, at: Timestamp, session: &Session) -> RetryNow {
+    fn request(&self, target: PauseTarget, at: Timestamp, session: &Session) -> RetryNow {
         RetryNow {
             target,
             at: at.rounded_up_to_secs(),
@@ -194,9 +194,9 @@ impl RetryArguments {
     }
 }
 
-/// Fails if the parameter cannot hold the order beside what it holds.
-fn fits(pauses: &Pauses, order: RetryNow, now: Timestamp) -> Result<(), Failure> {
-    Ok(pauses.with_retry(order).fitted(now).map(drop)?)
+/// Fails if the parameter cannot hold the request beside what it holds.
+fn fits(pauses: &Pauses, request: RetryNow, now: Timestamp) -> Result<(), Failure> {
+    Ok(pauses.with_retry(request).fitted(now).map(drop)?)
 }
 
 /// The handler's policies.
@@ -359,8 +359,8 @@ a note
             let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap();
             let (target, within) = (PauseTarget::All, Duration::from_secs(600));
             let (errors, by, why, until) = (Vec::new(), None, None, None);
-            let order = RetryNow { target, at: now, within, errors, by, why, until };
-            fits(&pauses, order, now).err().map(|error| error.to_string())
+            let request = RetryNow { target, at: now, within, errors, by, why, until };
+            fits(&pauses, request, now).err().map(|error| error.to_string())
         };
         assert_eq!(refused(3_000), None);
         let why = refused(4_000).unwrap();

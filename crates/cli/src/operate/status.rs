@@ -19,7 +19,7 @@ use crate::operate::dead::HIDDEN_FOR;
 use crate::operate::deployment::{Deployment, Depth, Queue, Stopped};
 use crate::operate::history::History;
 use crate::operate::metrics::LastHour;
-use crate::operate::pauses::orders::RetryOrder;
+use crate::operate::pauses::requests::RetryRequest;
 use crate::operate::pauses::{self, OpenPause, nearly_full};
 use crate::operate::session::{Common, Session, coloured};
 use crate::text::durations::{self, short};
@@ -113,8 +113,8 @@ pub(crate) struct Status {
     stopped: Option<Stopped>,
     /// The pauses that are not over; `None` if the handler reads none, or if they could not be read.
     pub(crate) pauses: Option<Vec<OpenPause>>,
-    /// The orders to retry now that are in force; `None` as for the pauses.
-    retries: Option<Vec<RetryOrder>>,
+    /// The requests to retry now that are in force; `None` as for the pauses.
+    retries: Option<Vec<RetryRequest>>,
     /// Why they could not be read.
     pauses_problem: Option<String>,
     /// How full the pauses' parameter is, if it is nearly full.
@@ -204,7 +204,7 @@ impl Status {
                 OldestLetter { sent, age_seconds, is_exact }
             }),
             pauses: read.as_ref().map(|pauses| OpenPause::all_of(pauses, now)),
-            retries: read.as_ref().map(|pauses| RetryOrder::in_force(pauses, now)),
+            retries: read.as_ref().map(|pauses| RetryRequest::in_force(pauses, now)),
             pauses_problem,
             pauses_nearly_full: read.as_ref().and_then(nearly_full),
             metrics_read: metrics.at,
@@ -478,7 +478,7 @@ fn open_pauses(status: &Status) -> String {
     }
 }
 
-/// Empty without an order: few deployments have one.
+/// Empty without a request: few deployments have one.
 fn retries(status: &Status) -> String {
     let lines = status.retries.iter().flatten().map(|order| shown(&order.line()).into_owned());
     lines.collect::<Vec<_>>().join(&format!("\n{:14}", ""))
@@ -693,7 +693,7 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
                     ..OpenPause::sample("*")
                 },
             ]),
-            retries: Some(vec![RetryOrder {
+            retries: Some(vec![RetryRequest {
                 target: "*".into(),
                 at: Timestamp::from_secs(1_700_000_000),
                 within_seconds: 600,

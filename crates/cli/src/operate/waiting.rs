@@ -29,7 +29,7 @@ use crate::failure;
 use crate::operate::deployment::{Deployment, Depth, Unlisted};
 use crate::operate::function::{FunctionName, attach_commands};
 use crate::operate::log::{HIDING_INFO, LogEvent, Search};
-use crate::operate::pauses::orders::RetryOrder;
+use crate::operate::pauses::requests::RetryRequest;
 use crate::operate::pauses::{self, in_force::InForce, noticed_within};
 use crate::operate::session::{Common, Session};
 use crate::operate::waiting::text::write;
@@ -304,10 +304,10 @@ impl Reading {
         Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
     }
 
-    /// The orders to retry now that are in force; `None` if they are not known.
-    fn orders(&self, now: Timestamp) -> Option<Vec<RetryOrder>> {
+    /// The requests to retry now that are in force; `None` if they are not known.
+    fn orders(&self, now: Timestamp) -> Option<Vec<RetryRequest>> {
         let pauses = self.pauses.as_ref().ok().and_then(Option::as_ref);
-        pauses.map(|pauses| RetryOrder::in_force(pauses, now))
+        pauses.map(|pauses| RetryRequest::in_force(pauses, now))
     }
 
     fn is_all_read(&self, now: Timestamp) -> bool {

@@ -111,7 +111,7 @@ pub(super) fn time(seconds: u64) -> String {
 
 /// A setting under both names, with the text of its value for each.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Setting {
+pub(super) struct PlannedSetting {
     parameter: &'static str,
     value: String,
     property: &'static str,
@@ -119,15 +119,15 @@ pub(super) struct Setting {
 }
 
 /// What the plan has chosen, and what else must not have its default then.
-pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<Setting> {
+pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<PlannedSetting> {
     let default = Settings::default();
-    let seconds = |parameter, property, seconds: u64| Setting {
+    let seconds = |parameter, property, seconds: u64| PlannedSetting {
         parameter,
         value: seconds.to_string(),
         property,
         property_value: format!("Duration.seconds({seconds})"),
     };
-    let jitter = Setting {
+    let jitter = PlannedSetting {
         parameter: "Jitter",
         value: policy.jitter.to_owned(),
         property: "jitter",
@@ -145,14 +145,14 @@ pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<Setting> {
 }
 
 /// What must not have its default, and is never a single function's.
-pub(super) fn queue_settings(policy: &Candidate) -> Option<Setting> {
+pub(super) fn queue_settings(policy: &Candidate) -> Option<PlannedSetting> {
     let pollers = policy.maximum_concurrency;
     let is_needed = pollers > Settings::default().maximum_concurrency;
     is_needed.then(|| number("MaximumConcurrency", "maxConcurrency", pollers))
 }
 
-fn number(parameter: &'static str, property: &'static str, number: u64) -> Setting {
-    Setting { parameter, value: number.to_string(), property, property_value: number.to_string() }
+fn number(parameter: &'static str, property: &'static str, number: u64) -> PlannedSetting {
+    PlannedSetting { parameter, value: number.to_string(), property, property_value: number.to_string() }
 }
 
 /// An entry of `POLICIES` with what the plan has chosen. What else it sets stays.
@@ -166,9 +166,10 @@ pub(super) fn entry(policy: &Candidate, entry: &PolicyEntry) -> String {
 }
 
 /// ` BaseBackoff=1 …` for SAM, and `baseBackoff: Duration.seconds(1),` and so on for the construct, a line each.
-pub(super) fn pasted(settings: &[Setting]) -> (String, String) {
-    let parameter = |setting: &Setting| format!(" {}={}", setting.parameter, setting.value);
-    let property = |setting: &Setting| format!("\n  {}: {},", setting.property, setting.property_value);
+pub(super) fn pasted(settings: &[PlannedSetting]) -> (String, String) {
+    let parameter = |setting: &PlannedSetting| format!(" {}={}", setting.parameter, setting.value);
+    let property =
+        |setting: &PlannedSetting| format!("\n  {}: {},", setting.property, setting.property_value);
     settings.iter().map(|setting| (parameter(setting), property(setting))).unzip()
 }
 

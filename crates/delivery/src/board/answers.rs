@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::board::{Batch, Board, Place, Wait};
+use crate::board::{Batch, Board, Delayed, Place};
 use crate::lanes::Lane;
 use crate::operation::{Answer, ErrorKind, ServiceError};
 use crate::outcome::{Cause, Sent};
@@ -21,7 +21,7 @@ impl<E, R: Clone> Board<E, R> {
         batch: Batch<E>,
         result: Result<Vec<Answer<R>>, ServiceError>,
         retries: &Retries,
-    ) -> Vec<Wait> {
+    ) -> Vec<Delayed> {
         let Batch { indexes, entries, is_half } = batch;
         drop(entries);
         let whole;
@@ -60,7 +60,7 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    fn retry_failed(&mut self, answers: Vec<(usize, Answer<R>)>, retries: &Retries) -> Vec<Wait> {
+    fn retry_failed(&mut self, answers: Vec<(usize, Answer<R>)>, retries: &Retries) -> Vec<Delayed> {
         let took_some = answers.iter().any(|(_, answer)| answer.is_ok());
         if took_some {
             self.refusals.taken();
@@ -88,7 +88,7 @@ impl<E, R: Clone> Board<E, R> {
     }
 
     /// Entries whose calls and waits were dropped: those that were under way have failed without an answer.
-    pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Wait> {
+    pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Delayed> {
         let dropped =
             self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
         let dropped = dropped.map(|(&index, track)| {
@@ -137,8 +137,8 @@ impl<E, R: Clone> Board<E, R> {
 
     /// Entries of one batch may have been sent a different number of times: each number has its own wait. Those
     /// of one lane wait together, as long as the one that was sent most often.
-    fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Wait> {
-        let mut by_calls: BTreeMap<(bool, u64), Option<Wait>> = BTreeMap::new();
+    fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
+        let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
         let mut of_lane: Option<(Lane, u64)> = None;
         for (index, error, uses_retry) in failed {
@@ -156,7 +156,7 @@ impl<E, R: Clone> Board<E, R> {
                 }
             }
             let delay = || if uses_retry { retries.wait(calls.max(1)) } else { retries.wait_or_last(calls) };
-            let wait = || delay().map(|delay| Wait { delay, entries: Vec::new() });
+            let wait = || delay().map(|delay| Delayed { delay, entries: Vec::new() });
             match by_calls.entry((uses_retry, calls)).or_insert_with(wait) {
                 Some(wait) => {
                     track.place = Place::Waiting;

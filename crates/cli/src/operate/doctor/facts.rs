@@ -39,7 +39,7 @@ pub(crate) struct Facts {
     /// The parameters of the deployment's stack with their values; empty without a stack.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<Function>,
-    /// Whether the functions that the allow-list's patterns match could be looked for.
+    /// Whether the functions that the allow-list's patterns match could be found.
     pub(crate) matched: Result<(), Failure>,
 }
 

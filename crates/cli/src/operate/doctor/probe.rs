@@ -21,7 +21,7 @@ const EVENT: &str = r#"{"fail_times": 1}"#;
 const SLACK: Duration = Duration::from_secs(90);
 /// Nobody looks at a terminal for longer.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
 /// Clocks differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
@@ -50,7 +50,7 @@ pub(crate) async fn probe(account: &Account, deployment: &Deployment, now: Times
                     return Ok(end);
                 }
             }
-            sleep(BETWEEN_LOOKS).await;
+            sleep(BETWEEN_CHECKS).await;
         }
     })
     .await;

@@ -1,4 +1,4 @@
-//! What the pauses say of a function now. The handler's log only says what they were when it last looked at an event.
+//! What the pauses say of a function now. The handler's log only says what they were when it last checked an event.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ mod tests {
             until(Some(2_000))
         );
         assert_eq!(in_force(&[(orders, 900, Some(2_000), 0), ("*", 950, None, 0)]), until(None));
-        // The handler looks at a held event every 1,344 s.
+        // The handler checks a held event every 1,344 s.
         assert_eq!(in_force(&[(orders, 500, Some(900), 60)]), back_by(Some(900 + 38 + 1_344)));
         assert_eq!(in_force(&[(orders, 500, Some(900), 3_600)]), back_by(Some(4_500)));
         let holds =

@@ -8,7 +8,7 @@ use crate::clock::now;
 use crate::failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
-use crate::operate::pauses::orders::RetryOrder;
+use crate::operate::pauses::requests::RetryRequest;
 use crate::operate::pauses::{
     self, Parameter as _, SsmParameter, edit, forgotten_note, named, noticed_within,
 };
@@ -17,7 +17,7 @@ use crate::text::durations;
 use crate::text::numbers::counted;
 use crate::text::terminal::shown;
 
-/// Takes back the orders for this target alone: like a pause, an order for every function is another one.
+/// Takes back the requests for this target alone: like a pause, a request for every function is another one.
 pub(super) async fn cancel(
     function: Option<&FunctionName>,
     session: &Session,
@@ -28,13 +28,14 @@ pub(super) async fn cancel(
     confirm(&format!("cancel the retry requests for {name}?"), session).await?;
     let now = now();
     let pauses = parameter.read().await?.0;
-    let orders = RetryOrder::in_force(&pauses, now);
+    let requests = RetryRequest::in_force(&pauses, now);
     let (cancelled, others): (Vec<_>, Vec<_>) =
-        orders.into_iter().partition(|order| order.target == target.to_string());
+        requests.into_iter().partition(|request| request.target == target.to_string());
     let mut forgotten = Vec::new();
     if !cancelled.is_empty() {
-        let all: Vec<RetryNow> = pauses.retries().filter(|order| order.target == target).cloned().collect();
-        let is_gone = |pauses: &Pauses| pauses.retries().all(|order| !all.contains(order));
+        let all: Vec<RetryNow> =
+            pauses.retries().filter(|request| request.target == target).cloned().collect();
+        let is_gone = |pauses: &Pauses| pauses.retries().all(|request| !all.contains(request));
         forgotten = edit(&parameter, now, |pauses| Ok(pauses.without_retries(&all)), is_gone).await?;
     }
     forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
@@ -49,8 +50,9 @@ pub(super) async fn cancel(
         );
         return Err(Failure::Undone(what).into());
     }
-    let orders = counted(cancelled.len() as u64, "retry request was", "retry requests were");
-    session.say(&format!("{name}: {orders} cancelled; events not yet retried keep their own due times\n"))?;
+    let requests = counted(cancelled.len() as u64, "retry request was", "retry requests were");
+    session
+        .say(&format!("{name}: {requests} cancelled; events not yet retried keep their own due times\n"))?;
     if let Some(noticed) = noticed.map(durations::text) {
         session.say(&format!("Takes effect within {noticed}; until then, the handler may still retry.\n"))?;
     }

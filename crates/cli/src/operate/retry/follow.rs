@@ -16,21 +16,21 @@ use crate::operate::session::Session;
 use crate::operate::waiting::Wanted;
 use crate::text::numbers::counted;
 
-/// Between two looks at the log. Its lines take some seconds to arrive.
+/// Between two reads of the log. Its lines take some seconds to arrive.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// How late a line may arrive, and so how long after the order's end the last ones do.
+/// How late a line may arrive, and so how long after the request's end the last ones do.
 const LINES_ARRIVE: Duration = Duration::from_secs(60);
 /// How long after the last retry the watching goes on: most that fail again do it in this time.
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
-/// The retries that an order brings forward, in a deployment's log.
+/// The retries that a request brings forward, in a deployment's log.
 pub(super) struct Watched<'a> {
     pub(super) session: &'a Session,
     pub(super) deployment: &'a Deployment,
     pub(super) wanted: &'a Wanted,
     /// Each by its event's key and its number.
     pub(super) awaited: &'a HashSet<(String, u64)>,
-    /// From when the log was read to the end of the order.
+    /// From when the log was read to the end of the request.
     pub(super) time: Range<Timestamp>,
 }
 
@@ -54,7 +54,7 @@ pub(super) async fn follow(watched: &Watched<'_>) -> Result<(), Failure> {
         if now > end {
             let left = awaited.len() - counts.retried.len();
             if let Some(line) = left_over(left, &session.common.place_flags()) {
-                // The order stands all the same.
+                // The request stands all the same.
                 let _ = writeln!(out, "{now}  {line}");
             }
             return Ok(());
@@ -66,7 +66,7 @@ pub(super) async fn follow(watched: &Watched<'_>) -> Result<(), Failure> {
     }
 }
 
-/// What is left when an order ends: the log may have lost a line, or the handler was behind.
+/// What is left when a request ends: the log may have lost a line, or the handler was behind.
 fn left_over(left: usize, place: &str) -> Option<String> {
     let events = counted(left as u64, "event has", "events have");
     (left > 0).then(|| {
@@ -77,7 +77,7 @@ fn left_over(left: usize, place: &str) -> Option<String> {
     })
 }
 
-/// Retries since an order, of events that waited when it was given. What such an event does afterwards does not count, nor
+/// Retries since a request, of events that waited when it was given. What such an event does afterwards does not count, nor
 /// do events that failed later.
 #[derive(Debug, Default)]
 struct Counts {

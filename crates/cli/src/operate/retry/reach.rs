@@ -1,4 +1,4 @@
-//! What an order to retry reaches, and by when, estimated from the handler's log.
+//! What a request to retry reaches, and by when, estimated from the handler's log.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::text::numbers::counted;
 /// The longest delay that SQS allows.
 const HOP: Duration = Duration::from_secs(900);
 
-/// What an order reaches of the events that wait and that it names.
+/// What a request reaches of the events that wait and that it names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Reach {
     pub(super) found: u64,
-    /// Those that are retried by the order, or sooner.
+    /// Those that are retried by the request, or sooner.
     pub(super) reached: u64,
     /// How long the last of them stays hidden from now on.
     #[serde(skip)]
     pub(super) hidden: Duration,
-    /// Whether any is retried sooner than without the order.
+    /// Whether any is retried sooner than without the request.
     #[serde(skip)]
     pub(super) brings_forward: bool,
     pub(super) half_within_seconds: Option<u64>,
@@ -38,7 +38,7 @@ pub(super) struct Reach {
     pub(super) unanswered: u64,
     /// Their next retry is the last that `MAX_RETRIES` allows.
     pub(super) last_retry: u64,
-    /// The order's error glob and the errors of the events that wait, if it takes none of them.
+    /// The request's error glob and the errors of the events that wait, if it takes none of them.
     #[serde(skip)]
     pub(super) unmatched: Option<(String, String)>,
     /// The retries of the events that are reached: the keys and their numbers.
@@ -71,24 +71,24 @@ impl Reach {
                 Why::UnansweredCall | Why::FailedCall | Why::PausesUnknown => reach.unanswered += 1,
                 // A note says what becomes of them.
                 Why::NotAllowed => {}
-                // The pause may outlast the order.
+                // The pause may outlast the request.
                 Why::Backoff if event.target.is_some_and(is_paused) => reach.paused += 1,
                 Why::Backoff if is_last(&event) => reach.last_retry += 1,
                 Why::Backoff => {
                     reach.retries.insert((event.key.to_owned(), event.retry));
-                    let look = next_look(&event, noticed);
-                    reach.hidden = reach.hidden.max(look.since(now));
-                    reach.brings_forward |= event.due.is_none_or(|due| look < due);
-                    waiting.push((look, event.due));
+                    let check = next_check(&event, noticed);
+                    reach.hidden = reach.hidden.max(check.since(now));
+                    reach.brings_forward |= event.due.is_none_or(|due| check < due);
+                    waiting.push((check, event.due));
                 }
             }
         }
         // Each event draws a moment of its own. Which one is not known here, but they are spread evenly.
         let count = waiting.len() as u32;
-        let retried = waiting.iter().zip(0..count).map(|((look, due), number)| {
+        let retried = waiting.iter().zip(0..count).map(|((check, due), number)| {
             let moment = now.saturating_add(within * (number + 1) / count);
-            let look = (*look).max(moment);
-            due.map_or(look, |due| due.min(look))
+            let check = (*check).max(moment);
+            due.map_or(check, |due| due.min(check))
         });
         let mut retried: Vec<u64> = retried.map(|at| at.since(now).as_secs()).collect();
         retried.sort_unstable();
@@ -124,7 +124,7 @@ impl Reach {
         format!("{events} will be retried, all within {all}, half within {half}")
     }
 
-    /// What the order leaves alone, and why.
+    /// What the request leaves alone, and why.
     pub(super) fn left_alone(&self) -> impl Iterator<Item = (u64, &'static str)> {
         let Self { retry_after, paused, unanswered, last_retry, .. } = *self;
         let all = [
@@ -139,7 +139,7 @@ impl Reach {
 
 /// The first check of a message after the handler has noticed the request. If its last line says that it was to be checked
 /// earlier, and its retry is due later, then it is a copy that moves on, for 15 minutes at a time and without a line.
-fn next_look(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
+fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
         _ if event.next_look >= noticed => event.next_look,
         Some(due) if due <= noticed.saturating_add(HOP) => due,
@@ -171,9 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn an_order_reaches_backoffs_when_the_handler_looks() {
+    fn a_request_reaches_backoffs_when_the_handler_checks() {
         let mut waits = Waits::default();
-        // The next looks are in 1,000 and 3,500 s, and one is due in 60 s.
+        // The next checks are in 1,000 and 3,500 s, and one is due in 60 s.
         take(&mut waits, "k-1", before(2_600), 1, json!({}));
         take(&mut waits, "k-2", before(100), 1, json!({}));
         take(
@@ -233,10 +233,10 @@ mod tests {
         let nothing = "no waiting event would be retried sooner";
         let anyway = " anyway, before the handler finds the request";
         assert_eq!(reach(&waits), (false, nothing.to_owned()));
-        // The handler notices an order within 38 s.
+        // The handler notices a request within 38 s.
         take(&mut waits, "k-1", before(10), 1, soon);
         assert_eq!(reach(&waits), (false, format!("{nothing}: 1 event is due within 20s{anyway}")));
-        // Hidden until it is due, so the handler does not look at it before.
+        // Hidden until it is due, so the handler does not check it before.
         let hidden = json!({"due": NOW.saturating_add(Duration::from_secs(280)).to_string(), "delay": 300});
         take(&mut waits, "k-2", before(20), 1, hidden);
         assert_eq!(reach(&waits), (false, format!("{nothing}: 2 events are due within 4m 40s{anyway}")));
@@ -248,14 +248,14 @@ mod tests {
     fn a_copy_that_moves_on_is_checked_every_15_minutes() {
         let noticed = NOW.saturating_add(Duration::from_secs(38));
         let after = |seconds| NOW.saturating_add(Duration::from_secs(seconds));
-        let look = |at: Timestamp, hidden: u64, due: Timestamp| {
+        let check = |at: Timestamp, hidden: u64, due: Timestamp| {
             let mut waits = Waits::default();
             take(&mut waits, "k", at, 1, json!({"due": due.to_string(), "delay": hidden}));
             let event = waits.all().next().unwrap();
-            next_look(&event, noticed)
+            next_check(&event, noticed)
         };
-        assert_eq!(look(before(100), 200, after(9_000)), after(100), "its hiding has not ended");
-        assert_eq!(look(before(1_000), 900, after(9_000)), after(938));
-        assert_eq!(look(before(1_000), 900, after(60)), after(60));
+        assert_eq!(check(before(100), 200, after(9_000)), after(100), "its hiding has not ended");
+        assert_eq!(check(before(1_000), 900, after(9_000)), after(938));
+        assert_eq!(check(before(1_000), 900, after(60)), after(60));
     }
 }

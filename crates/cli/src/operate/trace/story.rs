@@ -189,13 +189,13 @@ impl Teller {
             // The wait after a step that did not work goes on.
             Logged::Keep { failure: None, .. } => return,
         };
-        // A later look knows the due time better: it counts from the message's first receive.
-        let is_later_look = match (self.steps.last().map(|step| &step.what), &what) {
+        // A later check knows the due time better: it counts from the message's first receive.
+        let is_later_check = match (self.steps.last().map(|step| &step.what), &what) {
             (Some(What::Held { retry: known, .. }), What::Held { .. })
             | (Some(What::Waits { retry: known, .. }), What::Waits { .. }) => *known == retry,
             _ => false,
         };
-        match self.steps.last_mut().filter(|_| is_later_look) {
+        match self.steps.last_mut().filter(|_| is_later_check) {
             Some(step) => step.what = what,
             None => self.steps.push(Step { at, what }),
         }
@@ -510,7 +510,7 @@ mod tests {
         assert_eq!(story.copies, 0);
     }
 
-    /// It was due when it was ordered, and the handler found the order at its next look.
+    /// It was due when it was requested, and the handler found the request at its next check.
     #[test]
     fn an_early_retry_is_late_only_after_its_own_time() {
         for (otherwise_due, expected) in [(20_000, 0), (1_000, 813_000)] {
@@ -538,7 +538,7 @@ mod tests {
 
     /// A change of policy while it waited.
     #[test]
-    fn the_policy_of_the_last_look_gave_the_due_time() {
+    fn the_policy_of_the_last_check_gave_the_due_time() {
         let by = |mut line: LogLine<'static>, policy: &str| {
             event_of(&mut line).policy = Some(policy.to_owned().into());
             line
@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_one_step_however_often_the_event_is_looked_at() {
+    fn a_pause_is_one_step_however_often_the_event_is_checked() {
         let hold =
             |second| line(second, 1, json!({"action": "hold", "due": Timestamp::from_secs(12), "delay": 60}));
         let held = story(vec![defers(10, 1, 12), hold(12), hold(1_356), hold(2_700)]);

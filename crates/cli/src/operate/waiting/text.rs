@@ -9,7 +9,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::operate::deployment::Depth;
-use crate::operate::pauses::orders::RetryOrder;
+use crate::operate::pauses::requests::RetryRequest;
 use crate::operate::waiting::events::{Group, Sorted, WaitingEvent, Why};
 use crate::operate::waiting::returns::Returns;
 use crate::text::durations::short;
@@ -36,13 +36,13 @@ pub(crate) struct Report<'r> {
     pub(crate) returns: Returns<'r>,
     /// `None` without `--each`.
     pub(crate) events: Option<Sorted<'r>>,
-    /// The orders to retry now that are in force; `None` if they are not known.
-    pub(crate) retries: Option<Vec<RetryOrder>>,
+    /// The requests to retry now that are in force; `None` if they are not known.
+    pub(crate) retries: Option<Vec<RetryRequest>>,
     /// What is not known, and why.
     pub(crate) notes: Vec<String>,
 }
 
-/// The handler logs a due time that an order has moved when it next checks the event.
+/// The handler logs a due time that a request has moved when it next checks the event.
 const ORDER_NOT_COUNTED: &str =
     "The due times above do not reflect a request until the handler has checked the event.";
 
@@ -102,7 +102,7 @@ fn groups_table(groups: &[Group<'_>], now: Timestamp) -> Table {
 
 const HEADER: [&str; 7] = ["key", "function", "retry", "error", "first failed", "due", "waits for"];
 
-/// One line an event, however long: a key is to be copied whole. The events are looked at twice, for the widths and for the
+/// One line an event, however long: a key is to be copied whole. The events are read twice, for the widths and for the
 /// lines, because a table of a hundred thousand would not fit in memory.
 fn write_events(events: &Sorted<'_>, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
     let rows = || events.iter().map(|event| row(&event, now));
@@ -298,7 +298,7 @@ Due but not yet received by the handler: about 2. `comeback status --stack shop`
         let mut report = report(&waits);
         let order = r#"{"target":"*","at":1789400000,"within":300,"by":"anna"}"#;
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{order}]}}"#)).unwrap();
-        report.retries = Some(RetryOrder::in_force(&pauses, NOW));
+        report.retries = Some(RetryRequest::in_force(&pauses, NOW));
         let line = "\nRetry now: every function, requested at 2026-09-14T15:33:20.000Z by anna, ends at \
                     2026-09-15T16:33:20.000Z.\n";
         assert!(text(&report).contains(line), "{}", text(&report));

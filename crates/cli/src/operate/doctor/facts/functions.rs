@@ -52,7 +52,7 @@ pub(crate) struct Destination<'a> {
     pub(crate) retry_queue: &'a Result<QueueSettings, Failure>,
 }
 
-/// The functions to check, and whether those that the allow-list's patterns match could be looked for.
+/// The functions to check, and whether those that the allow-list's patterns match could be found.
 pub(crate) async fn read(
     destination: Destination<'_>,
     named: &[FunctionName],

@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use crate::operate::pauses::target_name;
 
-/// An order of `comeback retry`.
+/// A request of `comeback retry`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct RetryOrder {
+pub(crate) struct RetryRequest {
     /// The ARN of its function, or `*` for every function.
     pub(crate) target: String,
     pub(crate) at: Timestamp,
@@ -20,21 +20,21 @@ pub(crate) struct RetryOrder {
     pub(crate) why: Option<String>,
 }
 
-impl RetryOrder {
+impl RetryRequest {
     /// The orders in force.
     pub(crate) fn in_force(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
-        pauses.retries().map(Self::of).filter(|order| now <= order.until).collect()
+        pauses.retries().map(Self::of).filter(|request| now <= request.until).collect()
     }
 
-    pub(crate) fn of(order: &RetryNow) -> Self {
+    pub(crate) fn of(request: &RetryNow) -> Self {
         Self {
-            target: order.target.to_string(),
-            at: order.at,
-            within_seconds: order.within.as_secs(),
-            errors: order.errors.clone(),
-            until: order.last_moment(),
-            by: order.by.clone(),
-            why: order.why.clone(),
+            target: request.target.to_string(),
+            at: request.at,
+            within_seconds: request.within.as_secs(),
+            errors: request.errors.clone(),
+            until: request.last_moment(),
+            by: request.by.clone(),
+            why: request.why.clone(),
         }
     }
 
@@ -71,13 +71,13 @@ mod tests {
         let pauses = Pauses::read(text).unwrap();
         let lines = |seconds: u64| {
             let now = Timestamp::from_secs(1_700_000_000 + seconds);
-            let orders = RetryOrder::in_force(&pauses, now);
-            orders.iter().map(RetryOrder::line).collect::<Vec<_>>()
+            let requests = RetryRequest::in_force(&pauses, now);
+            requests.iter().map(RetryRequest::line).collect::<Vec<_>>()
         };
         let all = "every function, requested at 2023-11-14T23:13:20.000Z, ends at 2023-11-16T00:13:20.000Z";
-        let orders = "orders:live (Time*, Down), requested at 2023-11-14T22:13:20.000Z by anna, ends at \
+        let requests = "orders:live (Time*, Down), requested at 2023-11-14T22:13:20.000Z by anna, ends at \
                       2023-11-14T22:48:20.000Z: deploy 4712";
-        assert_eq!(lines(2_100), [orders, all]);
+        assert_eq!(lines(2_100), [requests, all]);
         assert_eq!(lines(2_101), [all]);
     }
 }
