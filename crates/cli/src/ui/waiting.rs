@@ -242,7 +242,7 @@ fn chart(returns: &Returns<'_>) -> Chart {
         id: "returns",
         heading: format!("When they come back, by {}", durations::text(period)),
         description: format!(
-            "Most of them, {}, come back in the {} from {} from now on.",
+            "Most events in a column: {}, within the {} that begin {} from now.",
             HumanCount(most),
             durations::text(period),
             begins(busiest)
@@ -250,7 +250,7 @@ fn chart(returns: &Returns<'_>) -> Chart {
         keys: keys.collect(),
         svg,
         table: Some(Table {
-            caption: "Events by when they are due, from now".into(),
+            caption: "Events by due time, from now".into(),
             columns: std::iter::once(("from now".to_owned(), from)).chain(columns).collect(),
         }),
     }
