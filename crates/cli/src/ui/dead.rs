@@ -54,10 +54,10 @@ const FILTERS: [(&str, &str, &str); 8] = [
     ("reason", "Reason", "Such as max_age"),
     ("target", "Function", "NAME, NAME:ALIAS or ARN"),
     ("error", "Error", "Such as Timeout*"),
-    ("older", "Given up longer ago than", "Such as 7d"),
-    ("newer", "Given up more recently than", "Such as 1h"),
+    ("older", "Dead-lettered longer ago than", "Such as 7d"),
+    ("newer", "Dead-lettered more recently than", "Such as 1h"),
     ("retries", "Retries", ">5, >=5, <5, <=5 or 5"),
-    ("key", "Key", "Of one event"),
+    ("key", "Key", "Of this event"),
     ("payload", "Value in the payload", "Such as /customer/id=42"),
 ];
 
@@ -109,13 +109,13 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     let status = visit.console.status().await.value;
     let place = visit.console.common.place_flags();
     let count = status.map_err(|failure| failure.to_string()).map(|status| {
-        let line = status.lines(&place).into_iter().find(|(title, _)| *title == "Dead letters");
+        let line = status.lines(&place).into_iter().find(|(title, _)| *title == "Dead-letters");
         line.map(|(_, line)| anstream::adapter::strip_str(&line).to_string()).unwrap_or_default()
     });
     let snapshot = dead.snapshot();
     let input = |(name, label, hint)| Input { name, label, hint, value: String::new() };
     ok(&DeadPage {
-        frame: visit.frame("Dead letters", snapshot.as_ref().map(|snapshot| snapshot.at)),
+        frame: visit.frame("Dead-letters", snapshot.as_ref().map(|snapshot| snapshot.at)),
         count,
         under_way: dead.under_way(),
         filters: FILTERS.into_iter().map(input).collect(),
@@ -130,11 +130,14 @@ impl Scanned {
         let read = &snapshot.read;
         let newer = (read.newer > 0).then(|| {
             let count = counted(read.newer, "dead-letter", "dead-letters");
-            format!("{count} came while it read, and are not among them.")
+            format!("{count} arrived during the scan, and are not included.")
         });
-        let incomplete = read.incomplete().map(|why| format!("These are not all: {why}."));
+        let incomplete = read.incomplete().map(|why| format!("Incomplete: {why}."));
         let hidden = read.still_hidden.as_ref().map(|(count, why)| {
-            format!("{} could not be given back: {why}.", counted(*count, "dead-letter", "dead-letters"))
+            format!(
+                "{} could not be made visible again: {why}.",
+                counted(*count, "dead-letter", "dead-letters")
+            )
         });
         let line = |(number, group): (usize, Group)| GroupLine {
             number,
@@ -166,7 +169,7 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     Filter::read(&flags).map_err(|refused| Problem::Refused(StatusCode::BAD_REQUEST, refused.to_string()))?;
     let words = ["comeback", "dead", "list", "--each"].into_iter().chain(flags.iter().map(String::as_str));
     let order = Order {
-        title: "Scan the dead letters".into(),
+        title: "Scan the dead-letters".into(),
         command: command_line(words) + &visit.console.common.place_flags(),
         plan: "/dead".into(),
         back: "/dead",
@@ -226,7 +229,7 @@ async fn letters(visit: Visit) -> Result<Response, Problem> {
     );
     let now = now();
     ok(&LettersPage {
-        frame: visit.frame("Dead letters", Some(snapshot.at)),
+        frame: visit.frame("Dead-letters", Some(snapshot.at)),
         scan: scan_id(&snapshot),
         once: token(),
         group: group.map(|number| number.to_string()).unwrap_or_default(),

@@ -132,7 +132,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
             _ => break,
         }
     }
-    let why = "The form lacks this session's secret, so nothing was changed. Reload the page it was on.";
+    let why = "Nothing was changed: the form lacks this session's secret. Reload its page and try again.";
     Err(if has_secret { incomplete() } else { Problem::Refused(StatusCode::FORBIDDEN, why.into()) })
 }
 

@@ -85,7 +85,7 @@ fn letter_page(visit: &Visit, read: Option<ReadAgain>) -> Result<Response, Probl
         Problem::Refused(StatusCode::NOT_FOUND, why.into())
     })?;
     ok(&LetterPage {
-        frame: visit.frame("Dead letter", Some(snapshot.at)),
+        frame: visit.frame("Dead-letter", Some(snapshot.at)),
         path: visit.path().to_owned(),
         scan: scan_id(&snapshot),
         once: token(),

@@ -20,7 +20,7 @@ use crate::ui::work::{Order, PageScreen};
 
 /// The newest snapshot.
 pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
-    let why = "Nothing was scanned yet, or a new scan is under way: see the page of the dead-letters.";
+    let why = "There is no finished scan: see the page of the dead-letters.";
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
@@ -59,7 +59,7 @@ where
 }
 
 pub(super) fn incomplete() -> Problem {
-    Problem::Refused(StatusCode::BAD_REQUEST, "The form is not complete.".into())
+    Problem::Refused(StatusCode::BAD_REQUEST, "The form is incomplete.".into())
 }
 
 /// A field of a form, as `templates/ui/dead_parts.html` draws it.

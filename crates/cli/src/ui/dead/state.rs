@@ -40,7 +40,7 @@ impl Dead {
     pub(super) fn snapshot_of(&self, scan: Option<&str>) -> Result<Rc<Snapshot>, Failure> {
         let same = self.snapshot().filter(|snapshot| scan == Some(&scan_id(snapshot)));
         same.ok_or_else(|| {
-            Failure::CouldNot("this was about an earlier scan: go back, and choose from the newest".into())
+            Failure::CouldNot("this belongs to an earlier scan; go back and choose from the latest".into())
         })
     }
 
