@@ -52,7 +52,8 @@ fn each_command_of_the_pages_runs() {
 #[test]
 fn each_flag_of_the_operating_commands_is_on_a_page() {
     const COMMON: [&str; 7] = ["handler", "stack", "region", "profile", "json", "yes", "help"];
-    let pages = ["operate", "attach", "doctor"].map(|page| read(&format!("docs/{page}.md"))).concat();
+    let pages =
+        ["operate", "attach", "doctor", "console"].map(|page| read(&format!("docs/{page}.md"))).concat();
     let command_line = comeback::command_line();
     let mut commands: Vec<&clap::Command> = command_line.get_subcommands().collect();
     let mut missing = Vec::new();
