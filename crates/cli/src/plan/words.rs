@@ -95,7 +95,7 @@ pub(super) fn slower_alone(plan: &Plan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
     let [base, usual] = [(base > usual).then_some(base)?, usual].map(time);
     Some(format!(
-        "With BASE_BACKOFF {base}, an event that fails outside an outage has its first retry within {base} \
+        "With BASE_BACKOFF {base}, a single failure has its first retry within {base} \
          instead of {usual}."
     ))
 }

@@ -121,7 +121,7 @@ fn a_functions_plan_follows_its_entry_and_writes_it_again() {
     let text =
         String::from_utf8(plan(&["--policies", entries, "--target", "export-eu"]).stdout).expect("text");
     assert!(text.starts_with("For export-eu, under its entry of POLICIES: export-* MAX_AGE=2d "), "{text}");
-    assert!(text.contains(&format!("As the entry of POLICIES:\n  {entry}\n")), "{text}");
+    assert!(text.contains(&format!("As an entry of POLICIES:\n  {entry}\n")), "{text}");
 
     let without = json(&["--policies", entries, "--max-age", "2d", "--max-retries", "100"]);
     assert_eq!(without, stacks, "the plan is for the stack's policy");

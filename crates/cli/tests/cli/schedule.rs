@@ -107,7 +107,7 @@ fn a_rate_says_how_many_wait_and_what_that_takes() {
     // `pages` compares the text where some are hidden.
     let none_hidden = schedule(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 0"));
     assert!(
-        none_hidden.contains(" events. None is hidden (HIDE_UP_TO).\nThe other 164,000 "),
+        none_hidden.contains("can wait. None is hidden (HIDE_UP_TO).\nThe other 164,000 "),
         "{none_hidden}"
     );
     let expected = "

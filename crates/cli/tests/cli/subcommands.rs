@@ -2,11 +2,11 @@
 
 use crate::support::*;
 
-const SIMULATE: &str = "Run the retry handler through a day in fast motion";
-const REPLAY: &str = "Run the retry handler on recorded messages";
+const SIMULATE: &str = "Simulate a day of failures and retries on a virtual clock";
+const REPLAY: &str = "Show what the retry handler does with recorded messages";
 const SCHEDULE: &str = "Print when each retry of a policy comes, and how many an event gets";
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
-const CONTENTION: &str = "Compare backoff strategies: clients compete for one row, and back off when refused";
+const CONTENTION: &str = "Compare backoff strategies of clients that compete for one database row";
 
 /// Asserts the problem, and the tip for each of these commands: `simulate takes no file`, and what it is for.
 fn assert_tips(line: &str, problem: &str, tips: &[(&str, &str)]) {
@@ -113,7 +113,7 @@ fn help_shows_examples() {
     ] {
         let text = printed(&format!("{command} --help"));
         assert!(text.contains("Examples:") && text.contains(example), "{text}");
-        let simulated = text.contains("fails with TargetDown");
+        let simulated = text.contains("TargetDown");
         assert_eq!(simulated, ["simulate", "schedule"].contains(&command), "{text}");
     }
 }

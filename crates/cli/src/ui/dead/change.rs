@@ -205,8 +205,7 @@ impl Change {
         screen: Rc<PageScreen>,
         interrupt: Interrupt,
     ) -> Result<(), CommandFailure> {
-        let rate = read_rate(&wanted.rate)
-            .map_err(|problem| Failure::Refused(format!("rate: {problem}")))?;
+        let rate = read_rate(&wanted.rate).map_err(|problem| Failure::Refused(format!("rate: {problem}")))?;
         let snapshot = console.dead.snapshot_of(wanted.fields.get("scan"))?;
         let letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
         let selected = self.selected(&snapshot, wanted);
