@@ -105,7 +105,7 @@ fn events_that_have_not_arrived_are_counted_with_a_warning() {
     );
     assert_eq!(warning, expected);
     let (text, warning) = warned("");
-    assert!(text.contains(&format!("│ not arrived                ┆ {missing} ")), "{text}");
+    assert!(text.contains(&format!("│ not arrived               ┆ {missing} ")), "{text}");
     assert_eq!(warning, expected);
     let (text, warning) = warned("--seeds 2");
     assert!(text.contains("│ not arrived ") && warning.starts_with("warning: "), "{text}{warning}");
