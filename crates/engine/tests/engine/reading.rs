@@ -106,19 +106,19 @@ fn a_message_that_is_no_failure_record_is_named_with_what_to_change() {
             r#"{{"version":"0","detail-type":"Lambda Function Invocation Result - Failure","source":"lambda","detail":{detail}}}"#
         )
     };
-    let other = "give that mapping another failure destination";
+    let other = "Give that mapping another failure destination";
     for (body, expected) in [
         (
             kinesis.clone(),
-            format!("the failure record of a Kinesis mapping, which has no payload by design: its records are in arn:aws:kinesis:eu-west-1:1:stream/orders until they expire (KinesisBatchInfo says which); {other}"),
+            format!("the failure record of a Kinesis mapping, which has no payload by design; its records are in arn:aws:kinesis:eu-west-1:1:stream/orders until they expire (KinesisBatchInfo says which). {other}"),
         ),
         (
             mapping(r#""DDBStreamBatchInfo":{"streamArn":"a table"}"#),
-            format!("the failure record of a DynamoDB mapping, which has no payload by design: its records are in their source until they expire (DDBStreamBatchInfo says which); {other}"),
+            format!("the failure record of a DynamoDB mapping, which has no payload by design; its records are in their source until they expire (DDBStreamBatchInfo says which). {other}"),
         ),
         (
             mapping(r#""KafkaBatchInfo":{"eventSourceArn":"arn:aws:kafka:x","recordsInfo":{}}"#),
-            format!("the failure record of a Kafka mapping, which has no payload by design: its records are in arn:aws:kafka:x until they expire (KafkaBatchInfo says which); {other}"),
+            format!("the failure record of a Kafka mapping, which has no payload by design; its records are in arn:aws:kafka:x until they expire (KafkaBatchInfo says which). {other}"),
         ),
         (
             sns(&body("7")),
