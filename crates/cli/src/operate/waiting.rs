@@ -271,12 +271,12 @@ impl Reading {
     pub(crate) fn report(&self, listing: &Listing, now: Timestamp) -> Report<'_> {
         let Listing { wanted, by, events } = listing;
         let chosen = self.waits.chosen(wanted, *by);
-        let groups = Group::all(self.waits.each(&chosen));
+        let groups = self.waits.groups(&chosen);
         let is_everything =
             self.is_everything && wanted.takes_everything() && by.is_none() && self.is_all_read(now);
         let found = groups.iter().map(|group| group.count).sum();
         // Held events have no due time, and are counted even where only those due soon are shown.
-        let all = by.map(|_| Group::all(self.waits.each(&self.waits.chosen(wanted, None))));
+        let all = by.map(|_| self.waits.groups(&self.waits.chosen(wanted, None)));
         let mut notes = self.notes(all.as_ref().unwrap_or(&groups), now);
         notes.extend(self.unlogged_note(now).filter(|_| by.is_none()));
         Report {
@@ -372,7 +372,7 @@ impl Reading {
 
     /// What the log does not show of everything that waits.
     pub(crate) fn notes_on_all(&self, now: Timestamp) -> Vec<String> {
-        self.notes(&Group::all(self.waits.all()), now)
+        self.notes(&self.waits.all_groups(), now)
     }
 
     /// What the log does not show, and why.
@@ -600,7 +600,10 @@ mod tests {
         let line = |fields| serde_json::to_string(&test_line(fields)).unwrap();
         let waits = line(json!({"action": "hold", "due": NOW, "delay": 60}));
         let account = Account::answering(move |operation, body| match operation {
-            "GetQueueAttributes" => json!({"Attributes": {"ApproximateNumberOfMessages": "0"}}),
+            "GetQueueAttributes" => json!({"Attributes": {
+                "ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesNotVisible": "1",
+                "ApproximateNumberOfMessagesDelayed": "0",
+            }}),
             "FilterLogEvents" => {
                 begins.lock().unwrap().push(body["startTime"].as_u64().unwrap() / 1_000);
                 // The server returns the same line each time, so it was late or is read again.

@@ -245,7 +245,8 @@ fn chart(returns: &Returns<'_>) -> Chart {
             "Most events in a column: {}, within the {} that begin {} from now.",
             HumanCount(most),
             durations::text(period),
-            begins(busiest)
+            begins(busiest),
+            HumanCount(most)
         ),
         keys: keys.collect(),
         svg,

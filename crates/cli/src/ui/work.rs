@@ -7,6 +7,7 @@ use std::rc::Rc;
 use anstream::adapter::strip_str;
 use axum::response::Response;
 use indicatif::{HumanCount, ProgressBar};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, watch};
 
@@ -158,8 +159,10 @@ impl Works {
     where
         F: Future<Output = Result<(), CommandFailure>> + 'static,
     {
+        // A browser sends the path back as it is.
+        let id = utf8_percent_encode(id, NON_ALPHANUMERIC).to_string();
         let path = format!("/work/{id}");
-        if self.by_id.borrow().contains_key(id) {
+        if self.by_id.borrow().contains_key(&id) {
             return go_to(&path);
         }
         let (stop, interrupt) = Interrupt::new();
@@ -167,7 +170,7 @@ impl Works {
         let performing = command(Rc::clone(&screen), interrupt);
         let Order { title, command, plan, back, .. } = order;
         let work = Rc::new(Work { screen, title, command, plan, back, stop, result: RefCell::default() });
-        self.by_id.borrow_mut().insert(id.to_owned(), Rc::clone(&work));
+        self.by_id.borrow_mut().insert(id, Rc::clone(&work));
         let ended = Rc::clone(&self.ended);
         tokio::task::spawn_local(async move {
             let result = performing.await;
@@ -258,6 +261,18 @@ mod tests {
                 works.settled().await;
             }
             assert_eq!(done.get(), 1);
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn an_id_is_whatever_a_form_says() {
+        locally(async {
+            let works = Works::default();
+            let response =
+                works.perform("a/b\r\nc", order(""), |screen, _| command(screen, None, Rc::default()));
+            assert_eq!(response.headers()["location"], "/work/a%2Fb%0D%0Ac");
+            assert!(works.get("a%2Fb%0D%0Ac").is_some());
         })
         .await;
     }

@@ -136,6 +136,22 @@ impl Waits {
         self.waits(chosen).map(|(_, wait)| self.event(wait))
     }
 
+    /// The groups of those that were chosen, the largest first.
+    pub(crate) fn groups(&self, chosen: &Chosen) -> Vec<Group<'_>> {
+        let kinds = self.log.kinds().iter();
+        let mut groups: Vec<_> =
+            kinds.map(|kind| Group::new(kind.target.as_deref(), kind.error_type.as_deref())).collect();
+        self.waits(chosen).for_each(|(_, wait)| groups[wait.kind as usize].add(&self.event(wait)));
+        groups.retain(|group| group.count > 0);
+        groups.sort_by_key(|group| (Reverse(group.count), group.target, group.error_type));
+        groups
+    }
+
+    /// The groups of all events that wait.
+    pub(crate) fn all_groups(&self) -> Vec<Group<'_>> {
+        self.groups(&self.chosen(&Wanted::default(), None))
+    }
+
     /// All events that wait, in no certain order.
     pub(crate) fn all(&self) -> impl Iterator<Item = WaitingEvent<'_>> {
         self.messages().map(|wait| self.event(wait))
@@ -170,14 +186,22 @@ impl Waits {
     pub(crate) fn first(&self, chosen: &Chosen, places: Range<usize>) -> Sorted<'_> {
         let mut first = Vec::with_capacity(self.log.waiting().len());
         first.extend(self.waits(chosen));
-        first.sort_unstable_by_key(|(due, wait)| (due.is_none(), *due, &wait.key, wait.retry));
-        first.truncate(places.end);
+        let in_order = |(due, wait): &Due<'_>, (other_due, other): &Due<'_>| {
+            let place = (due.is_none(), due, &wait.key, wait.retry);
+            place.cmp(&(other_due.is_none(), other_due, &other.key, other.retry))
+        };
+        // Only what is shown has to be in order: a hundred thousand take a while.
+        if places.end < first.len() {
+            first.select_nth_unstable_by(places.end, in_order);
+            first.truncate(places.end);
+        }
+        first.sort_unstable_by(in_order);
         first.drain(..places.start.min(first.len()));
         Sorted { waits: self, first }
     }
 
     /// Each with its due time.
-    fn waits(&self, chosen: &Chosen) -> impl Iterator<Item = (Option<Timestamp>, &WaitingMessage)> {
+    fn waits(&self, chosen: &Chosen) -> impl Iterator<Item = Due<'_>> {
         let Chosen { wanted, kinds, by } = chosen;
         let takes = |wait: &&WaitingMessage| kinds[wait.kind as usize] && wanted.takes_key(&wait.key);
         let all = self.messages().filter(takes).map(|wait| (self.now(wait).1, wait));
@@ -220,11 +244,14 @@ impl Waits {
     }
 }
 
+/// A message with its due time.
+type Due<'w> = (Option<Timestamp>, &'w WaitingMessage);
+
 /// Events in their order. Each is made when it is looked at, so that a hundred thousand take little memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Sorted<'w> {
     waits: &'w Waits,
-    first: Vec<(Option<Timestamp>, &'w WaitingMessage)>,
+    first: Vec<Due<'w>>,
 }
 
 impl<'w> Sorted<'w> {
@@ -282,18 +309,6 @@ pub(crate) struct Group<'w> {
 }
 
 impl<'w> Group<'w> {
-    /// The groups of some events, the largest first.
-    pub(crate) fn all(events: impl Iterator<Item = WaitingEvent<'w>>) -> Vec<Self> {
-        let mut groups = BTreeMap::new();
-        for event in events {
-            let WaitingEvent { target, error_type, .. } = event;
-            groups.entry((target, error_type)).or_insert_with(|| Self::new(target, error_type)).add(&event);
-        }
-        let mut groups: Vec<Self> = groups.into_values().collect();
-        groups.sort_by_key(|group| Reverse(group.count));
-        groups
-    }
-
     fn new(target: Option<&'w str>, error_type: Option<&'w str>) -> Self {
         Self {
             target,
@@ -430,7 +445,7 @@ mod tests {
             waits.heed_allow_list(|target| target == "arn:orders");
             let event = waits.each(&waits.chosen(&Wanted::default(), Some(at(due)))).next().unwrap();
             assert_eq!((event.why, event.due), (Why::NotAllowed, Some(at(due))));
-            let [group] = &Group::all(waits.all())[..] else { panic!("one group") };
+            let [group] = &waits.all_groups()[..] else { panic!("one group") };
             assert_eq!((group.held, group.not_allowed), (0, 1));
         }
         assert_eq!(serde_json::to_value(Why::NotAllowed).unwrap(), "not_allowed");
@@ -472,8 +487,8 @@ mod tests {
         };
         let orders = group("arn:orders", Some("TargetDown"), 3, 50, Some((120, 190)), 1);
         let billing = group("arn:billing", None, 1, 100, None, 1);
-        assert_eq!(Group::all(waits.all()), [orders, billing]);
-        let due = Group::all(waits.each(&waits.chosen(&Wanted::default(), Some(at(120)))));
+        assert_eq!(waits.all_groups(), [orders, billing]);
+        let due = waits.groups(&waits.chosen(&Wanted::default(), Some(at(120))));
         assert_eq!(due, [group("arn:orders", Some("TargetDown"), 1, 50, Some((120, 120)), 0)]);
         let keys = |most| {
             waits
@@ -501,6 +516,7 @@ mod tests {
         };
         let error = |glob: &str| Wanted { error: Some(glob.into()), ..Wanted::default() };
         assert_eq!(keys(error("Time*"), None), ["k-2"]);
+        assert_eq!(keys(error("Target*"), None), ["k-1"]);
         assert_eq!(keys(error("Target*"), Some(at(190))), ["k-1"]);
         assert_eq!(keys(error("Target*"), Some(at(189))), [""; 0]);
         assert_eq!(keys(Wanted { key: Some("k-1".into()), ..Wanted::default() }, None), ["k-1"]);
@@ -548,7 +564,7 @@ mod tests {
             (event.key, event.error_type) = (format!("k-{n}").into(), Some(format!("E-{n}").into()));
             waits.take(&line);
         }
-        let others = &Group::all(waits.all())[0];
+        let others = &waits.all_groups()[0];
         assert_eq!((others.target, others.error_type, others.count), (None, None, 5));
     }
 }

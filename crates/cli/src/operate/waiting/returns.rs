@@ -120,7 +120,7 @@ mod tests {
 
     fn returns(waits: &Waits) -> Returns<'_> {
         let chosen = waits.chosen(&Wanted::default(), None);
-        Returns::of(waits.each(&chosen), &Group::all(waits.each(&chosen)), NOW)
+        Returns::of(waits.each(&chosen), &waits.groups(&chosen), NOW)
     }
 
     #[test]

@@ -201,7 +201,7 @@ mod tests {
 
     fn report(waits: &Waits) -> Report<'_> {
         let retry_queue = Depth { visible: 2, in_flight: 1_200, delayed: 4 };
-        let groups = Group::all(waits.all());
+        let groups = waits.all_groups();
         let notes = reading(retry_queue).notes(&groups, NOW);
         let events = waits.first(&waits.chosen(&Wanted::default(), None), 0..usize::MAX);
         Report {
