@@ -4,6 +4,7 @@
 //! because cookies ignore ports; so with the cookie alone nothing is changed. Each form carries the second secret.
 
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,16 +96,17 @@ impl Access {
         self.sessions.borrow().last().expect("a browser is in").form_secret.clone()
     }
 
-    /// Passes on the request of a browser with a session, and lets one with a code in.
-    pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> Result<Request, Response> {
+    /// Lets the request of a browser with a session go on. Answers any other, and lets one with a code in.
+    pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> ControlFlow<Response, Request> {
         if request.uri().path() == ENTER {
             let code = request.uri().query().and_then(|query| query.strip_prefix("code="));
-            return Err(self.exchange(code.unwrap_or_default(), now));
+            return ControlFlow::Break(self.exchange(code.unwrap_or_default(), now));
         }
-        let session = self.session(request.headers());
-        let session = session.ok_or_else(|| refused(StatusCode::FORBIDDEN, WITHOUT_SESSION))?;
+        let Some(session) = self.session(request.headers()) else {
+            return ControlFlow::Break(refused(StatusCode::FORBIDDEN, WITHOUT_SESSION));
+        };
         request.extensions_mut().insert(session);
-        Ok(request)
+        ControlFlow::Continue(request)
     }
 
     fn session(&self, headers: &HeaderMap) -> Option<Arc<BrowserSession>> {
@@ -171,15 +173,16 @@ mod tests {
 
     /// The cookie that a code gives, if it does.
     fn cookie(access: &Access, path: &str, now: Timestamp) -> Option<String> {
-        let response =
-            access.admit(get(path, &[]), now).expect_err("a code is exchanged, and leads nowhere else");
+        let ControlFlow::Break(response) = access.admit(get(path, &[]), now) else {
+            panic!("a code is exchanged, and leads nowhere else")
+        };
         let cookie = response.headers().get(SET_COOKIE)?.to_str().unwrap().to_owned();
         assert_eq!(response.status(), StatusCode::OK, "a redirect would lose the cookie");
         Some(cookie)
     }
 
     fn is_in(access: &Access, cookies: &[&str]) -> bool {
-        access.admit(get("/", cookies), after(3_600)).is_ok()
+        access.admit(get("/", cookies), after(3_600)).is_continue()
     }
 
     #[test]

@@ -36,11 +36,14 @@ pub(super) struct Shared {
     pub(super) dead: Dead,
     account: OnceCell<Account>,
     status: Fresh<Status>,
-    traces: RefCell<BTreeMap<(String, bool), Rc<Fresh<Trace>>>>,
+    traces: RefCell<Traces>,
     log: Arc<Mutex<Log>>,
     /// How far the first read of the log is.
     log_progress: Rc<Pages>,
 }
+
+/// By the id that was asked for, and whether the function's own lines were.
+type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
 
 /// What waits, read from the handler's log.
 #[derive(Default)]

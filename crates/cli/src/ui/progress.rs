@@ -44,7 +44,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
         notes: work.screen.notes(),
         progress: work.screen.progress(),
         is_stopping: work.is_stopping(),
-        result: result.as_ref().map(|result| result.as_ref().map(|()| ()).map_err(ToString::to_string)),
+        result: result.as_ref().map(|result| result.as_ref().map_err(ToString::to_string).copied()),
         changed: work.screen.open_question().filter(|_| result.is_some()).map(|_| work.plan.clone()),
         back: work.back,
     })

@@ -2,6 +2,7 @@
 //!
 //! Each connection serves one request, so that its time and memory are bounded and 32 of them are enough.
 
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -85,8 +86,8 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
     let mut response = match check(&request) {
         Err((status, why)) => refused(status, why),
         Ok(()) => match access.admit(request, clock::now()) {
-            Err(response) => response,
-            Ok(request) => router.clone().oneshot(request).await.into_response(),
+            ControlFlow::Break(response) => response,
+            ControlFlow::Continue(request) => router.clone().oneshot(request).await.into_response(),
         },
     };
     let headers = response.headers_mut();
@@ -107,7 +108,7 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
 /// The rules for every request, with a session or without.
 fn check(request: &Request) -> Result<(), (StatusCode, &'static str)> {
     let host = host(request.headers()).filter(|_| request.uri().authority().is_none());
-    let Some(host) = host.filter(|host| is_loopback(host)) else {
+    let Some(host) = host.filter(is_loopback) else {
         let why =
             "This server accepts only requests from its own machine: open it as localhost or 127.0.0.1.";
         return Err((StatusCode::FORBIDDEN, why));
