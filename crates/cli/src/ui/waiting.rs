@@ -245,8 +245,7 @@ fn chart(returns: &Returns<'_>) -> Chart {
             "Most events in a column: {}, within the {} that begin {} from now.",
             HumanCount(most),
             durations::text(period),
-            begins(busiest),
-            HumanCount(most)
+            begins(busiest)
         ),
         keys: keys.collect(),
         svg,
