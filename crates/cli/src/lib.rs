@@ -28,6 +28,7 @@ mod axis;
 mod chart;
 mod clock;
 mod contention;
+mod deployed;
 mod failure;
 mod figure;
 mod flags;

@@ -4,7 +4,7 @@ mod alarms;
 mod attach;
 pub(crate) mod dead;
 pub(crate) mod deployment;
-mod doctor;
+pub(crate) mod doctor;
 pub(crate) mod function;
 mod handler_setting;
 pub(crate) mod history;

@@ -13,14 +13,13 @@ use comeback_timelapse::{Goal, Plan, PlanError, TARGET_ARN};
 use serde::Serialize;
 
 use crate::clock::timed;
+use crate::deployed::{self, DeployedSetting};
 use crate::failure::CommandFailure;
 use crate::flags::{self, PolicyFlags};
 use crate::output::{create, fill, print_json};
 use crate::text::durations;
 use crate::text::numbers::{rate_flag, read_number, read_rate};
 use crate::text::terminal::{FROM_CHECKOUT, Progress, command_line};
-
-use words::PlannedSetting;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -115,10 +114,11 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<(), CommandFailure> {
     let (policies, ()) = CommandFailure::unless_both(arguments.policies(), goal.check())?;
     let entry = arguments.target.as_ref().map(|name| flags::entry_of(&policies, name)).transpose()?;
     let other = other_settings(entry.map_or(policies.stack(), PolicyEntry::policy));
-    let (plan, wall_time) = timed(|| planned(&goal, &other));
+    let progress = Progress::new(Plan::policies(&goal) as u64, "{pos} of {len} policies, {eta} left");
+    let (plan, wall_time) = timed(|| planned(&goal, &other, &|| progress.advance(1)));
+    drop(progress);
     let plan = plan?;
-    let limited_by: Vec<String> =
-        plan.limits.iter().map(|limit| words::sentence(limit, &goal, &other)).collect();
+    let limited_by = limited_by(&plan, &other);
     let pasted = Pasted::of(&plan, &other, entry);
     if arguments.json {
         print_json(&Printed { plan: &plan, pasted, limited_by: &limited_by })?;
@@ -133,9 +133,45 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<(), CommandFailure> {
     if limited_by.is_empty() { Ok(()) } else { Err(CommandFailure::GoalNotMet(limited_by)) }
 }
 
-fn planned(goal: &Goal, settings: &Settings) -> Result<Plan, CommandFailure> {
-    let progress = Progress::new(Plan::policies(goal) as u64, "{pos} of {len} policies, {eta} left");
-    Plan::of(goal, settings, &|| progress.advance(1)).map_err(|error| match error {
+/// A plan, for a page.
+#[cfg(feature = "operate")]
+pub(crate) struct Recommended {
+    pub(crate) lines: Vec<String>,
+    pub(crate) policies: crate::figure::Table,
+    /// What to put into a deployment: parameters and properties.
+    pub(crate) pasted: Option<(String, String)>,
+}
+
+/// What the command answers. `progress` is told how many policies of how many were rehearsed.
+#[cfg(feature = "operate")]
+pub(crate) fn recommended(
+    arguments: &PlanArguments,
+    progress: &(impl Fn(usize, usize) + Sync),
+) -> Result<Recommended, CommandFailure> {
+    let goal = arguments.goal();
+    let (policies, ()) = CommandFailure::unless_both(arguments.policies(), goal.check())?;
+    let other = other_settings(policies.stack());
+    let (all, done) = (Plan::policies(&goal), std::sync::atomic::AtomicUsize::new(0));
+    let count = || progress(done.fetch_add(1, std::sync::atomic::Ordering::Relaxed), all);
+    let plan = planned(&goal, &other, &count)?;
+    let headline = words::headline(&plan);
+    let limits = limited_by(&plan, &other);
+    let notes = words::legend(&plan);
+    let lines = headline.lines().chain(limits.iter().map(String::as_str)).chain(notes.lines());
+    Ok(Recommended {
+        lines: lines.map(ToOwned::to_owned).chain(words::slower_alone(&plan)).collect(),
+        policies: words::figures(&plan),
+        pasted: Pasted::of(&plan, &other, None).settings.map(|settings| deployed::lines(&settings)),
+    })
+}
+
+/// Why no policy meets the goal; empty if one does.
+fn limited_by(plan: &Plan, settings: &Settings) -> Vec<String> {
+    plan.limits.iter().map(|limit| words::sentence(limit, &plan.goal, settings)).collect()
+}
+
+fn planned(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> Result<Plan, CommandFailure> {
+    Plan::of(goal, settings, progress).map_err(|error| match error {
         PlanError::Refused { settings, goal } => CommandFailure::refused(settings, goal),
         PlanError::Violated(violation) => {
             CommandFailure::Violated { violation, repeat: repeat(goal, settings) }
@@ -156,7 +192,7 @@ struct Printed<'a> {
 #[derive(Serialize)]
 struct Pasted {
     /// Settings of the stack; `None` if no policy meets the goal.
-    settings: Option<Vec<PlannedSetting>>,
+    settings: Option<Vec<DeployedSetting>>,
     /// The entry of `POLICIES`, if the plan is for a function that has one.
     entry: Option<String>,
 }
@@ -178,10 +214,11 @@ impl Pasted {
         let entry = entry.unwrap_or_default();
         let settings = self.settings.as_ref().filter(|settings| !settings.is_empty());
         let settings = settings.map(|settings| {
-            let (overrides, properties) = words::pasted(settings);
+            let (overrides, properties) = deployed::lines(settings);
             format!(
-                "\n\nWith SAM:\n  sam deploy --parameter-overrides{overrides}\n\n\
-                 As properties of the CDK construct:{properties}"
+                "\n\nWith SAM:\n  sam deploy --parameter-overrides {overrides}\n\n\
+                 As properties of the CDK construct:\n  {}",
+                properties.replace('\n', "\n  ")
             )
         });
         entry + &settings.unwrap_or_default()

@@ -1,5 +1,7 @@
 //! `comeback schedule`: what a policy means before anyone deploys it.
 
+#[cfg(feature = "operate")]
+mod figure;
 mod plot;
 mod table;
 
@@ -96,6 +98,14 @@ fn followed(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {
     let events = arguments.events.unwrap_or_else(|| Schedule::default_events(policy, arguments.seed));
     let progress = Progress::new(events as u64, "{percent}% of the events, {eta} left");
     Schedule::of(policy, arguments.seed, events, &|| progress.advance(1))
+}
+
+/// What the command draws, for a page: followed with a tenth of its events.
+#[cfg(feature = "operate")]
+pub(crate) fn chart(policy: &Policy) -> crate::figure::Chart {
+    const SEED: u64 = 1;
+    let events = Schedule::default_events(policy, SEED) / 10;
+    figure::chart(policy, &Schedule::of(policy, SEED, events, &|| {}))
 }
 
 #[derive(Serialize)]

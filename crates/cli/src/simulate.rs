@@ -26,6 +26,8 @@ use seeds::run_seeds;
 use warnings::warnings;
 
 pub(crate) use arguments::{EXAMPLES, SimulateArguments, in_its_part};
+#[cfg(feature = "operate")]
+pub(crate) use page::{Beside, beside};
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), CommandFailure> {
     let (scenario, policies, other) = checked(arguments)?;

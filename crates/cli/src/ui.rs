@@ -35,7 +35,10 @@ mod access;
 mod action;
 mod console;
 mod dead;
+mod doctor;
 mod event;
+mod function;
+mod lab;
 mod overview;
 mod page;
 mod pauses;
@@ -121,5 +124,8 @@ fn routes() -> Router<Console> {
         .merge(dead::routes())
         .merge(pauses::routes())
         .merge(progress::routes())
+        .merge(function::routes())
+        .merge(doctor::routes())
+        .merge(lab::routes())
         .layer(DefaultBodyLimit::max(LARGEST_FORM))
 }

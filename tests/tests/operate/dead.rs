@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::world::World;
 
 /// A letter as the handler writes it.
-fn letter(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
+pub(crate) fn letter(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
     let body = json!({
         "reason": "max_age", "detail": "why", "function_arn": function_arn, "retries_made": 7,
         "initial_timestamp": 1_789_400_814, "dead_lettered_at": 1_789_404_414, "origin_request_id": key,
@@ -17,7 +17,7 @@ fn letter(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'
 }
 
 /// Puts bodies into the dead-letter queue, with an attribute `Reason` beside those that have one.
-async fn put(ministack: &MiniStack, stack: &Stack, letters: &[(String, Option<&str>)]) {
+pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, letters: &[(String, Option<&str>)]) {
     for some in letters.chunks(10) {
         let entries = some.iter().enumerate().map(|(id, (body, reason))| {
             let attribute = |reason: &&str| {
@@ -45,7 +45,7 @@ async fn depth(ministack: &MiniStack, queue_url: &str) -> (u64, u64) {
     (count(&names[0]), count(&names[1]))
 }
 
-async fn letters_of(ministack: &MiniStack, stack: &Stack) -> (u64, u64) {
+pub(crate) async fn letters_of(ministack: &MiniStack, stack: &Stack) -> (u64, u64) {
     depth(ministack, stack.output("DeadLetterQueueUrl")).await
 }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use console::strangers;
+use console::{hostile, incident, lab, looks, strangers};
 use dead::discarding;
 use world::World;
 
@@ -47,7 +47,8 @@ fn main() -> ExitCode {
         walk::the_page_leads_from_attaching_a_function_to_detaching_it,
         doctor::the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack,
         retry::what_waits_is_retried_after_a_fix,
-        console::console_pages_are_accessible_at_every_size,
+        incident::console_leads_through_an_incident,
+        looks::console_pages_are_accessible_and_pictured,
         local::the_local_stack_is_healthy_and_serves_until_it_is_stopped,
         pause::a_paused_function_is_held_and_then_retried,
         attach::a_function_is_attached_retried_and_detached,
@@ -68,6 +69,8 @@ fn main() -> ExitCode {
         pause::what_cannot_be_paused_is_said,
         status::the_status_shows_what_waits_and_what_was_given_up,
         waiting::what_waits_is_found_in_the_log,
+        hostile::console_never_runs_what_it_shows,
+        lab::console_lab_shows_what_simulate_prints,
         strangers::console_refuses_strangers,
         trace::an_event_is_traced_from_its_first_failure_to_its_success,
         discarding::discarded_letters_come_back_and_ctrl_c_gives_back,

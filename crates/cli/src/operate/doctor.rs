@@ -23,7 +23,8 @@ use serde::Serialize;
 use crate::account::Failure;
 use crate::clock::now;
 use crate::failure;
-use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, or_unseen, skipped};
+pub(crate) use crate::operate::doctor::diagnosis::Outcome;
+use crate::operate::doctor::diagnosis::{Diagnosis, Judged, or_unseen, skipped};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::consumers::Consumer;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
@@ -72,28 +73,7 @@ pub(crate) async fn run(
     session: Session,
 ) -> Result<(), failure::CommandFailure> {
     let checks = || selected(&arguments.only, &arguments.skip);
-    let work = async {
-        let mut consumers = Consumer::all(&session.account, &arguments.functions).await?;
-        let deployment = match session.deployment().await {
-            Ok(deployment) => deployment,
-            // Such functions need no deployment.
-            Err(_) if all_read_sqs(&arguments.functions, &consumers) => {
-                return Ok((WITHOUT_DEPLOYMENT.to_owned(), of_consumers(&consumers, checks())));
-            }
-            Err(failure) => return Err(failure),
-        };
-        let handler = deployment.handler_arn.to_string();
-        consumers.retain(|consumer| consumer.arn != handler);
-        let mut facts = Facts::read(&session.account, deployment, &arguments.functions, now()).await;
-        facts.leave_out(&consumers);
-        let mut findings = findings(&facts, &arguments.functions, checks());
-        let unsent = findings.iter_mut().find(|finding| finding.check.id == PROBE);
-        if let Some(finding) = unsent.filter(|_| arguments.probe) {
-            finding.diagnosis = or_unseen(probe::probe(&session.account, &facts.deployment, now()).await);
-        }
-        findings.extend(of_consumers(&consumers, checks()));
-        Ok((heading(&facts), findings))
-    };
+    let work = examine(&session, &arguments.functions, checks, arguments.probe);
     let (heading, findings) = session.interrupt.or(work).await?;
     let healthy = is_healthy(&findings, arguments.strict);
     session.answer(&serde_json::json!({"healthy": healthy, "checks": findings}));
@@ -113,6 +93,41 @@ pub(crate) async fn run(
     Err(Failure::Undone(format!("{broken} of {all} checks found something broken{strictly}")).into())
 }
 
+/// The findings of all checks but the probe: of these functions, or of all if none is named.
+pub(crate) async fn check(session: &Session, functions: &[FunctionName]) -> Result<Vec<Finding>, Failure> {
+    let (_, findings) = examine(session, functions, || selected(&[], &[]), false).await?;
+    Ok(findings)
+}
+
+/// What was checked, and the findings.
+async fn examine<C: Iterator<Item = &'static Check>>(
+    session: &Session,
+    functions: &[FunctionName],
+    checks: impl Fn() -> C,
+    probe: bool,
+) -> Result<(String, Vec<Finding>), Failure> {
+    let mut consumers = Consumer::all(&session.account, functions).await?;
+    let deployment = match session.deployment().await {
+        Ok(deployment) => deployment,
+        // Such functions need no deployment.
+        Err(_) if all_read_sqs(functions, &consumers) => {
+            return Ok((WITHOUT_DEPLOYMENT.to_owned(), of_consumers(&consumers, checks())));
+        }
+        Err(failure) => return Err(failure),
+    };
+    let handler = deployment.handler_arn.to_string();
+    consumers.retain(|consumer| consumer.arn != handler);
+    let mut facts = Facts::read(&session.account, deployment, functions, now()).await;
+    facts.leave_out(&consumers);
+    let mut findings = findings(&facts, functions, checks());
+    let unsent = findings.iter_mut().find(|finding| finding.check.id == PROBE);
+    if let Some(finding) = unsent.filter(|_| probe) {
+        finding.diagnosis = or_unseen(probe::probe(&session.account, &facts.deployment, now()).await);
+    }
+    findings.extend(of_consumers(&consumers, checks()));
+    Ok((heading(&facts), findings))
+}
+
 const WITHOUT_DEPLOYMENT: &str = "no deployment was found; a function that reads SQS itself needs none";
 
 fn all_read_sqs(named: &[FunctionName], consumers: &[Consumer]) -> bool {
@@ -129,9 +144,9 @@ type Text = &'static str;
 
 /// A check. Its number never changes and is never used again; docs/doctor.md has a row for each.
 #[derive(Debug, Serialize)]
-struct Check {
+pub(crate) struct Check {
     id: Text,
-    group: Text,
+    pub(crate) group: Text,
     title: Text,
     #[serde(skip)]
     judge: Judge,
@@ -262,13 +277,13 @@ fn selected(only: &[&str], skip: &[&str]) -> impl Iterator<Item = &'static Check
 }
 
 #[derive(Debug, Serialize)]
-struct Finding {
+pub(crate) struct Finding {
     #[serde(flatten)]
-    check: &'static Check,
+    pub(crate) check: &'static Check,
     /// The function, and the alias or version of it; `None` for a check of the deployment.
-    about: Option<String>,
+    pub(crate) about: Option<String>,
     #[serde(flatten)]
-    diagnosis: Diagnosis,
+    pub(crate) diagnosis: Diagnosis,
 }
 
 /// Makes these checks, of functions only for those that are `named`, or for all if none is. What could not be read is a
@@ -352,17 +367,26 @@ fn write(
     writeln!(out, "{heading}")?;
     let shown: Vec<&Finding> = findings.iter().filter(|finding| is_shown(finding)).collect();
     for group in shown.chunk_by(|one, next| one.check.group == next.check.group) {
-        let heading = match group[0].check.group {
-            "mapping" => "event source mapping",
-            "handler" => "retry handler",
-            "role" => "handler's role",
-            "functions" => "attached functions",
-            "consumers" => "functions that read SQS",
-            name => name,
-        };
+        let heading = area(group[0].check.group);
         writeln!(out, "\n{bold}{heading}{bold:#}")?;
         group.iter().try_for_each(|finding| write_finding(out, finding))?;
     }
+    writeln!(out, "\n{}", summary(findings))
+}
+
+pub(crate) fn area(group: &str) -> &str {
+    match group {
+        "mapping" => "event source mapping",
+        "handler" => "retry handler",
+        "role" => "handler's role",
+        "functions" => "attached functions",
+        "consumers" => "functions that read SQS",
+        name => name,
+    }
+}
+
+/// How many checks ended how, and what is broken.
+pub(crate) fn summary(findings: &[Finding]) -> String {
     let count = |outcome| count(findings, outcome);
     let warnings = counted(count(Outcome::Warning), "warning", "warnings");
     let (ok, broken, skipped) = (count(Outcome::Ok), count(Outcome::Broken), count(Outcome::Skipped));
@@ -372,27 +396,32 @@ fn write(
         .map(Finding::name)
         .collect();
     let named = if named.is_empty() { String::new() } else { format!(": {}", named.join(", ")) };
-    writeln!(out, "\n{ok} ok, {skipped} skipped, {warnings}, {broken} broken{named}")
+    format!("{ok} ok, {skipped} skipped, {warnings}, {broken} broken{named}")
 }
 
 impl Finding {
     /// `CB102 orders`, or `CB012` of the deployment.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
+    }
+
+    /// What was found, after what should be. Beside what is wrong, that would contradict it.
+    pub(crate) fn found(&self) -> String {
+        let title = if self.diagnosis.outcome > Outcome::Ok { "" } else { self.check.title };
+        let colon = if title.is_empty() { "" } else { ": " };
+        format!("{title}{colon}{}", self.diagnosis.found)
     }
 }
 
 fn write_finding(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
-    let Finding { check: Check { title, .. }, diagnosis, .. } = finding;
+    let diagnosis = &finding.diagnosis;
     let (mark, style) = match diagnosis.outcome {
         Outcome::Ok => ("ok     ", AnsiColor::Green.on_default()),
         Outcome::Skipped => ("skipped", Style::new().dimmed()),
         Outcome::Warning => ("WARNING", AnsiColor::Yellow.on_default()),
         Outcome::Broken => ("BROKEN ", AnsiColor::Red.on_default()),
     };
-    // A title says what should be: beside what is wrong it would contradict it.
-    let title = if diagnosis.outcome > Outcome::Ok { String::new() } else { format!("{title}: ") };
-    writeln!(out, "{style}{mark}{style:#} {}: {title}{}", finding.name(), shown(&diagnosis.found))?;
+    writeln!(out, "{style}{mark}{style:#} {}: {}", finding.name(), shown(&finding.found()))?;
     let indented = |text: &str| shown_lines(text).replace('\n', &format!("\n{:15}", ""));
     if let Some(means) = &diagnosis.means {
         writeln!(out, "        means: {}", indented(means))?;

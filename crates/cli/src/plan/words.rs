@@ -6,8 +6,8 @@ use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, PolicyEntry, Settings};
 use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan, REHEARSED};
 use comfy_table::{Cell, Color, Table};
 use indicatif::HumanCount;
-use serde::Serialize;
 
+use crate::deployed::DeployedSetting;
 use crate::text::durations;
 use crate::text::numbers::{rate_text, rounded};
 use crate::text::terminal::{align_right, table};
@@ -37,23 +37,45 @@ pub(super) fn headline(plan: &Plan) -> String {
     )
 }
 
+const HEAD: [&str; 8] = ["cap", "jitter", "base", "p50", "p99", "retries", "peak", "USD"];
+
 /// The policies that nothing else beats, and the defaults, the fastest first.
 pub(super) fn policies(plan: &Plan) -> Table {
+    let mut table = table();
+    table.set_header(HEAD);
+    for (policy, cells) in rows(plan) {
+        let is_cheapest = Some(policy) == plan.cheapest.as_ref();
+        let colour = |cell| if is_cheapest { Cell::new(cell).fg(Color::Green) } else { Cell::new(cell) };
+        table.add_row(cells.map(colour));
+    }
+    align_right(&mut table, [0, 2, 3, 4, 5, 6, 7]);
+    table
+}
+
+/// The same for a page.
+#[cfg(feature = "operate")]
+pub(super) fn figures(plan: &Plan) -> crate::figure::Table {
+    let rows = rows(plan);
+    let column = |index: usize| rows.iter().map(|(_, cells)| cells[index].clone()).collect();
+    crate::figure::Table {
+        caption: "The policies that nothing else beats, and the defaults, the fastest first".into(),
+        columns: HEAD.iter().enumerate().map(|(index, head)| ((*head).to_owned(), column(index))).collect(),
+    }
+}
+
+fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
     let mut rows: Vec<&Candidate> = plan.unbeaten.iter().collect();
     if !plan.unbeaten.contains(&plan.defaults) {
         rows.push(&plan.defaults);
         rows.sort_by_key(|policy| policy.recovery_ms.map_or(u64::MAX, |recovery| recovery.p99));
     }
-    let mut table = table();
-    table.set_header(["cap", "jitter", "base", "p50", "p99", "retries", "peak", "USD"]);
-    for policy in rows {
-        let is_cheapest = Some(policy) == plan.cheapest.as_ref();
+    let cells = |policy: &Candidate| {
         let recovery = |part: fn(Percentiles) -> u64| {
             policy.recovery_ms.map_or("-".into(), |recovery| durations::short(part(recovery) as f64 / 1e3))
         };
-        let mark = if is_cheapest { CHEAPEST } else { "" };
+        let mark = if Some(policy) == plan.cheapest.as_ref() { CHEAPEST } else { "" };
         let defaults = if *policy == plan.defaults { DEFAULTS } else { "" };
-        let cells = [
+        [
             format!("{mark}{defaults}{}", time(policy.max_backoff)),
             policy.jitter.to_owned(),
             time(policy.base_backoff),
@@ -62,12 +84,9 @@ pub(super) fn policies(plan: &Plan) -> Table {
             format!("{:.1}", policy.retries_per_event),
             format!("{:.1} ×", policy.peak_load),
             format!("{:.2}", policy.usd_per_million_events),
-        ];
-        let colour = |cell| if is_cheapest { Cell::new(cell).fg(Color::Green) } else { Cell::new(cell) };
-        table.add_row(cells.map(colour));
-    }
-    align_right(&mut table, [0, 2, 3, 4, 5, 6, 7]);
-    table
+        ]
+    };
+    rows.into_iter().map(|policy| (policy, cells(policy))).collect()
 }
 
 /// What the marks and the columns mean.
@@ -109,50 +128,27 @@ pub(super) fn time(seconds: u64) -> String {
     }
 }
 
-/// A setting under both names, with the text of its value for each.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct PlannedSetting {
-    parameter: &'static str,
-    value: String,
-    property: &'static str,
-    property_value: String,
-}
-
 /// What the plan has chosen, and what else must not have its default then.
-pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<PlannedSetting> {
+pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSetting> {
     let default = Settings::default();
-    let seconds = |parameter, property, seconds: u64| PlannedSetting {
-        parameter,
-        value: seconds.to_string(),
-        property,
-        property_value: format!("Duration.seconds({seconds})"),
-    };
-    let jitter = PlannedSetting {
-        parameter: "Jitter",
-        value: policy.jitter.to_owned(),
-        property: "jitter",
-        property_value: format!("Jitter.{}", policy.jitter.to_uppercase()),
-    };
-    let backoff = [
-        seconds("BaseBackoff", "baseBackoff", policy.base_backoff),
-        seconds("MaxBackoff", "maxBackoff", policy.max_backoff),
-        jitter,
-    ];
-    let age = (other.max_age != default.max_age).then(|| seconds("MaxAge", "maxAge", other.max_age));
+    let [base, cap] = [policy.base_backoff, policy.max_backoff].map(|seconds| seconds.to_string());
+    let backoff = [("BASE_BACKOFF", &*base), ("MAX_BACKOFF", &*cap), ("JITTER", policy.jitter)];
+    let backoff = backoff.into_iter().map(|(variable, value)| DeployedSetting::of(variable, value));
+    let age = (other.max_age != default.max_age).then(|| number("MAX_AGE", other.max_age));
     let retries = other.max_retries;
-    let retries = (retries != default.max_retries).then(|| number("MaxRetries", "maxRetries", retries));
-    backoff.into_iter().chain(age).chain(retries).chain(queue_settings(policy)).collect()
+    let retries = (retries != default.max_retries).then(|| number("MAX_RETRIES", retries));
+    backoff.chain(age).chain(retries).chain(queue_settings(policy)).collect()
 }
 
 /// What must not have its default, and is never a single function's.
-pub(super) fn queue_settings(policy: &Candidate) -> Option<PlannedSetting> {
+pub(super) fn queue_settings(policy: &Candidate) -> Option<DeployedSetting> {
     let pollers = policy.maximum_concurrency;
     let is_needed = pollers > Settings::default().maximum_concurrency;
-    is_needed.then(|| number("MaximumConcurrency", "maxConcurrency", pollers))
+    is_needed.then(|| number("MAXIMUM_CONCURRENCY", pollers))
 }
 
-fn number(parameter: &'static str, property: &'static str, number: u64) -> PlannedSetting {
-    PlannedSetting { parameter, value: number.to_string(), property, property_value: number.to_string() }
+fn number(variable: &str, number: u64) -> DeployedSetting {
+    DeployedSetting::of(variable, &number.to_string())
 }
 
 /// An entry of `POLICIES` with what the plan has chosen. What else it sets stays.
@@ -163,14 +159,6 @@ pub(super) fn entry(policy: &Candidate, entry: &PolicyEntry) -> String {
     let Candidate { base_backoff, max_backoff, jitter, .. } = policy;
     let pattern = entry.pattern();
     format!("{pattern}{other} BASE_BACKOFF={base_backoff} MAX_BACKOFF={max_backoff} JITTER={jitter}")
-}
-
-/// ` BaseBackoff=1 …` for SAM, and `baseBackoff: Duration.seconds(1),` and so on for the construct, a line each.
-pub(super) fn pasted(settings: &[PlannedSetting]) -> (String, String) {
-    let parameter = |setting: &PlannedSetting| format!(" {}={}", setting.parameter, setting.value);
-    let property =
-        |setting: &PlannedSetting| format!("\n  {}: {},", setting.property, setting.property_value);
-    settings.iter().map(|setting| (parameter(setting), property(setting))).unzip()
 }
 
 /// Why no policy meets the goal.

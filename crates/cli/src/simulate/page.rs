@@ -1,5 +1,7 @@
 //! `comeback simulate --report`: one page about a run, to share. Its headings are in `templates/report.html`.
 
+#[cfg(feature = "operate")]
+mod beside;
 mod canvas;
 mod depth;
 mod life;
@@ -19,6 +21,8 @@ use crate::simulate::figures::headline;
 
 use template::Page;
 
+#[cfg(feature = "operate")]
+pub(crate) use beside::{Beside, beside};
 pub(super) use life::Lives;
 pub(super) use runs::Runs;
 

@@ -156,13 +156,15 @@ fn parsed(words: Vec<String>) -> Result<Box<OperateCommand>, CommandFailure> {
     match crate::Arguments::try_parse_from(words).map(|arguments| arguments.command) {
         Ok(crate::Command::Operate(command)) => Ok(command),
         Ok(_) => unreachable!("BUG: not a command on a deployment"),
-        Err(refused) => {
-            let refused = refused.to_string();
-            let why = refused.split("\n\n").next().unwrap_or_default();
-            let why = why.strip_prefix("error: ").unwrap_or(why);
-            Err(account::Failure::Refused(why.trim().to_owned()).into())
-        }
+        Err(refused) => Err(account::Failure::Refused(refusal(&refused)).into()),
     }
+}
+
+/// Why a command line is refused, without how it should look.
+pub(super) fn refusal(error: &clap::Error) -> String {
+    let error = error.to_string();
+    let why = error.split("\n\n").next().unwrap_or_default();
+    why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()
 }
 
 /// What a command would do.

@@ -13,11 +13,15 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::account::{Account, Failure};
 use crate::clock::now;
+use crate::operate::deployment::Deployment;
+use crate::operate::doctor::{Finding, check};
+use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, DeploymentFlags, Interrupt, Screen, Session};
 use crate::operate::status::Status;
 use crate::operate::trace::story::{Logs, Trace};
 use crate::operate::waiting::{Reading, Wanted};
 use crate::ui::dead::state::Dead;
+use crate::ui::lab::Labs;
 use crate::ui::work::Works;
 
 /// A source is read at most once in this time, however many tabs ask.
@@ -37,6 +41,9 @@ pub(super) struct Shared {
     account: OnceCell<Account>,
     status: Fresh<Status>,
     traces: RefCell<Traces>,
+    deployment: Fresh<Deployment>,
+    checks: RefCell<BTreeMap<Option<String>, Rc<Fresh<Vec<Finding>>>>>,
+    pub(super) labs: Labs,
     log: Arc<Mutex<Log>>,
     /// How far the first read of the log is.
     log_progress: Rc<Pages>,
@@ -77,6 +84,9 @@ impl Console {
             dead: Dead::default(),
             account: OnceCell::new(),
             status: Fresh::default(),
+            deployment: Fresh::default(),
+            checks: RefCell::default(),
+            labs: Labs::default(),
             traces: RefCell::default(),
             log: Arc::default(),
             log_progress: Rc::default(),
@@ -142,7 +152,7 @@ impl Console {
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let known = {
             let mut traces = self.traces.borrow_mut();
-            if traces.len() == TRACES {
+            if traces.len() == KEPT {
                 traces.clear();
             }
             Rc::clone(traces.entry((id.to_owned(), logs)).or_default())
@@ -157,6 +167,23 @@ impl Console {
         known.get(now, async |_| read().await).await
     }
 
+    pub(super) async fn deployment(&self) -> Read<Deployment> {
+        self.deployment.get(now, async |_| self.session().await?.deployment().await).await
+    }
+
+    /// What `comeback doctor` finds, of one function or of all.
+    pub(super) async fn checks(&self, function: Option<&FunctionName>) -> Read<Vec<Finding>> {
+        let known = {
+            let mut checks = self.checks.borrow_mut();
+            if checks.len() == KEPT {
+                checks.clear();
+            }
+            Rc::clone(checks.entry(function.map(FunctionName::to_string)).or_default())
+        };
+        let named: Vec<FunctionName> = function.cloned().into_iter().collect();
+        known.get(now, async |_| check(&self.session().await?, &named).await).await
+    }
+
     /// What `comeback status` answers.
     pub(super) async fn status(&self) -> Read<Status> {
         self.status
@@ -165,8 +192,8 @@ impl Console {
     }
 }
 
-/// Lives of events that are kept for other tabs.
-const TRACES: usize = 32;
+/// Lives of events, and checks of functions, that are kept for other tabs.
+const KEPT: usize = 32;
 
 /// The screen of what is only read: its value is what counts, and how much was read so far.
 #[derive(Debug, Default)]

@@ -22,7 +22,14 @@ use crate::ui::console::Console;
 use crate::ui::response::{html, with_type};
 
 /// The pages, in the order of the head: path and name.
-const NAVIGATION: [(&str, &str); 3] = [("/", "Overview"), ("/waiting", "Waiting"), ("/dead", "Dead-letters")];
+const NAVIGATION: [(&str, &str); 6] = [
+    ("/", "Overview"),
+    ("/waiting", "Waiting"),
+    ("/dead", "Dead-letters"),
+    ("/function", "Functions"),
+    ("/doctor", "Doctor"),
+    ("/lab", "Policy lab"),
+];
 
 /// The field of each form with the session's second secret.
 const SECRET: &str = "secret";

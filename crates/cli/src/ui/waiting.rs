@@ -59,14 +59,14 @@ struct Shown {
     next: Option<String>,
 }
 
-struct GroupRow {
-    count: String,
+pub(super) struct GroupRow {
+    pub(super) count: String,
     function: String,
-    error: String,
-    first_failure: Moment,
-    next_due: Moment,
-    last_due: Moment,
-    why: String,
+    pub(super) error: String,
+    pub(super) first_failure: Moment,
+    pub(super) next_due: Moment,
+    pub(super) last_due: Moment,
+    pub(super) why: String,
     /// The addresses of its actions. `None` if there were too many functions to tell them apart.
     actions: Option<GroupActions>,
 }
@@ -156,7 +156,7 @@ fn error(target: Option<&str>, error_type: Option<&str>) -> String {
     error_type.unwrap_or(if target.is_some() { "unknown" } else { "others" }).to_owned()
 }
 
-fn group_row(group: &Group<'_>, reading: &Reading, now: Timestamp) -> GroupRow {
+pub(super) fn group_row(group: &Group<'_>, reading: &Reading, now: Timestamp) -> GroupRow {
     let otherwise = if group.held > 0 { Why::Pause } else { Why::FailedCall };
     let last_due = group.last_due.filter(|_| group.held == 0);
     let why = |(why, count): (&Why, &u64)| format!("{} {}", HumanCount(*count), why.in_words());

@@ -3,7 +3,9 @@
 // seconds while somebody looks, writes moments in local time with UTC on hover, and adds buttons that copy.
 
 const EVERY = 5000;
+const SOON = 300;
 let gone = 0;
+let next;
 
 // A moment whose text is its UTC time becomes local; any other keeps its text.
 function local(root) {
@@ -53,24 +55,27 @@ function isTyping() {
 }
 
 function replace(region, fresh) {
+  region.dataset.refresh = fresh.dataset.refresh;
   if (fresh.innerHTML === region.lastHTML) return;
   region.lastHTML = fresh.innerHTML;
   const open = [...region.querySelectorAll("details")].map((it) => it.open);
   const scrolled = [...region.querySelectorAll(".scroll, pre")].map((it) => [it.scrollLeft, it.scrollTop]);
   region.replaceChildren(...document.importNode(fresh, true).childNodes);
-  region.dataset.refresh = fresh.dataset.refresh;
   region.querySelectorAll("details").forEach((it, n) => (it.open = open[n] ?? it.open));
   region.querySelectorAll(".scroll, pre").forEach((it, n) => scrolled[n] && it.scrollTo(...scrolled[n]));
   enliven(region);
 }
 
 async function refresh() {
-  const regions = [...document.querySelectorAll("[data-refresh][id]")];
+  // What stands still changes only with its form.
+  const regions = [...document.querySelectorAll("[data-refresh][id]:not([data-refresh=still])")];
+  const address = location.href;
   const isDone = regions.some((region) => region.dataset.refresh === "done");
   if (regions.length === 0 || isDone || document.visibilityState !== "visible") return;
   try {
-    const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    const answer = await fetch(address, { headers: { accept: "text/html" } });
     if (answer.status === 403) return location.reload();
+    if (address !== location.href) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const region of regions) {
       const fresh = page.getElementById(region.id);
@@ -86,10 +91,26 @@ async function refresh() {
 }
 
 async function keepFresh() {
+  clearTimeout(next);
   await refresh();
-  setTimeout(keepFresh, EVERY);
+  clearTimeout(next);
+  next = setTimeout(keepFresh, document.querySelector("[data-refresh=soon]") ? SOON : EVERY);
+}
+
+// A form whose answer follows while it is filled in.
+function follow(form) {
+  let typed;
+  form.addEventListener("input", () => {
+    clearTimeout(typed);
+    typed = setTimeout(() => {
+      history.replaceState(null, "", `?${new URLSearchParams(new FormData(form))}`);
+      document.getElementById(form.dataset.live).dataset.refresh = "soon";
+      keepFresh();
+    }, SOON);
+  });
 }
 
 enliven(document);
-setTimeout(keepFresh, EVERY);
+document.querySelectorAll("form[data-live]").forEach(follow);
+next = setTimeout(keepFresh, document.querySelector("[data-refresh=soon]") ? SOON : EVERY);
 document.addEventListener("visibilitychange", refresh);

@@ -4,7 +4,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use comeback_tests::{Background, Chromium, Look, Operator, eventually, free_port, root, scratch};
+use comeback_tests::{
+    Background, Chromium, Look, Operator, Shell, Tab, eventually, free_port, root, scratch,
+};
 use serde_json::{Value, json};
 
 pub(crate) const WIDE: Look = Look { width: 1_120, dark: false };
@@ -12,15 +14,21 @@ pub(crate) const WIDE: Look = Look { width: 1_120, dark: false };
 /// `comeback ui`, until it is dropped.
 pub(crate) struct Running {
     server: Background,
-    folder: PathBuf,
+    /// Where it runs, and writes files.
+    pub(crate) folder: PathBuf,
     port: u16,
 }
 
 impl Running {
     /// Starts it in a folder of this name, and waits until it serves.
     pub(crate) async fn start(operator: &Operator, name: &str, flags: &str) -> Self {
+        Self::start_in(operator.shell().clone(), name, flags).await
+    }
+
+    /// The same in another shell, in which `$COMEBACK` is the command.
+    pub(crate) async fn start_in(shell: Shell, name: &str, flags: &str) -> Self {
         let (folder, port) = (scratch(&format!("console-{name}")), free_port());
-        let shell = operator.shell().clone().with("KEYS", folder.join("keys"));
+        let shell = shell.at(&folder).with("KEYS", folder.join("keys"));
         // Opened for reading and writing, a pipe needs nobody at its other end.
         let script =
             format!("mkfifo \"$KEYS\"; exec \"$COMEBACK\" ui --no-open --port {port} {flags} <>\"$KEYS\"");
@@ -56,6 +64,7 @@ impl Running {
 /// A browser that is signed in.
 pub(crate) struct Browser {
     pub(crate) chromium: Chromium,
+    tab: Tab,
     origin: String,
 }
 
@@ -69,13 +78,30 @@ const PRESSED: &str = r#"
 impl Browser {
     pub(crate) async fn signed_in(running: &Running, name: &str) -> Self {
         let mut chromium = Chromium::start(&scratch(&format!("console-browser-{name}")));
-        chromium.look(WIDE);
-        chromium.visit(&running.way_in().await);
-        let mut browser = Self { chromium, origin: running.origin() };
+        let tab = chromium.open_tab();
+        let mut browser = Self { chromium, tab, origin: running.origin() };
+        browser.chromium.look(WIDE);
+        browser.chromium.visit(&running.way_in().await);
         let is_in = "location.pathname === '/' && document.readyState === 'complete'";
         let goes_on = async || (browser.chromium.ask(is_in) == Ok(json!(true))).then_some(());
         eventually("the page that goes on by itself", goes_on).await;
         browser
+    }
+
+    pub(crate) fn tab(&self) -> Tab {
+        self.tab.clone()
+    }
+
+    /// Opens another tab, which all later calls are about.
+    pub(crate) fn open_tab(&mut self) -> Tab {
+        self.tab = self.chromium.open_tab();
+        self.chromium.look(WIDE);
+        self.tab()
+    }
+
+    pub(crate) fn switch_to(&mut self, tab: &Tab) {
+        self.tab = tab.clone();
+        self.chromium.switch_to(tab);
     }
 
     /// Opens a page of the console.
@@ -139,7 +165,7 @@ impl Browser {
     }
 
     /// Waits for the page after the one that was marked.
-    async fn arrives(&mut self, by: &str) {
+    pub(crate) async fn arrives(&mut self, by: &str) {
         let is_there = "!window.isBefore && document.readyState === 'complete'";
         let arrives = async || (self.chromium.ask(is_there) == Ok(json!(true))).then_some(());
         eventually(&format!("the page after {by:?}"), arrives).await;

@@ -7,6 +7,7 @@ use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use serde_json::json;
 
 use crate::account::CustomerKey;
+use crate::deployed::parameter;
 use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Queue};
 use crate::operate::doctor::facts::log::BACK;
 use crate::operate::doctor::facts::{Facts, UnreadablePauses};
@@ -141,15 +142,6 @@ pub(crate) fn stack_parameters(
          --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --parameters {} $({others})",
         command_line(changed.iter().map(String::as_str))
     ))
-}
-
-/// The name of a variable's parameter in the template: `MaxAge` of `MAX_AGE`.
-fn parameter(variable: &str) -> String {
-    if variable == POLICIES.variable {
-        return POLICIES.parameter.to_owned();
-    }
-    let word = |word: &str| word[..1].to_owned() + &word[1..].to_lowercase();
-    variable.split('_').filter(|it| !it.is_empty()).map(word).collect()
 }
 
 /// Sets variables of the handler and keeps the others.
@@ -341,18 +333,6 @@ mod tests {
         ] {
             let commands = fix.matches("aws ").count() + fix.matches("comeback attach").count();
             assert_eq!(fix.matches(&facts.deployment.place_flags).count(), commands, "{fix}");
-        }
-    }
-
-    #[test]
-    fn parameters_are_named_as_in_the_template() {
-        for (variable, expected) in [
-            ("MAX_AGE", "MaxAge"),
-            ("HIDE_UP_TO", "HideUpTo"),
-            ("NON_RETRYABLE_ERRORS", "NonRetryableErrors"),
-            ("POLICIES", "FunctionPolicies"),
-        ] {
-            assert_eq!(parameter(variable), expected);
         }
     }
 }

@@ -57,6 +57,14 @@ pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec
     recoveries
 }
 
+/// The sides under their own names.
+#[cfg(feature = "operate")]
+pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
+    let name = |side: &Side| if side.name.is_empty() { "this policy".into() } else { side.name.clone() };
+    let recovery = |side| Recovery { name: name(side), colour: side.colour, summary: &side.summary };
+    sides.iter().map(recovery).collect()
+}
+
 /// How soon after the outage the events were delivered, by strategy.
 pub(super) fn chart<'a>(recoveries: &[Recovery<'a>]) -> Chart {
     let say = |recovery: &Recovery<'_>| {

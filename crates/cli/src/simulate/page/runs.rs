@@ -43,10 +43,8 @@ impl Runs {
         mut watch: impl FnMut(&str) -> W,
     ) -> Result<Self, RunError> {
         let mut made = |what: &str, policies: &Policies| run(scenario, policies, &mut watch(what));
-        let side = |name, colour, flags, policies: Policies, summary| {
-            let events = Schedule::default_events(policies.stack(), scenario.seed) / FOLLOWED_SHARE;
-            let schedule = Schedule::of(policies.stack(), scenario.seed, events, &|| {});
-            Side { name, colour, flags, policies, summary, schedule }
+        let side = |name, colour, flags, policies, summary| {
+            Side::of(name, colour, flags, policies, summary, scenario.seed)
         };
         let names =
             other.as_ref().map(|(other, with)| names((&flags, policies.stack()), (other, with.stack())));
@@ -120,6 +118,19 @@ pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<Str
 }
 
 impl Side {
+    pub(super) fn of(
+        name: String,
+        colour: RGBColor,
+        flags: PolicyFlags,
+        policies: Policies,
+        summary: Summary,
+        seed: u64,
+    ) -> Self {
+        let events = Schedule::default_events(policies.stack(), seed) / FOLLOWED_SHARE;
+        let schedule = Schedule::of(policies.stack(), seed, events, &|| {});
+        Self { name, colour, flags, policies, summary, schedule }
+    }
+
     /// A sentence about it, beginning with its name if it has one.
     pub(super) fn say(&self, sentence: &str) -> String {
         if self.name.is_empty() { sentence.to_owned() } else { format!("{}: {sentence}", self.name) }

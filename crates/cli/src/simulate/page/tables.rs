@@ -81,14 +81,19 @@ const RATES: [f64; 5] = [0.1, 1.0, 10.0, 100.0, 1_000.0];
 
 /// How many events would wait at the run's own rate of arrivals if the target stayed down.
 pub(super) fn in_flight_arithmetic(scenario: &Scenario, sides: &[Side]) -> Vec<String> {
-    let Some(rate) = own_rate(scenario) else { return Vec::new() };
+    own_rate(scenario).map(|rate| waiting_at(rate, scenario, sides)).unwrap_or_default()
+}
+
+/// How many events would wait at a rate of arrivals, in events a second, if the target stayed down.
+pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<String> {
     let of = |side: &Side| side.schedule.in_flight(rate, scenario.in_flight_limit);
     let down = if has_own_policies(sides) {
         "If every function stayed down under the stack's policy"
     } else {
         "If the target stayed down"
     };
-    let assumed = format!("{down}, and events kept arriving as in this run:");
+    let how = if own_rate(scenario) == Some(rate) { "as in this run" } else { "at this rate" };
+    let assumed = format!("{down}, and events kept arriving {how}:");
     let full = sides.iter().any(|side| of(side).full_after_seconds.is_some());
     std::iter::once(assumed)
         .chain(say(sides, |side| figures_in_words(&of(side))))

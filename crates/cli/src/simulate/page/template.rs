@@ -32,7 +32,7 @@ pub(super) struct Page {
 }
 
 /// A figure in large type, for each policy.
-pub(super) struct Tile {
-    pub(super) label: &'static str,
-    pub(super) values: Vec<(String, String)>,
+pub(crate) struct Tile {
+    pub(crate) label: &'static str,
+    pub(crate) values: Vec<(String, String)>,
 }

@@ -1,0 +1,74 @@
+//! A policy beside another, for the console's lab.
+
+use std::time::Duration;
+
+use comeback_timelapse::{Watcher, run};
+
+use crate::chart::{BLUE, ORANGE};
+use crate::failure::CommandFailure;
+use crate::figure::{Chart, Table};
+use crate::flags::PolicyFlags;
+use crate::simulate::arguments::SimulateArguments;
+use crate::simulate::checked;
+use crate::simulate::figures::headline;
+use crate::simulate::page::runs::Side;
+use crate::simulate::page::template::Tile;
+use crate::simulate::page::{depth, recovery, retries, tables};
+use crate::simulate::warnings::warnings;
+
+/// The run of the given policy, and that of another one unless it is the same.
+pub(crate) struct Beside {
+    pub(crate) headline: String,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) tiles: Vec<Tile>,
+    pub(crate) charts: Vec<Chart>,
+    pub(crate) outcome: Vec<Table>,
+    pub(crate) cost: Table,
+    /// How many retries there are and when, and how many events wait at the rate.
+    pub(crate) load: Vec<String>,
+}
+
+/// Makes the runs. `rate`: events a second that fail; `None`: as in the run. `watch` gives each run a watcher, by its number
+/// and its virtual time; there are two at most.
+pub(crate) fn beside<W: Watcher>(
+    arguments: &SimulateArguments,
+    (name, other): (&str, &PolicyFlags),
+    rate: Option<f64>,
+    mut watch: impl FnMut(usize, Duration) -> W,
+) -> Result<Beside, CommandFailure> {
+    let (scenario, policies, _) = checked(arguments)?;
+    let targets = scenario.target_functions();
+    let other_policies =
+        other.policies(&targets).map_err(|refused| CommandFailure::refused(refused, Vec::new()))?;
+    let is_same = policies.stack().settings() == other_policies.stack().settings()
+        && policies.entries().is_empty()
+        && other_policies.entries().is_empty();
+    let own_name = if is_same { "" } else { "this policy" };
+    let mut sides = Vec::new();
+    for (name, colour, flags, policies) in
+        [(own_name, BLUE, &arguments.policy, policies), (name, ORANGE, other, other_policies)]
+    {
+        if sides.is_empty() || !is_same {
+            let watcher = &mut watch(sides.len(), scenario.duration);
+            let summary = run(&scenario, &policies, watcher)
+                .map_err(|error| CommandFailure::of_run(error, arguments.repeat(scenario.seed)))?;
+            sides.push(Side::of(name.to_owned(), colour, flags.clone(), policies, summary, scenario.seed));
+        }
+    }
+    let recoveries = recovery::of_sides(&sides);
+    let has_outage = !scenario.longest_outage().is_zero();
+    let [retries, _] = retries::charts(&scenario, &sides);
+    let charts = has_outage.then(|| recovery::chart(&recoveries)).into_iter();
+    let charts = charts.chain([retries, depth::chart(&scenario, &sides)]);
+    let rate = rate.or_else(|| tables::own_rate(&scenario));
+    let waiting = rate.map(|rate| tables::waiting_at(rate, &scenario, &sides)).unwrap_or_default();
+    Ok(Beside {
+        headline: headline(&scenario),
+        warnings: warnings(&scenario, sides[0].policies.stack(), &sides[0].summary),
+        tiles: tables::tiles(&sides),
+        charts: charts.collect(),
+        outcome: vec![tables::outcome(&sides), tables::policy(&sides)],
+        cost: tables::cost(&sides),
+        load: retries::stories(&sides).into_iter().chain(waiting).collect(),
+    })
+}

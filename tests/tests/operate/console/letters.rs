@@ -1,0 +1,134 @@
+//! Dead-letters by the pages: one is read and sent back, two are discarded, and brought back from their file.
+
+use std::path::{Path, PathBuf};
+
+use comeback_tests::{MiniStack, Operator, eventually, log_lines, scratch};
+use serde_json::{Value, json};
+
+use crate::console::browser::{Browser, Running};
+use crate::dead::{letter, letters_of, put};
+use crate::world::World;
+
+const STACK: &str = "console-dead";
+
+pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &World) {
+    let stack = world.deploy(STACK, "BaseBackoff=1 MaxBackoff=1").await;
+    let ministack = world.ministack().await;
+    let arn = MiniStack::function_arn(stack.output("ExampleTargetName"));
+    let letters = [("mended", "Mended"), ("spoilt-1", "Spoilt"), ("spoilt-2", "Spoilt"), ("kept", "Kept")];
+    put(ministack, &stack, &letters.map(|(key, error)| letter(&arn, key, error))).await;
+    let operator = Operator::of(ministack);
+    let running = Running::start(&operator, "dead", &format!("--stack {STACK}")).await;
+    let mut browser = Browser::signed_in(&running, "dead").await;
+
+    // Nothing is read before it is asked for, and no payload is kept.
+    browser.visit("/dead");
+    browser.sees("that nothing was read", |text| text.contains("Nothing was read yet.")).await;
+    assert_eq!(letters_of(ministack, &stack).await, (4, 0));
+    browser.follow("Scan").await;
+    done(&mut browser).await;
+    browser.visit("/dead");
+    let shown = browser.sees("the groups", |text| text.contains("Mended") && text.contains("Spoilt")).await;
+    assert!(!shown.contains("customer"), "{shown}");
+
+    // One is read, and sent back.
+    group(&mut browser, "Mended").await;
+    browser.follow("mended").await;
+    browser.follow("With its payload, formatted").await;
+    browser.sees("the payload", |text| text.contains("\"id\": \"mended\"")).await;
+    browser.follow("Redrive …").await;
+    browser.follow("Redrive").await;
+    done(&mut browser).await;
+    eventually("the redriven event to succeed", async || {
+        let lines = log_lines(ministack, stack.target_logs()).await;
+        let is_it = |line: &Value| line["message"] == "succeeded" && line["idempotency_key"] == "mended";
+        lines.iter().any(is_it).then_some(())
+    })
+    .await;
+
+    // Two are discarded by who types 2.
+    browser.visit("/dead");
+    group(&mut browser, "Spoilt").await;
+    browser.follow("Discard …").await;
+    browser.fill("To discard 2 letters, type 2", "3");
+    browser.follow("Discard").await;
+    browser.sees("that 3 is wrong", |text| text.contains("Nothing was done")).await;
+    assert_eq!(letters_of(ministack, &stack).await.0, 3);
+    browser.fill("To discard 2 letters, type 2", "2");
+    browser.follow("Discard").await;
+    done(&mut browser).await;
+    let discarded = written(&running.folder, "discarded-");
+    assert_eq!(lines(&discarded), 2);
+
+    // What is left is exported, and the download is the file.
+    browser.visit("/dead");
+    browser.follow("Scan").await;
+    done(&mut browser).await;
+    browser.visit("/dead");
+    browser.follow("Export").await;
+    done(&mut browser).await;
+    let exported = written(&running.folder, "exported-");
+    let folder = scratch("console-downloads");
+    browser.chromium.call(
+        "Page.setDownloadBehavior",
+        json!({"behavior": "allow", "downloadPath": folder.display().to_string()}),
+    );
+    browser.visit("/dead");
+    browser.press("Download");
+    let downloaded = folder.join(exported.file_name().expect("a file's name"));
+    let whole = std::fs::read(&exported).expect("a file");
+    let is_there = async || std::fs::read(&downloaded).is_ok_and(|read| read == whole).then_some(());
+    eventually("the download", is_there).await;
+    assert_eq!(lines(&downloaded), 1);
+
+    // The discarded ones are brought back.
+    browser.visit("/dead");
+    choose_file(&mut browser, &discarded);
+    browser.follow("Upload").await;
+    browser.follow("Import").await;
+    done(&mut browser).await;
+    let listed = operator.comeback(&format!("dead list --stack {STACK} --json")).json(0);
+    let mut keys: Vec<_> = listed["letters"].as_array().expect("a list").iter().map(|it| &it["key"]).collect();
+    keys.sort_by_key(|key| key.to_string());
+    assert_eq!(keys, ["kept", "spoilt-1", "spoilt-2"]);
+}
+
+/// Waits for the end of what was agreed to.
+async fn done(browser: &mut Browser) {
+    browser.sees("the end", |text| text.contains("Done.")).await;
+}
+
+/// Opens the letters of the group with this error.
+async fn group(browser: &mut Browser, error: &str) {
+    browser.ask(&format!(
+        "const rows = [...document.querySelectorAll('main tbody tr')];
+         const row = rows.find(row => row.innerText.includes({}));
+         window.isBefore = true;
+         row.querySelector('a').click();",
+        json!(error)
+    ));
+    browser.arrives(error).await;
+}
+
+/// The one file whose name begins so.
+fn written(folder: &Path, begin: &str) -> PathBuf {
+    let files = std::fs::read_dir(folder).expect("the console's folder").map(|file| file.expect("a file").path());
+    let is_it = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(begin) && name.ends_with(".jsonl")
+    };
+    let found: Vec<_> = files.filter(is_it).collect();
+    let [file] = found.as_slice() else { panic!("{begin}: {found:?}") };
+    file.clone()
+}
+
+fn lines(file: &Path) -> usize {
+    std::fs::read_to_string(file).expect("a file").lines().count()
+}
+
+fn choose_file(browser: &mut Browser, file: &Path) {
+    let input = json!({"expression": "document.querySelector('input[type=file]')"});
+    let input = browser.chromium.call("Runtime.evaluate", input);
+    let chosen = json!({"files": [file.display().to_string()], "objectId": input["result"]["objectId"]});
+    browser.chromium.call("DOM.setFileInputFiles", chosen);
+}
