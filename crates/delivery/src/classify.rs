@@ -13,7 +13,8 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
-use crate::operation::{Answer, ErrorKind, ServiceError};
+use crate::operation::Answer;
+use crate::operation::{ErrorKind, ServiceError};
 
 /// How the adapters' senders wait.
 pub type TokioSleep = fn(Duration) -> tokio::time::Sleep;
