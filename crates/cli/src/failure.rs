@@ -40,6 +40,14 @@ impl CommandFailure {
         Self::Refused(policy.chain(scenario).collect())
     }
 
+    /// Why clap refuses a command line, without how it should look.
+    #[cfg(feature = "operate")]
+    pub(crate) fn of_command_line(error: &clap::Error) -> Self {
+        let error = error.to_string();
+        let why = error.split("\n\n").next().unwrap_or_default();
+        Self::Refused(vec![why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()])
+    }
+
     /// Both values, or everything that was refused in either.
     pub(crate) fn unless_both<P, S>(
         policy: Result<P, Vec<SettingError>>,

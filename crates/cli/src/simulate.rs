@@ -10,13 +10,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use comeback_engine::Policies;
 use comeback_timelapse::{Minute, Scenario, Summary, Watcher};
 use serde::Serialize;
 
 use crate::clock::timed;
 use crate::failure::CommandFailure;
-use crate::flags::{PolicyFlags, recorded_arn, warn_of_unmatched};
+use crate::flags::{recorded_arn, warn_of_unmatched};
 use crate::output::{create, fill, print_json};
 use crate::text::terminal::Progress;
 
@@ -30,7 +29,7 @@ pub(crate) use arguments::{EXAMPLES, SimulateArguments, in_its_part};
 pub(crate) use page::{Beside, beside};
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), CommandFailure> {
-    let (scenario, policies, other) = checked(arguments)?;
+    let (scenario, policies, other) = arguments.checked()?;
     let arns: Vec<String> = scenario.targets.iter().map(|target| recorded_arn(&target.name)).collect();
     warn_of_unmatched(&policies, &arns, "of the run; name its functions with --target");
     if let Some(seeds) = arguments.faults.seeds {
@@ -61,30 +60,6 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), CommandFailure> {
     let first = (arguments.policy.clone(), policies, summary);
     let runs = Runs::make(&scenario, first, other, |what| virtual_time(&scenario, what)).map_err(broken)?;
     fill(file, path, &page(&repeat, &scenario, &runs, lives))
-}
-
-/// The scenario, the policies, and those to compare them with.
-type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
-
-/// Refuses everything wrong at once, and what is wrong with both policies only once.
-fn checked(arguments: &SimulateArguments) -> Result<Checked, CommandFailure> {
-    let scenario = arguments.simulation.scenario();
-    let scenario = arguments.with_faults(&scenario, scenario.seed);
-    let other_flags = arguments.simulation.vs.as_ref().map(|changes| changes.applied_to(&arguments.policy));
-    let targets = scenario.target_functions();
-    let own = arguments.policy.policies(&targets);
-    let other = other_flags.as_ref().map(|flags| flags.policies(&targets)).transpose();
-    let both = match (own, other) {
-        (Ok(own), Ok(other)) => Ok((own, other_flags.zip(other))),
-        (own, other) => {
-            let mut refused = own.err().unwrap_or_default();
-            let of_other = other.err().unwrap_or_default();
-            refused.extend(of_other.into_iter().filter(|error| !refused.contains(error)).collect::<Vec<_>>());
-            Err(refused)
-        }
-    };
-    let ((policies, other), ()) = CommandFailure::unless_both(both, scenario.check())?;
-    Ok((scenario, policies, other))
 }
 
 #[derive(Serialize)]

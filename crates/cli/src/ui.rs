@@ -43,6 +43,7 @@ mod overview;
 mod page;
 mod pauses;
 mod progress;
+mod rehearsal;
 mod response;
 mod server;
 mod start;

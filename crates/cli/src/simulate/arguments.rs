@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, Args, ValueEnum};
+use comeback_engine::Policies;
 use comeback_timelapse::{Fault, Faults, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes};
 
+use crate::failure::CommandFailure;
 use crate::flags::{self, PolicyChanges, PolicyFlags};
 use crate::text::durations;
 use crate::text::numbers::read_number;
@@ -53,7 +55,32 @@ pub(crate) fn in_its_part(arg: Arg) -> Arg {
     }
 }
 
+/// The scenario, the policies, and those to compare them with.
+type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
+
 impl SimulateArguments {
+    /// Refuses everything wrong at once, and what is wrong with both policies only once.
+    pub(super) fn checked(&self) -> Result<Checked, CommandFailure> {
+        let scenario = self.simulation.scenario();
+        let scenario = self.with_faults(&scenario, scenario.seed);
+        let other_flags = self.simulation.vs.as_ref().map(|changes| changes.applied_to(&self.policy));
+        let targets = scenario.target_functions();
+        let own = self.policy.policies(&targets);
+        let other = other_flags.as_ref().map(|flags| flags.policies(&targets)).transpose();
+        let both = match (own, other) {
+            (Ok(own), Ok(other)) => Ok((own, other_flags.zip(other))),
+            (own, other) => {
+                let mut refused = own.err().unwrap_or_default();
+                let of_other = other.err().unwrap_or_default();
+                let more = of_other.into_iter().filter(|error| !refused.contains(error));
+                refused.extend(more.collect::<Vec<_>>());
+                Err(refused)
+            }
+        };
+        let ((policies, other), ()) = CommandFailure::unless_both(both, scenario.check())?;
+        Ok((scenario, policies, other))
+    }
+
     /// The scenario under another seed, with its faults.
     pub(super) fn with_faults(&self, scenario: &Scenario, seed: u64) -> Scenario {
         self.faults.scenario(scenario, seed)

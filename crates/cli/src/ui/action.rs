@@ -11,7 +11,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use clap::Parser as _;
 
-use crate::account;
 use crate::failure::CommandFailure;
 use crate::operate::OperateCommand;
 use crate::operate::session::Interrupt;
@@ -156,15 +155,8 @@ fn parsed(words: Vec<String>) -> Result<Box<OperateCommand>, CommandFailure> {
     match crate::Arguments::try_parse_from(words).map(|arguments| arguments.command) {
         Ok(crate::Command::Operate(command)) => Ok(command),
         Ok(_) => unreachable!("BUG: not a command on a deployment"),
-        Err(refused) => Err(account::Failure::Refused(refusal(&refused)).into()),
+        Err(refused) => Err(CommandFailure::of_command_line(&refused)),
     }
-}
-
-/// Why a command line is refused, without how it should look.
-pub(super) fn refusal(error: &clap::Error) -> String {
-    let error = error.to_string();
-    let why = error.split("\n\n").next().unwrap_or_default();
-    why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()
 }
 
 /// What a command would do.

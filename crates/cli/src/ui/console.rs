@@ -21,7 +21,7 @@ use crate::operate::status::Status;
 use crate::operate::trace::story::{Logs, Trace};
 use crate::operate::waiting::{Reading, Wanted};
 use crate::ui::dead::state::Dead;
-use crate::ui::lab::Labs;
+use crate::ui::rehearsal::Labs;
 use crate::ui::work::Works;
 
 /// A source is read at most once in this time, however many tabs ask.

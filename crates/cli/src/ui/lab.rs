@@ -1,31 +1,20 @@
 //! The policy lab: what `simulate` and `plan` say of a policy, while it is filled in. It needs no account.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
-use clap::Parser as _;
 use comeback_engine::{Kind, Setting, Unset};
-use comeback_timelapse::Watcher;
-use tokio::sync::watch;
 
 use crate::deployed::{DeployedSetting, lines};
-use crate::failure::CommandFailure;
 use crate::flags::{PolicyFlags, variable};
 use crate::operate::deployment::Deployment;
-use crate::plan::{PlanArguments, Recommended, recommended};
-use crate::simulate::{Beside, SimulateArguments, beside};
-use crate::text::terminal::command_line;
 use crate::ui::access::token;
-use crate::ui::action::refusal;
 use crate::ui::console::Console;
-use crate::ui::page::{Fields, Frame, Problem, Visit, go_to, ok, page};
+use crate::ui::page::{Fields, Frame, Problem, Visit, ok, page};
+use crate::ui::rehearsal::{Answer, Words};
+use crate::ui::response::go_to;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/lab", page(lab))
@@ -69,11 +58,6 @@ const GOAL: [Given; 2] = [
 const TAB: &str = "tab";
 const BESIDE: &str = "beside";
 const DEPLOYED: &str = "deployed";
-/// How long a page waits for its figures, before it shows how far they are.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// Tabs whose figures are kept.
-const TABS: usize = 8;
-
 /// A field of the form.
 struct Input {
     name: &'static str,
@@ -119,7 +103,7 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
         },
         false => (("the default policy", PolicyFlags::default()), None),
     };
-    let words = Words::of(&fields);
+    let words = words_of(&fields);
     let (percent, answer) = console.labs.answer(tab, words.clone(), other).await;
     ok(&LabPage {
         frame: visit.frame("Policy lab", None),
@@ -188,170 +172,17 @@ fn pasted(fields: &Fields) -> Option<(String, String)> {
 }
 
 /// The commands that a form stands for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Words {
-    simulate: Vec<String>,
-    /// If there is a goal.
-    plan: Option<Vec<String>>,
-    rate: Option<String>,
-}
-
-impl Words {
-    fn of(fields: &Fields) -> Self {
-        let flag = |name: &str| fields.get(name).map(|value| format!("--{name}={value}"));
-        let words = |command: &str, names: &mut dyn Iterator<Item = &'static str>| {
-            ["comeback".to_owned(), command.to_owned()].into_iter().chain(names.filter_map(flag)).collect()
-        };
-        let names = |given: &[Given]| given.iter().map(|given| given.0).collect::<Vec<_>>();
-        let plan = ["outage", "capacity", "max-age", "max-retries"].into_iter().chain(names(&GOAL));
-        Self {
-            simulate: words("simulate", &mut names(&RUN).into_iter().chain(POLICY)),
-            plan: fields.get("recover-within").map(|_| words("plan", &mut { plan })),
-            rate: fields.get("rate").map(ToOwned::to_owned),
-        }
-    }
-
-    /// To copy.
-    fn lines(&self) -> Vec<String> {
-        let line = |words: &Vec<String>| command_line(words.iter().map(String::as_str));
-        std::iter::once(&self.simulate).chain(&self.plan).map(line).collect()
-    }
-
-    fn parsed(&self) -> Result<(Box<SimulateArguments>, Option<PlanArguments>), CommandFailure> {
-        let parsed = |words: &Vec<String>| {
-            let parsed = crate::Arguments::try_parse_from(words).map(|arguments| arguments.command);
-            parsed.map_err(|error| CommandFailure::Refused(vec![refusal(&error)]))
-        };
-        let crate::Command::Simulate(simulate) = parsed(&self.simulate)? else {
-            unreachable!("BUG: not a simulation");
-        };
-        let plan = self.plan.as_ref().map(parsed).transpose()?.map(|command| match command {
-            crate::Command::Plan(plan) => plan,
-            _ => unreachable!("BUG: not a plan"),
-        });
-        Ok((simulate, plan))
-    }
-}
-
-/// What a form gives.
-struct Answer {
-    beside: Beside,
-    recommended: Option<Recommended>,
-}
-
-/// The simulations of the tabs, the latest last.
-#[derive(Default)]
-pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
-
-/// A simulation, which stops when nobody holds this any longer.
-struct Simulation {
-    asked: (Words, (&'static str, PolicyFlags)),
-    seen: Arc<Seen>,
-    answer: watch::Receiver<Option<Arc<Result<Answer, String>>>>,
-}
-
-impl Drop for Simulation {
-    fn drop(&mut self) {
-        self.seen.is_stopped.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Labs {
-    /// The answer to a tab's form, or how far it is. Another form of the same tab stops the one before.
-    async fn answer(
-        &self,
-        tab: &str,
-        words: Words,
-        other: (&'static str, PolicyFlags),
-    ) -> (u64, Option<Arc<Result<Answer, String>>>) {
-        let simulation = self.of(tab, (words, other));
-        let mut answer = simulation.answer.clone();
-        let answered = tokio::time::timeout(PATIENCE, answer.wait_for(Option::is_some)).await;
-        let answer = answered.ok().and_then(|answer| answer.ok()?.clone());
-        (simulation.seen.percent.load(Ordering::Relaxed), answer)
-    }
-
-    fn of(&self, tab: &str, asked: (Words, (&'static str, PolicyFlags))) -> Rc<Simulation> {
-        let mut tabs = self.0.borrow_mut();
-        if let Some((_, known)) = tabs.iter().find(|(known, it)| known == tab && it.asked == asked) {
-            return Rc::clone(known);
-        }
-        tabs.retain(|(known, _)| known != tab);
-        if tabs.len() == TABS {
-            tabs.pop_front();
-        }
-        let simulation = Rc::new(Simulation::start(asked));
-        tabs.push_back((tab.to_owned(), Rc::clone(&simulation)));
-        simulation
-    }
-}
-
-impl Simulation {
-    fn start(asked: (Words, (&'static str, PolicyFlags))) -> Self {
-        let seen = Arc::new(Seen::default());
-        let (sender, answer) = watch::channel(None);
-        let (words, (name, other)) = asked.clone();
-        let work = {
-            let seen = Arc::clone(&seen);
-            tokio::task::spawn_blocking(move || answer_of(&words, (name, &other), &seen))
-        };
-        tokio::task::spawn_local(async move {
-            // One that was stopped has no answer, and nobody waits for it.
-            if let Ok(answer) = work.await {
-                sender.send_replace(Some(Arc::new(answer.map_err(|failure| failure.to_string()))));
-            }
-        });
-        Self { asked, seen, answer }
-    }
-}
-
-fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<Answer, CommandFailure> {
-    let (simulate, plan) = words.parsed()?;
-    let rate = words.rate.as_deref().map(crate::text::numbers::read_rate).transpose();
-    let rate = rate.map_err(|why| CommandFailure::Refused(vec![format!("rate {why}")]))?;
-    // Two runs, and the plan.
-    let parts = if plan.is_some() { 3 } else { 2 };
-    let beside = beside(&simulate, other, rate, |number, duration| Watch { seen, number, parts, duration })?;
-    let recommended = plan.map(|plan| {
-        recommended(&plan, &|done, all| {
-            seen.is_at(((parts - 1) as f64 + done as f64 / all as f64) / parts as f64)
-        })
-    });
-    Ok(Answer { beside, recommended: recommended.transpose()? })
-}
-
-/// How far a simulation is, and whether anybody still wants it.
-#[derive(Debug, Default)]
-struct Seen {
-    percent: AtomicU64,
-    is_stopped: AtomicBool,
-}
-
-/// What a simulation that nobody wants unwinds with.
-struct Stopped;
-
-impl Seen {
-    fn is_at(&self, share: f64) {
-        if self.is_stopped.load(Ordering::Relaxed) {
-            // Without a message: this is no failure, and the thread that waits for it knows.
-            std::panic::resume_unwind(Box::new(Stopped));
-        }
-        self.percent.store((share * 100.0) as u64, Ordering::Relaxed);
-    }
-}
-
-/// Watches one of the runs.
-struct Watch<'s> {
-    seen: &'s Seen,
-    number: usize,
-    parts: usize,
-    duration: Duration,
-}
-
-impl Watcher for Watch<'_> {
-    fn clock(&mut self, at: Duration) {
-        let share = at.as_secs_f64() / self.duration.as_secs_f64();
-        self.seen.is_at((self.number as f64 + share) / self.parts as f64);
+fn words_of(fields: &Fields) -> Words {
+    let flag = |name: &str| fields.get(name).map(|value| format!("--{name}={value}"));
+    let words = |command: &str, names: &mut dyn Iterator<Item = &'static str>| {
+        ["comeback".to_owned(), command.to_owned()].into_iter().chain(names.filter_map(flag)).collect()
+    };
+    let names = |given: &[Given]| given.iter().map(|given| given.0).collect::<Vec<_>>();
+    let plan = ["outage", "capacity", "max-age", "max-retries"].into_iter().chain(names(&GOAL));
+    Words {
+        simulate: words("simulate", &mut names(&RUN).into_iter().chain(POLICY)),
+        plan: fields.get("recover-within").map(|_| words("plan", &mut { plan })),
+        rate: fields.get("rate").map(ToOwned::to_owned),
     }
 }
 
@@ -373,7 +204,7 @@ mod tests {
             ("rate", "20/s"),
             ("recover-within", ""),
         ]);
-        let words = Words::of(&form);
+        let words = words_of(&form);
         assert_eq!(words.lines(), ["comeback simulate --outage=1h --capacity=2 --max-age=2h --jitter=none"]);
         let words = Words::of(&form.with("recover-within", "10m"));
         assert_eq!(
@@ -385,47 +216,5 @@ mod tests {
             (&*sam, &*cdk),
             ("MaxAge=7200 Jitter=none", "maxAge: Duration.seconds(7200),\njitter: Jitter.NONE,")
         );
-    }
-
-    #[test]
-    fn what_a_command_refuses_is_said_in_its_words() {
-        let refused = |form: &[(&str, &str)]| {
-            let answer =
-                answer_of(&Words::of(&fields(form)), ("", &PolicyFlags::default()), &Seen::default());
-            answer.err().expect("a refusal").to_string()
-        };
-        assert!(refused(&[("max-age", "1s")]).contains("MAX_AGE"), "{}", refused(&[("max-age", "1s")]));
-        let outage = refused(&[("outage", "long")]);
-        assert!(outage.contains("--outage") && !outage.contains("Usage"), "{outage}");
-        assert!(refused(&[("rate", "-1")]).contains("rate"), "{}", refused(&[("rate", "-1")]));
-    }
-
-    #[tokio::test]
-    async fn another_form_of_the_same_tab_stops_the_one_before() {
-        let labs = Labs::default();
-        let ask = |tab: &'static str, form: Fields| {
-            labs.of(tab, (Words::of(&form), ("the default policy", PolicyFlags::default())))
-        };
-        tokio::task::LocalSet::new()
-            .run_until(async {
-                let long = || fields(&[("events", "100000")]);
-                let first = ask("one", long());
-                assert!(Rc::ptr_eq(&first, &ask("one", long())), "the same form is simulated once");
-                let seen = Arc::clone(&first.seen);
-                let other_tab = ask("two", long());
-                let mut answer = first.answer.clone();
-                drop(first);
-                assert!(!seen.is_stopped.load(Ordering::Relaxed), "the tab still shows it");
-                let short = ask("one", fields(&[("events", "10")]));
-                assert!(seen.is_stopped.load(Ordering::Relaxed));
-                assert!(answer.wait_for(Option::is_some).await.is_err(), "it ends without an answer");
-                let mut answer = short.answer.clone();
-                let answered = answer.wait_for(Option::is_some).await.unwrap().clone().unwrap();
-                assert!(
-                    answered.as_ref().as_ref().is_ok_and(|it| it.beside.headline.starts_with("10 events"))
-                );
-                assert!(!other_tab.seen.is_stopped.load(Ordering::Relaxed));
-            })
-            .await;
     }
 }

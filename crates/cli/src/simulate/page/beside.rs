@@ -9,7 +9,6 @@ use crate::failure::CommandFailure;
 use crate::figure::{Chart, Table};
 use crate::flags::PolicyFlags;
 use crate::simulate::arguments::SimulateArguments;
-use crate::simulate::checked;
 use crate::simulate::figures::headline;
 use crate::simulate::page::runs::Side;
 use crate::simulate::page::template::Tile;
@@ -36,7 +35,7 @@ pub(crate) fn beside<W: Watcher>(
     rate: Option<f64>,
     mut watch: impl FnMut(usize, Duration) -> W,
 ) -> Result<Beside, CommandFailure> {
-    let (scenario, policies, _) = checked(arguments)?;
+    let (scenario, policies, _) = arguments.checked()?;
     let targets = scenario.target_functions();
     let other_policies =
         other.policies(&targets).map_err(|refused| CommandFailure::refused(refused, Vec::new()))?;

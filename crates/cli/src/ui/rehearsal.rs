@@ -1,0 +1,231 @@
+//! The simulations of the policy lab, one a tab: each stops when its tab asks for another.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use clap::Parser as _;
+use comeback_timelapse::Watcher;
+use tokio::sync::watch;
+
+use crate::failure::CommandFailure;
+use crate::flags::PolicyFlags;
+use crate::plan::{PlanArguments, Recommended, recommended};
+use crate::simulate::{Beside, SimulateArguments, beside};
+use crate::text::numbers::read_rate;
+use crate::text::terminal::command_line;
+
+/// How long a page waits for its figures, before it shows how far they are.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Tabs whose figures are kept.
+const TABS: usize = 8;
+
+/// The commands that a form stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    pub(super) simulate: Vec<String>,
+    /// If there is a goal.
+    pub(super) plan: Option<Vec<String>>,
+    pub(super) rate: Option<String>,
+}
+
+impl Words {
+    /// To copy.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let line = |words: &Vec<String>| command_line(words.iter().map(String::as_str));
+        std::iter::once(&self.simulate).chain(&self.plan).map(line).collect()
+    }
+
+    fn parsed(&self) -> Result<(Box<SimulateArguments>, Option<PlanArguments>), CommandFailure> {
+        let parsed = |words: &Vec<String>| {
+            let parsed = crate::Arguments::try_parse_from(words).map(|arguments| arguments.command);
+            parsed.map_err(|error| CommandFailure::of_command_line(&error))
+        };
+        let crate::Command::Simulate(simulate) = parsed(&self.simulate)? else {
+            unreachable!("BUG: not a simulation");
+        };
+        let plan = self.plan.as_ref().map(parsed).transpose()?.map(|command| match command {
+            crate::Command::Plan(plan) => plan,
+            _ => unreachable!("BUG: not a plan"),
+        });
+        Ok((simulate, plan))
+    }
+}
+
+/// What a form gives.
+pub(super) struct Answer {
+    pub(super) beside: Beside,
+    pub(super) recommended: Option<Recommended>,
+}
+
+/// The simulations of the tabs, the latest last.
+#[derive(Default)]
+pub(super) struct Labs(RefCell<VecDeque<(String, Rc<Simulation>)>>);
+
+/// A simulation, which stops when nobody holds this any longer.
+struct Simulation {
+    asked: (Words, (&'static str, PolicyFlags)),
+    seen: Arc<Seen>,
+    answer: watch::Receiver<Option<Arc<Result<Answer, String>>>>,
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        self.seen.is_stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Labs {
+    /// The answer to a tab's form, or how far it is. Another form of the same tab stops the one before.
+    pub(super) async fn answer(
+        &self,
+        tab: &str,
+        words: Words,
+        other: (&'static str, PolicyFlags),
+    ) -> (u64, Option<Arc<Result<Answer, String>>>) {
+        let simulation = self.of(tab, (words, other));
+        let mut answer = simulation.answer.clone();
+        let answered = tokio::time::timeout(PATIENCE, answer.wait_for(Option::is_some)).await;
+        let answer = answered.ok().and_then(|answer| answer.ok()?.clone());
+        (simulation.seen.percent.load(Ordering::Relaxed), answer)
+    }
+
+    fn of(&self, tab: &str, asked: (Words, (&'static str, PolicyFlags))) -> Rc<Simulation> {
+        let mut tabs = self.0.borrow_mut();
+        if let Some((_, known)) = tabs.iter().find(|(known, it)| known == tab && it.asked == asked) {
+            return Rc::clone(known);
+        }
+        tabs.retain(|(known, _)| known != tab);
+        if tabs.len() == TABS {
+            tabs.pop_front();
+        }
+        let simulation = Rc::new(Simulation::start(asked));
+        tabs.push_back((tab.to_owned(), Rc::clone(&simulation)));
+        simulation
+    }
+}
+
+impl Simulation {
+    fn start(asked: (Words, (&'static str, PolicyFlags))) -> Self {
+        let seen = Arc::new(Seen::default());
+        let (sender, answer) = watch::channel(None);
+        let (words, (name, other)) = asked.clone();
+        let work = {
+            let seen = Arc::clone(&seen);
+            tokio::task::spawn_blocking(move || answer_of(&words, (name, &other), &seen))
+        };
+        tokio::task::spawn_local(async move {
+            // One that was stopped has no answer, and nobody waits for it.
+            if let Ok(answer) = work.await {
+                sender.send_replace(Some(Arc::new(answer.map_err(|failure| failure.to_string()))));
+            }
+        });
+        Self { asked, seen, answer }
+    }
+}
+
+fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<Answer, CommandFailure> {
+    let (simulate, plan) = words.parsed()?;
+    let rate = words.rate.as_deref().map(read_rate).transpose();
+    let rate = rate.map_err(|why| CommandFailure::Refused(vec![format!("rate {why}")]))?;
+    // Two runs, and the plan.
+    let parts = if plan.is_some() { 3 } else { 2 };
+    let beside = beside(&simulate, other, rate, |number, duration| Watch { seen, number, parts, duration })?;
+    let recommended = plan.map(|plan| {
+        recommended(&plan, &|done, all| {
+            seen.is_at(((parts - 1) as f64 + done as f64 / all as f64) / parts as f64)
+        })
+    });
+    Ok(Answer { beside, recommended: recommended.transpose()? })
+}
+
+/// How far a simulation is, and whether anybody still wants it.
+#[derive(Debug, Default)]
+struct Seen {
+    percent: AtomicU64,
+    is_stopped: AtomicBool,
+}
+
+/// What a simulation that nobody wants unwinds with.
+struct Stopped;
+
+impl Seen {
+    fn is_at(&self, share: f64) {
+        if self.is_stopped.load(Ordering::Relaxed) {
+            // Without a message: this is no failure, and the thread that waits for it knows.
+            std::panic::resume_unwind(Box::new(Stopped));
+        }
+        self.percent.store((share * 100.0) as u64, Ordering::Relaxed);
+    }
+}
+
+/// Watches one of the runs.
+struct Watch<'s> {
+    seen: &'s Seen,
+    number: usize,
+    parts: usize,
+    duration: Duration,
+}
+
+impl Watcher for Watch<'_> {
+    fn clock(&mut self, at: Duration) {
+        let share = at.as_secs_f64() / self.duration.as_secs_f64();
+        self.seen.is_at((self.number as f64 + share) / self.parts as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(flags: &[&str]) -> Words {
+        let simulate = ["comeback", "simulate"].iter().chain(flags).map(|word| (*word).to_owned());
+        Words { simulate: simulate.collect(), plan: None, rate: None }
+    }
+
+    #[test]
+    fn what_a_command_refuses_is_said_in_its_words() {
+        let refused = |words: &Words| {
+            let answer = answer_of(words, ("", &PolicyFlags::default()), &Seen::default());
+            answer.err().expect("a refusal").to_string()
+        };
+        let age = refused(&words(&["--max-age=1s"]));
+        assert!(age.contains("MAX_AGE"), "{age}");
+        let outage = refused(&words(&["--outage=long"]));
+        assert!(outage.contains("--outage") && !outage.contains("Usage"), "{outage}");
+        let rate = refused(&Words { rate: Some("-1".into()), ..words(&[]) });
+        assert!(rate.starts_with("rate must be"), "{rate}");
+    }
+
+    #[tokio::test]
+    async fn another_form_of_the_same_tab_stops_the_one_before() {
+        let labs = Labs::default();
+        let ask = |tab: &'static str, words: Words| {
+            labs.of(tab, (words, ("the default policy", PolicyFlags::default())))
+        };
+        tokio::task::LocalSet::new()
+            .run_until(async {
+                let long = || words(&["--events=100000"]);
+                let first = ask("one", long());
+                assert!(Rc::ptr_eq(&first, &ask("one", long())), "the same form is simulated once");
+                let seen = Arc::clone(&first.seen);
+                let other_tab = ask("two", long());
+                let mut answer = first.answer.clone();
+                drop(first);
+                assert!(!seen.is_stopped.load(Ordering::Relaxed), "the tab still shows it");
+                let short = ask("one", words(&["--events=10"]));
+                assert!(seen.is_stopped.load(Ordering::Relaxed));
+                assert!(answer.wait_for(Option::is_some).await.is_err(), "it ends without an answer");
+                let mut answer = short.answer.clone();
+                let answered = answer.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+                assert!(
+                    answered.as_ref().as_ref().is_ok_and(|it| it.beside.headline.starts_with("10 events"))
+                );
+                assert!(!other_tab.seen.is_stopped.load(Ordering::Relaxed));
+            })
+            .await;
+    }
+}
