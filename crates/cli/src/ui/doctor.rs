@@ -7,7 +7,7 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 
-use crate::operate::doctor::{Finding, Outcome, heading, summary};
+use crate::operate::doctor::{Finding, Outcome, area, summary};
 use crate::ui::console::Console;
 use crate::ui::page::{Frame, Moment, Problem, Visit, ok, page};
 
@@ -89,5 +89,5 @@ fn by_area(findings: &[Finding]) -> Vec<(&'static str, Findings<'_>)> {
     let areas = findings.chunk_by(|one, next| one.check.group == next.check.group);
     let mut areas: Vec<&[Finding]> = areas.collect();
     areas.sort_by_key(|area| Reverse(area.iter().map(|finding| finding.diagnosis.outcome).max()));
-    areas.into_iter().map(|area| (heading(area[0].check.group), Findings::of(area))).collect()
+    areas.into_iter().map(|some| (area(some[0].check.group), Findings::of(some))).collect()
 }

@@ -206,7 +206,7 @@ mod tests {
         ]);
         let words = words_of(&form);
         assert_eq!(words.lines(), ["comeback simulate --outage=1h --capacity=2 --max-age=2h --jitter=none"]);
-        let words = Words::of(&form.with("recover-within", "10m"));
+        let words = words_of(&form.with("recover-within", "10m"));
         assert_eq!(
             words.lines()[1],
             "comeback plan --outage=1h --capacity=2 --max-age=2h --rate=20/s --recover-within=10m"
