@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use console::{hostile, incident, lab, looks, strangers};
+use console::{hostile, incident, lab, letters, looks, strangers};
 use dead::discarding;
 use world::World;
 
@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         walk::the_page_leads_from_attaching_a_function_to_detaching_it,
         doctor::the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack,
         retry::what_waits_is_retried_after_a_fix,
+        letters::console_redrives_discards_and_imports_dead_letters,
         incident::console_leads_through_an_incident,
         looks::console_pages_are_accessible_and_pictured,
         local::the_local_stack_is_healthy_and_serves_until_it_is_stopped,

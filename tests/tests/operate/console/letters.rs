@@ -88,7 +88,8 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     browser.follow("Import").await;
     done(&mut browser).await;
     let listed = operator.comeback(&format!("dead list --stack {STACK} --json")).json(0);
-    let mut keys: Vec<_> = listed["letters"].as_array().expect("a list").iter().map(|it| &it["key"]).collect();
+    let mut keys: Vec<_> =
+        listed["letters"].as_array().expect("a list").iter().map(|it| &it["key"]).collect();
     keys.sort_by_key(|key| key.to_string());
     assert_eq!(keys, ["kept", "spoilt-1", "spoilt-2"]);
 }
@@ -112,7 +113,8 @@ async fn group(browser: &mut Browser, error: &str) {
 
 /// The one file whose name begins so.
 fn written(folder: &Path, begin: &str) -> PathBuf {
-    let files = std::fs::read_dir(folder).expect("the console's folder").map(|file| file.expect("a file").path());
+    let files =
+        std::fs::read_dir(folder).expect("the console's folder").map(|file| file.expect("a file").path());
     let is_it = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with(begin) && name.ends_with(".jsonl")
