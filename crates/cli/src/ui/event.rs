@@ -106,7 +106,7 @@ fn chart(trace: &Trace, now: Timestamp) -> Option<Chart> {
     let is_future = matches!(story.end, End::Waiting { due } if due > now);
     Some(Chart {
         id: "life",
-        heading: "Its life, logarithmic time".into(),
+        heading: "Timeline, logarithmic".into(),
         description: format!(
             "From its first failure, {} waits in {}; the table has each step.",
             waits,

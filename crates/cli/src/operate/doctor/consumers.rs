@@ -23,7 +23,7 @@ pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {
         "lambda update-event-source-mapping --uuid {} --function-response-types ReportBatchItemFailures",
         consumer.mapping.uuid
     );
-    let means = "messages are lost: Lambda deletes those that failed with the rest of their batch";
+    let means = "messages are lost: Lambda deletes failed ones with the rest of their batch";
     Ok(broken("ReportBatchItemFailures is off", means, aws(&consumer.place_flags, fix)))
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn retention(consumer: &Consumer) -> Judged {
     }
     Ok(broken(
         found,
-        "SQS deletes waiting messages before max_age, silently, and none is dead-lettered",
+        "SQS silently deletes waiting messages before max_age instead of dead-lettering them",
         set(consumer, &queue.url, format!("MessageRetentionPeriod={}", max_age.as_secs())),
     ))
 }
@@ -75,7 +75,8 @@ pub(crate) fn receives(consumer: &Consumer) -> Judged {
     let policy = json!({"deadLetterTargetArn": redrive.target_arn, "maxReceiveCount": "1000"}).to_string();
     Ok(warning(
         format!("SQS redrives after {count} receives"),
-        "each failure takes a receive: SQS ends the retries, without a reason, unless max_age or max_receives ends them sooner",
+        "each failure takes a receive, so SQS ends the retries without a reason, unless max_age or \
+         max_receives ends them sooner",
         set(consumer, &queue.url, format!("'{}'", json!({"RedrivePolicy": policy}))),
     ))
 }
@@ -102,7 +103,7 @@ pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
     let need = Need {
         rights: &consumer.send,
         without: Outcome::Broken,
-        means: "messages that are given up stay in their queue, until its redrive policy or its retention ends them",
+        means: "dead-letters stay in their queue until its redrive policy or its retention removes them",
         or_else: of_queue(Some(&seen(dead_letter_queue)?.settings)),
     };
     let policy = policy("CB306", consumer);

@@ -46,8 +46,8 @@ struct Change {
 static REDRIVE: Change = Change {
     path: "/dead/redrive",
     title: "Redrive",
-    about: "Send dead-letters back to the retry queue, where their events start over with the same key. Each is sent, seen \
-            accepted, and deleted.",
+    about: "Send dead-letters back to the retry queue, where their events start over with the same key. Each \
+            is deleted only once SQS has accepted its copy.",
     name: "redrive",
     is_discard: false,
     rate: "50/s",
@@ -121,14 +121,14 @@ impl Change {
         let mut inputs = vec![Input {
             name: "rate",
             label: "Rate",
-            hint: "At most so many, such as 20/s",
+            hint: "At most this rate, such as 20/s",
             value: wanted.rate.clone(),
         }];
         if !self.is_discard {
             inputs.push(Input {
                 name: "retarget",
                 label: "Another function",
-                hint: "Its whole ARN, which TARGET_FUNCTIONS must allow; empty: the one that each letter names",
+                hint: "Full ARN, which TARGET_FUNCTIONS must allow; empty: the original function",
                 value: wanted.retarget.clone().unwrap_or_default(),
             });
         }

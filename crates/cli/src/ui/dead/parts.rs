@@ -26,8 +26,8 @@ pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
 
 /// Takes the queue for something with this page.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
-    let why = "Something else reads the dead-letters, and they would hide them from each other. The page of the \
-               dead-letters leads to it.";
+    let why = "Another action is reading the dead-letters, and two would hide them from each other. The page \
+               of the dead-letters shows it.";
     console.dead.turn(path).ok_or_else(|| Problem::Refused(StatusCode::CONFLICT, why.into()))
 }
 
