@@ -23,7 +23,7 @@ pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
     assert_eq!((&found["groups"][1]["count"], &found["events"]), (&json!(1), &Value::Null));
     let notes = found["notes"].to_string();
     assert!(
-        notes.contains("keeps lines for only 24h, but an event may wait 2d without a new one"),
+        notes.contains("keeps lines for only 24h, but an event may wait 2d between two lines"),
         "{notes}"
     );
 

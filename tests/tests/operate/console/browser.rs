@@ -46,7 +46,7 @@ impl Running {
     /// The addresses that let a browser in, as it has printed them.
     fn addresses(&self) -> Vec<String> {
         let log = self.server.log();
-        let words = log.lines().filter_map(|line| line.split_once("it works once: "));
+        let words = log.lines().filter_map(|line| line.split_once("works once: "));
         words.map(|(_, address)| address.trim().to_owned()).collect()
     }
 

@@ -61,11 +61,11 @@ async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, field
     let sandbox = serve_once(&format!("<!DOCTYPE html><body>{frame}"));
     for (what, url) in [("a page of another port", other), ("a page in a sandbox", sandbox)] {
         browser.chromium.visit(&url);
-        browser.shows(what, "not from a page of this server: nothing was changed").await;
+        browser.shows(what, "not from a page of this server").await;
     }
     browser.chromium.visit(&format!("{}/pause", running.origin()));
     browser.chromium.evaluate(&format!("(() => {{ {} }})()", send("document")));
-    browser.shows("a form without its secret", "lacks this session's secret, so nothing was changed").await;
+    browser.shows("a form without its secret", "lacks this session's secret").await;
 }
 
 /// Serves one page on another port of this machine, and returns its address.

@@ -91,7 +91,7 @@ pub(super) const FAULTS: &[Fault] = &[
     broken(
         "CB015",
         "queue \"$DEAD_URL\" MaximumMessageSize=262144",
-        "the dead-letter queue accepts messages of at most 262144 bytes",
+        "the dead-letter queue accepts at most 262144 bytes",
         Fix,
     ),
     broken("CB020", "variable MAX_AGE 30", "MAX_AGE is 30 s", By("variable MAX_AGE 86400")),
