@@ -53,7 +53,7 @@ pub(crate) async fn console_leads_through_an_incident(world: &World) {
     tabs_and_commands_do_not_repeat_each_other(&operator, &mut browser, function).await;
     are_delivered(ministack, &stack, 2).await;
     browser.visit("/waiting");
-    browser.sees("that nothing waits", |text| text.contains("Nothing waits here.")).await;
+    browser.sees("that nothing waits", |text| text.contains("No event is waiting.")).await;
 }
 
 fn break_it(ministack: &MiniStack, function: &str, variables: &str) {

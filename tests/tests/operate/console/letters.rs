@@ -50,11 +50,11 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     browser.visit("/dead");
     group(&mut browser, "Spoilt").await;
     browser.follow("Discard …").await;
-    browser.fill("To discard 2 letters, type 2", "3");
+    browser.fill("To discard 2 dead-letters, type 2", "3");
     browser.follow("Discard").await;
     browser.sees("that 3 is wrong", |text| text.contains("Nothing was done")).await;
     assert_eq!(letters_of(ministack, &stack).await.0, 3);
-    browser.fill("To discard 2 letters, type 2", "2");
+    browser.fill("To discard 2 dead-letters, type 2", "2");
     browser.follow("Discard").await;
     done(&mut browser).await;
     let discarded = written(&running.folder, "discarded-");
