@@ -48,8 +48,8 @@ fn each_import_is_read() {
 
 /// The `src` of each crate.
 fn sources() -> Vec<PathBuf> {
-    let folders = ["crates", "functions"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
-    let crates = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
+    let folders = ["crates", "functions"].map(|folder| fs::read_dir(root().join(folder)).expect("a folder"));
+    let crates = folders.into_iter().flatten().map(|entry| entry.expect("an entry").path());
     let all = crates.chain(["tests", "fuzz"].map(|name| root().join(name)));
     all.map(|path| path.join("src")).filter(|path| path.is_dir()).collect()
 }
@@ -59,7 +59,7 @@ fn read(source: &Path) -> (Imports, Vec<String>) {
     let mut texts = BTreeMap::new();
     collect(source, source, &mut texts);
     let lib = fs::read_to_string(source.join("lib.rs")).unwrap_or_default();
-    let exported = Regex::new(r"(?m)^pub use ([^;]+);").unwrap();
+    let exported = Regex::new(r"(?m)^pub use ([^;]+);").expect("a pattern");
     let exported = exported.captures_iter(&lib).flat_map(|export| paths(&export[1]));
     let exported: BTreeSet<String> =
         exported.filter_map(|path| Some(path.rsplit("::").next()?.into())).collect();
@@ -81,25 +81,25 @@ fn read(source: &Path) -> (Imports, Vec<String>) {
 
 /// All files but the roots and tests.
 fn collect(source: &Path, folder: &Path, texts: &mut BTreeMap<String, String>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.strip_prefix(source).unwrap().with_extension("").to_str().unwrap().to_owned();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.strip_prefix(source).expect("it is inside").with_extension("").display().to_string();
         if path.is_dir() {
             collect(source, &path, texts);
         } else if !["lib", "main"].contains(&name.as_str())
             && !name.starts_with("bin/")
             && !name.ends_with("tests")
         {
-            texts.insert(name, fs::read_to_string(&path).unwrap());
+            texts.insert(name, fs::read_to_string(&path).expect("a source file"));
         }
     }
 }
 
 /// The path of each import, without its tests.
 fn imported(text: &str) -> Vec<String> {
-    let tests = Regex::new(r"(?m)^#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod ").unwrap();
+    let tests = Regex::new(r"(?m)^#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod ").expect("a pattern");
     let text = tests.split(text).next().unwrap_or_default();
-    let import = Regex::new(r"(?m)^(?:pub(?:\([a-z]+\))? )?use ([^;]+);").unwrap();
+    let import = Regex::new(r"(?m)^(?:pub(?:\([a-z]+\))? )?use ([^;]+);").expect("a pattern");
     import.captures_iter(text).flat_map(|import| paths(&import[1])).collect()
 }
 

@@ -42,12 +42,15 @@ pub(super) struct Shared {
     status: Fresh<Status>,
     traces: RefCell<Traces>,
     deployment: Fresh<Deployment>,
-    checks: RefCell<BTreeMap<Option<String>, Rc<Fresh<Vec<Finding>>>>>,
+    checks: RefCell<Checks>,
     pub(super) labs: Labs,
     log: Arc<Mutex<Log>>,
     /// How far the first read of the log is.
     log_progress: Rc<Pages>,
 }
+
+/// By the function that was checked; `None` is the deployment.
+type Checks = BTreeMap<Option<String>, Rc<Fresh<Vec<Finding>>>>;
 
 /// By the id that was asked for, and whether the function's own lines were.
 type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;

@@ -85,27 +85,28 @@ fn json_text(body: &str) -> String {
     serde_json::Value::from(body).to_string()
 }
 
+fn mapping_record(batch: &str) -> String {
+    format!(
+        r#"{{"requestContext":{{"functionArn":"f","condition":"RetryAttemptsExhausted"}},"version":"1.0",{batch}}}"#
+    )
+}
+
+fn in_sns(message: &str) -> String {
+    let message = json_text(message);
+    format!(r#"{{"Type":"Notification","TopicArn":"arn:aws:sns:eu-west-1:1:failures","Message":{message}}}"#)
+}
+
+fn from_rule(detail: &str) -> String {
+    format!(
+        r#"{{"version":"0","detail-type":"Lambda Function Invocation Result - Failure","source":"lambda","detail":{detail}}}"#
+    )
+}
+
 #[test]
 fn a_message_that_is_no_failure_record_is_named_with_what_to_change() {
-    let mapping = |batch: &str| {
-        format!(
-            r#"{{"requestContext":{{"functionArn":"f","condition":"RetryAttemptsExhausted"}},"version":"1.0",{batch}}}"#
-        )
-    };
-    let kinesis = mapping(
+    let kinesis = mapping_record(
         r#""KinesisBatchInfo":{"shardId":"s","streamArn":"arn:aws:kinesis:eu-west-1:1:stream/orders"}"#,
     );
-    let sns = |message: &str| {
-        format!(
-            r#"{{"Type":"Notification","TopicArn":"arn:aws:sns:eu-west-1:1:failures","Message":{}}}"#,
-            json_text(message)
-        )
-    };
-    let rule = |detail: &str| {
-        format!(
-            r#"{{"version":"0","detail-type":"Lambda Function Invocation Result - Failure","source":"lambda","detail":{detail}}}"#
-        )
-    };
     let other = "Give that mapping another failure destination";
     for (body, expected) in [
         (
@@ -113,34 +114,34 @@ fn a_message_that_is_no_failure_record_is_named_with_what_to_change() {
             format!("the failure record of a Kinesis mapping, which has no payload by design; its records are in arn:aws:kinesis:eu-west-1:1:stream/orders until they expire (KinesisBatchInfo says which). {other}"),
         ),
         (
-            mapping(r#""DDBStreamBatchInfo":{"streamArn":"a table"}"#),
+            mapping_record(r#""DDBStreamBatchInfo":{"streamArn":"a table"}"#),
             format!("the failure record of a DynamoDB mapping, which has no payload by design; its records are in their source until they expire (DDBStreamBatchInfo says which). {other}"),
         ),
         (
-            mapping(r#""KafkaBatchInfo":{"eventSourceArn":"arn:aws:kafka:x","recordsInfo":{}}"#),
+            mapping_record(r#""KafkaBatchInfo":{"eventSourceArn":"arn:aws:kafka:x","recordsInfo":{}}"#),
             format!("the failure record of a Kafka mapping, which has no payload by design; its records are in arn:aws:kafka:x until they expire (KafkaBatchInfo says which). {other}"),
         ),
         (
-            sns(&body("7")),
+            in_sns(&body("7")),
             "a failure record in an SNS notification; turn on raw message delivery for the subscription to \
              arn:aws:sns:eu-west-1:1:failures".into(),
         ),
         (
-            sns("hello"),
+            in_sns("hello"),
             "an SNS notification from arn:aws:sns:eu-west-1:1:failures whose Message is not a failure record: \
              not a JSON object".into(),
         ),
         (
-            sns(&kinesis).replace("Notification", "SubscriptionConfirmation"),
+            in_sns(&kinesis).replace("Notification", "SubscriptionConfirmation"),
             "an SNS subscription confirmation for arn:aws:sns:eu-west-1:1:failures, not a failure record"
                 .into(),
         ),
         (
-            rule(&body("7")),
+            from_rule(&body("7")),
             "a failure record in an EventBridge event; set the InputPath of the rule's target to $.detail".into(),
         ),
         (
-            rule(r#"{"state":"pending"}"#),
+            from_rule(r#"{"state":"pending"}"#),
             "an EventBridge event whose detail is not a failure record: missing field `requestContext` at \
              line 1 column 19".into(),
         ),
@@ -156,7 +157,7 @@ fn a_message_that_is_no_failure_record_is_named_with_what_to_change() {
     ] {
         assert_eq!(detail(&record(body.clone()), &policy(|_| ()), SENT), expected, "{body}");
     }
-    let wrapped = detail(&record(sns(&kinesis)), &policy(|_| ()), SENT);
+    let wrapped = detail(&record(in_sns(&kinesis)), &policy(|_| ()), SENT);
     let named = "not a failure record: the failure record of a Kinesis mapping, which has no";
     assert!(wrapped.contains(named), "{wrapped}");
 }
