@@ -15,9 +15,10 @@ pub(crate) const DAY: u64 = 24 * HOUR;
 const EVENTS_PER_SECOND: f64 = 10.0;
 
 /// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES`, all with full jitter.
-pub(crate) const POLICIES: [(&str, [u64; 3]); 4] = [
+pub(crate) const POLICIES: [(&str, [u64; 3]); 5] = [
     ("**10 s to 1 h**, the default", [10, 3_600, 1_000]),
     ("1 s to 12 h, 185 retries at most", [1, 43_170, 185]),
+    ("30 s to 1 h", [30, 3_600, 1_000]),
     ("10 s to 2 h", [10, 7_200, 1_000]),
     ("10 s to 12 h", [10, 43_170, 1_000]),
 ];
@@ -30,9 +31,11 @@ pub(crate) struct Outage {
     pub(crate) events: usize,
 }
 
-pub(crate) const OUTAGES: [Outage; 3] = [
+pub(crate) const OUTAGES: [Outage; 5] = [
     Outage { name: "15 min", seconds: HOUR / 4, events: 1_000 },
+    Outage { name: "1 h", seconds: HOUR, events: 1_000 },
     Outage { name: "3 h", seconds: 3 * HOUR, events: 1_000 },
+    Outage { name: "12 h", seconds: 12 * HOUR, events: 1_440 },
     Outage { name: "24 h", seconds: DAY, events: 1_440 },
 ];
 
@@ -70,18 +73,18 @@ impl Outage {
             .collect();
         assert!(runs.iter().all(Candidate::loses_nothing), "{policy}");
         let recovery = |part: fn(Percentiles) -> u64| {
-            mean(runs.iter().map(|run| part(run.recovery_ms.expect("all is delivered")) as f64 / 60e3))
+            Spread::of(runs.iter().map(|run| part(run.recovery_ms.expect("all is delivered")) as f64 / 60e3))
         };
-        let mean_of = |figure: fn(&Candidate) -> f64| mean(runs.iter().map(figure));
+        let spread = |figure: fn(&Candidate) -> f64| Spread::of(runs.iter().map(figure));
         let pollers = runs.iter().map(|run| run.maximum_concurrency).max().expect("there are seeds");
         format!(
             "| {} | {policy} | {} | {} | {:.1} | {} × | {pollers} | {:.2} |",
             self.name,
-            rounded(recovery(|it| it.p50)),
-            rounded(recovery(|it| it.p99)),
-            mean_of(|run| run.retries_per_event),
-            rounded(mean_of(|run| run.peak_load)),
-            mean_of(|run| run.usd_per_million_events),
+            recovery(|it| it.p50).text(),
+            recovery(|it| it.p99).text(),
+            spread(|run| run.retries_per_event).mean,
+            spread(|run| run.peak_load).text(),
+            spread(|run| run.usd_per_million_events).mean,
         )
     }
 }
@@ -134,20 +137,42 @@ pub(crate) mod failing {
         let checked = Policy::new(settings.clone()).expect("a valid policy");
         let schedules: Vec<Schedule> =
             (1..=SEEDS).map(|seed| Schedule::of(&checked, seed, EVENTS, &|| {})).collect();
-        let retries = mean(schedules.iter().map(|it| it.retries_made.mean));
+        let retries = Spread {
+            least: schedules.iter().map(|it| it.retries_made.min).min().expect("there are seeds") as f64,
+            most: schedules.iter().map(|it| it.retries_made.max).max().expect("there are seeds") as f64,
+            ..Spread::of(schedules.iter().map(|it| it.retries_made.mean))
+        };
         let steady = schedules.iter().map(|it| it.in_flight(EVENTS_PER_SECOND, IN_FLIGHT_LIMIT));
         let pollers = steady.clone().map(|it| it.pollers).max().expect("there are seeds");
-        let moves = mean(steady.map(|it| it.moves.usd_per_hour / HOUR as f64 / EVENTS_PER_SECOND));
-        let usd = (retries * prices::usd_a_retry() + moves) * 1e6;
+        let moves = Spread::of(steady.map(|it| it.moves.usd_per_hour / HOUR as f64 / EVENTS_PER_SECOND)).mean;
+        let usd = (retries.mean * prices::usd_a_retry() + moves) * 1e6;
         let reasons: Vec<&str> = schedules[0].given_up.keys().copied().collect();
         let reasons = reasons.join("`, `");
-        format!("| {days} d | {policy} | {} | {pollers} | {usd:.0} | `{reasons}` |", rounded(retries))
+        format!("| {days} d | {policy} | {} | {pollers} | {usd:.0} | `{reasons}` |", retries.text())
     }
 }
 
-fn mean(figures: impl Iterator<Item = f64>) -> f64 {
-    let all: Vec<f64> = figures.collect();
-    all.iter().sum::<f64>() / all.len() as f64
+/// The mean of some figures, and their range.
+struct Spread {
+    mean: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Spread {
+    fn of(figures: impl Iterator<Item = f64>) -> Self {
+        let all: Vec<f64> = figures.collect();
+        Self {
+            mean: all.iter().sum::<f64>() / all.len() as f64,
+            least: all.iter().copied().fold(f64::INFINITY, f64::min),
+            most: all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+
+    /// `31 (22 to 37)`
+    fn text(&self) -> String {
+        format!("{} ({} to {})", rounded(self.mean), rounded(self.least), rounded(self.most))
+    }
 }
 
 /// Two digits, or all before the point.

@@ -60,26 +60,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     let discarded = written(&running.folder, "discarded-");
     assert_eq!(lines(&discarded), 2);
 
-    // What is left is exported, and the download is the file.
-    browser.visit("/dead");
-    browser.follow("Scan").await;
-    done(&mut browser).await;
-    browser.visit("/dead");
-    browser.follow("Export").await;
-    done(&mut browser).await;
-    let exported = written(&running.folder, "exported-");
-    let folder = scratch("console-downloads");
-    browser.chromium.call(
-        "Page.setDownloadBehavior",
-        json!({"behavior": "allow", "downloadPath": folder.display().to_string()}),
-    );
-    browser.visit("/dead");
-    browser.press("Download");
-    let downloaded = folder.join(exported.file_name().expect("a file's name"));
-    let whole = std::fs::read(&exported).expect("a file");
-    let is_there = async || std::fs::read(&downloaded).is_ok_and(|read| read == whole).then_some(());
-    eventually("the download", is_there).await;
-    assert_eq!(lines(&downloaded), 1);
+    export_the_rest(&mut browser, &running.folder).await;
 
     // The discarded ones are brought back.
     browser.visit("/dead");
@@ -92,6 +73,29 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
         listed["letters"].as_array().expect("a list").iter().map(|it| &it["key"]).collect();
     keys.sort_by_key(|key| key.to_string());
     assert_eq!(keys, ["kept", "spoilt-1", "spoilt-2"]);
+}
+
+/// What is left is exported, and the download is the file.
+async fn export_the_rest(browser: &mut Browser, folder: &Path) {
+    browser.visit("/dead");
+    browser.follow("Scan").await;
+    done(browser).await;
+    browser.visit("/dead");
+    browser.follow("Export").await;
+    done(browser).await;
+    let exported = written(folder, "exported-");
+    let downloads = scratch("console-downloads");
+    browser.chromium.call(
+        "Page.setDownloadBehavior",
+        json!({"behavior": "allow", "downloadPath": downloads.display().to_string()}),
+    );
+    browser.visit("/dead");
+    browser.press("Download");
+    let downloaded = downloads.join(exported.file_name().expect("a file's name"));
+    let whole = std::fs::read(&exported).expect("a file");
+    let is_there = async || std::fs::read(&downloaded).is_ok_and(|read| read == whole).then_some(());
+    eventually("the download", is_there).await;
+    assert_eq!(lines(&downloaded), 1);
 }
 
 /// Waits for the end of what was agreed to.

@@ -6,7 +6,7 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use base64::Engine as _;
 use comeback_engine::Timestamp;
 use comeback_tests::{Look, MiniStack, Operator, Stack, eventually, plain_target, root};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::console::browser::{Browser, Running, WIDE};
 use crate::dead::{letter, put};
