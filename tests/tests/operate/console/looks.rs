@@ -5,7 +5,7 @@
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use base64::Engine as _;
 use comeback_engine::Timestamp;
-use comeback_tests::{Look, MiniStack, Operator, Stack, eventually, plain_target, root};
+use comeback_tests::{Look, MiniStack, Operator, Stack, eventually, plain_target, root, scratch};
 use serde_json::json;
 
 use crate::console::browser::{Browser, Running, WIDE};
@@ -155,10 +155,10 @@ fn measure(ministack: &MiniStack, stack: &Stack) {
             );
         }
     }
-    let shell = ministack.shell().with("DATA", json!(data).to_string());
-    shell
-        .run("echo \"$DATA\" | aws cloudwatch put-metric-data --namespace AWS/SQS --metric-data file:///dev/stdin")
-        .unwrap_or_else(|error| panic!("{error}"));
+    let file = scratch("console-measured").join("data.json");
+    std::fs::write(&file, json!(data).to_string()).expect("a file can be written");
+    let put = "aws cloudwatch put-metric-data --namespace AWS/SQS --metric-data \"file://$DATA\"";
+    ministack.shell().with("DATA", &file).run(put).unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// Asserts that `docs/NAME.png` was taken of this page. Times, counts and pixels differ from run to run, so this compares the
