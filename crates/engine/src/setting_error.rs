@@ -41,7 +41,7 @@ pub enum SettingError {
         /// The most.
         entries: usize,
     },
-    /// A ceiling outside [`BACKOFF_RANGE`].
+    /// A ceiling outside [`BACKOFF_RANGE`](crate::settings::BACKOFF_RANGE).
     #[error("BACKOFFS has a ceiling of {ceiling} s; each must be {range}")]
     Ceiling {
         /// The ceiling.
