@@ -196,7 +196,9 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
     ['maxBackoff (MAX_BACKOFF)', props.maxBackoff],
   ] as const) {
     if (backoffs !== undefined && given !== undefined) {
-      refusals.push(`${name} is set together with backoffs (BACKOFFS), which replaces it; set only one of the two`);
+      refusals.push(
+        `${name} is set together with backoffs (BACKOFFS), which replaces it; set only one of the two`,
+      );
     }
   }
   if (isOutside(maxAge, 60, 1_209_600)) {
@@ -279,9 +281,7 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): 
     }
   }
   if (jitter === 'decorrelated') {
-    refusals.push(
-      'jitter (JITTER) is decorrelated; with backoffs (BACKOFFS) it must be full, equal or none',
-    );
+    refusals.push('jitter (JITTER) is decorrelated; with backoffs (BACKOFFS) it must be full, equal or none');
   }
 }
 
