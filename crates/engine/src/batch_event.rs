@@ -122,7 +122,7 @@ impl BatchEvent {
     /// let event = r#"{"Records": [{"messageId": "m-1", "receiptHandle": "h-1", "body": 7}]}"#;
     /// assert_eq!(
     ///     BatchEvent::read(event).unwrap().incomplete[0].to_string(),
-    ///     r#"message "m-1": body is missing or unreadable; SQS always writes it"#,
+    ///     r#"message "m-1": body is missing or unreadable; SQS always adds it"#,
     /// );
     /// ```
     pub fn read(event: &str) -> Result<Self, NotABatch> {

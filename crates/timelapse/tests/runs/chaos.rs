@@ -136,7 +136,7 @@ fn events_that_multiply_without_end_end_the_run() {
         let scenario = Scenario { events, failure_rate: 1.0, faults, ..at_once.clone() };
         let error = run(&scenario, &policies(settings), &mut ()).unwrap_err().to_string();
         let remedy = format!(
-            ", the faults have given {copies}: lower a fault's rate, or shorten its window or the run"
+            ", the faults had given {copies}; lower a fault's rate, or shorten its window or the run"
         );
         assert!(error.ends_with(&remedy), "{error}");
     }
