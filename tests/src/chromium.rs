@@ -120,8 +120,15 @@ impl Chromium {
     pub fn visit(&mut self, url: &str) {
         let session = self.session();
         self.events.retain(|event| event["sessionId"] != session);
-        self.call("Page.navigate", json!({"url": url}));
-        while self.of(&["Page.loadEventFired"]).is_empty() {
+        let navigation = self.call("Page.navigate", json!({"url": url}));
+        // The page before may have been loading still.
+        let is_loaded = |chromium: &Self| {
+            let events = chromium.of(&["Page.frameNavigated", "Page.loadEventFired"]);
+            let is_ours = |it: &&&Value| it["params"]["frame"]["loaderId"] == navigation["loaderId"];
+            let ours = events.iter().position(|it| is_ours(&it));
+            ours.is_some_and(|ours| events[ours..].iter().any(|it| it["method"] == "Page.loadEventFired"))
+        };
+        while !is_loaded(self) {
             self.receive();
         }
     }

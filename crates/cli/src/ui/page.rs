@@ -10,7 +10,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Router, body::Body};
 use comeback_engine::Timestamp;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use send_wrapper::SendWrapper;
 
 use crate::account::{Failure, Place};
@@ -140,8 +140,9 @@ impl Visit {
     }
 
     /// The last part of the path.
-    pub(super) fn last_of_path(&self) -> &str {
-        self.request.uri().path().rsplit('/').next().unwrap_or_default()
+    pub(super) fn last_of_path(&self) -> String {
+        let last = self.request.uri().path().rsplit('/').next().unwrap_or_default();
+        percent_decode_str(last).decode_utf8_lossy().into_owned()
     }
 
     /// The request itself, for a page that takes a file. It must check the secret with

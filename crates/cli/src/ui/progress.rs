@@ -34,7 +34,7 @@ struct WorkPage {
 
 async fn show(visit: Visit) -> Result<Response, Problem> {
     let id = visit.last_of_path();
-    let work = found(&visit, id)?;
+    let work = found(&visit, &id)?;
     let result = work.result();
     ok(&WorkPage {
         frame: visit.frame(&work.title, None),

@@ -36,7 +36,7 @@ pub(crate) async fn console_never_runs_what_it_shows(world: &World) {
         "/".to_owned(),
         "/waiting".into(),
         format!("/event?id={key}"),
-        format!("/resume?plan=yes&function={function}"),
+        format!("/pause?plan=yes&function={function}&for=1h"),
     ];
     for page in &shows {
         browser.visit(page);

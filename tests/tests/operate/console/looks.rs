@@ -164,9 +164,12 @@ fn measure(ministack: &MiniStack, stack: &Stack) {
 /// Asserts that `docs/NAME.png` was taken of this page. Times, counts and pixels differ from run to run, so this compares the
 /// words that were in the picture.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
-    const HEIGHT: u32 = 900;
+    const HEIGHT: u32 = 1_130;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});
-    let shot = browser.chromium.call("Page.captureScreenshot", json!({"format": "png", "clip": clip}));
+    let shot = browser.chromium.call(
+        "Page.captureScreenshot",
+        json!({"format": "png", "clip": clip, "captureBeyondViewport": true}),
+    );
     let base64 = base64::engine::general_purpose::STANDARD;
     let png = base64.decode(shot["data"].as_str().expect("text")).expect("base64");
     assert!(png.starts_with(b"\x89PNG") && png.len() > 10_000, "{} bytes", png.len());

@@ -27,6 +27,7 @@ pub(crate) async fn console_refuses_strangers(world: &World) {
 /// Looks at the plan of a pause, and gives the fields of its form but for the secret.
 async fn browser_has_a_form(browser: &mut Browser) -> String {
     browser.visit("/pause");
+    browser.fill("Function", "*");
     browser.fill("Reason", "a stranger's");
     browser.follow("Show the plan").await;
     let fields = browser.ask(

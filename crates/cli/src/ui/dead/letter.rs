@@ -77,7 +77,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
 
 fn letter_page(visit: &Visit, read: Option<ReadAgain>) -> Result<Response, Problem> {
     let snapshot = snapshot(&visit.console)?;
-    let id = visit.last_of_path().to_owned();
+    let id = visit.last_of_path();
     let selection = Selection::Letter(id.clone());
     let rows = snapshot.rows(&selection);
     let row = rows.first().ok_or_else(|| {
@@ -100,7 +100,7 @@ fn letter_page(visit: &Visit, read: Option<ReadAgain>) -> Result<Response, Probl
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = Wanted::of(&fields).ok_or_else(incomplete)?;
     let turn = turn(&visit.console, "")?;
-    let (console, id) = (visit.console.clone(), visit.last_of_path().to_owned());
+    let (console, id) = (visit.console.clone(), visit.last_of_path());
     let reading = tokio::task::spawn_local(async move {
         let _turn = turn;
         let letters = DeadLetters::find(console.session().await?).await?;
