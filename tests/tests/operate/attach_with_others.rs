@@ -39,7 +39,10 @@ pub(crate) async fn a_function_is_moved_to_another_stack(world: &World) {
 
     let checked = first.comeback(&format!("doctor {FUNCTION} {STACK} --only CB102 --json")).json(0);
     let found = checked["checks"][0]["found"].as_str().expect("text");
-    assert!(found.starts_with("it is moving to stack pausing: since 20"), "{found}");
+    assert!(
+        found.starts_with("it is moving to stack pausing: its failures have not come here since 20"),
+        "{found}"
+    );
 
     let left = Operator::of_command(ministack, "detach", attaching, FUNCTION);
     aws(
@@ -81,7 +84,7 @@ pub(crate) async fn detach_ends_where_a_role_is_shared_or_the_function_is_gone(w
     let checked = chief.comeback(&format!("doctor {ONE} {STACK} --only CB102 --json")).json(0);
     assert_eq!(checked["checks"][0]["outcome"], "warning");
     let found = checked["checks"][0]["found"].as_str().expect("text");
-    assert!(found.starts_with("it is being detached: since 20"), "{found}");
+    assert!(found.starts_with("it is being detached: its failures have not come here since 20"), "{found}");
     detached_long_ago(ministack, ONE);
     let said = detached(&detacher, &detach).await;
     assert!(said.contains(&format!("permission to send, because these functions use it: {TWO}")), "{said}");

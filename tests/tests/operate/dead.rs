@@ -147,7 +147,10 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     let text = list.comeback("dead list --stack dead").ended(3);
     assert!(text.contains("0 of about 60 dead-letters\n60 more are hidden by another command"), "{text}");
     let shown = list.comeback("dead show key-7 --stack dead --json").json(3);
-    assert!(shown["error"].as_str().is_some_and(|error| error.contains("60 more are locked")), "{shown}");
+    assert!(
+        shown["error"].as_str().is_some_and(|error| error.contains("60 more are hidden by another command")),
+        "{shown}"
+    );
     // Reading letters takes no policy of the handler's.
     let refuse = format!(
         "aws lambda update-function-configuration --function-name {} --environment \

@@ -96,7 +96,7 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
     let order = &listed[0];
     assert_eq!((&order["errors"], &order["why"]), (&json!(["Broken"]), &json!("deploy 4712")));
     let shown = operator.comeback("status --stack fixed").ended(0);
-    assert!(shown.contains(&format!("Retry now     {function} (Broken), ordered at ")), "{shown}");
+    assert!(shown.contains(&format!("Retry now     {function} (Broken), requested at ")), "{shown}");
     assert_eq!(operator.comeback("waiting --stack fixed --json").json(0)["retries"], listed);
     let watched = watch.await.expect("it ran").ended(0);
     assert!(watched.ends_with(&format!("  {BROKEN} of {BROKEN} retried\n")), "{watched}");

@@ -118,7 +118,7 @@ fn where_it_works(operator: &Operator) {
     let by_flag = shell.output("\"$COMEBACK\" status --stack seen --profile nobody");
     let stderr = String::from_utf8_lossy(&by_flag.stderr);
     assert!(
-        !by_flag.status.success() && stderr.contains("error: sts:GetCallerIdentity of the caller in "),
+        !by_flag.status.success() && stderr.contains("error: sts:GetCallerIdentity on the caller in "),
         "{stderr}"
     );
     let by_keys = run("AWS_PROFILE=nobody");

@@ -59,7 +59,7 @@ pub(crate) async fn an_event_is_traced_from_its_first_failure_to_its_success(wor
     assert_eq!(ended(&another, 3).await["key"], another.as_str());
 
     let unknown = trace("no-such-event");
-    assert!(unknown.stderr.contains("names no-such-event since"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("has no-such-event"), "{}", unknown.stderr);
     assert_eq!(unknown.code, 1);
     let denied = Operator::of_command(ministack, "status", &stack, "no-function");
     let denied = denied.comeback(&format!("trace --stack traced {first}"));

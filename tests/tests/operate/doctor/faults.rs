@@ -50,7 +50,7 @@ pub(super) const FAULTS: &[Fault] = &[
         Fix,
     ),
     broken("CB003", "mapping --function-response-types '[]'", "is off", Fix),
-    warning("CB004", "mapping --batch-size 5", "5 messages", Fix),
+    warning("CB004", "mapping --batch-size 5", "batch size is 5", Fix),
     warning("CB005", "mapping --maximum-batching-window-in-seconds 5", "5 s", Fix),
     broken(
         "CB006",
@@ -159,7 +159,7 @@ pub(super) const FAULTS: &[Fault] = &[
     warning(
         "CB041",
         "aws cloudwatch set-alarm-state --alarm-name \"$ALARM\" --state-value ALARM --state-reason planted",
-        "raised: ",
+        "in state ALARM: ",
         By("aws cloudwatch set-alarm-state --alarm-name \"$ALARM\" --state-value OK --state-reason planted"),
     ),
     warning(
@@ -296,7 +296,7 @@ pub(super) const FAULTS: &[Fault] = &[
     of_consumer(broken(
         "CB303",
         "queue \"$(consumed)\" MessageRetentionPeriod=86400",
-        "keeps messages for 1d; max_age is 2d (its variable MAX_AGE)",
+        "keeps messages for 24h; max_age is 2d (its variable MAX_AGE)",
         Fix,
     )),
     of_consumer(warning(
