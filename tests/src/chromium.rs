@@ -133,6 +133,14 @@ impl Chromium {
         }
     }
 
+    /// Lets every tab download, to this folder.
+    pub fn download_to(&mut self, folder: &Path) {
+        let tab = self.tab.take();
+        let path = folder.display().to_string();
+        self.call("Browser.setDownloadBehavior", json!({"behavior": "allow", "downloadPath": path}));
+        self.tab = tab;
+    }
+
     /// Evaluates an expression in the page.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         self.ask(expression).unwrap_or_else(|problem| panic!("{expression}: {problem}"))

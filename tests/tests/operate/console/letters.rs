@@ -68,7 +68,8 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     browser.follow("Upload").await;
     browser.follow("Import").await;
     done(&mut browser).await;
-    let listed = operator.comeback(&format!("dead list --stack {STACK} --json")).json(0);
+    let function = stack.output("ExampleTargetName");
+    let listed = operator.comeback(&format!("dead list --stack {STACK} --target {function} --json")).json(0);
     let mut keys: Vec<_> =
         listed["letters"].as_array().expect("a list").iter().map(|it| &it["key"]).collect();
     keys.sort_by_key(|key| key.to_string());
@@ -85,13 +86,11 @@ async fn export_the_rest(browser: &mut Browser, folder: &Path) {
     done(browser).await;
     let exported = written(folder, "exported-");
     let downloads = scratch("console-downloads");
-    browser.chromium.call(
-        "Page.setDownloadBehavior",
-        json!({"behavior": "allow", "downloadPath": downloads.display().to_string()}),
-    );
+    browser.chromium.download_to(&downloads);
     browser.visit("/dead");
-    browser.press("Download");
-    let downloaded = downloads.join(exported.file_name().expect("a file's name"));
+    let name = exported.file_name().and_then(|name| name.to_str()).expect("a file's name");
+    browser.ask(&format!("document.querySelector('main form:has([value=\"{name}\"]) button').click()"));
+    let downloaded = downloads.join(name);
     let whole = std::fs::read(&exported).expect("a file");
     let is_there = async || std::fs::read(&downloaded).is_ok_and(|read| read == whole).then_some(());
     eventually("the download", is_there).await;
