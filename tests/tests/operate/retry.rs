@@ -74,7 +74,7 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     // Between two looks at the other event, the queue has a message that is due.
     eventually("nothing to be retried sooner", async || {
         let useless = retry("--yes").ended(0);
-        assert!(useless.contains("matches Broken; theirs are: Other (1)\n"), "{useless}");
+        assert!(useless.contains("matches Broken; the errors are: Other (1)\n"), "{useless}");
         useless.contains("No retry was scheduled").then_some(())
     })
     .await;

@@ -189,7 +189,7 @@ fn assert_is_pictured(browser: &mut Browser, name: &str) {
 
 /// The words of the page's heads, labels and buttons in the picture, without figures.
 const WORDS: &str = r#"
-    const elements = document.querySelectorAll("nav a, h1, h2, h3, label, dt, th[scope=col], main button, .keys li, summary");
+    const elements = document.querySelectorAll("nav a, h1, h2, h3, label, dt, th[scope=col], main button, .keys li");
     const shown = [...elements].filter(it => it.checkVisibility() && it.getBoundingClientRect().bottom <= height);
     return shown.map(it => it.textContent.trim().replace(/\s+/g, " ").replace(/\d+/g, "0")).join("\n") + "\n";
 "#;
