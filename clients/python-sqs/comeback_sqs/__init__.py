@@ -100,7 +100,7 @@ def consumer(
 ) -> Callable[[_Handler], Callable[[dict[str, Any], Any], _Response]]:
     """Makes a function that handles one record into the Lambda handler of an SQS event source mapping.
 
-    A record whose function raises is retried alone: hidden for a jittered backoff under
+    If the function raises, only that record is retried: it is hidden for a jittered backoff of at most
     min(`max_backoff`, `base_backoff` · 2^(receives − 1)), and reported in `batchItemFailures`, which the mapping needs
     (`ReportBatchItemFailures`). Durations are seconds, or text such as `"15m"`.
 

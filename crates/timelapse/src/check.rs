@@ -42,7 +42,7 @@ texts! {
     NoneExpires = "the handler dead-letters every message it sees before SQS would delete it",
     FewReceives = "no message reaches 1,000 receives while the handler runs",
     PausedNotInvoked = "no function is invoked by a handler that knows it to be paused",
-    PauseEndsNothing = "no event is dead-lettered as too old because of time it was paused",
+    PauseEndsNothing = "no event is dead-lettered as too old because of a pause that is recorded",
     TrueLog = "the handler's log says of each message whether it waits, and for what",
 }
 

@@ -85,7 +85,7 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
 
 /// Orders, and watches the retries to their end. Gives the order, as each command shows it that lists orders.
 async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Value {
-    let flags = "--error Broken --within 5m --why 'deploy 4712' --watch --yes";
+    let flags = "--error Broken --within 14m --why 'deploy 4712' --watch --yes";
     let (retrier, line) = (retrier.clone(), format!("retry {function} --stack fixed {flags}"));
     let watch = tokio::task::spawn_blocking(move || retrier.comeback(&line));
     let listed = eventually("the order", async || {
@@ -103,7 +103,7 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
     order.clone()
 }
 
-/// All within the time, and not all of them within a minute: six random moments often have four that are close.
+/// All within the time, and no more than half of them within a minute.
 fn assert_are_retried(lines: &[Value], order: &Value, keys: &[String]) {
     let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
     let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == order["at"];
@@ -116,8 +116,8 @@ fn assert_are_retried(lines: &[Value], order: &Value, keys: &[String]) {
     let last = retried[BROKEN - 1].0.since(time(&order["at"]));
     assert!(last <= ALL_WITHIN, "{last:?}");
     let is_spread =
-        |some: &[(Timestamp, &str)]| some[BROKEN - 1].0.since(some[0].0) > Duration::from_secs(60);
-    assert!(retried.windows(BROKEN).all(is_spread), "a burst: {retried:?}");
+        |some: &[(Timestamp, &str)]| some[BROKEN / 2].0.since(some[0].0) > Duration::from_secs(60);
+    assert!(retried.windows(BROKEN / 2 + 1).all(is_spread), "a burst: {retried:?}");
 }
 
 fn orders_are_cancelled(operator: &Operator, function: &str) {

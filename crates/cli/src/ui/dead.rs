@@ -302,7 +302,7 @@ mod tests {
                 assert!(status == StatusCode::FORBIDDEN && text.contains("read-only"), "{path}: {text}");
             }
             // A second reader would hide the letters from the first.
-            let turn = setting.console.dead.turn("/work/1").unwrap();
+            let turn = setting.console.dead.turn("/progress/1").unwrap();
             let busy = |path: &str| setting.form_of(path, "once=2&show=details");
             for path in ["/dead/scan", "/dead/export", "/dead/letter/m-1"] {
                 assert_eq!(setting.answer(busy(path)).await.0, StatusCode::CONFLICT, "{path}");

@@ -12,7 +12,7 @@ use crate::ui::response::go_to;
 use crate::ui::work::Work;
 
 pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/work/{id}", page(show)).route("/work/{id}/stop", form_that_reads(stop))
+    Router::new().route("/progress/{id}", page(show)).route("/progress/{id}/stop", form_that_reads(stop))
 }
 
 #[derive(Template)]
@@ -38,7 +38,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
     let result = work.result();
     ok(&WorkPage {
         frame: visit.frame(&work.title, None),
-        stop: format!("/work/{id}/stop"),
+        stop: format!("/progress/{id}/stop"),
         command: work.command.clone(),
         text: work.screen.text(),
         notes: work.screen.notes(),

@@ -22,7 +22,7 @@ use crate::ui::{LARGEST_FORM, routes, server};
 
 const HERE: &str = "127.0.0.1:7070";
 /// A path that takes a form. Nothing is under way, so whatever the rules let pass is answered with 404.
-const STOP: &str = "/work/1/stop";
+const STOP: &str = "/progress/1/stop";
 
 /// A server, with a browser that is signed in.
 pub(super) struct Setting {

@@ -161,7 +161,7 @@ impl Works {
     {
         // A browser sends the path back as it is.
         let id = utf8_percent_encode(id, NON_ALPHANUMERIC).to_string();
-        let path = format!("/work/{id}");
+        let path = format!("/progress/{id}");
         if self.by_id.borrow().contains_key(&id) {
             return go_to(&path);
         }
@@ -257,7 +257,7 @@ mod tests {
                 let done = Rc::clone(&done);
                 let response =
                     works.perform("id", order(&digest), |screen, _| command(screen, Some("[1,2]"), done));
-                assert_eq!(response.headers()["location"], "/work/id");
+                assert_eq!(response.headers()["location"], "/progress/id");
                 works.settled().await;
             }
             assert_eq!(done.get(), 1);
@@ -271,7 +271,7 @@ mod tests {
             let works = Works::default();
             let response =
                 works.perform("a/b\r\nc", order(""), |screen, _| command(screen, None, Rc::default()));
-            assert_eq!(response.headers()["location"], "/work/a%2Fb%0D%0Ac");
+            assert_eq!(response.headers()["location"], "/progress/a%2Fb%0D%0Ac");
             assert!(works.get("a%2Fb%0D%0Ac").is_some());
         })
         .await;

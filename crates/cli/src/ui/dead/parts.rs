@@ -44,7 +44,7 @@ where
     if !once.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(incomplete());
     }
-    let path = format!("/work/{once}");
+    let path = format!("/progress/{once}");
     if console.dead.under_way().as_ref() == Some(&path) {
         return Ok(go_to(&path));
     }
