@@ -1,4 +1,4 @@
-"""What it takes to list and redrive 100,000 dead-letters, as the table of docs/operate.md. On Linux.
+"""What it takes to list and redrive 100,000 dead-letters, as docs/operate.md says. On Linux.
 
 The command talks to MiniStack (tests/scale/indexed_queues.py). A letter of ten is redriven first, while the other nine are
 held, then all others. The server's time is in the rates: it is Python, on this machine. The memory is the command's alone.

@@ -240,7 +240,7 @@ const CHECKS: &[Check] = &[
     of_function("CB115", "it has no dead-letter queue of its own", functions::has_no_dead_letter_queue),
     stack(PROBE, "probe", "an event that fails once is retried", |_| Ok(skipped("--probe sends one"))),
     of_consumer("CB301", "its mapping reports batch item failures", consumers::partial_responses),
-    of_consumer("CB302", "its queue's visibility timeout", consumers::visibility),
+    of_consumer("CB302", "its queue's visibility timeout is long enough", consumers::visibility),
     of_consumer("CB303", "its queue keeps messages for max_age", consumers::retention),
     of_consumer("CB304", "SQS does not end its retries", consumers::receives),
     of_consumer("CB305", "its role may hide messages", consumers::hides),

@@ -15,10 +15,8 @@ pub(crate) const DAY: u64 = 24 * HOUR;
 const EVENTS_PER_SECOND: f64 = 10.0;
 
 /// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES`, all with full jitter.
-pub(crate) const POLICIES: [(&str, [u64; 3]); 5] = [
+pub(crate) const POLICIES: [(&str, [u64; 3]); 3] = [
     ("**10 s to 1 h**, the default", [10, 3_600, 1_000]),
-    ("1 s to 12 h, 185 retries at most", [1, 43_170, 185]),
-    ("30 s to 1 h", [30, 3_600, 1_000]),
     ("10 s to 2 h", [10, 7_200, 1_000]),
     ("10 s to 12 h", [10, 43_170, 1_000]),
 ];
@@ -169,9 +167,9 @@ impl Spread {
         }
     }
 
-    /// `31 (22 to 37)`
+    /// `31 (22–37)`
     fn text(&self) -> String {
-        format!("{} ({} to {})", rounded(self.mean), rounded(self.least), rounded(self.most))
+        format!("{} ({}–{})", rounded(self.mean), rounded(self.least), rounded(self.most))
     }
 }
 

@@ -290,7 +290,7 @@ pub(super) const FAULTS: &[Fault] = &[
     of_consumer(broken(
         "CB302",
         "queue \"$(consumed)\" VisibilityTimeout=30",
-        "is 30 s, under the function's timeout of 60 s",
+        "is 30 s, shorter than the function's timeout of 60 s",
         Fix,
     )),
     of_consumer(broken(

@@ -36,10 +36,10 @@ pub(crate) fn visibility(consumer: &Consumer) -> Judged {
     let wanted = timeout * u64::from(TIMEOUTS);
     Ok(broken(
         format!(
-            "the visibility timeout of {} is {visibility} s, under the function's timeout of {timeout} s",
+            "the visibility timeout of {} is {visibility} s, shorter than the function's timeout of {timeout} s",
             queue.name()
         ),
-        "SQS delivers messages again while the function still works on them",
+        "SQS delivers a message again while the function is still processing it",
         set(consumer, &queue.url, format!("VisibilityTimeout={wanted}")),
     ))
 }
@@ -51,7 +51,9 @@ pub(crate) fn retention(consumer: &Consumer) -> Judged {
     let source = match &consumer.max_age {
         MaxAge::Set(_) => format!("its variable {MAX_AGE}"),
         MaxAge::Default => format!("the default: it has no variable {MAX_AGE}"),
-        MaxAge::Unreadable(text) => format!("the default: its variable {MAX_AGE} is {text:?}, no duration"),
+        MaxAge::Unreadable(text) => {
+            format!("the default: its variable {MAX_AGE} is {text:?}, not a duration")
+        }
     };
     let is = format!("{} keeps messages for {}", queue.name(), short(settings.retention));
     let found = format!("{is}; max_age is {} ({source})", short(max_age));
@@ -75,8 +77,7 @@ pub(crate) fn receives(consumer: &Consumer) -> Judged {
     let policy = json!({"deadLetterTargetArn": redrive.target_arn, "maxReceiveCount": "1000"}).to_string();
     Ok(warning(
         format!("SQS redrives after {count} receives"),
-        "each failure takes a receive, so SQS ends the retries without a reason, unless max_age or \
-         max_receives ends them sooner",
+        "each failure counts as a receive, so SQS may dead-letter messages before max_age, without a reason",
         set(consumer, &queue.url, format!("'{}'", json!({"RedrivePolicy": policy}))),
     ))
 }
@@ -85,7 +86,7 @@ pub(crate) fn hides(consumer: &Consumer) -> Judged {
     let need = Need {
         rights: &consumer.hide,
         without: Outcome::Broken,
-        means: "no failed message has a backoff: each returns after the queue's own visibility timeout",
+        means: "failed messages have no backoff: each returns after the queue's own visibility timeout",
         or_else: of_queue(consumer.queue.as_ref().ok().map(|it| &it.settings)),
     };
     let policy = policy("CB305", consumer);
@@ -97,13 +98,14 @@ pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
     let Some(dead_letter_queue) = &consumer.dead_letter_queue else {
         let page = "docs/consumer.md";
         return Ok(skipped(format!(
-            "its dead-letter queue is not known: set {DEAD_LETTER_QUEUE_URL} ({page})"
+            "the function has no variable {DEAD_LETTER_QUEUE_URL}, which names its dead-letter queue ({page})"
         )));
     };
     let need = Need {
         rights: &consumer.send,
         without: Outcome::Broken,
-        means: "dead-letters stay in their queue until its redrive policy or its retention removes them",
+        means: "a message that should be dead-lettered stays in its queue until the redrive policy or the \
+                retention removes it",
         or_else: of_queue(Some(&seen(dead_letter_queue)?.settings)),
     };
     let policy = policy("CB306", consumer);
@@ -161,7 +163,7 @@ mod tests {
             assert_found(super::visibility(&consumer), outcome, "60 s");
         }
         let consumer = with_queue(|queue| queue.visibility = Duration::from_secs(30));
-        let found = "the visibility timeout of orders is 30 s, under the function's timeout of 60 s";
+        let found = "the visibility timeout of orders is 30 s, shorter than the function's timeout of 60 s";
         assert_found(visibility(&consumer), Outcome::Broken, found);
         assert!(fix(visibility(&consumer)).contains("/orders --attributes VisibilityTimeout=360 "));
     }
@@ -173,7 +175,11 @@ mod tests {
         assert_found(retention(&consumer), Outcome::Broken, found);
         assert!(fix(retention(&consumer)).contains("MessageRetentionPeriod=1209600"));
         consumer.max_age = MaxAge::Unreadable("soon".into());
-        assert_found(retention(&consumer), Outcome::Broken, "its variable MAX_AGE is \"soon\", no duration");
+        assert_found(
+            retention(&consumer),
+            Outcome::Broken,
+            "its variable MAX_AGE is \"soon\", not a duration",
+        );
         consumer.max_age = MaxAge::Set(Duration::from_secs(4 * 86_400));
         assert_found(retention(&consumer), Outcome::Ok, "max_age is 4d (its variable MAX_AGE)");
         consumer.max_age = MaxAge::Set(Duration::from_secs(4 * 86_400 + 1));
@@ -213,7 +219,7 @@ mod tests {
         consumer.queue.as_mut().unwrap().settings.allows_by_itself = true;
         assert_found(hides(&consumer), Outcome::Warning, "the queue's own policy may");
         consumer.dead_letter_queue = None;
-        assert_found(sends_dead_letters(&consumer), Outcome::Skipped, "set DEAD_LETTER_QUEUE_URL");
+        assert_found(sends_dead_letters(&consumer), Outcome::Skipped, "no variable DEAD_LETTER_QUEUE_URL");
     }
 
     #[test]
