@@ -17,25 +17,24 @@ use crate::record::{Attribute, MOVED_ATTRIBUTE, Record};
 use crate::time::Timestamp;
 
 ladder! {
-    /// The waits between the API calls that carry one entry to SQS, in every [`Account`].
+    /// Waits between the tries of one entry of a batch call to SQS, in every [`Account`].
     pub SqsBatchCalls: 100ms, 300ms, 1s
 }
 
-/// How long one call to SQS may take, with all of its tries.
+/// Time limit of one call to SQS, with all of its tries.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The retry handler's `Timeout` in `template.yaml`.
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long an `Invoke` may take. Only its answer tells an accepted event from a lost one, so it is worth waiting for.
+/// Time limit of an `Invoke`. Only its answer tells an accepted event from a lost one, so it is worth waiting for.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long before the function's own timeout every `Invoke` has to end, so that dead-letters and hidings still go out
-/// when none was answered.
+/// Every `Invoke` ends this long before the handler's own timeout, so that messages can still be dead-lettered and hidden if
+/// none was answered.
 pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
-/// How long before the function's own timeout a batch's deadline has to come: an API call under way still ends in time,
-/// and so does the response.
+/// A batch's deadline is this long before the handler's own timeout, so that a call under way and the response end in time.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
-/// How long a count of the messages in flight may take: it comes last, and no message depends on it.
+/// Time limit of counting the messages in flight. The count comes last, and no message depends on it.
 pub const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a read of the pauses may take: the batch waits for it.
+/// Time limit of reading the pauses. The batch waits for it.
 pub const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Invokes under way at once. A batch of ten due messages costs ten concurrent invokes.
 pub(crate) const CONCURRENT_INVOKES: usize = 10;
@@ -43,21 +42,21 @@ pub(crate) const CONCURRENT_INVOKES: usize = 10;
 const _: () = assert!(SqsBatchCalls::LONGEST_TOTAL_WAIT.as_millis() < CALL_TIMEOUT.as_millis());
 const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
-/// What the handler can do in its account. Each call names the messages it is about.
+/// The AWS calls that the handler makes. Each call names the messages it is about.
 ///
 /// `past_deadline` says whether it is too late to start an API call. An implementation asks before each one.
 pub trait Account {
-    /// Hides messages of the retry queue, any number of them. Answers for each in order; an entry without an answer
-    /// counts as failed.
+    /// Hides any number of messages of the retry queue. Returns a result for each, in order; a missing result counts as a
+    /// failure.
     fn change_visibility(
         &self,
         changes: &[VisibilityChange<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Re-invokes a function for a message: one asynchronous `Invoke` of exactly `function_arn`, without a qualifier of
-    /// its own, as part of the message's [trace](crate::TraceHeader) if it has one. Answers with the id of the request,
-    /// which is the invocation's, if the service named it.
+    /// Re-invokes a function for a message: one asynchronous `Invoke` of exactly `function_arn`, without a qualifier of its
+    /// own, as part of the message's [trace](crate::TraceHeader) if it has one. Returns the request id of the new
+    /// invocation, if Lambda named it.
     fn invoke(
         &self,
         record: &Record,
@@ -65,36 +64,36 @@ pub trait Account {
         payload: String,
     ) -> impl Future<Output = Result<Option<String>, InvokeFailure>>;
 
-    /// Sends messages to the dead-letter queue, any number of them. Answers for each in order; a dead-letter without an
-    /// answer counts as not sent.
+    /// Sends any number of messages to the dead-letter queue. Returns a result for each, in order; a missing result counts
+    /// as not sent.
     fn send_dead_letters(
         &self,
         given_up: &[GivenUp<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
-    /// Sends messages to the retry queue again, any number of them and none twice: every accepted copy goes on by
-    /// itself. Answers for each in order; a copy without an answer may have been accepted.
+    /// Sends any number of messages to the retry queue again, none of them twice: each accepted copy is retried on its own.
+    /// Returns a result for each, in order; a copy with a missing result may have been accepted.
     fn send_again(
         &self,
         moves: &[Move<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), MoveFailure>>>;
 
-    /// Asks how many messages of the retry queue are in flight, within [`COUNT_TIMEOUT`].
+    /// Counts the messages in flight of the retry queue, within [`COUNT_TIMEOUT`].
     fn count_in_flight(&self) -> impl Future<Output = Result<InFlightCount, CallFailure>>;
 
-    /// Reads the parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Answers with its text, or `None` if the
-    /// parameter does not exist. Asked only if the handler has `PAUSES`.
+    /// Reads the parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Returns its text, or `None` if it does not
+    /// exist. Called only if the handler has `PAUSES`.
     fn read_pauses(&self) -> impl Future<Output = Result<Option<String>, CallFailure>>;
 }
 
-/// How long to hide a message.
+/// A message to hide, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisibilityChange<'a> {
     /// The message.
     pub record: &'a Record,
-    /// Whole seconds, 1 to 43,170, counted by SQS from its receipt of the call.
+    /// Whole seconds, 1 to 43,170, from the moment at which SQS receives the call.
     pub visibility_timeout: Duration,
 }
 
@@ -114,12 +113,12 @@ pub struct Move<'a> {
     pub record: &'a Record,
     /// The value of the copy's attribute [`MOVED_ATTRIBUTE`](crate::MOVED_ATTRIBUTE), JSON.
     pub attribute: String,
-    /// Whole seconds, 1 to 900, in which SQS does not hand out the copy.
+    /// Whole seconds, 1 to 900, until SQS delivers the copy.
     pub delay: Duration,
 }
 
 impl Move<'_> {
-    /// The copy's message attributes: `Comeback`, and the sender's as far as ten allow.
+    /// The copy's message attributes: `Comeback`, and the sender's as far as SQS's limit of ten allows.
     pub fn attributes(&self) -> Vec<Attribute> {
         let value = self.attribute.clone();
         let ours = Attribute { name: MOVED_ATTRIBUTE.into(), data_type: "String".into(), value };
@@ -132,20 +131,20 @@ impl Move<'_> {
     }
 }
 
-/// Why a copy is not known to be accepted.
+/// Why SQS may not have accepted a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MoveFailure {
     /// It was not accepted. The message is hidden for its wait instead.
     NotSent(CallFailure),
-    /// It was sent, and may have been accepted. The message is hidden for at least one to two hours, so that a blackout
-    /// cannot multiply it with each wait.
+    /// It was sent but not answered, so SQS may have accepted it. The message is hidden for at least one to two hours, so
+    /// that it cannot multiply with each wait.
     Unanswered(String),
 }
 
-/// The count that a count at the retry queue found.
+/// A count of the messages in flight of the retry queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightCount {
-    /// `ApproximateNumberOfMessagesNotVisible`: hidden, or in a handler's hands.
+    /// `ApproximateNumberOfMessagesNotVisible`: hidden, or being handled.
     pub in_flight: u64,
     /// When it was counted.
     pub at: Timestamp,
@@ -156,20 +155,20 @@ pub struct InFlightCount {
 pub struct CallFailure {
     /// The service's message.
     pub cause: String,
-    /// What an operator can do about it, where that is known.
+    /// What an operator can do about it, if known.
     pub remedy: Option<Cow<'static, str>>,
 }
 
-/// Why an `Invoke` was not accepted, by what follows from it.
+/// Why an `Invoke` failed, one variant for each way to go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// It may work later: throttled, 5xx, or something that an operator can fix. The event was not accepted. The message is
-    /// kept and hidden; no retry is consumed.
+    /// Refused for now: throttled, 5xx, or something that an operator can fix. The message is kept and hidden; no retry is
+    /// used up.
     Later(CallFailure),
-    /// It was never sent. The message is kept and hidden; no retry is consumed.
+    /// It was never sent. The message is kept and hidden; no retry is used up.
     NotSent(CallFailure),
-    /// It was sent, and the event may have been accepted. The message is kept and hidden for one to two hours; no retry
-    /// is consumed.
+    /// It was sent but not answered: Lambda may have accepted the event. The message is kept and hidden for one to two
+    /// hours; no retry is used up.
     Unanswered(String),
     /// The function does not exist (404).
     NotFound(String),

@@ -17,7 +17,7 @@ use wildmatch::WildMatch;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionArn {
-    /// `aws`, or that of another partition.
+    /// Partition, such as `aws`.
     pub partition: String,
     /// The region.
     pub region: String,
@@ -32,7 +32,7 @@ pub struct FunctionArn {
 /// The ARN of an SQS queue: `arn:PARTITION:sqs:REGION:ACCOUNT:NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueArn {
-    /// `aws`, or that of another partition.
+    /// Partition, such as `aws`.
     pub partition: String,
     /// The region.
     pub region: String,
@@ -42,15 +42,15 @@ pub struct QueueArn {
     pub name: String,
 }
 
-/// The text is not the ARN of a function, or of a queue.
+/// Text that is not the ARN of a function or of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnArn {
-    /// Not a function's.
+    /// Not the ARN of a function.
     #[error(
         "is not a function ARN (arn:aws:lambda:REGION:ACCOUNT:function:NAME, with or without :QUALIFIER)"
     )]
     Function,
-    /// Not a queue's.
+    /// Not the ARN of a queue.
     #[error("is not a queue ARN (arn:aws:sqs:REGION:ACCOUNT:NAME)")]
     Queue,
 }
@@ -81,7 +81,7 @@ impl fmt::Display for FunctionArn {
 }
 
 impl QueueArn {
-    /// Whether the queue is a FIFO queue, which a retry queue cannot be.
+    /// Whether this is a FIFO queue. A retry queue cannot be one.
     pub fn is_fifo(&self) -> bool {
         self.name.ends_with(".fifo")
     }
@@ -207,12 +207,12 @@ impl FromStr for FunctionPattern {
 }
 
 impl FunctionPattern {
-    /// The only version or alias that it allows. `None` if it allows any.
+    /// The only version or alias that the pattern allows. `None` if it allows any.
     pub fn qualifier(&self) -> Option<&str> {
         self.arn.qualifier.as_deref()
     }
 
-    /// Whether the function may be re-invoked. Text that is not a function ARN never may.
+    /// Whether the pattern allows this function ARN. Any other text is never allowed.
     pub fn allows(&self, arn: &str) -> bool {
         Fields::of(arn).is_some_and(|fields| {
             let FunctionArn { partition, region, account, qualifier, .. } = &self.arn;
@@ -290,17 +290,17 @@ impl fmt::Display for FunctionPattern {
     }
 }
 
-/// The functions of a pause.
+/// Functions that a pause or a retry request is for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PauseTarget {
     /// Every function: `*`.
     All,
-    /// The functions that a pattern allows; without a qualifier, every version and alias too.
+    /// The functions that a pattern allows; without a qualifier, with every version and alias.
     Functions(FunctionPattern),
 }
 
 impl PauseTarget {
-    /// Whether it names the function.
+    /// Whether the function is one of them.
     pub fn covers(&self, function_arn: &str) -> bool {
         match self {
             Self::All => true,
@@ -326,9 +326,9 @@ impl fmt::Display for PauseTarget {
     }
 }
 
-/// The retry handler's own name, from its runtime. It is never a target, whatever the patterns say: it would retry its
-/// own batches. The runtime does not give its account, so a function with the same name and region in another account
-/// is refused too.
+/// The retry handler's own name, from its runtime. The handler is never a target, whatever the patterns allow: it would
+/// retry its own batches. The runtime does not name its account, so a function of that name and region in another account is
+/// refused too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// `AWS_LAMBDA_FUNCTION_NAME`.

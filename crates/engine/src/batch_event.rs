@@ -9,15 +9,14 @@ use crate::json::{object, string};
 use crate::record::{Attribute, GarbledAttribute, MOVED_ATTRIBUTE, Record, base_type};
 use crate::time::Timestamp;
 
-/// The event that the event source mapping invokes the handler with: a batch of messages.
+/// A batch of messages: the event with which the event source mapping invokes the handler.
 ///
-/// Each message is read by itself, and only the members that the handler needs, so that one with an odd shape harms no
-/// other.
+/// Each message is parsed on its own, and only the members that the handler needs, so that a malformed one harms no other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchEvent {
     /// The messages that can be handled, in order.
     pub records: Vec<Record>,
-    /// The others, which can only be reported failed.
+    /// Messages that can only be reported failed.
     pub incomplete: Vec<IncompleteMessage>,
     /// Messages among `records` with an unreadable attribute `Comeback`, which is ignored: each counts as new.
     pub garbled: Vec<GarbledMessage>,
@@ -25,13 +24,13 @@ pub struct BatchEvent {
     pub queue_arn: Option<String>,
 }
 
-/// A message without something that SQS always writes. It can only be kept.
+/// A message without a field or an attribute that SQS always writes. It can only be kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("message {message_id:?}: {what} is missing or unreadable; SQS always adds it")]
 pub struct IncompleteMessage {
-    /// The message's id; empty when that is what is missing.
+    /// The message's id; empty if it is missing.
     pub message_id: String,
-    /// The field or attribute.
+    /// The missing field or attribute.
     pub what: &'static str,
 }
 
@@ -45,8 +44,8 @@ pub struct GarbledMessage {
     pub problem: GarbledAttribute,
 }
 
-/// A message of the batch has no id. It cannot be reported failed, and SQS deletes what is not reported, so the whole
-/// batch is kept and nothing is done.
+/// A message of the batch has no id, so it cannot be reported failed, and Lambda would delete it. The whole batch is kept
+/// and nothing is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message has no messageId; the whole batch is kept")]
 pub struct MissingMessageId;

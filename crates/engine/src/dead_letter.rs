@@ -11,19 +11,18 @@ use serde_json::value::RawValue;
 use crate::json::{non_empty_text, object};
 use crate::record::{Attribute, Record};
 
-/// Bytes of an SQS message with its attributes.
-/// Source: SQS quotas, 1 MiB since August 2025.
+/// Largest SQS message, with its attributes, in bytes. Source: SQS quotas, 1 MiB since August 2025.
 pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 
 /// Attributes are for filtering; the body holds the whole text.
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
-/// Why an event was given up, as its dead-letter says.
+/// Why an event was dead-lettered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// For filtering and counting.
     pub code: ReasonCode,
-    /// For a reader: what was found, and which limit it broke. Never the payload.
+    /// For people: what was found, and which limit it broke. Never the payload.
     pub detail: String,
 }
 
@@ -33,7 +32,7 @@ impl Reason {
     }
 }
 
-/// The reasons of a dead-letter: a fixed set of names, filtered on by users.
+/// The reasons for which the handler dead-letters. Users filter by their names, which never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {
@@ -118,9 +117,9 @@ impl fmt::Display for Reason {
 /// A message for the dead-letter queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// JSON, or the received body verbatim if that could not be parsed or leaves no room.
+    /// JSON, or the received body verbatim if it could not be parsed or is too large to wrap.
     pub body: String,
-    /// `Reason` and whatever else is known; of a message that could not be parsed, its sender's too.
+    /// `Reason` and whatever else is known; if the message could not be parsed, also its sender's attributes.
     pub attributes: Vec<Attribute>,
 }
 

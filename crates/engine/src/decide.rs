@@ -125,7 +125,7 @@ pub enum Action<'a> {
 }
 
 impl Action<'_> {
-    /// When the retry is due; `None` if there will be none.
+    /// When the retry is due; `None` if the event is dead-lettered.
     pub const fn due(&self) -> Option<Timestamp> {
         match self {
             Self::Defer { due, .. } | Self::Hold { due, .. } | Self::Reinvoke { due, .. } => Some(*due),

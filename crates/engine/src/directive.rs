@@ -22,11 +22,11 @@ const ENDINGS: [&str; 2] = ["Error", "Exception"];
 pub enum Directive {
     /// `RetryAfter`: no retry before this moment, which is after the failure.
     RetryAfter(Timestamp),
-    /// `RetryAfter` without such a moment in its message. It is ignored.
+    /// `RetryAfter` whose message names no such moment. It is ignored.
     Unreadable {
         /// The start of its message: at most 64 characters before the `;`, without control characters.
         text: String,
-        /// What is wrong with it. It quotes nothing.
+        /// What is wrong with it, without quoting it.
         why: &'static str,
     },
     /// `NonRetryable`, `NonRetriable` or `NeverRetry`: no retry.

@@ -45,11 +45,11 @@ pub(crate) struct Due {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DueBy {
-    /// The backoff of its policy.
+    /// The backoff of the policy.
     Policy,
-    /// Its function, by a `RetryAfter`.
+    /// A `RetryAfter` of the function.
     RetryAfter,
-    /// A pause that is over: it comes back within the pause's spread.
+    /// A pause that is over: the event comes back within the pause's spread.
     Pause,
     /// An operator, by a [`RetryNow`](crate::RetryNow).
     RetryNow,

@@ -53,18 +53,18 @@ impl Environment {
         Self { policies, queue_arn: None, room, pauses: KnownPauses::none() }
     }
 
-    /// The same, but it reads the pauses from a parameter.
+    /// The same environment, reading the pauses from a parameter.
     #[must_use]
     pub fn reading_pauses(self) -> Self {
         Self { pauses: KnownPauses::of(self.policies.stack()), ..self }
     }
 
-    /// The policies that it follows.
+    /// Its policies.
     pub const fn policies(&self) -> &Arc<Policies> {
         &self.policies
     }
 
-    /// The pauses that it knows of; `None` while it has read none.
+    /// The last pauses it read; `None` until the first read.
     pub const fn pauses(&self) -> Option<&Pauses> {
         self.pauses.known()
     }

@@ -24,21 +24,22 @@ const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 pub struct FailedEvent<'a> {
     /// The function to re-invoke, exactly as the record names it.
     pub function_arn: Cow<'a, str>,
-    /// The retry about to be made; 1 for the first.
+    /// Number of the next retry, from 1.
     pub retry: u64,
-    /// When the event first failed, to the second, as envelopes carry it: every retry computes with the same moment.
+    /// When the event first failed, in whole seconds, as envelopes carry it, so that every retry computes with the same
+    /// moment.
     pub first_failure: Timestamp,
-    /// The same on every retry of the event.
+    /// The event's key, the same on every retry.
     pub origin_request_id: String,
     /// The request id of the invocation that failed, if the record names it.
     pub request_id: Option<String>,
-    /// When the attempt before that retry failed: as its record says, but not after the record was sent.
+    /// When the last attempt failed, as its record says, but no later than the record was sent.
     pub failed_at: Timestamp,
-    /// The error that it failed with, where that is known.
+    /// The error of that attempt, if known.
     pub error: Option<InvocationError<'a>>,
-    /// What the function asks for by that error.
+    /// What the function asks for with that error.
     pub directive: Option<Directive>,
-    /// The record says that the target does not exist.
+    /// Whether the record says that the target does not exist.
     pub not_found: bool,
     /// The original payload, without its envelope.
     pub payload: Cow<'a, RawValue>,
@@ -65,7 +66,7 @@ impl<'a> FailedEvent<'a> {
         }
     }
 
-    /// The event as its function's policy takes it: with `DIRECTIVES` off, its error asks for nothing.
+    /// The event under its function's policy: with `DIRECTIVES` off, its directive is dropped.
     pub fn under(self, policies: &Policies) -> Self {
         let obeys = policies.of(&self.function_arn).settings().directives;
         Self { directive: self.directive.filter(|_| obeys), ..self }
@@ -76,7 +77,7 @@ impl<'a> FailedEvent<'a> {
         self.retry - 1
     }
 
-    /// The error's type, where it is a readable string.
+    /// The error's type, if it is a string.
     pub fn error_type(&self) -> Option<&str> {
         self.error_type.as_deref()
     }

@@ -23,13 +23,13 @@ pub struct InvocationRecord<'a> {
     pub timestamp: Option<Timestamp>,
     /// The event, byte for byte; in its envelope if this was a retry.
     pub request_payload: &'a RawValue,
-    /// The target does not exist (any more).
+    /// Whether the target does not exist.
     pub not_found: bool,
-    /// The function's error; unknown if it was throttled or never ran.
+    /// The function's error; `None` if it was throttled or never ran.
     pub error: Option<InvocationError<'a>>,
 }
 
-/// The members of an error's `responsePayload`, as they stand.
+/// The members of an error's `responsePayload`, unparsed.
 #[derive(Clone, Copy, Debug)]
 pub struct InvocationError<'a> {
     /// `errorType`.

@@ -37,7 +37,7 @@ pub struct LogFold<S> {
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingMessage {
-    /// Its event's key.
+    /// The event's key.
     pub key: Box<str>,
     /// Its place in [`LogFold::kinds`].
     pub kind: u32,
@@ -47,7 +47,7 @@ pub struct WaitingMessage {
     pub first_failure: Timestamp,
     /// What it waits for.
     pub waits_for: WaitsFor,
-    /// The time of the line that says so.
+    /// When the handler wrote the newest line about it.
     pub at: Timestamp,
     /// How long it was hidden then, in seconds.
     delay: u32,
@@ -56,7 +56,7 @@ pub struct WaitingMessage {
 /// What a message waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitsFor {
-    /// Its retry's due time.
+    /// The due time of its retry.
     Due {
         /// When that is.
         due: Timestamp,
@@ -65,16 +65,16 @@ pub enum WaitsFor {
     },
     /// The end of its function's pause.
     Resume,
-    /// Another try of what the handler could not do.
+    /// The handler's next try of a failed call.
     NextTry {
-        /// Why it could not.
+        /// Why it failed.
         cause: Cause,
         /// When it tries again; `None` if the message could not be hidden.
         at: Option<Timestamp>,
     },
 }
 
-/// A function and an error; neither, if there were too many of them to tell apart.
+/// A function and an error. Both are `None` if there were too many kinds to tell apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageKind {
     /// The function's ARN.
@@ -85,7 +85,7 @@ pub struct MessageKind {
     pub retry_after_ignored: Option<String>,
 }
 
-/// What the log says of one message.
+/// State of one message, by the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageState<'f> {
     /// It waits.

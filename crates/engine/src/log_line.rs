@@ -23,7 +23,7 @@ const LONGEST_TEXT: usize = 512;
 pub struct LogLine<'a> {
     /// When the handler wrote it, at the end of the batch.
     pub timestamp: Timestamp,
-    /// By which Lambda's log level shows or hides the line.
+    /// Level by which Lambda's log settings filter the line.
     pub level: LogLevel,
     /// The version of this format.
     pub v: Version,
@@ -48,7 +48,7 @@ pub struct Version;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LogLevel {
-    /// All went as it should.
+    /// Nothing failed.
     Info,
     /// A failed call, a dead-letter, or a `RetryAfter` that cannot be read.
     Warn,
@@ -85,7 +85,7 @@ pub struct LoggedEvent<'a> {
     pub retry_after_ignored: Option<Cow<'a, str>>,
 }
 
-/// What happened to a message. Durations are whole seconds.
+/// Outcome of a message. Durations are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum What<'a> {
@@ -100,7 +100,7 @@ pub enum What<'a> {
         /// What moved the due time forward.
         #[serde(flatten)]
         early: Option<LoggedEarly<'a>>,
-        /// Why it could not be hidden. It comes back sooner then.
+        /// Why it could not be hidden, in which case it comes back sooner.
         #[serde(flatten)]
         failure: Option<LoggedFailure<'a>>,
     },
@@ -113,7 +113,7 @@ pub enum What<'a> {
         /// When the handler checks its copy, if it was moved.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// Why it could not be hidden. It comes back sooner then.
+        /// Why it could not be hidden, in which case it comes back sooner.
         #[serde(flatten)]
         failure: Option<LoggedFailure<'a>>,
     },
@@ -182,9 +182,9 @@ pub struct LoggedFailure<'a> {
 /// Why a text is not read as a [`LogLine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotALine {
-    /// It is not about a message.
+    /// The text is not a line about a message.
     Other,
-    /// It has a later version than this reader knows.
+    /// The line's version is later than this reader knows.
     Newer,
 }
 
@@ -212,7 +212,7 @@ impl LogLine<'_> {
 }
 
 impl<'a> LogLine<'a> {
-    /// What a batch's report says of one message.
+    /// The line for one message of a batch's report.
     pub fn of(outcome: &'a Outcome<'_>, timestamp: Timestamp) -> Self {
         let event = outcome.event.as_ref().map(|event| LoggedEvent::of(event, outcome.policy.as_deref()));
         let what = What::of(outcome);

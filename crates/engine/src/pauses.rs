@@ -15,7 +15,7 @@ use crate::retry_now::{RetryEntry, RetryNow};
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
 
-/// All pauses: open ones, and those that ended within the last 14 days; and the orders to retry now. None by default.
+/// All pauses, open ones and those that ended within the last 14 days, and all retry requests. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
@@ -24,25 +24,25 @@ pub struct Pauses {
     others: BTreeMap<String, String>,
 }
 
-/// The parameter's text is unreadable, and where. Quotes nothing of it.
+/// Where and why the parameter's text is unreadable, without quoting it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GarbledPauses {
     /// A later version of Comeback wrote it.
     #[error("the pauses are unreadable: v is {0}, but this version reads only {VERSION}")]
     Newer(u64),
-    /// It is not such a document.
+    /// The text is not a document of pauses.
     #[error("the pauses are unreadable: {0}")]
     Malformed(String),
 }
 
-/// A time in which functions are not invoked.
+/// A period in which functions are not invoked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pause {
     /// The functions.
     pub target: PauseTarget,
     /// The first moment, in whole seconds.
     pub from: Timestamp,
-    /// The end, in whole seconds, at which it is over; `None` if it lasts until an operator ends it.
+    /// The end, in whole seconds; `None` if the pause lasts until an operator ends it.
     pub until: Option<Timestamp>,
     /// Events due in the pause come back spread over this time after its end: whole seconds, at most
     /// [`LONGEST_SPREAD`].
@@ -82,7 +82,7 @@ impl Pauses {
         document
     }
 
-    /// The same document without these orders to retry.
+    /// The same document without these retry requests.
     #[must_use]
     pub fn without_retries(&self, orders: &[RetryNow]) -> Self {
         let mut document = self.clone();
@@ -90,12 +90,12 @@ impl Pauses {
         document
     }
 
-    /// All pauses, by their beginning.
+    /// All pauses, ordered by their beginning.
     pub fn iter(&self) -> impl Iterator<Item = &Pause> {
         self.pauses.iter()
     }
 
-    /// The pauses of a function, by their beginning.
+    /// The pauses of a function, ordered by their beginning.
     pub fn of_function<'p>(&'p self, function_arn: &'p str) -> impl Iterator<Item = &'p Pause> {
         self.pauses.iter().filter(|pause| pause.target.covers(function_arn))
     }
@@ -107,12 +107,12 @@ impl Pauses {
 }
 
 impl Pauses {
-    /// The orders to retry.
+    /// All retry requests.
     pub fn retries(&self) -> impl Iterator<Item = &RetryNow> {
         self.retries.iter().filter_map(|entry| entry.retry.as_ref().ok())
     }
 
-    /// What is wrong with the entries of `retries` that cannot be read, unless they have ended. They count as absent.
+    /// What is wrong with each unreadable entry of `retries`, except those that have ended. Unreadable entries are ignored.
     pub fn unreadable_retries(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         let in_force = self.retries.iter().filter(move |entry| entry.end.is_none_or(|end| now <= end));
         in_force.filter_map(|entry| entry.retry.as_ref().err()).map(String::as_str)
@@ -130,7 +130,7 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// The same, ended then: events due in it come back over `spread`.
+    /// The same pause, ended at `end`: events due in it come back over `spread`.
     #[must_use]
     pub fn ended(&self, end: Timestamp, spread: Duration) -> Self {
         let spread = Duration::from_secs(spread.as_secs());
@@ -285,7 +285,7 @@ pub const LONGEST_PAUSES: usize = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pauses and retry requests would take {bytes} bytes; the parameter holds 4096")]
 pub struct TooLarge {
-    /// What they would take.
+    /// Its size.
     pub bytes: usize,
 }
 

@@ -45,7 +45,7 @@ pub struct PolicyEntry {
 }
 
 impl PolicyEntry {
-    /// The functions that it is about, as it names them.
+    /// Its pattern of functions, as written.
     pub fn pattern(&self) -> &str {
         pattern_of(&self.text)
     }
@@ -60,7 +60,7 @@ impl PolicyEntry {
         &self.policy
     }
 
-    /// Whether it is about a function, by its ARN.
+    /// Whether the entry applies to the function with this ARN, if no earlier entry does.
     pub fn is_about(&self, function_arn: &str) -> bool {
         self.pattern.matches(function_arn)
     }
@@ -104,7 +104,7 @@ impl Policies {
         }
     }
 
-    /// The policy of functions that no entry matches, with the settings of the queue as a whole.
+    /// The policy of functions that no entry matches, with the queue-wide settings.
     pub const fn stack(&self) -> &Policy {
         &self.stack
     }
@@ -119,7 +119,7 @@ impl Policies {
         self.entry_of(function_arn).map_or(&self.stack, PolicyEntry::policy)
     }
 
-    /// The entry that counts for a function. `None` if its policy is the stack's.
+    /// The entry that applies to a function. `None` if its policy is the stack's.
     pub fn entry_of(&self, function_arn: &str) -> Option<&PolicyEntry> {
         self.entries.iter().find(|entry| entry.is_about(function_arn))
     }

@@ -14,7 +14,7 @@ use crate::settings::{BACKOFF_RANGE, Settings};
 /// What `BACKOFFS` replaces.
 pub(crate) const REPLACED_BY_BACKOFFS: [&str; 2] = ["BASE_BACKOFF", "MAX_BACKOFF"];
 
-/// How retries are made, of all functions or of one: [`Settings`] that passed every check.
+/// [`Settings`] that passed every check: the policy of all functions or of one.
 #[derive(Clone, Debug)]
 pub struct Policy {
     settings: Settings,

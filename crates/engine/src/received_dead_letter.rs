@@ -21,7 +21,7 @@ pub enum DeadLetterKind {
     Verbatim,
     /// An invocation record without a reason: SQS's own redrive took it from the retry queue.
     Record,
-    /// Not one of ours.
+    /// Not a dead-letter of Comeback.
     Unknown,
 }
 

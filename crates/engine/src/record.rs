@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::json::object;
 use crate::time::Timestamp;
 
-/// A message of the retry queue as the event source mapping hands it over: SQS's attributes typed, the body still JSON
+/// A message of the retry queue, as the event source mapping delivers it: SQS's attributes are typed, the body is still JSON
 /// text. [`restore`](Self::restore) turns a moved message back into the message that it was first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -25,7 +25,7 @@ pub struct Record {
     pub sent: Timestamp,
     /// `ApproximateFirstReceiveTimestamp`; for a moved message, that of the message it was first.
     pub first_receive: Timestamp,
-    /// The message that a moved one was first; `None` if it was never moved.
+    /// The original of a moved message; `None` if the message was never moved.
     pub moved: Option<Moved>,
     /// `AWSTraceHeader`, which joins the message to a trace of X-Ray.
     pub trace_header: Option<String>,
@@ -88,7 +88,7 @@ impl Record {
         Ok(())
     }
 
-    /// Whether nobody received the message before: its event has just failed.
+    /// Whether this is the message's first receive: its event has just failed.
     pub fn is_first_receive(&self) -> bool {
         self.receive_count <= 1
     }
@@ -112,7 +112,7 @@ const LONGEST_ID: usize = 100;
 /// `Invoke`.
 pub(crate) const LONGEST_CARRIED: Duration = Duration::from_secs(7_200);
 
-/// The message that a moved message was first.
+/// The original of a moved message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// Its SQS id.
@@ -125,7 +125,7 @@ pub struct Moved {
     pub receives: u32,
     /// How often it was moved; 1 at least.
     pub moves: u32,
-    /// No call is made for it before this moment: an earlier one failed, or its function is paused.
+    /// No call is made for it before this moment, because an earlier one failed or its function is paused.
     pub not_before: Option<Timestamp>,
 }
 

@@ -22,10 +22,10 @@ pub struct BatchReport<'a> {
     pub kept_whole: Option<MissingMessageId>,
     /// In the order of the batch; for a message delivered twice in it, the later copy.
     pub outcomes: Vec<Outcome<'a>>,
-    /// What came of the batch's moves.
+    /// Result of the batch's moves.
     pub moves: Moves,
-    /// Why messages could not be hidden before they were re-invoked, if so. If this handler dies, their calls are repeated
-    /// after the queue's own visibility timeout.
+    /// Why messages could not be hidden before they were re-invoked. If this handler crashes, their calls are repeated after
+    /// the queue's own visibility timeout.
     pub unguarded: Option<CallFailure>,
     /// Why the messages in flight could not be counted. Until the next count there is no room for hidden messages.
     pub count_failure: Option<CallFailure>,
@@ -50,7 +50,7 @@ pub enum PausesRead {
     Unknown(CallFailure),
 }
 
-/// What came of a batch's moves.
+/// Result of a batch's moves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves {
     /// Sent again, each with a delay.
@@ -85,14 +85,14 @@ impl<'a> BatchReport<'a> {
     }
 }
 
-/// What became of a message in a batch: everything that its log line needs.
+/// Outcome of a message in a batch, with everything that its log line needs.
 #[derive(Clone, Debug)]
 pub struct Outcome<'a> {
     /// The message.
     pub record: &'a Record,
-    /// Its event; `None` if the message could not be parsed, or nothing was to be decided about it.
+    /// Its event; `None` if the message could not be parsed or needed no decision.
     pub event: Option<FailedEvent<'a>>,
-    /// The entry of `POLICIES` that counts for its function, by its pattern. `None` if the policy is the stack's.
+    /// Pattern of the entry of `POLICIES` that applies to its function. `None` if the policy is the stack's.
     pub policy: Option<String>,
     /// Where it is when the batch ends.
     pub end: End,
@@ -120,7 +120,7 @@ pub enum End {
         /// it there.
         not_before: Option<Timestamp>,
     },
-    /// Settled: its target was called again.
+    /// Settled: its target was re-invoked.
     Reinvoked {
         /// When the retry was due.
         due: Timestamp,
@@ -133,7 +133,7 @@ pub enum End {
     DeadLettered {
         /// When the retry was due, if it was the target that refused it.
         due: Option<Timestamp>,
-        /// Why the event is given up.
+        /// Why the event is dead-lettered.
         reason: Reason,
     },
 }
@@ -155,8 +155,8 @@ pub enum Why {
         /// When the retry was due.
         due: Timestamp,
     },
-    /// Nothing was to be decided: no function may be re-invoked yet, an earlier wait is not over, or it is not known whether
-    /// its function is paused.
+    /// No decision was made: no function may be re-invoked yet, an earlier wait is not over, or it is not known whether its
+    /// function is paused.
     Kept(Cause),
     /// Its re-invocation failed.
     NotInvoked {
@@ -171,12 +171,12 @@ pub enum Why {
     NotDeadLettered {
         /// When the retry was due, if it was the target that refused it.
         due: Option<Timestamp>,
-        /// Why the event is to be given up.
+        /// Why the event is to be dead-lettered.
         reason: Reason,
         /// The call.
         failure: CallFailure,
     },
-    /// The rules have failed on it.
+    /// Deciding failed, because of a bug.
     Undecided(CallFailure),
 }
 
@@ -196,9 +196,9 @@ pub enum Cause {
     PausesUnknown,
     /// The allow-list is empty.
     Unattached,
-    /// It is a copy, and a wait that began before it was moved goes on.
+    /// It is a copy whose wait is not over.
     WaitGoesOn,
-    /// The rules have failed on it.
+    /// Deciding failed, because of a bug.
     Undecided,
     /// A cause that this version does not know.
     #[serde(other)]
@@ -242,7 +242,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// The call that failed first.
+    /// The first call that failed.
     pub fn problem(&self) -> Option<&CallFailure> {
         let not_hidden = if let End::Hidden { failure, .. } = &self.end { failure.as_ref() } else { None };
         self.why().and_then(Why::failure).or(not_hidden)
@@ -262,7 +262,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Why the event is given up.
+    /// Why the event is dead-lettered.
     pub const fn reason(&self) -> Option<&Reason> {
         match &self.end {
             End::DeadLettered { reason, .. }
@@ -295,7 +295,7 @@ impl End {
 }
 
 impl Why {
-    /// The cause that the log names, if it is neither deferred nor held.
+    /// The cause in its log line, if it is neither deferred nor held.
     pub const fn cause(&self) -> Option<Cause> {
         match self {
             Self::Deferred { .. } | Self::Held { .. } => None,

@@ -26,7 +26,7 @@ pub struct RetryNow {
     pub target: PauseTarget,
     /// The moment, in whole seconds. Events that failed before it are reached.
     pub at: Timestamp,
-    /// They are due within this time after it: whole seconds, at most [`LONGEST_WITHIN`].
+    /// Events become due within this time after the moment: whole seconds, at most [`LONGEST_WITHIN`].
     pub within: Duration,
     /// `errorType` globs: only events that failed with one of these. Empty for all events.
     pub errors: Vec<String>,
@@ -48,7 +48,7 @@ impl RetryNow {
         self.at.saturating_add((read + called).min(LONGEST_REQUEST))
     }
 
-    /// The same, with its end.
+    /// The same request, with its end.
     #[must_use]
     pub fn with_end(self, hidden: Duration, maximum_concurrency: u64) -> Self {
         Self { until: Some(self.end(hidden, maximum_concurrency).rounded_up_to_secs()), ..self }
@@ -60,7 +60,7 @@ impl RetryNow {
         self.until.map_or(latest, |until| until.min(latest))
     }
 
-    /// Whether it names the function and the error.
+    /// Whether it is for this function and this error.
     pub fn covers(&self, function_arn: &str, error_type: Option<&str>) -> bool {
         self.target.covers(function_arn) && self.names_error(error_type)
     }

@@ -18,13 +18,13 @@ pub struct Setting {
     pub meaning: &'static str,
     /// The values that it takes.
     pub kind: Kind,
-    /// Without it.
+    /// Value if the variable is not set.
     pub default: Unset,
-    /// What it is about.
+    /// What the setting applies to.
     pub scope: Scope,
 }
 
-/// What a [`Setting`] is about.
+/// What a [`Setting`] applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// How a function's events are retried: an entry of `POLICIES` may set it too.
@@ -35,26 +35,26 @@ pub enum Scope {
     Deployment,
 }
 
-/// What holds without a [`Setting`].
+/// What applies if a [`Setting`] is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unset {
     /// This value.
     Is(&'static str),
-    /// Something that is not a value, in words.
+    /// Not a value; described in words.
     Means(&'static str),
 }
 
 /// The values that a [`Setting`] takes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole seconds, or a duration such as `24h`. The most is named in words, too.
+    /// Whole seconds, or a duration such as `24h`.
     Seconds {
         /// In seconds.
         range: RangeInclusive<u64>,
-        /// Its end.
+        /// The range's end, in words.
         most: &'static str,
     },
-    /// As `Seconds`, and no more than another setting.
+    /// Like `Seconds`, and at most the value of another setting.
     SecondsUpTo {
         /// In seconds.
         range: RangeInclusive<u64>,
@@ -65,7 +65,7 @@ pub enum Kind {
     SecondsList {
         /// In seconds, of each.
         range: RangeInclusive<u64>,
-        /// Its end.
+        /// The range's end, in words.
         most: &'static str,
         /// The most entries.
         entries: usize,
@@ -137,12 +137,12 @@ pub(crate) fn alternatives(words: &[&str]) -> String {
 }
 
 impl Setting {
-    /// Text that is not a value of it.
+    /// The error for text that is not a value of the setting.
     pub fn unreadable(&self, value: &str) -> SettingError {
         SettingError::Unreadable { name: self.name, value: value.to_owned(), form: self.kind.form() }
     }
 
-    /// The word of a [`Kind::Choice`] that is set, or its default.
+    /// The word that is set for a [`Kind::Choice`], or its default.
     ///
     /// # Errors
     ///

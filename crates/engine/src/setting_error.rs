@@ -2,7 +2,7 @@
 
 use crate::arn::BadPattern;
 
-/// A refused setting. Nothing is ever clamped instead.
+/// Why a setting is refused. Values are never clamped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// Text that is not a value of the variable.
@@ -33,12 +33,12 @@ pub enum SettingError {
         /// `MAX_BACKOFF`.
         max: u64,
     },
-    /// Too long a list.
+    /// `BACKOFFS` has too many entries.
     #[error("BACKOFFS has {given} ceilings; the maximum is {entries}")]
     ManyBackoffs {
         /// Its length.
         given: usize,
-        /// The most.
+        /// Maximum number of entries.
         entries: usize,
     },
     /// A ceiling outside [`BACKOFF_RANGE`](crate::settings::BACKOFF_RANGE).
@@ -49,7 +49,7 @@ pub enum SettingError {
         /// The range.
         range: String,
     },
-    /// A list that falls.
+    /// A ceiling of `BACKOFFS` is shorter than the one before.
     #[error("BACKOFFS falls from {from} s to {to} s; no ceiling may be shorter than the one before it")]
     FallingBackoffs {
         /// The longer ceiling.
@@ -100,21 +100,21 @@ pub enum BadEntry {
     /// Its first word is not a pattern.
     #[error("{0}")]
     Pattern(BadPattern),
-    /// It is only a pattern.
+    /// The entry sets nothing.
     #[error("sets nothing; it must be a function's name or ARN, then VARIABLE=VALUE, separated by spaces")]
     Nothing,
     /// A word without `=`.
     #[error("has {0:?}, which is not VARIABLE=VALUE; write values without spaces")]
     NotASetting(String),
-    /// A variable that is not a function's.
+    /// A variable that an entry cannot set.
     #[error("sets {name:?}; it may set {names}")]
     NotOfAFunction {
         /// The variable.
         name: String,
-        /// Those that are.
+        /// Variables that it can set.
         names: String,
     },
-    /// A variable is set again.
+    /// A variable is set twice.
     #[error("sets {0} twice")]
     Twice(String),
     /// The resulting policy is refused.

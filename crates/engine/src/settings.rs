@@ -135,7 +135,7 @@ settings! {
 }
 
 impl Setting {
-    /// The variable of this name.
+    /// The setting with this name.
     ///
     /// # Panics
     ///
@@ -144,7 +144,7 @@ impl Setting {
         SETTINGS.iter().find(|setting| setting.name == name).expect("BUG: no such setting")
     }
 
-    /// Those that an entry of `POLICIES` may set. The others are about the queue as a whole.
+    /// Settings that an entry of `POLICIES` may set. The others are queue-wide.
     pub fn of_functions() -> impl Iterator<Item = &'static Self> {
         SETTINGS.iter().filter(|setting| setting.scope == Scope::Function)
     }

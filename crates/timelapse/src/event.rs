@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-/// Which event of a run, counted from 0 in the order of their arrival.
+/// Number of an event in a run, from 0, in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventNumber(pub usize);
 

@@ -38,7 +38,7 @@ pub struct Minute {
     pub retries: u32,
     /// Runs of the target that succeeded.
     pub delivered: u32,
-    /// Events given up.
+    /// Dead-lettered events.
     pub dead_lettered: u32,
     /// Most messages in flight at once: hidden or in the handler's hands.
     pub in_flight: u32,
@@ -91,16 +91,16 @@ fn index(moment: Timestamp) -> usize {
 /// never renamed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The scenario's.
+    /// As in the scenario.
     pub seed: u64,
-    /// The scenario's.
+    /// As in the scenario.
     pub events: usize,
     /// Length of the run.
     pub virtual_seconds: u64,
     /// Events for which a run of the target succeeded.
     pub delivered: usize,
-    /// Events that were given up, by reason. Two are not the handler's: `max_receive_count`, where SQS itself moved the
-    /// message to the dead-letter queue, and `expired`, where SQS deleted it after 14 days.
+    /// Dead-lettered events, by reason. Two reasons are not the handler's: `max_receive_count`, if SQS itself moved the
+    /// message to the dead-letter queue, and `expired`, if SQS deleted it after 14 days.
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events still on their way.
     pub waiting: usize,
@@ -108,13 +108,13 @@ pub struct Summary {
     pub not_arrived: usize,
     /// Re-invocations that Lambda accepted.
     pub retries: u64,
-    /// Of each event that arrived, the number of its last attempt: 0 if it was never retried.
+    /// Number of the last attempt of each event that arrived: 0 if it was never retried.
     pub attempts: Option<Percentiles>,
     /// Milliseconds from the end of the outage to the delivery of each event that arrived in it and was delivered.
     pub recovery_delay_ms: Option<Percentiles>,
     /// Most messages in flight at once.
     pub peak_in_flight: usize,
-    /// The scenario's.
+    /// As in the scenario.
     pub in_flight_limit: usize,
     /// Most messages visible at once. They pile up with too few pollers, or at the in-flight limit.
     pub peak_visible: usize,
@@ -130,14 +130,14 @@ pub struct Summary {
     pub handler_gb_seconds: f64,
     /// Compute of the target's retries, in GB-seconds; its first invocations are not counted.
     pub target_gb_seconds: f64,
-    /// What CloudWatch Logs takes in: the handler's lines, and Lambda's about the handler and the target's retries.
+    /// Bytes that CloudWatch Logs ingests: the handler's lines, and Lambda's about the handler and the target's retries.
     pub log_bytes: u64,
     /// List price of the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
-    /// The same of each target; empty, and not in the JSON, if there is only one.
+    /// Figures of each target; empty, and not in the JSON, if there is only one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetFigures>,
-    /// What went wrong besides the target; `None`, and not in the JSON, if no fault could strike.
+    /// Faults that struck; `None`, and not in the JSON, if none could.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultCounts>,
     /// The run minute by minute. Not part of the JSON.
@@ -227,13 +227,13 @@ pub struct TargetFigures {
     pub events: usize,
     /// Events for which a run of it succeeded.
     pub delivered: usize,
-    /// Events that were given up, by reason.
+    /// Dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Events still on their way.
     pub waiting: usize,
     /// Events that would have arrived after the end of the run.
     pub not_arrived: usize,
-    /// Of each event that arrived, the number of its last attempt.
+    /// Number of the last attempt of each event that arrived.
     pub attempts: Option<Percentiles>,
     /// Milliseconds from the end of its outage to the delivery of each event that arrived in it and was delivered.
     pub recovery_delay_ms: Option<Percentiles>,

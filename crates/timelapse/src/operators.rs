@@ -19,7 +19,7 @@ pub struct OperatorPause {
     pub at: Duration,
     /// How long it is open; `None` if nobody resumes it.
     pub length: Option<Duration>,
-    /// Whether its end is planned when it is opened. Otherwise an operator resumes it then.
+    /// Whether its end is planned from the start. Otherwise an operator resumes then.
     pub is_planned: bool,
     /// Time over which its events come back; at most [`LONGEST_SPREAD`].
     pub spread: Duration,
@@ -73,14 +73,15 @@ impl OperatorPause {
     }
 }
 
-/// A request to retry now what waits, of every function. Times are whole seconds; `at` counts from the run's start.
+/// An operator's request to retry the waiting events of every function now. Times are whole seconds; `at` counts from the
+/// run's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorRetry {
-    /// When it is given.
+    /// When the request is made.
     pub at: Duration,
     /// The time over which events come back; at most [`LONGEST_WITHIN`].
     pub within: Duration,
-    /// Its entry is unreadable, so that no handler follows it.
+    /// Whether its entry is unreadable, so that no handler obeys it.
     pub is_garbled: bool,
 }
 

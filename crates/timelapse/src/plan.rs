@@ -18,7 +18,7 @@ use goal::grid;
 pub use candidate::Candidate;
 pub use goal::{Goal, REHEARSED};
 
-/// The policies of a grid beside a goal.
+/// The policies of a grid, compared for a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// The outage to recover from, and how soon.
@@ -49,14 +49,14 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// `MAX_AGE` gives events up before the outage ends; the fewest under this policy, which recovers soon enough.
+    /// `MAX_AGE` ends before the outage does. Of the policies that recover soon enough, this one dead-letters the fewest
+    /// events.
     MaxAge,
-    /// `MAX_RETRIES` does, in the same way.
+    /// `MAX_RETRIES` ends the retries before the outage ends. The policy is chosen in the same way.
     MaxRetries,
-    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows; the lowest under this policy.
+    /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. This policy needs the lowest.
     Throughput,
-    /// The target takes too little to bear the retries of the outage's events in time, whatever the waits are. This policy
-    /// recovers the soonest.
+    /// The target has too little capacity for the outage's events, whatever the waits are. This policy recovers the soonest.
     Capacity,
     /// Every policy waits too long: at least a second, and invocations take time too. This one recovers the soonest.
     Waits,

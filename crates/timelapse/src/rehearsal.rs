@@ -24,7 +24,7 @@ pub enum Call {
     Invoke {
         /// `FunctionName`.
         function_name: String,
-        /// What the function gets, as text: not every reader can hold what a payload may (`1E400`, repeated keys).
+        /// The payload, as text, because not every JSON reader keeps `1E400` or repeated keys.
         payload: String,
     },
     /// Dead-letters.

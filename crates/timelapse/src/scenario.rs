@@ -45,8 +45,7 @@ pub struct Scenario {
     pub flapping: Option<Duration>,
     /// If set, an invocation of a target that is down takes this long, until its timeout ends it; at most 15 minutes.
     pub hang: Option<Duration>,
-    /// If set, the target takes this many times its traffic in a minute, and fails the rest. Its traffic are the events
-    /// that arrive in a minute.
+    /// If set, the target takes this multiple of its usual traffic in each minute, and fails the rest.
     pub capacity: Option<f64>,
     /// What the target asks for with `RetryAfter` whenever it fails; whole seconds, at most 14 days.
     pub retry_after: Option<Duration>,
@@ -66,9 +65,9 @@ pub struct Scenario {
     pub in_flight_limit: usize,
     /// What goes wrong besides the target.
     pub faults: Faults,
-    /// Pauses that operators make. Without any, and without orders, the handler reads no parameter.
+    /// Pauses that operators make. Without pauses and retry requests, the handler reads no parameter.
     pub pauses: Vec<OperatorPause>,
-    /// Orders that operators give to retry now.
+    /// Retry requests that operators make.
     pub retries: Vec<OperatorRetry>,
 }
 
@@ -133,7 +132,7 @@ impl Scenario {
         moments
     }
 
-    /// Checks every setting. An error has every one that was refused.
+    /// Checks every setting. The error has all that were refused.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let mut refused = Vec::new();
         let mut check = |setting, range, valid: bool, value: String| {

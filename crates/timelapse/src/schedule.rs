@@ -33,9 +33,9 @@ pub struct Schedule {
     pub events: usize,
     /// How many retries an event had.
     pub retries_made: RetriesMade,
-    /// How many events were given up in the end, by reason.
+    /// How many events were dead-lettered in the end, by reason.
     pub given_up: BTreeMap<&'static str, usize>,
-    /// Each retry that any event had, the first one first.
+    /// Figures of each retry that any event had, the first one first.
     pub retries: Vec<ScheduledRetry>,
     /// How long each event waited from its first failure to its last retry, in seconds, ascending.
     #[serde(skip)]
@@ -48,7 +48,7 @@ pub struct Schedule {
     hide_up_to: HideUpTo,
 }
 
-/// How many retries an event has before it is given up.
+/// How many retries an event has before it is dead-lettered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RetriesMade {
     /// The mean.
@@ -63,7 +63,7 @@ pub struct RetriesMade {
     pub max: usize,
 }
 
-/// The retry of one number.
+/// Figures of the *n*th retry of events.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ScheduledRetry {
     /// 1 for the first.

@@ -30,7 +30,7 @@ pub enum RunError {
     /// An invariant did not hold.
     #[error(transparent)]
     Violated(Box<Violation>),
-    /// The faults multiplied events so often that the run would hardly end.
+    /// The faults multiplied events so often that the run would never end.
     #[error(
         "at {}, the faults had given {} more than {most} copies; lower a fault's rate, or shorten its window \
          or the run",

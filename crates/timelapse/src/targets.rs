@@ -14,7 +14,7 @@ use crate::event::EventNumber;
 pub struct SimulatedTarget {
     /// Its name.
     pub name: String,
-    /// Its part of all events, in proportion to the parts of the others; more than 0.
+    /// Its share of all events, relative to the others' shares; more than 0.
     pub share: f64,
     /// Every invocation that begins within this time from the start fails. `None` for the scenario's outage.
     pub outage: Option<Duration>,

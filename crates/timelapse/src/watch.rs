@@ -12,7 +12,7 @@ use crate::check::{Broken, Invariant};
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 
-/// Sees a run as it goes. Times are counted from its start. `()` watches nothing.
+/// Watches a run as it goes. Times count from its start. `()` watches nothing.
 pub trait Watcher {
     /// The virtual clock has moved on; called now and then.
     fn clock(&mut self, _at: Duration) {}

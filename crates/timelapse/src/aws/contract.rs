@@ -23,7 +23,7 @@ pub struct QueueUnderContract {
 }
 
 impl QueueUnderContract {
-    /// An empty queue with a visibility timeout of its own.
+    /// An empty queue with this visibility timeout.
     #[must_use]
     pub fn new(visibility_timeout: Duration) -> Self {
         Self {
@@ -36,12 +36,12 @@ impl QueueUnderContract {
         }
     }
 
-    /// `SendMessage`. Gives the message's id.
+    /// `SendMessage`. Returns the message's id.
     pub fn send(&mut self, body: &str) -> String {
         self.send_delayed(body, Duration::ZERO, Attributes::default()).expect("BUG: it has no delay")
     }
 
-    /// `SendMessage` with a delay in whole seconds, alone or as an entry of a batch. An error is what SQS says.
+    /// `SendMessage` with a delay in whole seconds, alone or as an entry of a batch. The error is SQS's.
     pub fn send_delayed(
         &mut self,
         body: &str,
@@ -81,7 +81,7 @@ impl QueueUnderContract {
         message.and_then(|message| message.attributes.as_deref()).cloned().unwrap_or_default()
     }
 
-    /// `ChangeMessageVisibility`, alone or as an entry of a batch. An error is what SQS says.
+    /// `ChangeMessageVisibility`, alone or as an entry of a batch. The error is SQS's.
     pub fn change_visibility(&mut self, handle: &str, timeout: Duration) -> Result<(), String> {
         self.tick();
         self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)

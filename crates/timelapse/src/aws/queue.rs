@@ -64,7 +64,7 @@ pub(crate) struct Sent<T> {
     pub(crate) carried: T,
 }
 
-/// What comes back with a message beside its body.
+/// Attributes that a message keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// The message attribute `Comeback`, a String.

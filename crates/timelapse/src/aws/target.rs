@@ -181,7 +181,7 @@ impl Function {
     }
 }
 
-/// The error that a run of the target failed with.
+/// The error of a failed run of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetError {
     /// `errorType`.

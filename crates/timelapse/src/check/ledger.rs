@@ -47,10 +47,10 @@ pub(crate) struct Multiplied {
     pub(crate) most: u64,
 }
 
-/// How often faults struck in a run, and the duplicates they led to.
+/// How often faults struck in a run, and the duplicates they caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultCounts {
-    /// Of each fault that could strike, by name: how often it did.
+    /// How often each fault struck, by its name; 0 for one that never did.
     pub struck: BTreeMap<&'static str, u64>,
     /// Re-invocations of a message that had been re-invoked or dead-lettered before.
     pub duplicate_retries: u64,

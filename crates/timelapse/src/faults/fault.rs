@@ -17,7 +17,7 @@ pub(crate) enum Room {
 
 macro_rules! faults {
     ($($(#[doc = $doc:literal])* $fault:ident = $name:literal, $rate:literal, $room:ident;)*) => {
-        /// Something that goes wrong on AWS. Each says what its rate is a share *of*.
+        /// Something that goes wrong on AWS. Each variant says what its rate is a share *of*.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Fault {
             $($(#[doc = $doc])* $fault,)*

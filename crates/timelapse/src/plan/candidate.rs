@@ -29,11 +29,11 @@ pub struct Candidate {
     pub base_backoff: u64,
     /// Milliseconds from the outage's end to the delivery of an event that failed in it. `None` if none is delivered.
     pub recovery_ms: Option<Percentiles>,
-    /// Retries of an event that reaches the target in the outage: the mean.
+    /// Mean retries of an event that reaches the target in the outage.
     pub retries_per_event: f64,
     /// Retries a second in the busiest minute from the end of the outage on.
     pub peak_retries_per_second: f64,
-    /// The same, divided by the usual rate of events, which comes on top of it.
+    /// The same, as a multiple of the usual rate of events, which comes on top of it.
     pub peak_load: f64,
     /// Most events that wait at once.
     pub waiting: f64,
@@ -41,7 +41,7 @@ pub struct Candidate {
     pub usd_per_million_events: f64,
     /// Batches under way at once in the busiest minute: the least `MAXIMUM_CONCURRENCY`.
     pub maximum_concurrency: u64,
-    /// Rehearsed events that could have succeeded and were given up, by reason.
+    /// Rehearsed events that could have succeeded and were dead-lettered, by reason.
     pub given_up: BTreeMap<&'static str, usize>,
 }
 

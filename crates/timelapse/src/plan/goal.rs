@@ -24,7 +24,7 @@ pub struct Goal {
     pub outage: Duration,
     /// Events that reach the target in a second, more than 0. All of them fail in the outage.
     pub events_per_second: f64,
-    /// From the end of the outage until 99 in 100 of these are delivered; 1 s to 14 days.
+    /// Time from the end of the outage until 99 % of its events are delivered; 1 s to 14 days.
     #[serde(rename = "recover_within_seconds", serialize_with = "seconds")]
     pub recover_within: Duration,
     /// Share of the events that fail every time, whether or not there is an outage; from 0 to less than 1.
@@ -71,7 +71,7 @@ impl Goal {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
     }
 
-    /// How long the target takes for 99 in 100 of these, if nothing else does; zero if it takes any number at once.
+    /// Time that the target's capacity alone needs for 99 % of these; zero if its capacity is not limited.
     pub fn least_recovery(&self) -> Duration {
         let per_second = self.capacity.map(|times| times * self.events_per_second);
         per_second.map_or(Duration::ZERO, |per_second| {
@@ -83,7 +83,7 @@ impl Goal {
         self.least_recovery() > self.recover_within
     }
 
-    /// Checks it. An error has all that was refused, not only the first.
+    /// Checks every part. The error has all that were refused.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let Self { outage, events_per_second: rate, recover_within, never_succeed: never, .. } = self;
         let (time, share) = ("1 s to 14 days", "at least 0 and less than 1");

@@ -15,9 +15,9 @@ pub struct InFlight {
     pub events_per_second: f64,
     /// Mean wait of an event, from its first failure to its last retry.
     pub mean_wait_seconds: f64,
-    /// Events that wait once as many are given up as arrive.
+    /// Events that wait once as many are dead-lettered as arrive.
     pub waiting: f64,
-    /// Events that are hidden, and so in flight, if the queue had no limit: about `HIDE_UP_TO` at most.
+    /// Events that would be hidden, and so in flight, if the queue had no limit: about `HIDE_UP_TO` at most.
     pub in_flight: f64,
     /// Most events hidden between two counts of the queue: twice `HIDE_UP_TO`, and a batch of each poller.
     pub in_flight_at_most: f64,
@@ -95,7 +95,7 @@ impl Schedule {
     }
 }
 
-/// Moves at a rate of failing events, once as many events are given up as arrive.
+/// Moves at a rate of failing events, once as many events are dead-lettered as arrive.
 ///
 /// They are an upper bound: without hiding, a wait of *w* seconds takes ⌈*w* / 900⌉ moves. A hidden message takes none,
 /// which saves at least one move for each 900 s, so *H* hidden messages save at least *H* / 900 moves a second. The
