@@ -10,6 +10,8 @@ mod handler_setting;
 pub(crate) mod history;
 mod log;
 mod metrics;
+#[cfg(test)]
+mod model;
 mod pause;
 pub(crate) mod pauses;
 mod retry;

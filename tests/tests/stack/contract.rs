@@ -1,6 +1,9 @@
 //! The contracts of SQS, the event source mapping and asynchronous invocations. Each contract runs against MiniStack and
-//! against the model that simulations run on, so that neither drifts from the other unseen.
+//! against the model that simulations run on, so that neither drifts from the other unseen. The queue of the engine's tests
+//! joins in what it claims.
 
+#[path = "../../../crates/engine/tests/engine/account/queue.rs"]
+mod engine;
 mod mapping;
 mod queue;
 mod real;
@@ -12,58 +15,69 @@ use libtest_mimic::Trial;
 
 use crate::world::{RUNTIME, World};
 use real::Real;
-use stand::Model;
+use stand::{EngineQueue, Model};
 
 /// A visibility timeout, in seconds, that does not run out during a contract.
 const LONG: u64 = 600;
 
-/// Two trials of each contract: `contract::model::…` and `contract::ministack::…`.
+/// Trials of each contract: `contract::model::…`, `contract::ministack::…` and, of what it claims, `contract::engine::…`.
 pub(crate) fn trials(world: &Arc<World>) -> Vec<Trial> {
+    let mut trials = Vec::new();
     macro_rules! trials {
-        ($(($module:ident::$name:ident, $visibility_timeout:expr)),* $(,)?) => {
-            vec![$(Trial::test(concat!("contract::model::", stringify!($name)), move || {
+        ($($stand:ident: ($module:ident::$name:ident, $visibility_timeout:expr)),* $(,)?) => {
+            $(trials!(@ $stand $module $name $visibility_timeout);)*
+        };
+        (@ queue $module:ident $name:ident $visibility_timeout:expr) => {
+            trials!(@ stand $module $name $visibility_timeout);
+            trials.push(Trial::test(concat!("contract::engine::", stringify!($name)), move || {
+                RUNTIME.block_on($module::$name(&EngineQueue::new($visibility_timeout)));
+                Ok(())
+            }));
+        };
+        (@ stand $module:ident $name:ident $visibility_timeout:expr) => {
+            trials.push(Trial::test(concat!("contract::model::", stringify!($name)), move || {
                 RUNTIME.block_on($module::$name(&Model::new($visibility_timeout)));
                 Ok(())
-            }), {
-                let world = Arc::clone(world);
-                Trial::test(concat!("contract::ministack::", stringify!($name)), move || {
-                    RUNTIME.block_on(async {
-                        let ministack = world.contract().await;
-                        let real = Real::new(ministack, stringify!($name), $visibility_timeout).await;
-                        $module::$name(&real).await;
-                    });
-                    Ok(())
-                })
-            }),*]
+            }));
+            let world = Arc::clone(world);
+            trials.push(Trial::test(concat!("contract::ministack::", stringify!($name)), move || {
+                RUNTIME.block_on(async {
+                    let ministack = world.contract().await;
+                    let real = Real::new(ministack, stringify!($name), $visibility_timeout).await;
+                    $module::$name(&real).await;
+                });
+                Ok(())
+            }));
         };
     }
     trials![
-        (queue::message_is_received_as_sent, LONG),
-        (queue::received_message_is_hidden, LONG),
-        (queue::message_returns_after_the_queues_timeout, 1),
-        (queue::receives_are_counted_and_the_first_remembered, LONG),
-        (queue::hidden_message_returns_in_time, LONG),
-        (queue::timeout_replaces_the_one_before, LONG),
-        (queue::timeout_is_forgotten_on_the_next_receive, LONG),
-        (queue::later_receive_makes_a_handle_stale, LONG),
-        (queue::timeouts_are_answered_entry_by_entry, LONG),
-        (queue::deleted_message_is_gone, LONG),
-        (queue::ten_messages_are_received_at_most, LONG),
-        (queue::nothing_is_hidden_for_over_twelve_hours, LONG),
-        (queue::visible_message_cannot_be_hidden, LONG),
-        (queue::delayed_message_is_not_received_early, LONG),
-        (queue::delayed_message_is_not_in_flight, LONG),
-        (queue::delayed_message_keeps_body_and_attributes, LONG),
-        (queue::nothing_is_delayed_for_over_fifteen_minutes, LONG),
-        (queue::batch_is_sent_entry_by_entry, LONG),
-        (mapping::record_holds_what_sqs_says, LONG),
-        (mapping::delayed_message_is_delivered_with_attributes, LONG),
-        (mapping::empty_answer_deletes_the_batch, LONG),
-        (mapping::named_messages_are_kept_and_the_rest_deleted, LONG),
-        (mapping::kept_message_keeps_its_visibility, LONG),
-        (mapping::unknown_id_keeps_the_whole_batch, LONG),
-        (mapping::empty_id_keeps_the_whole_batch, LONG),
-        (mapping::failure_is_recorded_with_its_payload, LONG),
-        (mapping::failure_record_has_these_members, LONG),
-    ]
+        queue: (queue::message_is_received_as_sent, LONG),
+        queue: (queue::received_message_is_hidden, LONG),
+        queue: (queue::message_returns_after_the_queues_timeout, 1),
+        queue: (queue::receives_are_counted_and_the_first_remembered, LONG),
+        queue: (queue::hidden_message_returns_in_time, LONG),
+        queue: (queue::timeout_replaces_the_one_before, LONG),
+        queue: (queue::timeout_is_forgotten_on_the_next_receive, LONG),
+        queue: (queue::later_receive_makes_a_handle_stale, LONG),
+        queue: (queue::timeouts_are_answered_entry_by_entry, LONG),
+        queue: (queue::deleted_message_is_gone, LONG),
+        stand: (queue::ten_messages_are_received_at_most, LONG),
+        stand: (queue::nothing_is_hidden_for_over_twelve_hours, LONG),
+        stand: (queue::visible_message_cannot_be_hidden, LONG),
+        stand: (queue::delayed_message_is_not_received_early, LONG),
+        stand: (queue::delayed_message_is_not_in_flight, LONG),
+        stand: (queue::delayed_message_keeps_body_and_attributes, LONG),
+        stand: (queue::nothing_is_delayed_for_over_fifteen_minutes, LONG),
+        stand: (queue::batch_is_sent_entry_by_entry, LONG),
+        stand: (mapping::record_holds_what_sqs_says, LONG),
+        stand: (mapping::delayed_message_is_delivered_with_attributes, LONG),
+        stand: (mapping::empty_answer_deletes_the_batch, LONG),
+        stand: (mapping::named_messages_are_kept_and_the_rest_deleted, LONG),
+        stand: (mapping::kept_message_keeps_its_visibility, LONG),
+        stand: (mapping::unknown_id_keeps_the_whole_batch, LONG),
+        stand: (mapping::empty_id_keeps_the_whole_batch, LONG),
+        stand: (mapping::failure_is_recorded_with_its_payload, LONG),
+        stand: (mapping::failure_record_has_these_members, LONG),
+    ];
+    trials
 }

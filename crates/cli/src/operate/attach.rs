@@ -9,11 +9,9 @@ mod change;
 mod grant;
 pub(crate) mod kept;
 mod leaving;
-#[cfg(test)]
-mod model;
-#[cfg(test)]
-mod neighbours;
 mod plan;
+#[cfg(test)]
+mod plans;
 
 use std::io::Write as _;
 
@@ -291,7 +289,7 @@ fn changes(plan: &AttachPlan) -> String {
 mod tests {
     use crate::operate::attach::change::Change;
     use crate::operate::attach::grant::Grant;
-    use crate::operate::attach::model::{attachment, target};
+    use crate::operate::attach::plans::{attachment, target};
     use crate::operate::function::{InvokeSettings, Target};
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 

@@ -11,7 +11,7 @@ use comeback_engine::{
 };
 use proptest::prelude::*;
 
-use crate::fakes::{Batch, Call, Invoke, World, failure, run, with_room};
+use crate::account::{Batch, Call, Invoke, World, failure, run, with_room};
 use crate::support::*;
 
 #[test]

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::fakes::{Batch, Call, Invoke, World, failure, with_room};
+use crate::account::{Batch, Call, Invoke, World, failure, with_room};
 use crate::support::*;
 
 /// A message of each kind; its id stands in its body, to be found wherever it ends.

@@ -7,7 +7,7 @@ use comeback_engine::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::fakes::World;
+use crate::account::World;
 use crate::support::*;
 
 /// What a message becomes that is given up.

@@ -5,7 +5,7 @@ use comeback_engine::{
     Timestamp,
 };
 
-use crate::fakes::{Call, World, failure};
+use crate::account::{Call, World, failure};
 use crate::support::*;
 
 fn open(target: &str) -> String {

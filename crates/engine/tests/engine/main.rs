@@ -1,15 +1,14 @@
-//! The engine's rules, tested through its public surface. `decide`, `directives`, `pauses` and
-//! `retry_now` hold the rules to their limits; `batch`, `moves`, `held` and `batch_invariants` the environment, with an
-//! account that fails as planned (`fakes`); `model` checks one event's protocol in every order of steps and faults;
-//! `reading`, `dead_letters`, `policy` and
-//! `policies` what goes in and comes out. `support` builds messages and policies.
+//! The engine's rules, tested through its public surface. `decide`, `directives`, `pauses` and `retry_now` hold the rules
+//! to their limits; `batch`, `moves`, `held` and `batch_invariants` the environment; `reading`, `dead_letters`, `policy` and
+//! `policies` what goes in and comes out. `model` checks one event's protocol in every order of steps and faults. All that
+//! need AWS have the same `account`, which fails as planned. `support` builds messages and policies.
 
+mod account;
 mod batch;
 mod batch_invariants;
 mod dead_letters;
 mod decide;
 mod directives;
-mod fakes;
 mod held;
 mod model;
 mod moves;

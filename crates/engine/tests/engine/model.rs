@@ -5,13 +5,13 @@
 //! on a real record at a virtual time. The checker stops when it has seen every state, so that an end
 //! to each path is part of what it proves.
 
-mod handler;
 mod protocol;
 
-use comeback_engine::{Jitter, Settings};
+use std::time::Duration;
+
+use comeback_engine::{Jitter, Policy, Settings};
 use stateright::{Checker, HasDiscoveries, Model};
 
-use self::handler::{Handler, PAYMENTS};
 use self::protocol::*;
 use crate::support::*;
 
@@ -24,7 +24,8 @@ fn protocol(change: impl FnOnce(&mut Settings)) -> Protocol {
         ..settings()
     };
     change(&mut settings);
-    Protocol { handler: Handler::new(settings), failed: vec![TARGET], faults: 2, outage: 600_000 }
+    let policy = Policy::new(settings).expect("the model's settings are valid");
+    Protocol { policy, failed: vec![TARGET], faults: 2, outage: Duration::from_secs(600) }
 }
 
 /// Two retries at most, one and two minutes after their failures.
@@ -35,7 +36,7 @@ fn two_retries() -> Protocol {
 /// As many retries as fit into seven minutes.
 fn seven_minutes() -> Protocol {
     let protocol = protocol(|settings| (settings.max_retries, settings.max_age) = (185, 420));
-    Protocol { outage: 200_000, ..protocol }
+    Protocol { outage: Duration::from_secs(200), ..protocol }
 }
 
 fn full_jitter() -> Protocol {

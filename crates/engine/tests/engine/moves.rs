@@ -7,7 +7,7 @@ use comeback_engine::{
 };
 use proptest::prelude::*;
 
-use crate::fakes::{Batch, Call, Copy, Invoke, World, with_room};
+use crate::account::{Batch, Call, Copy, Invoke, World, with_room};
 use crate::support::*;
 
 /// Every wait is performed by moves.

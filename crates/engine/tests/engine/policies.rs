@@ -7,7 +7,7 @@ use proptest::collection::btree_map;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::fakes::{Call, Invoke, World, run};
+use crate::account::{Call, Invoke, World, run};
 use crate::support::{NOW, ORDERS, T0, TARGET, after, body, enveloped, received_again, record, replaced};
 
 /// The name of the entry's function, which is [`TARGET`].

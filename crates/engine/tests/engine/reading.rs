@@ -5,7 +5,7 @@ use comeback_engine::{
     Action, Attribute, Envelope, FailedEvent, InvocationRecord, ReasonCode, Record, Style, Timestamp,
 };
 
-use crate::fakes::World;
+use crate::account::World;
 use crate::support::*;
 
 #[test]

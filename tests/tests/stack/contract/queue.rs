@@ -3,11 +3,11 @@
 
 use comeback_timelapse::{Attributes, Depth};
 
-use super::stand::{Delayed, Difference, Stand};
+use super::stand::{Delayed, Difference, Queue, Stand};
 
 const TWELVE_HOURS: u64 = 12 * 3_600;
 
-pub(crate) async fn message_is_received_as_sent(stand: &impl Stand) {
+pub(crate) async fn message_is_received_as_sent(stand: &impl Queue) {
     let body = "{\"text\": \"\u{e9}\\ud800\", \"n\": 1E400, \"n\": -0.0}\t\n";
     let id = stand.send(body).await;
     let received = stand.next().await;
@@ -16,21 +16,21 @@ pub(crate) async fn message_is_received_as_sent(stand: &impl Stand) {
     assert!(received.sent <= received.first_receive, "{received:?}");
 }
 
-pub(crate) async fn received_message_is_hidden(stand: &impl Stand) {
+pub(crate) async fn received_message_is_hidden(stand: &impl Queue) {
     stand.send("hidden").await;
     stand.next().await;
     assert_eq!(stand.receive().await, []);
     assert_eq!(stand.held().await, 1);
 }
 
-pub(crate) async fn message_returns_after_the_queues_timeout(stand: &impl Stand) {
+pub(crate) async fn message_returns_after_the_queues_timeout(stand: &impl Queue) {
     stand.send("back").await;
     let first = stand.next().await;
     let again = stand.next().await;
     assert_eq!((again.message_id, again.receive_count), (first.message_id, 2));
 }
 
-pub(crate) async fn receives_are_counted_and_the_first_remembered(stand: &impl Stand) {
+pub(crate) async fn receives_are_counted_and_the_first_remembered(stand: &impl Queue) {
     stand.send("counted").await;
     let first = stand.next().await;
     let mut last = first.clone();
@@ -44,7 +44,7 @@ pub(crate) async fn receives_are_counted_and_the_first_remembered(stand: &impl S
     }
 }
 
-pub(crate) async fn hidden_message_returns_in_time(stand: &impl Stand) {
+pub(crate) async fn hidden_message_returns_in_time(stand: &impl Queue) {
     let (later, sooner) = (stand.send("later").await, stand.send("sooner").await);
     let received = stand.receive().await;
     let seconds = |id: &str| if id == later { 8 } else { 1 };
@@ -55,7 +55,7 @@ pub(crate) async fn hidden_message_returns_in_time(stand: &impl Stand) {
     assert_eq!(stand.next().await.message_id, later);
 }
 
-pub(crate) async fn timeout_replaces_the_one_before(stand: &impl Stand) {
+pub(crate) async fn timeout_replaces_the_one_before(stand: &impl Queue) {
     stand.send("shortened").await;
     let shortened = stand.next().await;
     stand.send("prolonged").await;
@@ -68,7 +68,7 @@ pub(crate) async fn timeout_replaces_the_one_before(stand: &impl Stand) {
     assert_eq!(stand.next().await.message_id, prolonged.message_id);
 }
 
-pub(crate) async fn timeout_is_forgotten_on_the_next_receive(stand: &impl Stand) {
+pub(crate) async fn timeout_is_forgotten_on_the_next_receive(stand: &impl Queue) {
     stand.send("forgotten").await;
     let received = stand.next().await;
     assert_eq!(stand.hide(&[(&received.receipt_handle, 1)]).await, [true]);
@@ -80,7 +80,7 @@ pub(crate) async fn timeout_is_forgotten_on_the_next_receive(stand: &impl Stand)
     assert_eq!(next.message_id, bystander.message_id, "the other is hidden for the queue's ten minutes");
 }
 
-pub(crate) async fn later_receive_makes_a_handle_stale(stand: &impl Stand) {
+pub(crate) async fn later_receive_makes_a_handle_stale(stand: &impl Queue) {
     stand.send("twice").await;
     let first = stand.next().await;
     assert_eq!(stand.hide(&[(&first.receipt_handle, 0)]).await, [true]);
@@ -93,7 +93,7 @@ pub(crate) async fn later_receive_makes_a_handle_stale(stand: &impl Stand) {
     assert_eq!(stand.next().await.receive_count, 3);
 }
 
-pub(crate) async fn timeouts_are_answered_entry_by_entry(stand: &impl Stand) {
+pub(crate) async fn timeouts_are_answered_entry_by_entry(stand: &impl Queue) {
     for body in ["one", "two", "three"] {
         stand.send(body).await;
     }
@@ -109,7 +109,7 @@ pub(crate) async fn timeouts_are_answered_entry_by_entry(stand: &impl Stand) {
     assert_eq!(back, hidden, "one entry fails alone");
 }
 
-pub(crate) async fn deleted_message_is_gone(stand: &impl Stand) {
+pub(crate) async fn deleted_message_is_gone(stand: &impl Queue) {
     stand.send("done").await;
     let received = stand.next().await;
     assert!(stand.delete(&received.receipt_handle).await);

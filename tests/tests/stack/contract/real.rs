@@ -15,7 +15,7 @@ use comeback_timelapse::{Attributes, Depth};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use super::stand::{Delayed, Difference, Stand};
+use super::stand::{Delayed, Difference, Queue, Stand, all};
 
 /// A queue of MiniStack, over HTTP. Its mapping and function are created for the first delivery.
 pub(crate) struct Real<'m> {
@@ -74,7 +74,7 @@ impl<'m> Real<'m> {
     }
 }
 
-impl Stand for Real<'_> {
+impl Queue for Real<'_> {
     fn differs(&self, _: Difference) -> bool {
         true
     }
@@ -84,6 +84,50 @@ impl Stand for Real<'_> {
         request.send().await.expect("SQS takes the message").message_id.expect("a message has an id")
     }
 
+    async fn receive(&self) -> Vec<Record> {
+        self.receive(10).await
+    }
+
+    async fn next(&self) -> Record {
+        eventually("a message to be visible", async || self.receive(1).await.pop()).await
+    }
+
+    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool> {
+        let entry = |(place, (handle, timeout)): (usize, &(&str, u64))| {
+            let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(place.to_string());
+            let entry = entry.receipt_handle(*handle).visibility_timeout(seconds(*timeout)).build();
+            entry.expect("an entry with an id and a handle is complete")
+        };
+        let request = self.ministack.sqs.change_message_visibility_batch().queue_url(&self.url);
+        let request = request.set_entries(Some(entries.iter().enumerate().map(entry).collect()));
+        let answer = request.send().await.expect("SQS answers");
+        let worked = |place: usize| answer.successful.iter().any(|entry| entry.id == place.to_string());
+        let failed = |place: usize| answer.failed.iter().any(|entry| entry.id == place.to_string());
+        let answers = (0..entries.len()).map(|place| {
+            assert_ne!(worked(place), failed(place), "each entry has one answer: {answer:?}");
+            worked(place)
+        });
+        answers.collect()
+    }
+
+    async fn delete(&self, handle: &str) -> bool {
+        let request = self.ministack.sqs.delete_message().queue_url(&self.url).receipt_handle(handle);
+        match request.send().await {
+            Ok(_) => true,
+            Err(error) => {
+                let error = error.into_service_error();
+                assert!(error.is_receipt_handle_is_invalid(), "{error:?}");
+                false
+            }
+        }
+    }
+
+    async fn held(&self) -> usize {
+        all(self.depth().await)
+    }
+}
+
+impl Stand for Real<'_> {
     async fn send_delayed(&self, message: &Delayed) -> Option<String> {
         let request = self.ministack.sqs.send_message().queue_url(&self.url).message_body(message.body);
         let request = request.set_message_attributes(Some(message_attributes(message)));
@@ -129,46 +173,8 @@ impl Stand for Real<'_> {
         self.ministack.invoke(self.name, payload).await;
     }
 
-    async fn receive(&self) -> Vec<Record> {
-        self.receive(10).await
-    }
-
-    async fn next(&self) -> Record {
-        eventually("a message to be visible", async || self.receive(1).await.pop()).await
-    }
-
     fn attributes(&self, receipt_handle: &str) -> Attributes {
         self.attributes.borrow().get(receipt_handle).cloned().unwrap_or_default()
-    }
-
-    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool> {
-        let entry = |(place, (handle, timeout)): (usize, &(&str, u64))| {
-            let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(place.to_string());
-            let entry = entry.receipt_handle(*handle).visibility_timeout(seconds(*timeout)).build();
-            entry.expect("an entry with an id and a handle is complete")
-        };
-        let request = self.ministack.sqs.change_message_visibility_batch().queue_url(&self.url);
-        let request = request.set_entries(Some(entries.iter().enumerate().map(entry).collect()));
-        let answer = request.send().await.expect("SQS answers");
-        let worked = |place: usize| answer.successful.iter().any(|entry| entry.id == place.to_string());
-        let failed = |place: usize| answer.failed.iter().any(|entry| entry.id == place.to_string());
-        let answers = (0..entries.len()).map(|place| {
-            assert_ne!(worked(place), failed(place), "each entry has one answer: {answer:?}");
-            worked(place)
-        });
-        answers.collect()
-    }
-
-    async fn delete(&self, handle: &str) -> bool {
-        let request = self.ministack.sqs.delete_message().queue_url(&self.url).receipt_handle(handle);
-        match request.send().await {
-            Ok(_) => true,
-            Err(error) => {
-                let error = error.into_service_error();
-                assert!(error.is_receipt_handle_is_invalid(), "{error:?}");
-                false
-            }
-        }
     }
 
     async fn depth(&self) -> Depth {

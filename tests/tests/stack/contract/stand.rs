@@ -1,23 +1,44 @@
-//! A stand is a queue with its mapping, and contracts run on it. The model is one.
+//! A stand is a queue with its mapping, and contracts run on it. The model of simulations is one. The queue of the engine's
+//! tests has no mapping.
 
 use std::cell::RefCell;
 use std::time::Duration;
 
-use comeback_engine::Record;
+use comeback_engine::{Record, Timestamp};
 use comeback_timelapse::{Attributes, Depth, QueueUnderContract, TargetError};
+
+use super::engine;
 
 /// The error of `tests/targets/failing_target.py`.
 pub(crate) const ERROR_TYPE: &str = "OrderRefused";
 pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
 
-/// A retry queue and its event source mapping, real or modelled.
-pub(crate) trait Stand {
-    /// Whether this stand is known to differ from AWS here.
+/// A retry queue, real or modelled.
+pub(crate) trait Queue {
+    /// Whether it is known to differ from AWS here.
     fn differs(&self, difference: Difference) -> bool;
 
     /// Sends a message and returns its id.
     async fn send(&self, body: &str) -> String;
 
+    /// Receives the messages that are visible now, ten at most.
+    async fn receive(&self) -> Vec<Record>;
+
+    /// Waits for a message to be visible, and receives it.
+    async fn next(&self) -> Record;
+
+    /// Sets visibility timeouts in seconds, in one batch. Returns which were accepted.
+    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool>;
+
+    /// Whether the queue says that it deleted.
+    async fn delete(&self, handle: &str) -> bool;
+
+    /// Messages in the queue, visible or not.
+    async fn held(&self) -> usize;
+}
+
+/// A retry queue that delays messages, with its event source mapping.
+pub(crate) trait Stand: Queue {
     /// Sends a message with attributes and a delay. Returns its id, `None` if it is refused.
     async fn send_delayed(&self, message: &Delayed) -> Option<String>;
 
@@ -27,35 +48,21 @@ pub(crate) trait Stand {
     /// Invokes a function asynchronously, with the queue as its failure destination. It fails once.
     async fn fail(&self, payload: &str);
 
-    /// Receives the messages that are visible now, ten at most.
-    async fn receive(&self) -> Vec<Record>;
-
-    /// Waits for a message to be visible, and receives it.
-    async fn next(&self) -> Record;
-
     /// The attributes of a message that was received or delivered with this handle.
     fn attributes(&self, receipt_handle: &str) -> Attributes;
 
-    /// Sets visibility timeouts in seconds, in one batch. Returns which were accepted.
-    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool>;
-
-    /// Whether the queue says that it deleted.
-    async fn delete(&self, handle: &str) -> bool;
-
     /// The message counts that the queue reports.
     async fn depth(&self) -> Depth;
-
-    /// Messages in the queue, visible or not.
-    async fn held(&self) -> usize {
-        let Depth { visible, in_flight, delayed } = self.depth().await;
-        visible + in_flight + delayed
-    }
 
     /// Waits for the mapping to hand a batch of this many messages to its function.
     async fn deliver(&self, messages: usize) -> Vec<Record>;
 
     /// Reports these messages as failed, and waits until the mapping is done with the batch.
     async fn answer(&self, batch: &[Record], batch_item_failures: &[&str]);
+}
+
+pub(crate) fn all(Depth { visible, in_flight, delayed }: Depth) -> usize {
+    visible + in_flight + delayed
 }
 
 /// A message to be sent with a delay in seconds.
@@ -121,7 +128,7 @@ impl Model {
     }
 }
 
-impl Stand for Model {
+impl Queue for Model {
     fn differs(&self, _: Difference) -> bool {
         false
     }
@@ -130,6 +137,33 @@ impl Stand for Model {
         self.0.borrow_mut().send(body)
     }
 
+    async fn receive(&self) -> Vec<Record> {
+        self.0.borrow_mut().receive(10)
+    }
+
+    async fn next(&self) -> Record {
+        self.wait_for(1).remove(0)
+    }
+
+    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool> {
+        let mut queue = self.0.borrow_mut();
+        let mut hide = |(handle, seconds): &(&str, u64)| {
+            queue.change_visibility(handle, Duration::from_secs(*seconds)).is_ok()
+        };
+        entries.iter().map(&mut hide).collect()
+    }
+
+    async fn delete(&self, handle: &str) -> bool {
+        self.0.borrow_mut().delete(handle);
+        true
+    }
+
+    async fn held(&self) -> usize {
+        all(self.depth().await)
+    }
+}
+
+impl Stand for Model {
     async fn send_delayed(&self, message: &Delayed) -> Option<String> {
         let Delayed { body, delay, attributes } = message;
         self.0.borrow_mut().send_delayed(body, Duration::from_secs(*delay), attributes.clone()).ok()
@@ -148,29 +182,8 @@ impl Stand for Model {
         self.0.borrow_mut().fail(payload, error);
     }
 
-    async fn receive(&self) -> Vec<Record> {
-        self.0.borrow_mut().receive(10)
-    }
-
-    async fn next(&self) -> Record {
-        self.wait_for(1).remove(0)
-    }
-
     fn attributes(&self, receipt_handle: &str) -> Attributes {
         self.0.borrow().attributes(receipt_handle)
-    }
-
-    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool> {
-        let mut queue = self.0.borrow_mut();
-        let mut hide = |(handle, seconds): &(&str, u64)| {
-            queue.change_visibility(handle, Duration::from_secs(*seconds)).is_ok()
-        };
-        entries.iter().map(&mut hide).collect()
-    }
-
-    async fn delete(&self, handle: &str) -> bool {
-        self.0.borrow_mut().delete(handle);
-        true
     }
 
     async fn depth(&self) -> Depth {
@@ -185,5 +198,66 @@ impl Stand for Model {
 
     async fn answer(&self, batch: &[Record], batch_item_failures: &[&str]) {
         self.0.borrow_mut().answer(batch, batch_item_failures);
+    }
+}
+
+/// The queue of the engine's tests, whose clock advances by a millisecond with each call.
+pub(crate) struct EngineQueue(RefCell<(Timestamp, engine::Queue<()>)>);
+
+impl EngineQueue {
+    pub(crate) fn new(visibility_timeout: u64) -> Self {
+        let queue = engine::Queue::new(Duration::from_secs(visibility_timeout));
+        Self(RefCell::new((Timestamp::from_secs(1_000_000_000), queue)))
+    }
+
+    fn call<T>(&self, call: impl FnOnce(Timestamp, &mut engine::Queue<()>) -> T) -> T {
+        let (now, queue) = &mut *self.0.borrow_mut();
+        *now = now.saturating_add(Duration::from_millis(1));
+        call(*now, queue)
+    }
+
+    fn receive_visible(&self) -> Option<Record> {
+        self.call(|now, queue| {
+            let place = queue.messages().iter().position(|message| message.visible <= now)?;
+            Some(queue.receive(now, place).record())
+        })
+    }
+}
+
+impl Queue for EngineQueue {
+    fn differs(&self, _: Difference) -> bool {
+        false
+    }
+
+    async fn send(&self, body: &str) -> String {
+        self.call(|now, queue| queue.send(now, body.to_owned(), ()))
+    }
+
+    async fn receive(&self) -> Vec<Record> {
+        std::iter::from_fn(|| self.receive_visible()).take(10).collect()
+    }
+
+    async fn next(&self) -> Record {
+        self.receive_visible().unwrap_or_else(|| {
+            let next = self.0.borrow().1.next_visible().expect("no message will ever be visible");
+            self.0.borrow_mut().0 = next;
+            self.receive_visible().expect("it is visible by now")
+        })
+    }
+
+    async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool> {
+        let hide = |(handle, seconds): &(&str, u64)| {
+            self.call(|now, queue| queue.hide(now, handle, Duration::from_secs(*seconds)))
+        };
+        entries.iter().map(hide).collect()
+    }
+
+    async fn delete(&self, handle: &str) -> bool {
+        self.call(|_, queue| queue.delete(handle));
+        true
+    }
+
+    async fn held(&self) -> usize {
+        self.call(|_, queue| queue.messages().len())
     }
 }

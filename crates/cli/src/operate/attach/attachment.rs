@@ -288,7 +288,7 @@ fn is_of(id: &str, target: &Target) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::attach::model::target;
+    use crate::operate::attach::plans::target;
 
     use super::*;
 

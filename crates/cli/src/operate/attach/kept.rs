@@ -109,7 +109,7 @@ pub(crate) fn fits((key, value): &(String, String)) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::attach::model::target;
+    use crate::operate::attach::plans::target;
 
     use super::*;
 

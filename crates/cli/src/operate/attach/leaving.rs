@@ -185,7 +185,7 @@ async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::operate::attach::model::attachment;
+    use crate::operate::attach::plans::attachment;
     use crate::operate::deployment::Mapping;
     use crate::operate::function::Target;
     use crate::operate::log::tests::test_line;

@@ -1,61 +1,55 @@
-//! The world around the handler (SQS with its deliveries, Lambda with its invocations), the steps that may happen in it,
-//! and what must hold in each of its states.
+//! The world around the handler (the retry queue with its deliveries, Lambda with its invocations), the steps that may
+//! happen in it, and what must hold in each of its states.
 //!
 //! Time only jumps to the next moment at which anything happens. No path of steps comes back to where it was: each raises
 //! a receive count, ends a delivery or an invocation, or moves the clock.
 
 use std::fmt;
+use std::time::Duration;
 
-use comeback_engine::{Record, Settings, Timestamp};
+use comeback_engine::{Policy, Settings, Timestamp};
 use serde_json::value::RawValue;
 use stateright::{Model, Property};
 
-use super::handler::{Fault, Handler, Performed};
+use crate::account::queue::{Message, Queue};
+use crate::account::{Batch, Call, Invoke, World};
 use crate::support::*;
 
 /// The type of an error that is never retried.
 pub(super) const FATAL: &str = "Fatal";
-/// The retry queue's own visibility timeout, in milliseconds.
-const QUEUE_VISIBILITY: u64 = 1_230_000;
+/// Not on the allow-list.
+pub(super) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST";
+const QUEUE_VISIBILITY: Duration = Duration::from_secs(1_230);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct State {
-    /// Milliseconds since the epoch, as all times here.
-    pub(super) now: u64,
-    pub(super) queue: Vec<Message>,
+    now: Timestamp,
+    queue: Queue<Failed>,
     /// Messages as the handler was given them.
-    pub(super) deliveries: Vec<Message>,
-    pub(super) invocations: Vec<Invocation>,
+    deliveries: Vec<Message<Failed>>,
+    invocations: Vec<Invocation>,
     /// How often each event ended: as a success, as a dead-letter.
-    pub(super) ends: Vec<(u8, u8)>,
-    /// Messages so far, for their ids.
-    sent: u8,
-    pub(super) faults: u8,
+    ends: Vec<(u8, u8)>,
+    faults: u8,
 }
 
+/// A failed event, as its message carries it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Message {
-    id: u8,
-    pub(super) event: usize,
-    fatal: bool,
-    body: String,
-    sent: u64,
-    first_receive: Option<u64>,
-    pub(super) receive_count: u32,
-    pub(super) visible: u64,
+pub(super) struct Failed {
+    event: usize,
+    /// Its error is of the kind that is never retried.
+    for_good: bool,
 }
 
 /// A retry that Lambda has accepted and not run yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Invocation {
-    pub(super) event: usize,
-    pub(super) function: String,
-    pub(super) payload: String,
+    after: Failed,
+    function: String,
+    payload: String,
     /// When it was accepted, and the message it comes from was first received.
-    pub(super) accepted: u64,
-    pub(super) first_receive: u64,
-    /// The failure it follows was of the kind that is never retried.
-    pub(super) after_fatal: bool,
+    accepted: Timestamp,
+    first_receive: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,113 +59,152 @@ pub(super) enum End {
     FailsForGood,
 }
 
-impl State {
-    pub(super) fn is_settled(&self) -> bool {
-        self.queue.is_empty() && self.deliveries.is_empty() && self.invocations.is_empty()
-    }
+/// What goes wrong while a message is in the handler's hands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Fault {
+    /// Pollers are throttled, or the process dies first: only the receive count has risen.
+    NeverHandled,
+    /// It dies once its calls are made: the queue never hears that the message is settled.
+    DiesAfterwards,
+    HideFails,
+    InvokeFails,
+    InvokeAnswerLost,
+    SendFails,
+    SendAnswerLost,
+}
 
-    /// Each event has failed once, at the same moment.
-    pub(super) fn after_failures_of(functions: &[&str], faults: u8) -> Self {
-        let nothing = Self {
-            now: SENT.as_millis(),
-            queue: vec![],
-            deliveries: vec![],
-            invocations: vec![],
-            ends: vec![(0, 0); functions.len()],
-            sent: 0,
-            faults,
-        };
-        functions.iter().enumerate().fold(nothing, |state, (event, function)| {
-            state.send(event, &body(&payload_of(event)).replace(TARGET, function), false)
+impl Fault {
+    const ALL: [Self; 7] = [
+        Self::NeverHandled,
+        Self::DiesAfterwards,
+        Self::HideFails,
+        Self::InvokeFails,
+        Self::InvokeAnswerLost,
+        Self::SendFails,
+        Self::SendAnswerLost,
+    ];
+
+    /// Whether there was anything for it to strike.
+    fn struck(self, calls: &[Call]) -> bool {
+        calls.iter().any(|call| match self {
+            Self::NeverHandled => false,
+            Self::DiesAfterwards => true,
+            Self::HideFails => matches!(call, Call::Hide(_)),
+            Self::InvokeFails | Self::InvokeAnswerLost => matches!(call, Call::Invoke(..)),
+            Self::SendFails | Self::SendAnswerLost => matches!(call, Call::Send(_)),
         })
     }
 
-    fn send(mut self, event: usize, body: &str, fatal: bool) -> Self {
-        let (id, sent) = (self.sent, self.now);
-        let body = replaced(body, "2026-09-14T15:46:54.145Z", &Timestamp::from_millis(sent).to_string());
-        let message =
-            Message { id, event, fatal, body, sent, first_receive: None, receive_count: 0, visible: sent };
-        self.queue.push(message);
-        self.sent += 1;
-        self
-    }
-
-    pub(super) fn receive(&mut self, place: usize) {
-        let message = &mut self.queue[place];
-        message.receive_count += 1;
-        message.first_receive.get_or_insert(self.now);
-        message.visible = self.now + QUEUE_VISIBILITY;
-        self.deliveries.push(message.clone());
-    }
-
-    /// What a later receive made stale neither hides nor deletes the message.
-    pub(super) fn perform(&mut self, delivered: &Message, performed: Performed) {
-        let is_current = |message: &Message| {
-            (message.id, message.receive_count) == (delivered.id, delivered.receive_count)
-        };
-        if let Some(secs) = performed.hidden {
-            let hidden = self.queue.iter_mut().filter(|message| is_current(message));
-            hidden.for_each(|message| message.visible = self.now + secs * 1_000);
-        }
-        if let Some((function, payload)) = performed.invoked {
-            self.invocations.push(Invocation {
-                event: delivered.event,
-                function,
-                payload,
-                accepted: self.now,
-                first_receive: delivered.first_receive.expect("BUG: it was received"),
-                after_fatal: delivered.fatal,
-            });
-        }
-        self.ends[delivered.event].1 += u8::from(performed.dead_lettered);
-        if performed.settled {
-            self.queue.retain(|message| !is_current(message));
-        }
-    }
-
-    pub(super) fn run(mut self, invocation: &Invocation, end: End) -> Self {
-        let record = body(&invocation.payload).replace(TARGET, &invocation.function);
-        match end {
-            End::Succeeds => {
-                self.ends[invocation.event].0 += 1;
-                self
-            }
-            End::Fails => self.send(invocation.event, &record, false),
-            End::FailsForGood => self.send(invocation.event, &replaced(&record, "Timeout", FATAL), true),
+    /// The account in which it strikes.
+    fn account(fault: Option<Self>) -> World<'static> {
+        let is = move |it| fault == Some(it);
+        World {
+            hide: Box::new(move || if is(Self::HideFails) { Batch::Fails } else { Batch::Works }),
+            invoke: Box::new(move || match fault {
+                Some(Self::InvokeFails) => Invoke::Later,
+                Some(Self::InvokeAnswerLost) => Invoke::AnswerLost,
+                _ => Invoke::Works,
+            }),
+            send: Box::new(move || match fault {
+                Some(Self::SendFails) => Batch::Fails,
+                Some(Self::SendAnswerLost) => Batch::AnswerLost,
+                _ => Batch::Works,
+            }),
+            ..World::default()
         }
     }
 }
 
-impl Message {
-    pub(super) fn record(&self) -> Record {
-        Record {
-            message_id: format!("m-{}", self.id),
-            receipt_handle: format!("h-{}-{}", self.id, self.receive_count),
-            body: self.body.clone(),
-            receive_count: self.receive_count,
-            sent: Timestamp::from_millis(self.sent),
-            first_receive: Timestamp::from_millis(self.first_receive.expect("BUG: it was received")),
-            moved: None,
-            trace_header: None,
-            attributes: Vec::new(),
+impl State {
+    fn is_settled(&self) -> bool {
+        self.queue.messages().is_empty() && self.deliveries.is_empty() && self.invocations.is_empty()
+    }
+
+    /// Each event has failed once, at the same moment.
+    fn after_failures_of(functions: &[&str], faults: u8) -> Self {
+        let mut state = Self {
+            now: SENT,
+            queue: Queue::new(QUEUE_VISIBILITY),
+            deliveries: vec![],
+            invocations: vec![],
+            ends: vec![(0, 0); functions.len()],
+            faults,
+        };
+        for (event, function) in functions.iter().enumerate() {
+            state
+                .fail(Failed { event, for_good: false }, &body(&payload_of(event)).replace(TARGET, function));
+        }
+        state
+    }
+
+    /// Lambda sends the record of a failure.
+    fn fail(&mut self, failed: Failed, body: &str) {
+        let body = replaced(body, "2026-09-14T15:46:54.145Z", &self.now.to_string());
+        self.queue.send(self.now, body, failed);
+    }
+
+    /// The handler handles a batch of this message. False if the fault had nothing to strike.
+    fn handle(&mut self, policy: &Policy, message: &Message<Failed>, fault: Option<Fault>) -> bool {
+        let (account, record) = (Fault::account(fault), message.record());
+        let report = account.handle(std::slice::from_ref(&record), policy, self.now);
+        let calls = account.calls.borrow();
+        if fault.is_some_and(|fault| !fault.struck(&calls)) {
+            return false;
+        }
+        for call in calls.iter() {
+            match call {
+                Call::Hide(entries) if fault != Some(Fault::HideFails) => {
+                    for (handle, secs) in entries {
+                        self.queue.hide(self.now, handle, Duration::from_secs(*secs));
+                    }
+                }
+                Call::Invoke(function, payload) if fault != Some(Fault::InvokeFails) => {
+                    self.invocations.push(Invocation {
+                        after: message.carried.clone(),
+                        function: function.clone(),
+                        payload: payload.clone(),
+                        accepted: self.now,
+                        first_receive: record.first_receive,
+                    });
+                }
+                _ => {}
+            }
+        }
+        self.ends[message.carried.event].1 += u8::from(!account.sent.borrow().is_empty());
+        let is_kept = report.batch_item_failures().next().is_some();
+        if !is_kept && fault != Some(Fault::DiesAfterwards) {
+            self.queue.delete(&record.receipt_handle);
+        }
+        true
+    }
+
+    fn run(&mut self, invocation: Invocation, end: End) {
+        let Invocation { after: Failed { event, .. }, function, payload, .. } = invocation;
+        let record = body(&payload).replace(TARGET, &function);
+        match end {
+            End::Succeeds => self.ends[event].0 += 1,
+            End::Fails => self.fail(Failed { event, for_good: false }, &record),
+            End::FailsForGood => {
+                self.fail(Failed { event, for_good: true }, &replaced(&record, "Timeout", FATAL));
+            }
         }
     }
 }
 
 /// A payload that JSON parsers like to change.
-pub(super) fn payload_of(event: usize) -> String {
+fn payload_of(event: usize) -> String {
     format!(r#"{{ "event": {event}, "n": 1E400 }}"#)
 }
 
 /// What is checked: events that failed once, and so many faults at most.
 #[derive(Clone, Debug)]
 pub(super) struct Protocol {
-    pub(super) handler: Handler,
+    pub(super) policy: Policy,
     /// The functions whose events failed.
     pub(super) failed: Vec<&'static str>,
     pub(super) faults: u8,
-    /// How long pollers and Lambda stand still in an outage, in milliseconds.
-    pub(super) outage: u64,
+    /// How long pollers and Lambda stand still in an outage.
+    pub(super) outage: Duration,
 }
 
 /// One step. Numbers are places in the state's lists.
@@ -210,7 +243,7 @@ impl Model for Protocol {
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         let faulty = state.faults > 0;
-        for (place, message) in state.queue.iter().enumerate() {
+        for (place, message) in state.queue.messages().iter().enumerate() {
             if message.visible <= state.now {
                 actions.push(Action::Receive(place));
             } else if faulty && message.receive_count > 0 {
@@ -229,7 +262,7 @@ impl Model for Protocol {
         if busy && faulty {
             actions.push(Action::Outage);
         }
-        if !busy && !state.queue.is_empty() {
+        if !busy && !state.queue.messages().is_empty() {
             actions.push(Action::WaitForVisible);
         }
     }
@@ -241,23 +274,21 @@ impl Model for Protocol {
             Action::ReceiveDuplicate(_) | Action::Handle(_, Some(_)) | Action::Outage
         ));
         match action {
-            Action::Receive(place) | Action::ReceiveDuplicate(place) => state.receive(place),
+            Action::Receive(place) | Action::ReceiveDuplicate(place) => {
+                state.deliveries.push(state.queue.receive(state.now, place));
+            }
             Action::Handle(place, fault) => {
                 let message = state.deliveries.remove(place);
-                if fault != Some(Fault::NeverHandled) {
-                    let now = Timestamp::from_millis(state.now);
-                    let performed = self.handler.handle(message.record(), now, fault)?;
-                    state.perform(&message, performed);
+                if fault != Some(Fault::NeverHandled) && !state.handle(&self.policy, &message, fault) {
+                    return None;
                 }
             }
             Action::Run(place, end) => {
                 let invocation = state.invocations.remove(place);
-                state = state.run(&invocation, end);
+                state.run(invocation, end);
             }
-            Action::WaitForVisible => {
-                state.now = state.queue.iter().map(|message| message.visible).min()?;
-            }
-            Action::Outage => state.now += self.outage,
+            Action::WaitForVisible => state.now = state.queue.next_visible()?,
+            Action::Outage => state.now = state.now.saturating_add(self.outage),
         }
         Some(state)
     }
@@ -281,21 +312,21 @@ const ALWAYS: [(&str, Condition); 9] = [
     }),
     ("a message is received twice, and once more for each fault", |model, state| {
         let most = 2 + faults_struck(model, state);
-        state.queue.iter().all(|message| message.receive_count as usize <= most)
+        state.queue.messages().iter().all(|message| message.receive_count as usize <= most)
     }),
     ("no retry over MAX_RETRIES", |model, state| {
-        retries(state).all(|(retry, _)| retry <= model.handler.settings.max_retries)
+        retries(state).all(|(retry, _)| retry <= model.policy.settings().max_retries)
     }),
     ("no retry after MAX_AGE", |model, state| {
-        let last = after(T0, model.handler.settings.max_age * 1_000).as_millis();
+        let last = after(T0, model.policy.settings().max_age * 1_000);
         state.invocations.iter().all(|invocation| invocation.accepted <= last)
     }),
     (
         "no retry before BASE_BACKOFF has passed since the first receive, or MAX_AGE is nearly over",
         |model, state| {
-            let Settings { base_backoff, max_age, .. } = model.handler.settings;
-            let last_retry = T0.as_millis() + max_age * 1_000 - (max_age * 100).min(60_000);
-            let earliest = |it: &Invocation| (it.first_receive + base_backoff * 1_000).min(last_retry);
+            let &Settings { base_backoff, max_age, .. } = model.policy.settings();
+            let last_retry = after(T0, max_age * 1_000 - (max_age * 100).min(60_000));
+            let earliest = |it: &Invocation| after(it.first_receive, base_backoff * 1_000).min(last_retry);
             state.invocations.iter().all(|it| it.accepted >= earliest(it))
         },
     ),
@@ -303,10 +334,10 @@ const ALWAYS: [(&str, Condition); 9] = [
         state.invocations.iter().all(|invocation| invocation.function == TARGET)
     }),
     ("no retry after an error that is never retried", |_, state| {
-        state.invocations.iter().all(|invocation| !invocation.after_fatal)
+        state.invocations.iter().all(|invocation| !invocation.after.for_good)
     }),
     ("the payload's bytes do not change", |_, state| {
-        let mut events = state.invocations.iter().map(|invocation| invocation.event);
+        let mut events = state.invocations.iter().map(|invocation| invocation.after.event);
         retries(state).all(|(_, payload)| Some(payload) == events.next().map(payload_of))
     }),
 ];
@@ -314,8 +345,8 @@ const ALWAYS: [(&str, Condition); 9] = [
 /// Where the event is or has ended; a delivery shows a message, not a copy of it.
 fn copies(state: &State, event: usize) -> usize {
     let (successes, dead_letters) = state.ends[event];
-    let waiting = state.queue.iter().filter(|message| message.event == event).count();
-    let running = state.invocations.iter().filter(|invocation| invocation.event == event).count();
+    let waiting = state.queue.messages().iter().filter(|message| message.carried.event == event).count();
+    let running = state.invocations.iter().filter(|invocation| invocation.after.event == event).count();
     waiting + running + usize::from(successes) + usize::from(dead_letters)
 }
 

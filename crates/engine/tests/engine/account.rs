@@ -1,4 +1,7 @@
-//! An account that records its calls and fails as planned, and an executor that cannot hang.
+//! The account as the handler sees it: it records the handler's calls and fails as planned. And an executor that cannot
+//! hang.
+
+pub(crate) mod queue;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::{Future, poll_fn};
@@ -165,6 +168,29 @@ impl World<'_> {
         self.calls.borrow_mut().push(call);
     }
 
+    fn start_batch(&self, call: Call, past_deadline: &dyn Fn() -> bool, plan: &dyn Fn() -> Batch) -> Batch {
+        self.start(call);
+        self.passed.borrow_mut().push(past_deadline());
+        let behaviour = plan();
+        panic_if(behaviour == Batch::PanicsBeforeItsFuture);
+        behaviour
+    }
+
+    /// A queue keeps the entries that it accepts.
+    async fn answer_batch<E>(
+        &self,
+        behaviour: Batch,
+        entries: Vec<E>,
+        queue: Option<&RefCell<Vec<E>>>,
+    ) -> Vec<Result<(), CallFailure>> {
+        step().await;
+        let answers = answers(behaviour, entries.len());
+        let is_accepted = |answer: &Result<(), _>| answer.is_ok() || behaviour == Batch::AnswerLost;
+        let accepted = entries.into_iter().zip(&answers).filter(|(_, answer)| is_accepted(answer));
+        queue.map(|queue| queue.borrow_mut().extend(accepted.map(|(entry, _)| entry)));
+        answers
+    }
+
     /// A call is in flight meanwhile.
     async fn answer_comes(&self, steps: usize) {
         self.in_flight.update(|count| count + 1);
@@ -185,15 +211,9 @@ impl Account for World<'_> {
         let entry = |entry: &VisibilityChange<'_>| {
             (entry.record.receipt_handle.clone(), entry.visibility_timeout.as_secs())
         };
-        self.start(Call::Hide(entries.iter().map(entry).collect()));
-        self.passed.borrow_mut().push(past_deadline());
-        let behaviour = (self.hide)();
-        panic_if(behaviour == Batch::PanicsBeforeItsFuture);
-        let entries = entries.len();
-        async move {
-            step().await;
-            answers(behaviour, entries)
-        }
+        let entries: Vec<_> = entries.iter().map(entry).collect();
+        let behaviour = self.start_batch(Call::Hide(entries.clone()), past_deadline, &self.hide);
+        async move { self.answer_batch(behaviour, entries, None).await }
     }
 
     fn send_dead_letters(
@@ -202,18 +222,8 @@ impl Account for World<'_> {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
         let dead_letters: Vec<DeadLetter> = given_up.iter().map(|it| it.dead_letter.clone()).collect();
-        self.start(Call::Send(dead_letters.clone()));
-        self.passed.borrow_mut().push(past_deadline());
-        let behaviour = (self.send)();
-        panic_if(behaviour == Batch::PanicsBeforeItsFuture);
-        async move {
-            step().await;
-            let answers = answers(behaviour, dead_letters.len());
-            let kept = |answer: &Result<(), _>| answer.is_ok() || behaviour == Batch::AnswerLost;
-            let kept = dead_letters.into_iter().zip(&answers).filter(|(_, answer)| kept(answer));
-            self.sent.borrow_mut().extend(kept.map(|(dead_letter, _)| dead_letter));
-            answers
-        }
+        let behaviour = self.start_batch(Call::Send(dead_letters.clone()), past_deadline, &self.send);
+        async move { self.answer_batch(behaviour, dead_letters, Some(&self.sent)).await }
     }
 
     fn send_again(
@@ -222,20 +232,13 @@ impl Account for World<'_> {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), MoveFailure>>> {
         let copies: Vec<Copy> = moves.iter().map(Copy::of).collect();
-        self.start(Call::SendAgain(copies.clone()));
-        self.passed.borrow_mut().push(past_deadline());
-        let behaviour = (self.send_again)();
-        panic_if(behaviour == Batch::PanicsBeforeItsFuture);
+        let behaviour = self.start_batch(Call::SendAgain(copies.clone()), past_deadline, &self.send_again);
         async move {
-            step().await;
-            let answers = answers(behaviour, copies.len());
-            let kept = |answer: &Result<(), _>| answer.is_ok() || behaviour == Batch::AnswerLost;
-            let kept = copies.into_iter().zip(&answers).filter(|(_, answer)| kept(answer));
-            self.copies.borrow_mut().extend(kept.map(|(copy, _)| copy));
             let failed = |failure: CallFailure| match behaviour {
                 Batch::AnswerLost => MoveFailure::Unanswered(failure.cause),
                 _ => MoveFailure::NotSent(failure),
             };
+            let answers = self.answer_batch(behaviour, copies, Some(&self.copies)).await;
             answers.into_iter().map(|answer| answer.map_err(failed)).collect()
         }
     }

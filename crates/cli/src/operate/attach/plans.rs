@@ -1,4 +1,6 @@
-//! Plans against a model of the account.
+//! Plans, and what is there once each change was made, or some were.
+
+mod neighbours;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,6 +13,7 @@ use crate::account::{CustomerKey, Failure, Verdict};
 use crate::operate::alarms::Losses;
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
+use crate::operate::attach::grant::Grant;
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::deployment::{Deployment, Queue};
@@ -18,6 +21,7 @@ use crate::operate::function::{InvokeSettings, Target};
 use crate::operate::handler_setting::{
     ENVIRONMENT_BYTES, SettingPlace, TARGET_FUNCTIONS, list_with, list_without,
 };
+use crate::operate::model::{Call, Function};
 
 const ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const OTHER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:invoices";
@@ -79,42 +83,79 @@ fn allowed(is_allowed: bool) -> Verdict {
     if is_allowed { Verdict::Allowed } else { Verdict::NotAllowed }
 }
 
-/// What a change does to what is there.
-fn make(attachment: &mut Attachment, change: &Change) {
-    let Attachment { target, deployment, .. } = attachment;
-    match change {
-        Change::Keep(tags) => target.tags.extend(tags.iter().cloned()),
-        Change::Mark(key) => drop(target.tags.insert((*key).to_owned(), left().now.to_string())),
-        Change::Forget(tags) => tags.iter().for_each(|(key, _)| drop(target.tags.remove(key))),
+/// The function and the handler, as AWS keeps them.
+fn kept_by_aws(it: &Attachment) -> [Function<InvokeSettings>; 2] {
+    let given = |is_given: bool, grant: Grant| is_given.then(|| (grant.policy, String::new()));
+    let topics = if it.losses.is_silent { BTreeSet::new() } else { BTreeSet::from([TOPIC.to_owned()]) };
+    let function = Function {
+        tags: it.target.tags.clone(),
+        invoke_settings: it.target.invoke_settings.clone(),
+        recursion_allowed: it.target.recursion_allowed,
+        policies: given(it.send_policy, it.sending()).into_iter().collect(),
+        alarms: it.losses.ours.then(|| (it.losses.alarm.clone(), topics)).into_iter().collect(),
+        ..Function::new()
+    };
+    let handler = Function {
+        variables: it.deployment.variables.clone(),
+        policies: given(it.invoke_policy, it.invoking()).into_iter().collect(),
+        ..Function::new()
+    };
+    [function, handler]
+}
+
+/// Makes a change to what is there.
+fn make(it: &mut Attachment, change: &Change) {
+    let [mut function, mut handler] = kept_by_aws(it);
+    let qualifier = it.target.qualifier.clone();
+    match change.clone() {
+        Change::Keep(tags) => function.call(Call::TagResource(tags.into_iter().collect())),
+        Change::Mark(key) => {
+            function.call(Call::TagResource(BTreeMap::from([(key.to_owned(), left().now.to_string())])));
+        }
+        Change::Forget(tags) => {
+            function.call(Call::UntagResource(tags.into_iter().map(|(key, _)| key).collect()));
+        }
         Change::Allow(grant) | Change::Withdraw(grant) => {
             let is_given = matches!(change, Change::Allow(_));
-            let (may, policy) = if grant.role == deployment.role() {
-                (&mut attachment.may_invoke, &mut attachment.invoke_policy)
+            let of_handler = grant.role == it.deployment.role();
+            let (role, may) = if of_handler {
+                (&mut handler, &mut it.may_invoke)
             } else {
-                (&mut attachment.may_send, &mut attachment.send_policy)
+                (&mut function, &mut it.may_send)
             };
-            (*may, *policy) = (allowed(is_given), is_given);
+            *may = allowed(is_given);
+            role.call(if is_given {
+                Call::PutRolePolicy(grant.policy, String::new())
+            } else {
+                Call::DeleteRolePolicy(grant.policy)
+            });
         }
         Change::List(place, listed) => {
-            let edit = |list: &str| {
-                if *listed { list_with(list, ARN) } else { list_without(list, ARN) }
-            };
-            set_list(deployment, edit(deployment.allow_list()));
-            if let (SettingPlace::Stack(_), Place::Parameter { value, .. }) = (place, &mut attachment.place) {
+            let edit = |list: &str| if listed { list_with(list, ARN) } else { list_without(list, ARN) };
+            let list = edit(it.deployment.allow_list());
+            set_list(&mut it.deployment, list);
+            // A stack updates its handler and the handler's role.
+            if let (SettingPlace::Stack(_), Place::Parameter { value, .. }) = (place, &mut it.place) {
                 *value = edit(value);
-                attachment.may_invoke = allowed(deployment.allows(ARN));
+                it.may_invoke = allowed(it.deployment.allows(ARN));
             }
+            handler.call(Call::UpdateFunctionConfiguration(it.deployment.variables.clone()));
         }
-        Change::Watch { topics, .. } => {
-            (attachment.losses.ours, attachment.losses.is_silent) = (true, topics.is_empty());
+        Change::Watch { alarm, topics, .. } => function.call(Call::PutMetricAlarm(alarm, topics)),
+        Change::Unwatch(alarm) => function.call(Call::DeleteAlarms(alarm)),
+        Change::Recursion(allowed) => function.call(Call::PutFunctionRecursionConfig(allowed)),
+        Change::Settings(to) if to == InvokeSettings::default() => {
+            function.call(Call::DeleteFunctionEventInvokeConfig(qualifier));
         }
-        Change::Unwatch(_) => (attachment.losses.ours, attachment.losses.is_silent) = (false, false),
-        Change::Recursion(allowed) => target.recursion_allowed = *allowed,
-        Change::Settings(to) => {
-            target.invoke_settings.insert(target.qualifier.clone(), to.clone());
-            target.invoke_settings.retain(|_, settings| *settings != InvokeSettings::default());
-        }
+        Change::Settings(to) => function.call(Call::PutFunctionEventInvokeConfig(qualifier, to)),
     }
+    it.send_policy = function.policies.contains_key(&it.sending().policy);
+    it.invoke_policy = handler.policies.contains_key(&it.invoking().policy);
+    let alarm = function.alarms.get(&it.losses.alarm);
+    (it.losses.ours, it.losses.is_silent) = (alarm.is_some(), alarm.is_some_and(BTreeSet::is_empty));
+    it.target.recursion_allowed = function.recursion_allowed;
+    (it.target.tags, it.target.invoke_settings) = (function.tags, function.invoke_settings);
+    it.deployment.variables = handler.variables;
 }
 
 fn perform(attachment: &Attachment, plan: &AttachPlan, changes: usize) -> Attachment {

@@ -9,7 +9,7 @@ use crate::operate::attach::attachment::{Attachment, Place, gone};
 use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
-use crate::operate::attach::model::{all, attachment, left, set_list};
+use crate::operate::attach::plans::{all, attachment, left, set_list};
 use crate::operate::deployment::{DeploymentName, Queue};
 use crate::operate::function::{InvokeSettings, Target};
 

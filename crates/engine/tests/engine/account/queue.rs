@@ -1,0 +1,98 @@
+//! The retry queue, as the model-checked protocol and its contract use it: `tests/tests/stack/contract` holds it to what
+//! MiniStack does.
+
+use std::time::Duration;
+
+use comeback_engine::{Record, Timestamp};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Queue<T> {
+    visibility_timeout: Duration,
+    messages: Vec<Message<T>>,
+    /// Messages so far, for their ids.
+    sent: u8,
+}
+
+/// A message, or one receive of it: a later receive makes that one's handle stale.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Message<T> {
+    id: u8,
+    body: String,
+    sent: Timestamp,
+    pub(crate) first_receive: Option<Timestamp>,
+    pub(crate) receive_count: u32,
+    pub(crate) visible: Timestamp,
+    /// What a test knows of it.
+    pub(crate) carried: T,
+}
+
+impl<T: Clone> Queue<T> {
+    pub(crate) fn new(visibility_timeout: Duration) -> Self {
+        Self { visibility_timeout, messages: Vec::new(), sent: 0 }
+    }
+
+    /// `SendMessage`. Gives the message's id.
+    pub(crate) fn send(&mut self, now: Timestamp, body: String, carried: T) -> String {
+        let (id, sent) = (self.sent, now);
+        let message =
+            Message { id, body, sent, first_receive: None, receive_count: 0, visible: sent, carried };
+        let message_id = message.message_id();
+        self.messages.push(message);
+        self.sent += 1;
+        message_id
+    }
+
+    /// `ReceiveMessage`, of the message at this place. A standard queue may hand out a hidden one too.
+    pub(crate) fn receive(&mut self, now: Timestamp, place: usize) -> Message<T> {
+        let message = &mut self.messages[place];
+        message.receive_count += 1;
+        message.first_receive.get_or_insert(now);
+        message.visible = now.saturating_add(self.visibility_timeout);
+        message.clone()
+    }
+
+    /// `ChangeMessageVisibility`. False if a later receive made the handle stale, or the message is gone.
+    pub(crate) fn hide(&mut self, now: Timestamp, handle: &str, timeout: Duration) -> bool {
+        let latest = self.messages.iter_mut().find(|message| message.receipt_handle() == handle);
+        latest.map(|message| message.visible = now.saturating_add(timeout)).is_some()
+    }
+
+    /// `DeleteMessage`. A stale handle deletes nothing.
+    pub(crate) fn delete(&mut self, handle: &str) {
+        self.messages.retain(|message| message.receipt_handle() != handle);
+    }
+
+    pub(crate) fn messages(&self) -> &[Message<T>] {
+        &self.messages
+    }
+
+    /// When the next hidden message is visible, or a visible one was.
+    pub(crate) fn next_visible(&self) -> Option<Timestamp> {
+        self.messages.iter().map(|message| message.visible).min()
+    }
+}
+
+impl<T> Message<T> {
+    /// What a receiver gets.
+    pub(crate) fn record(&self) -> Record {
+        Record {
+            message_id: self.message_id(),
+            receipt_handle: self.receipt_handle(),
+            body: self.body.clone(),
+            receive_count: self.receive_count,
+            sent: self.sent,
+            first_receive: self.first_receive.expect("BUG: it was received"),
+            moved: None,
+            trace_header: None,
+            attributes: Vec::new(),
+        }
+    }
+
+    fn message_id(&self) -> String {
+        format!("m-{}", self.id)
+    }
+
+    fn receipt_handle(&self) -> String {
+        format!("h-{}-{}", self.id, self.receive_count)
+    }
+}
