@@ -49,14 +49,14 @@ const TIME: usize = 14;
 /// EventBridge's answer for an event that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Receipt {
+pub struct EventBridgeReceipt {
     /// EventBridge's id of the event.
     pub event_id: String,
 }
 
 impl Operation for PutEvents {
     type Entry = PutEventsRequestEntry;
-    type Receipt = Receipt;
+    type Receipt = EventBridgeReceipt;
 
     fn limits(&self) -> Limits {
         EVENTBRIDGE
@@ -71,12 +71,15 @@ impl Operation for PutEvents {
         texts + resources + event.time().map_or(0, |_| TIME)
     }
 
-    async fn call(&self, events: &[&PutEventsRequestEntry]) -> Result<Vec<Answer<Receipt>>, ServiceError> {
+    async fn call(
+        &self,
+        events: &[&PutEventsRequestEntry],
+    ) -> Result<Vec<Answer<EventBridgeReceipt>>, ServiceError> {
         let events = events.iter().map(|&event| event.clone()).collect();
         let call = self.client.put_events().set_entries(Some(events));
         let output = send_once!(aws_sdk_eventbridge, call)?;
         let answers = output.entries().iter().map(|result| {
-            let receipt = result.event_id().map(|event_id| Receipt { event_id: event_id.into() });
+            let receipt = result.event_id().map(|event_id| EventBridgeReceipt { event_id: event_id.into() });
             answer(receipt, result.error_code(), result.error_message())
         });
         Ok(answers.collect())

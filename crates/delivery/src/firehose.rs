@@ -41,14 +41,14 @@ pub struct PutRecordBatch {
 /// Firehose's answer for a record that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Receipt {
+pub struct FirehoseReceipt {
     /// Firehose's id of the record.
     pub record_id: String,
 }
 
 impl Operation for PutRecordBatch {
     type Entry = Record;
-    type Receipt = Receipt;
+    type Receipt = FirehoseReceipt;
 
     fn limits(&self) -> Limits {
         FIREHOSE
@@ -59,13 +59,13 @@ impl Operation for PutRecordBatch {
         record.data().as_ref().len()
     }
 
-    async fn call(&self, records: &[&Record]) -> Result<Vec<Answer<Receipt>>, ServiceError> {
+    async fn call(&self, records: &[&Record]) -> Result<Vec<Answer<FirehoseReceipt>>, ServiceError> {
         let records = records.iter().map(|&record| record.clone()).collect();
         let call =
             self.client.put_record_batch().delivery_stream_name(&self.stream).set_records(Some(records));
         let output = send_once!(aws_sdk_firehose, call)?;
         let answers = output.request_responses().iter().map(|result| {
-            let receipt = result.record_id().map(|record_id| Receipt { record_id: record_id.into() });
+            let receipt = result.record_id().map(|record_id| FirehoseReceipt { record_id: record_id.into() });
             answer(receipt, result.error_code(), result.error_message())
         });
         Ok(answers.collect())

@@ -47,7 +47,7 @@ pub struct PutRecords {
 /// Kinesis's answer for a record that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Receipt {
+pub struct KinesisReceipt {
     /// Its place in its shard.
     pub sequence_number: String,
     /// Its shard.
@@ -56,7 +56,7 @@ pub struct Receipt {
 
 impl Operation for PutRecords {
     type Entry = PutRecordsRequestEntry;
-    type Receipt = Receipt;
+    type Receipt = KinesisReceipt;
 
     fn limits(&self) -> Limits {
         KINESIS
@@ -67,7 +67,10 @@ impl Operation for PutRecords {
         record.data().as_ref().len() + record.partition_key().map_or(0, str::len)
     }
 
-    async fn call(&self, records: &[&PutRecordsRequestEntry]) -> Result<Vec<Answer<Receipt>>, ServiceError> {
+    async fn call(
+        &self,
+        records: &[&PutRecordsRequestEntry],
+    ) -> Result<Vec<Answer<KinesisReceipt>>, ServiceError> {
         let records = records.iter().map(|&record| record.clone()).collect();
         let call = self.client.put_records().set_records(Some(records));
         let call = if self.stream.starts_with("arn:") {
@@ -77,7 +80,7 @@ impl Operation for PutRecords {
         };
         let output = send_once!(aws_sdk_kinesis, call)?;
         let answers = output.records().iter().map(|result| {
-            let receipt = result.sequence_number().map(|sequence_number| Receipt {
+            let receipt = result.sequence_number().map(|sequence_number| KinesisReceipt {
                 sequence_number: sequence_number.into(),
                 shard_id: result.shard_id().unwrap_or_default().into(),
             });

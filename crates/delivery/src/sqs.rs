@@ -25,7 +25,7 @@ pub type Sender = crate::Sender<SendMessages, TokioSleep>;
 impl Sender {
     /// A sender to the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        Self::to(Queue { client, url: queue_url.into() }, false)
+        Self::to(QueueClient { client, url: queue_url.into() }, false)
     }
 
     /// As [`new`](Self::new), but on a FIFO queue several messages of one group go in one call, ten times as many
@@ -35,10 +35,10 @@ impl Sender {
     /// ([`Cause::Overtaken`](crate::Cause::Overtaken)) with all behind those that were taken: sent again, it would come
     /// after them. With [`new`](Self::new), it is sent again, and the others wait for it.
     pub fn with_groups_together(client: Client, queue_url: impl Into<String>) -> Self {
-        Self::to(Queue { client, url: queue_url.into() }, true)
+        Self::to(QueueClient { client, url: queue_url.into() }, true)
     }
 
-    fn to(queue: Queue, together: bool) -> Self {
+    fn to(queue: QueueClient, together: bool) -> Self {
         let fifo = queue.url.ends_with(".fifo");
         Self::over(SendMessages { queue, fifo, together }, tokio::time::sleep)
     }
@@ -47,7 +47,7 @@ impl Sender {
 /// `SendMessageBatch` to one queue.
 #[derive(Debug)]
 pub struct SendMessages {
-    queue: Queue,
+    queue: QueueClient,
     fifo: bool,
     /// Whether messages of one group may go in one call.
     together: bool,
@@ -56,7 +56,7 @@ pub struct SendMessages {
 /// SQS's answer for a message that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Receipt {
+pub struct SqsReceipt {
     /// SQS's id of the message.
     pub message_id: String,
     /// On a FIFO queue: a number that rises with each message of its group.
@@ -129,7 +129,7 @@ impl Message {
 
 impl Operation for SendMessages {
     type Entry = Message;
-    type Receipt = Receipt;
+    type Receipt = SqsReceipt;
 
     fn limits(&self) -> Limits {
         SQS_SEND
@@ -160,13 +160,13 @@ impl Operation for SendMessages {
         Some(if self.together { lane.together() } else { lane })
     }
 
-    async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer<Receipt>>, ServiceError> {
+    async fn call(&self, messages: &[&Message]) -> Result<Vec<Answer<SqsReceipt>>, ServiceError> {
         let entries = messages.iter().enumerate().map(|(id, message)| message.request(id)).collect();
         let call = self.queue.client.send_message_batch().queue_url(&self.queue.url);
         let output = send_once!(aws_sdk_sqs, call.set_entries(Some(entries)))?;
         let done = output.successful.iter().map(|entry| {
             let sequence_number = entry.sequence_number.clone();
-            (entry.id(), Receipt { message_id: entry.message_id.clone(), sequence_number })
+            (entry.id(), SqsReceipt { message_id: entry.message_id.clone(), sequence_number })
         });
         Ok(by_entry(messages.len(), done, &output.failed))
     }
@@ -189,13 +189,13 @@ pub type VisibilityChanger = crate::Sender<ChangeVisibility, TokioSleep>;
 impl VisibilityChanger {
     /// A changer for the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        Self::over(ChangeVisibility(Queue { client, url: queue_url.into() }), tokio::time::sleep)
+        Self::over(ChangeVisibility(QueueClient { client, url: queue_url.into() }), tokio::time::sleep)
     }
 }
 
 /// `ChangeMessageVisibilityBatch` on one queue.
 #[derive(Debug)]
-pub struct ChangeVisibility(Queue);
+pub struct ChangeVisibility(QueueClient);
 
 /// For how long a received message is hidden, from now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -249,13 +249,13 @@ pub type Deleter = crate::Sender<DeleteMessages, TokioSleep>;
 impl Deleter {
     /// A deleter for the queue of this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        Self::over(DeleteMessages(Queue { client, url: queue_url.into() }), tokio::time::sleep)
+        Self::over(DeleteMessages(QueueClient { client, url: queue_url.into() }), tokio::time::sleep)
     }
 }
 
 /// `DeleteMessageBatch` on one queue.
 #[derive(Debug)]
-pub struct DeleteMessages(Queue);
+pub struct DeleteMessages(QueueClient);
 
 impl Operation for DeleteMessages {
     type Entry = String;
@@ -284,7 +284,7 @@ impl Operation for DeleteMessages {
 
 /// One queue, and the caller's client.
 #[derive(Clone, Debug)]
-struct Queue {
+struct QueueClient {
     client: Client,
     url: String,
 }

@@ -21,11 +21,11 @@ use crate::sender::Sender;
 /// Takes single entries from any number of tasks, and delivers them in batches: see
 /// [`Sender::batcher`]. Its clones feed the same batches.
 pub struct Batcher<O: Operation> {
-    letters: async_channel::Sender<Letter<O>>,
+    requests: async_channel::Sender<Request<O>>,
 }
 
 /// An entry, and where its outcome goes.
-struct Letter<O: Operation> {
+struct Request<O: Operation> {
     entry: O::Entry,
     reply: Reply<O>,
 }
@@ -42,7 +42,7 @@ impl<O: Operation> Batcher<O> {
     /// [`Left`]: it was not delivered, or the batcher's own future has ended ([`Cause::Interrupted`]).
     pub async fn send(&self, entry: O::Entry) -> Result<O::Receipt, Left<O::Entry>> {
         let (reply, outcome) = bounded(1);
-        if let Err(refused) = self.letters.send(Letter { entry, reply }).await {
+        if let Err(refused) = self.requests.send(Request { entry, reply }).await {
             return Err(interrupted(refused.into_inner().entry));
         }
         let outcome = outcome.recv().await.expect("BUG: each entry has an outcome");
@@ -52,7 +52,7 @@ impl<O: Operation> Batcher<O> {
 
 impl<O: Operation> Clone for Batcher<O> {
     fn clone(&self) -> Self {
-        Self { letters: self.letters.clone() }
+        Self { requests: self.requests.clone() }
     }
 }
 
@@ -72,8 +72,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     ///
     /// What ends a delivery, such as a permission that is missing, hands back the entries that are open then
     /// ([`Cause::Halted`](crate::Cause::Halted)). Those that the stream gives afterwards are tried anew: stop taking
-    /// outcomes, or end the stream, if that is pointless. Once an entry of a [`Lane`](crate::Lane) is left, the rest of the
-    /// lane is left too; the stream remembers such lanes.
+    /// outcomes, or end the stream, if that is pointless. Once an entry of a [`Lane`](crate::Lane) is left, the rest of
+    /// the lane is left too; the stream remembers such lanes.
     ///
     /// Between two outcomes its calls stand still, and keep their places under the sender's limit: do not await
     /// another delivery of the same sender there, but spawn it.
@@ -121,14 +121,14 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
     /// that are open, and none that comes later.
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
         // A channel allocates all its room at once.
-        let (letters, received) = bounded(self.window().min(64));
+        let (requests, received) = bounded(self.window().min(64));
         // Made here, so that it hands entries back even if the future is dropped before it is first polled.
         let board = Board::new(self.limits, Lanes::default());
         let desk = Desk::<O> { board, replies: Arc::default(), received };
         let running = async move {
             let mut desk = desk;
             let replies = desk.replies.clone();
-            let entries = desk.received.clone().map(|Letter { entry, reply }| {
+            let entries = desk.received.clone().map(|Request { entry, reply }| {
                 expect::<O>(&replies, reply);
                 entry
             });
@@ -141,7 +141,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
             };
             run(&self, &mut desk.board, intake, |outcome| settle::<O>(&desk.replies, outcome)).await;
         };
-        (Batcher { letters }, running)
+        (Batcher { requests }, running)
     }
 
     /// How many entries of a stream are open at once.
@@ -154,7 +154,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 struct Desk<O: Operation> {
     board: Board<O::Entry, O::Receipt>,
     replies: Replies<O>,
-    received: Receiver<Letter<O>>,
+    received: Receiver<Request<O>>,
 }
 
 impl<O: Operation> Drop for Desk<O> {
@@ -162,7 +162,7 @@ impl<O: Operation> Drop for Desk<O> {
         self.board.interrupt();
         self.board.settled().for_each(|outcome| settle::<O>(&self.replies, outcome));
         self.received.close();
-        while let Ok(Letter { entry, reply }) = self.received.try_recv() {
+        while let Ok(Request { entry, reply }) = self.received.try_recv() {
             answer::<O>(&reply, Err(interrupted(entry)));
         }
     }

@@ -42,7 +42,7 @@ pub(crate) trait Sqs: Send + Sync {
         messages: &'a [Hiding],
     ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>>;
 
-    fn send<'a>(&'a self, queue_url: &'a str, letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>>;
+    fn send<'a>(&'a self, queue_url: &'a str, dead_letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>>;
 }
 
 /// The SDK's client, made on the first failure: without one, it would only lengthen the start.
@@ -89,9 +89,9 @@ impl Sqs for Aws {
         })
     }
 
-    fn send<'a>(&'a self, queue_url: &'a str, letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>> {
+    fn send<'a>(&'a self, queue_url: &'a str, dead_letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>> {
         Box::pin(async move {
-            let attributes = letter.attributes.into_iter().map(|attribute| {
+            let attributes = dead_letter.attributes.into_iter().map(|attribute| {
                 let value = MessageAttributeValue::builder().data_type(attribute.data_type);
                 let value = match attribute.value {
                     Value::Text(text) => value.string_value(text),
@@ -99,10 +99,11 @@ impl Sqs for Aws {
                 };
                 (attribute.name, value.build().expect("BUG: an attribute has its type"))
             });
-            let call = self.client().await.send_message().queue_url(queue_url).message_body(letter.body);
+            let call = self.client().await.send_message().queue_url(queue_url).message_body(dead_letter.body);
             let call = call.set_message_attributes(Some(attributes.collect()));
-            let call =
-                call.set_message_group_id(letter.group).set_message_deduplication_id(letter.deduplication_id);
+            let call = call
+                .set_message_group_id(dead_letter.group)
+                .set_message_deduplication_id(dead_letter.deduplication_id);
             call.send().await.map(drop).map_err(|error| refused(&error, "sqs:SendMessage", queue_url))
         })
     }

@@ -47,8 +47,8 @@ struct Shared<F> {
 /// Makes a function that handles one record into the Lambda function of an SQS event source mapping, for
 /// [`lambda_runtime::run`].
 ///
-/// The function's error may be anything that Lambda can report. [`diagnostic`](crate::diagnostic) makes one from a boxed
-/// error, in which a [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) keeps its name.
+/// The function's error may be anything that Lambda can report. [`diagnostic`](crate::diagnostic) makes one from a
+/// boxed error, in which a [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) keeps its name.
 ///
 /// # Errors
 ///
@@ -301,11 +301,11 @@ where
             return refused("dead_letter_queue_url is the queue itself", "set another queue");
         }
         let target = &self.context.invoked_function_arn;
-        let mut letter = DeadLetter::of(&message.record, message.sent, error, end, target, now);
+        let mut dead_letter = DeadLetter::of(&message.record, message.sent, error, end, target, now);
         if url.ends_with(".fifo") {
-            letter = letter.in_order(message.group.as_deref().unwrap_or(&message.id), &message.id);
+            dead_letter = dead_letter.in_order(message.group.as_deref().unwrap_or(&message.id), &message.id);
         }
-        self.shared.sqs.send(url, letter).await
+        self.shared.sqs.send(url, dead_letter).await
     }
 
     /// One call for ten messages. What is not hidden returns after the queue's own timeout.

@@ -70,9 +70,11 @@ struct Redriven {
 pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
     let mut record = record.clone();
     let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));
-    let letter: Option<Redriven> = body.and_then(|body| serde_json::from_str(body).ok());
-    if let Some(letter) = letter.filter(|letter| ReasonCode::named(&letter.reason).is_some()) {
-        record.body = Some(letter.payload);
+    let dead_letter: Option<Redriven> = body.and_then(|body| serde_json::from_str(body).ok());
+    if let Some(dead_letter) =
+        dead_letter.filter(|dead_letter| ReasonCode::named(&dead_letter.reason).is_some())
+    {
+        record.body = Some(dead_letter.payload);
     }
     record
 }
@@ -122,7 +124,7 @@ impl DeadLetter {
         let received = record.body.clone().unwrap_or_default();
         let full = Self { body: json, attributes, ..Self::default() };
         let verbatim = Self { body: received.clone(), attributes: vec![reason], ..Self::default() };
-        let fits = [full, verbatim].into_iter().find(|letter| letter.size() <= MOST_BYTES);
+        let fits = [full, verbatim].into_iter().find(|dead_letter| dead_letter.size() <= MOST_BYTES);
         fits.unwrap_or(Self { body: received, ..Self::default() })
     }
 

@@ -1,9 +1,9 @@
 //! `comeback ui` in a real browser, against the stack as it is deployed.
 
 mod browser;
+pub(crate) mod dead_letters;
 pub(crate) mod hostile;
 pub(crate) mod incident;
 pub(crate) mod lab;
-pub(crate) mod letters;
 pub(crate) mod looks;
 pub(crate) mod strangers;

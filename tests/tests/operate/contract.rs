@@ -112,8 +112,9 @@ fn make(ministack: &MiniStack, call: &Call<Settings>) {
 fn read(ministack: &MiniStack) -> Function<Settings> {
     let of_qualifier = |qualifier: Option<&str>| {
         let settings = settings(ministack, FUNCTION, qualifier);
-        let number = |name: &str| settings[name].as_i64();
-        let read = (number("MaximumRetryAttempts"), number("MaximumEventAgeInSeconds"));
+        // MiniStack also names Lambda's defaults.
+        let number = |name: &str, default| settings[name].as_i64().filter(|it| *it != default);
+        let read = (number("MaximumRetryAttempts", 2), number("MaximumEventAgeInSeconds", 21_600));
         (!settings.is_null()).then(|| (qualifier.map(ToOwned::to_owned), read))
     };
     let policy = |name: Value| {

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// A letter as the handler writes it.
-pub(crate) fn letter(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
+/// A dead-letter as the handler writes it.
+pub(crate) fn written(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
     let body = json!({
         "reason": "max_age", "detail": "why", "function_arn": function_arn, "retries_made": 7,
         "initial_timestamp": 1_789_400_814, "dead_lettered_at": 1_789_404_414, "origin_request_id": key,
@@ -17,8 +17,8 @@ pub(crate) fn letter(function_arn: &str, key: &str, error_type: &str) -> (String
 }
 
 /// Puts bodies into the dead-letter queue, with an attribute `Reason` beside those that have one.
-pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, letters: &[(String, Option<&str>)]) {
-    for some in letters.chunks(10) {
+pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(String, Option<&str>)]) {
+    for some in dead_letters.chunks(10) {
         let entries = some.iter().enumerate().map(|(id, (body, reason))| {
             let attribute = |reason: &&str| {
                 let value = MessageAttributeValue::builder().data_type("String").string_value(*reason);
@@ -45,7 +45,7 @@ async fn depth(ministack: &MiniStack, queue_url: &str) -> (u64, u64) {
     (count(&names[0]), count(&names[1]))
 }
 
-pub(crate) async fn letters_of(ministack: &MiniStack, stack: &Stack) -> (u64, u64) {
+pub(crate) async fn dead_letters_of(ministack: &MiniStack, stack: &Stack) -> (u64, u64) {
     depth(ministack, stack.output("DeadLetterQueueUrl")).await
 }
 
@@ -53,7 +53,7 @@ fn example(stack: &Stack) -> String {
     MiniStack::function_arn(stack.output("ExampleTargetName"))
 }
 
-/// How many letters each reason and error has.
+/// How many dead-letters each reason and error has.
 fn counts(groups: &Value) -> Vec<(u64, &str, Option<&str>)> {
     let groups = groups.as_array().expect("a list");
     groups
@@ -75,13 +75,14 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     let payload = r#"{"fail_times": 1, "error_type": "BrokenPipe", "order": 7}"#;
     ministack.invoke(stack.output("ExampleTargetName"), payload).await;
     let url = stack.output("DeadLetterQueueUrl");
-    dead_letter(ministack, url, "the broken event", |letter| letter.body.contains("BrokenPipe")).await;
-    let mut letters: Vec<_> =
-        (0..60).map(|n| letter(&example(&stack), &format!("key-{n}"), "Timeout")).collect();
-    letters.extend((0..3).map(|n| (format!("{{\"odd\":{n}}}"), Some("malformed_record"))));
-    letters.push(("hello".into(), None));
-    letters.push(letter(&MiniStack::function_arn("payments"), "key-payments", "Declined"));
-    put(ministack, &stack, &letters).await;
+    dead_letter(ministack, url, "the broken event", |dead_letter| dead_letter.body.contains("BrokenPipe"))
+        .await;
+    let mut dead_letters: Vec<_> =
+        (0..60).map(|n| written(&example(&stack), &format!("key-{n}"), "Timeout")).collect();
+    dead_letters.extend((0..3).map(|n| (format!("{{\"odd\":{n}}}"), Some("malformed_record"))));
+    dead_letters.push(("hello".into(), None));
+    dead_letters.push(written(&MiniStack::function_arn("payments"), "key-payments", "Declined"));
+    put(ministack, &stack, &dead_letters).await;
 
     let groups = list.comeback("dead list --stack dead --json").json(0)["groups"].take();
     let expected = [
@@ -96,13 +97,13 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     assert!(text.starts_with("1 of about 66 dead-letters\n") && text.contains("key-payments"), "{text}");
     let filter = "--payload /customer/id=key-7 --retries '>5' --older 1s --json";
     let found = list.comeback(&format!("dead list --stack dead {filter}")).json(0);
-    assert_eq!((&found["chosen"], &found["letters"][0]["key"]), (&json!(1), &json!("key-7")), "{found}");
+    assert_eq!((&found["chosen"], &found["dead_letters"][0]["key"]), (&json!(1), &json!("key-7")), "{found}");
     let misspelt = list.comeback("dead list --stack dead --target payment --json").json(3);
     let error = misspelt["error"].as_str().expect("why");
     assert!(error.starts_with("--target payment: no dead-letter is of this function"), "{error}");
 
     let broken = list.comeback("dead list --stack dead --error 'Broken*' --json").json(0);
-    let key = broken["letters"][0]["key"].as_str().expect("the event has a key");
+    let key = broken["dead_letters"][0]["key"].as_str().expect("the event has a key");
     let whole = show.comeback(&format!("dead show {key} --stack dead --json")).json(0);
     assert_eq!((&whole["payload"]["order"], &whole["retries"]), (&json!(7), &json!(0)));
     let text = show.comeback(&format!("dead show {key} --stack dead")).ended(0);
@@ -112,7 +113,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     assert_eq!(nowhere.code, 1);
 
     refusals(&redrive);
-    assert_eq!(letters_of(ministack, &stack).await, (66, 0), "everything was given back");
+    assert_eq!(dead_letters_of(ministack, &stack).await, (66, 0), "everything was given back");
 
     let dry = redrive.comeback("dead redrive --stack dead --error 'Broken*' --dry-run").ended(0);
     assert!(dry.starts_with("to redrive: about 1 dead-letter of 66, in about 0s\n"), "{dry}");
@@ -128,7 +129,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     let some = "dead redrive --stack dead --error Timeout --limit 5 --json --yes --rate 1000/s";
     let report = redrive.comeback(some).json(0);
     assert_eq!((&report["redriven"], &report["plan"]["chosen"]), (&json!(5), &json!(60)), "{report}");
-    assert_eq!(letters_of(ministack, &stack).await, (60, 0));
+    assert_eq!(dead_letters_of(ministack, &stack).await, (60, 0));
     after_a_kill(ministack, &stack, &list).await;
 }
 
@@ -138,11 +139,11 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
         "aws sqs receive-message --queue-url {} --max-number-of-messages 10 --visibility-timeout 900",
         stack.output("DeadLetterQueueUrl")
     );
-    while letters_of(ministack, stack).await.0 > 0 {
+    while dead_letters_of(ministack, stack).await.0 > 0 {
         ministack.shell().run(&hide).unwrap_or_else(|error| panic!("{error}"));
     }
     let listed = list.comeback("dead list --stack dead --json").json(3);
-    assert_eq!((&listed["read"], &listed["locked"]["letters"]), (&json!(0), &json!(60)), "{listed}");
+    assert_eq!((&listed["read"], &listed["locked"]["dead_letters"]), (&json!(0), &json!(60)), "{listed}");
     assert!(listed["locked"]["until"].is_string(), "{listed}");
     let text = list.comeback("dead list --stack dead").ended(3);
     assert!(text.contains("0 of about 60 dead-letters\n60 more are hidden by another command"), "{text}");
@@ -151,7 +152,7 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
         shown["error"].as_str().is_some_and(|error| error.contains("60 more are hidden by another command")),
         "{shown}"
     );
-    // Reading letters takes no policy of the handler's.
+    // Reading dead-letters takes no policy of the handler's.
     let refuse = format!(
         "aws lambda update-function-configuration --function-name {} --environment \
          'Variables={{RETRY_QUEUE_URL={},DEAD_LETTER_QUEUE_URL={},TARGET_FUNCTIONS=,BASE_BACKOFF=0}}'",
@@ -160,7 +161,7 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
         stack.output("DeadLetterQueueUrl")
     );
     ministack.shell().run(&refuse).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(list.comeback("dead list --stack dead --json").json(3)["locked"]["letters"], 60);
+    assert_eq!(list.comeback("dead list --stack dead --json").json(3)["locked"]["dead_letters"], 60);
 }
 
 /// What is refused before anything is sent, and with which exit code.

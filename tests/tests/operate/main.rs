@@ -26,12 +26,12 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use console::{hostile, incident, lab, letters, looks, strangers};
+use console::{dead_letters, hostile, incident, lab, looks, strangers};
 use dead::discarding;
 use world::World;
 
-/// Trials at once. They mostly wait; but with many more on two cores, a call of the handler's takes longer than the 20 s after
-/// which its answer counts as lost, and the event waits for an hour.
+/// Trials at once. They mostly wait; but with many more on two cores, a call of the handler's takes longer than the 20
+/// s after which its answer counts as lost, and the event waits for an hour.
 const AT_ONCE: usize = 8;
 
 fn main() -> ExitCode {
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         walk::the_page_leads_from_attaching_a_function_to_detaching_it,
         doctor::the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack,
         retry::what_waits_is_retried_after_a_fix,
-        letters::console_redrives_discards_and_imports_dead_letters,
+        dead_letters::console_redrives_discards_and_imports_dead_letters,
         incident::console_leads_through_an_incident,
         looks::console_pages_are_accessible_and_pictured,
         local::the_local_stack_is_healthy_and_serves_until_it_is_stopped,
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
         lab::console_lab_shows_what_simulate_prints,
         strangers::console_refuses_strangers,
         trace::an_event_is_traced_from_its_first_failure_to_its_success,
-        discarding::discarded_letters_come_back_and_ctrl_c_gives_back,
+        discarding::discarded_dead_letters_come_back_and_ctrl_c_gives_back,
     ];
     arguments.test_threads = arguments.test_threads.or(Some(AT_ONCE));
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -128,7 +128,7 @@ fn where_it_works(operator: &Operator) {
 
 /// Lines in CloudWatch's embedded metric format, which MiniStack keeps as lines.
 async fn the_metrics_say_the_same(ministack: &MiniStack, stack: &Stack) {
-    let letter = eventually("metrics of the two events", async || {
+    let dead_letter = eventually("metrics of the two events", async || {
         let mut lines = log_lines(ministack, stack.handler_logs()).await;
         lines.retain(|line| line["_aws"].is_object());
         let sum = |name: &str| lines.iter().filter_map(|line| line[name].as_u64()).sum::<u64>();
@@ -136,8 +136,8 @@ async fn the_metrics_say_the_same(ministack: &MiniStack, stack: &Stack) {
         lines.into_iter().find(|line| is_all && line["DeadLetters"] == 1)
     })
     .await;
-    let target = letter["Target"].as_str().expect("a target");
+    let target = dead_letter["Target"].as_str().expect("a target");
     assert!(target.ends_with(&format!(":function:{}", stack.output("ExampleTargetName"))), "{target}");
-    assert_eq!(letter["Handler"], stack.output("RetryHandlerName"));
-    assert_eq!(letter["Reason"], "non_retryable_error");
+    assert_eq!(dead_letter["Handler"], stack.output("RetryHandlerName"));
+    assert_eq!(dead_letter["Reason"], "non_retryable_error");
 }

@@ -92,7 +92,8 @@ pub(crate) async fn wait_of_twelve_hours_is_served(world: &World) {
         .await;
     let at: Vec<f64> = orders.seen().iter().map(|seen| seen.at).collect();
     let [failed, taken] = at[..] else { panic!("it ran at {at:?}") };
-    // SQS counts from the call that hides it, which is at the end of the batch; the poller looks once a minute of its clock.
+    // SQS counts from the call that hides it, which is at the end of the batch; the poller looks once a minute of its
+    // clock.
     let waited = taken - failed;
     assert!((HALF_A_DAY as f64 - 600.0..HALF_A_DAY as f64 + 7_200.0).contains(&waited), "{waited} s");
 }
@@ -138,19 +139,20 @@ impl Queues {
         let receive =
             ministack.sqs.receive_message().queue_url(&self.dead_letters).max_number_of_messages(10);
         let received = receive.send().await.expect("SQS answers");
-        let mut letters: Vec<(u64, String)> = received
+        let mut dead_letters: Vec<(u64, String)> = received
             .messages()
             .iter()
             .map(|message| {
-                let letter: Value = serde_json::from_str(message.body().unwrap_or_default()).expect("JSON");
-                let payload = letter["payload"].as_str().expect("the body, as text");
+                let dead_letter: Value =
+                    serde_json::from_str(message.body().unwrap_or_default()).expect("JSON");
+                let payload = dead_letter["payload"].as_str().expect("the body, as text");
                 let order: Value = serde_json::from_str(payload).expect("an order");
                 let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                (order["order"].as_u64().expect("a number"), text(&letter["reason"]))
+                (order["order"].as_u64().expect("a number"), text(&dead_letter["reason"]))
             })
             .collect();
-        letters.sort();
-        letters
+        dead_letters.sort();
+        dead_letters
     }
 }
 

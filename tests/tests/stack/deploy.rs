@@ -70,17 +70,17 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
     fs::read(folder.join("bootstrap")).ok()
 }
 
-/// It counts its attempts by the key that the inline style adds. It has a policy of its own: with the stack's, it would be
-/// retried four times.
+/// It counts its attempts by the key that the inline style adds. It has a policy of its own: with the stack's, it would
+/// be retried four times.
 async fn gives_up_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
     /// `maxRetries` of its policy in `infra/example/app.ts`.
     const MAX_RETRIES: u64 = 2;
     let event = json!({"fail_times": MAX_RETRIES + 1, "order": 9});
     let orders = stack.output("OrdersName");
     ministack.invoke(orders, &event.to_string()).await;
-    let letter = given_up(ministack, stack, orders).await;
-    assert_eq!((&letter["reason"], &letter["payload"]), (&json!("max_retries"), &event));
-    assert_eq!(letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
+    let dead_letter = given_up(ministack, stack, orders).await;
+    assert_eq!((&dead_letter["reason"], &dead_letter["payload"]), (&json!("max_retries"), &event));
+    assert_eq!(dead_letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
 }
 
 /// The app with another `maxRetries` for its Rust function, as the CDK would synthesize it.
@@ -95,8 +95,11 @@ async fn changes_a_policy_while_an_event_waits(ministack: &MiniStack, stack: &St
     let waits = waiting(ministack, stack, flaky).await;
     assert_eq!((&waits["policy"], &waits["delay"]), (&json!(flaky), &json!(12)));
     update(ministack, stack, &format!("--template-body file://{}", template.display()));
-    let letter = given_up(ministack, stack, flaky).await;
-    assert_eq!((&letter["reason"], letter["retries_made"].as_u64() < Some(4)), (&json!("max_retries"), true));
+    let dead_letter = given_up(ministack, stack, flaky).await;
+    assert_eq!(
+        (&dead_letter["reason"], dead_letter["retries_made"].as_u64() < Some(4)),
+        (&json!("max_retries"), true)
+    );
 }
 
 pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
@@ -130,8 +133,8 @@ pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
     }
 }
 
-/// A shell whose `cargo run` starts the bootstrap that `sam build` has built. `cargo lambda watch` would build the handler
-/// once more, with other features and another profile, for minutes.
+/// A shell whose `cargo run` starts the bootstrap that `sam build` has built. `cargo lambda watch` would build the
+/// handler once more, with other features and another profile, for minutes.
 fn with_built_handler(shell: Shell) -> Shell {
     const SCRIPT: &str = "#!/bin/sh\n\
         case $1 in\n\

@@ -33,8 +33,8 @@ pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: 
              'ParameterKey=FunctionPolicies,ParameterValue={policies} MAX_RETRIES=0'"
         ),
     );
-    let letter = given_up(ministack, &stack, ruled).await;
-    assert_eq!(letter["reason"], "max_retries");
+    let dead_letter = given_up(ministack, &stack, ruled).await;
+    assert_eq!(dead_letter["reason"], "max_retries");
 }
 
 /// An event of the example target that waits for ten seconds or more: the handler's line about it.
@@ -52,14 +52,14 @@ pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str
 
 /// The body of a function's dead-letter.
 pub(crate) async fn given_up(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
-    let letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), function, |letter| {
-        letter
+    let dead_letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), function, |dead_letter| {
+        dead_letter
             .attributes
             .get("TargetFunction")
             .is_some_and(|target| target.ends_with(&format!(":{function}")))
     })
     .await;
-    serde_json::from_str(&letter.body).expect("the body is JSON")
+    serde_json::from_str(&dead_letter.body).expect("the body is JSON")
 }
 
 /// Updates a stack, with these arguments of the AWS CLI.

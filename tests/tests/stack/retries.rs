@@ -30,11 +30,12 @@ pub(crate) async fn gives_up_after_max_retries(world: &World) {
         json!({"fail": true, "error_type": "GivenUp", "amount": 1.5, "text": "\u{e9}\"\\", "nothing": null});
     let function = stack.output("ExampleTargetName");
     ministack.invoke(function, &event.to_string()).await;
-    let letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the event given up", |letter| {
-        letter.attributes.get("ErrorType").is_some_and(|error| error == "GivenUp")
-    })
-    .await;
-    let body: Value = serde_json::from_str(&letter.body).expect("the body is JSON");
+    let dead_letter =
+        dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the event given up", |dead_letter| {
+            dead_letter.attributes.get("ErrorType").is_some_and(|error| error == "GivenUp")
+        })
+        .await;
+    let body: Value = serde_json::from_str(&dead_letter.body).expect("the body is JSON");
     let function_arn = MiniStack::function_arn(function);
     assert_eq!(body["reason"], "max_retries");
     assert_eq!(body["retries_made"], 2);
@@ -44,7 +45,7 @@ pub(crate) async fn gives_up_after_max_retries(world: &World) {
     assert!(body["dead_lettered_at"].as_u64() >= body["initial_timestamp"].as_u64(), "{body}");
     for (name, value) in [("Reason", "max_retries"), ("RetriesMade", "2"), ("TargetFunction", &function_arn)]
     {
-        assert_eq!(letter.attributes[name], value, "{name}");
+        assert_eq!(dead_letter.attributes[name], value, "{name}");
     }
 }
 

@@ -1,16 +1,17 @@
-//! `comeback dead`: the letters of the dead-letter queue, read, sent back to the retry queue, and discarded.
+//! `comeback dead`: the dead-letters of the dead-letter queue, read, sent back to the retry queue, and discarded.
 //!
-//! SQS cannot list a queue: a letter must be received, which hides it from everybody. So each command receives every
-//! letter once, hides it for [`HIDDEN_FOR`](queue::HIDDEN_FOR), and in the end gives back what it did not delete. It
-//! deletes a letter only once the letter is accepted elsewhere. A command killed at any moment loses nothing: hidden
-//! letters become visible by themselves, and at most the letters at hand get a second copy, with the same keys.
+//! SQS cannot list a queue: a dead-letter must be received, which hides it from everybody. So each command receives
+//! every dead-letter once, hides it for [`HIDDEN_FOR`](queue::HIDDEN_FOR), and in the end gives back what it did not
+//! delete. It deletes a dead-letter only once the dead-letter is accepted elsewhere. A command killed at any moment
+//! loses nothing: hidden dead-letters become visible by themselves, and at most the dead-letters at hand get a second
+//! copy, with the same keys.
 
+pub(crate) mod dead_letters;
 pub(crate) mod discard;
 pub(crate) mod filter;
 pub(crate) mod import;
 #[cfg(test)]
 mod kills;
-pub(crate) mod letters;
 pub(crate) mod plan;
 mod queue;
 pub(crate) mod reading;

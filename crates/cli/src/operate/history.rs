@@ -1,5 +1,5 @@
-//! What arrived, was retried and was dead-lettered in the last 3 and 24 hours, from CloudWatch's metrics of the queues: as
-//! figures, in a terminal and as charts.
+//! What arrived, was retried and was dead-lettered in the last 3 and 24 hours, from CloudWatch's metrics of the queues:
+//! as figures, in a terminal and as charts.
 
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ struct Window {
     /// When the first step begins.
     from: Timestamp,
     step_seconds: u64,
-    /// Messages sent to the retry queue: failures, redriven dead-letters, and moves. All three are `None` if CloudWatch has
-    /// no data.
+    /// Messages sent to the retry queue: failures, redriven dead-letters, and moves. All three are `None` if CloudWatch
+    /// has no data.
     arrived: Option<Counts>,
     /// Messages that left the retry queue, except for those that were dead-lettered: retries, and moves.
     retried: Option<Counts>,
@@ -117,7 +117,8 @@ struct Line<'a> {
 }
 
 impl Window {
-    /// Sums the points of the messages that were sent to the retry queue, left it, and were sent to the dead-letter queue.
+    /// Sums the points of the messages that were sent to the retry queue, left it, and were sent to the dead-letter
+    /// queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
         let steps = (length.as_secs() / step.as_secs()) as usize;
@@ -132,7 +133,7 @@ impl Window {
             sums
         };
         let [arrived, left, dead_lettered] = points.each_ref().map(sums);
-        // A letter and the deletion of its message may be counted in two steps.
+        // A dead-letter and the deletion of its message may be counted in two steps.
         let retried = left.iter().zip(&dead_lettered).map(|(left, dead)| left.saturating_sub(*dead));
         let retried = retried.collect();
         // SQS has no points of a queue that nobody uses. The handler always asks the retry queue.

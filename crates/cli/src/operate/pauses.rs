@@ -207,7 +207,7 @@ pub(crate) fn target(
     arn.parse().map_err(|problem| Failure::Refused(format!("{arn} {problem}")))
 }
 
-/// The same for a new pause or order. Fails if the handler does not retry the function: a pause of it would hold nothing.
+/// The same for a new pause or retry request. Fails if the handler does not retry the function: a pause of it would hold nothing.
 pub(crate) fn retried_target(
     deployment: &Deployment,
     function: Option<&FunctionName>,

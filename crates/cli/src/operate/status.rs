@@ -107,7 +107,7 @@ pub(crate) struct Status {
     /// The entries of `POLICIES`; empty if the handler refuses its settings.
     policies: Vec<OwnPolicy>,
     pub(crate) dead_letters: Depth,
-    oldest_dead_letter: Option<OldestLetter>,
+    oldest_dead_letter: Option<OldestDeadLetter>,
     mapping: Option<MappingState>,
     #[serde(skip)]
     stopped: Option<Stopped>,
@@ -170,7 +170,7 @@ impl Status {
         let oldest = match before.filter(|before| before.dead_letters == dead_letters) {
             Some(before) => before.oldest_dead_letter.map(|oldest| (oldest.sent, oldest.is_exact)),
             None => {
-                let oldest = oldest_letter(account, &deployment.dead_letter_queue, &dead_letters).await;
+                let oldest = oldest_dead_letter(account, &deployment.dead_letter_queue, &dead_letters).await;
                 or_unread(oldest, OLDEST, &mut unread)
             }
         };
@@ -201,7 +201,7 @@ impl Status {
             dead_letters,
             oldest_dead_letter: oldest.map(|(sent, is_exact)| {
                 let age_seconds = now.since(sent).as_secs();
-                OldestLetter { sent, age_seconds, is_exact }
+                OldestDeadLetter { sent, age_seconds, is_exact }
             }),
             pauses: read.as_ref().map(|pauses| OpenPause::all_of(pauses, now)),
             retries: read.as_ref().map(|pauses| RetryRequest::in_force(pauses, now)),
@@ -278,22 +278,23 @@ fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread:
     })
 }
 
-/// The oldest dead-letter seen. CloudWatch's own age leaves out letters that were received three
-/// times, so it is taken from the letters.
+/// The oldest dead-letter seen. CloudWatch's own age leaves out dead-letters that were received three
+/// times, so it is taken from the dead-letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-struct OldestLetter {
+struct OldestDeadLetter {
     /// When it was sent to the queue. SQS deletes it 14 days later.
     sent: Timestamp,
     age_seconds: u64,
-    /// Every letter was seen; if not, there may be an older one.
+    /// Every dead-letter was seen; if not, there may be an older one.
     is_exact: bool,
 }
 
-/// Each receives ten letters at most.
+/// Each receives ten dead-letters at most.
 const RECEIVES: usize = 10;
 
-/// Looks at up to a hundred letters, and hides none of them. Gives when the oldest was sent, and whether all were seen.
-async fn oldest_letter(
+/// Looks at up to a hundred dead-letters, and hides none of them. Gives when the oldest was sent, and whether all were
+/// seen.
+async fn oldest_dead_letter(
     account: &Account,
     queue: &Queue,
     depth: &Depth,
@@ -317,8 +318,8 @@ async fn oldest_letter(
     Ok(oldest.map(|sent| (sent, seen.len() as u64 >= depth.total())))
 }
 
-/// SQS deletes a letter after 14 days. Four days before, somebody should look.
-const OLD_LETTER_SECONDS: u64 = 10 * 86_400;
+/// SQS deletes a dead-letter after 14 days. Four days before, somebody should look.
+const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {
     /// A line for each topic: its title and its text. `place` are the flags of commands that it suggests.
@@ -372,27 +373,27 @@ fn due(status: &Status) -> String {
 }
 
 fn dead_letters(status: &Status) -> String {
-    let letters = HumanCount(status.dead_letters.total()).to_string();
-    let letters = match status.dead_letters.in_flight {
-        0 => letters,
+    let dead_letters = HumanCount(status.dead_letters.total()).to_string();
+    let dead_letters = match status.dead_letters.in_flight {
+        0 => dead_letters,
         locked => {
             let longest = durations::text(HIDDEN_FOR);
             format!(
-                "{letters} ({} hidden by a command, for up to {longest} after it ends)",
+                "{dead_letters} ({} hidden by a command, for up to {longest} after it ends)",
                 HumanCount(locked)
             )
         }
     };
-    let Some(OldestLetter { age_seconds, is_exact, .. }) = status.oldest_dead_letter else {
-        return letters;
+    let Some(OldestDeadLetter { age_seconds, is_exact, .. }) = status.oldest_dead_letter else {
+        return dead_letters;
     };
     let at_least = if is_exact { "" } else { "at least " };
-    let age = format!("{letters}, the oldest {at_least}{} old", short(age_seconds as f64));
+    let age = format!("{dead_letters}, the oldest {at_least}{} old", short(age_seconds as f64));
     match age_seconds {
-        // "At least a second" says nothing of letters that may be days old.
-        0..OLD_LETTER_SECONDS if !is_exact => return coloured(AnsiColor::Yellow, &letters),
-        0..OLD_LETTER_SECONDS => return coloured(AnsiColor::Yellow, &age),
-        OLD_LETTER_SECONDS.. => {}
+        // "At least a second" says nothing of dead-letters that may be days old.
+        0..OLD_DEAD_LETTER_SECONDS if !is_exact => return coloured(AnsiColor::Yellow, &dead_letters),
+        0..OLD_DEAD_LETTER_SECONDS => return coloured(AnsiColor::Yellow, &age),
+        OLD_DEAD_LETTER_SECONDS.. => {}
     }
     coloured(AnsiColor::Red, &format!("{age}; SQS deletes it after 14 days"))
 }
@@ -629,9 +630,9 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
     }
 
     #[test]
-    fn a_sample_of_young_letters_says_nothing_of_the_oldest() {
+    fn a_sample_of_young_dead_letters_says_nothing_of_the_oldest() {
         let line = |age_seconds, is_exact| {
-            let oldest = OldestLetter { sent: Timestamp::from_secs(0), age_seconds, is_exact };
+            let oldest = OldestDeadLetter { sent: Timestamp::from_secs(0), age_seconds, is_exact };
             let dead_letters = Depth { visible: 200, ..Depth::default() };
             let status = Status { dead_letters, oldest_dead_letter: Some(oldest), ..quiet() };
             plain(&status)
@@ -673,7 +674,7 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
                 })
                 .into(),
             dead_letters: Depth { visible: 5, in_flight: 2, delayed: 0 },
-            oldest_dead_letter: Some(OldestLetter {
+            oldest_dead_letter: Some(OldestDeadLetter {
                 sent: Timestamp::from_secs(0),
                 age_seconds: 11 * 86_400,
                 is_exact: false,

@@ -266,7 +266,7 @@ pub(crate) fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
     }
 }
 
-/// The command that shows a letter. Whoever sent the event may have chosen its key.
+/// The command that shows a dead-letter. Whoever sent the event may have chosen its key.
 fn dead_show(key: &str, place: &str) -> String {
     let argument = command_line([&*shown(key)]);
     if key.starts_with('-') {

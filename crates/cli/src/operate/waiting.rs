@@ -286,7 +286,7 @@ impl Reading {
             is_everything,
             is_complete: self.is_complete(now),
             retry_queue: self.retry_queue,
-            retries: self.orders(now),
+            retries: self.requests(now),
             notes,
             returns: Returns::of(self.waits.each(&chosen), &groups, now),
             events: events.clone().map(|range| self.waits.first(&chosen, range)),
@@ -305,7 +305,7 @@ impl Reading {
     }
 
     /// The requests to retry now that are in force; `None` if they are not known.
-    fn orders(&self, now: Timestamp) -> Option<Vec<RetryRequest>> {
+    fn requests(&self, now: Timestamp) -> Option<Vec<RetryRequest>> {
         let pauses = self.pauses.as_ref().ok().and_then(Option::as_ref);
         pauses.map(|pauses| RetryRequest::in_force(pauses, now))
     }

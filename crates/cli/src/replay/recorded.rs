@@ -18,8 +18,8 @@ pub struct Recorded<'t> {
     pub event: Cow<'t, str>,
     /// Its messages, read as the Lambda reads its event.
     pub batch: BatchEvent,
-    /// Whether the file lacks attributes that SQS always writes: the messages count as sent when their events failed, and
-    /// as received for the first time.
+    /// Whether the file lacks attributes that SQS always writes: the messages count as sent when their events failed,
+    /// and as received for the first time.
     pub times_assumed: bool,
 }
 
@@ -70,14 +70,14 @@ fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), 
 fn has_messages(records: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Message<'a> {
+    struct AnyRecord<'a> {
         #[serde(borrow)]
         event_source: Option<&'a RawValue>,
         #[serde(borrow)]
         receipt_handle: Option<&'a RawValue>,
     }
     let is_message = |record: &&RawValue| {
-        serde_json::from_str::<Message<'_>>(record.get()).is_ok_and(|message| {
+        serde_json::from_str::<AnyRecord<'_>>(record.get()).is_ok_and(|message| {
             message.receipt_handle.is_some()
                 || message.event_source.is_some_and(|source| source.get() == "\"aws:sqs\"")
         })
@@ -85,8 +85,8 @@ fn has_messages(records: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
 }
 
-/// Why the handler could not read an event from a message with this body; `None` if it could, or if only the envelope is
-/// malformed.
+/// Why the handler could not read an event from a message with this body; `None` if it could, or if only the envelope
+/// is malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {
@@ -128,10 +128,10 @@ struct Attribute {
     data_type: String,
 }
 
-/// The same message as the event has it.
+/// The same message, as the event has it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Message {
+struct EventRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     message_id: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,22 +163,22 @@ impl Received {
     /// When its event failed, or was dead-lettered.
     fn time(&self) -> Option<Timestamp> {
         #[derive(Deserialize)]
-        struct Letter {
+        struct DeadLetter {
             dead_lettered_at: u64,
         }
         let body: String = serde_json::from_str(self.body.as_ref()?.get()).ok()?;
         match InvocationRecord::read(&body) {
             Ok(record) => record.timestamp,
             Err(_) => {
-                let letter: Letter = serde_json::from_str(&body).ok()?;
-                Some(Timestamp::from_secs(letter.dead_lettered_at))
+                let dead_letter: DeadLetter = serde_json::from_str(&body).ok()?;
+                Some(Timestamp::from_secs(dead_letter.dead_lettered_at))
             }
         }
     }
 }
 
-/// The event with these messages, and whether any lacks an attribute. `aws sqs receive-message` prints only those that it is
-/// asked for.
+/// The event with these messages, and whether any lacks an attribute. `aws sqs receive-message` prints only those that
+/// it is asked for.
 fn event_of(messages: Vec<Received>, at: Option<Timestamp>) -> (Cow<'static, str>, bool) {
     const SENT: &str = "SentTimestamp";
     let mut assumed = false;
@@ -194,7 +194,7 @@ fn event_of(messages: Vec<Received>, at: Option<Timestamp>) -> (Cow<'static, str
                 attributes.insert(name.into(), value.into());
             }
         }
-        let message = Message {
+        let message = EventRecord {
             message_id: received.message_id,
             receipt_handle: received.receipt_handle,
             body: received.body,
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     const RECORD: &str = r#"{"timestamp":"2026-09-14T15:46:54.145Z","requestContext":{"requestId":"r-1","functionArn":"f"},"requestPayload":{"n": 1E400}}"#;
-    const LETTER: &str = r#"{"reason":"max_age","function_arn":"f","dead_lettered_at":1789400814,"origin_request_id":"r-0","payload":7}"#;
+    const DEAD_LETTER: &str = r#"{"reason":"max_age","function_arn":"f","dead_lettered_at":1789400814,"origin_request_id":"r-0","payload":7}"#;
 
     fn read(text: &str) -> Result<Recorded<'_>, String> {
         Recorded::read(Path::new("event.json"), text, Some(Timestamp::from_secs(7)))
@@ -262,7 +262,7 @@ mod tests {
     fn attributes_that_were_not_asked_for_are_assumed() {
         for (body, sent) in [
             (RECORD, Timestamp::from_rfc3339("2026-09-14T15:46:54.145Z").unwrap()),
-            (LETTER, Timestamp::from_secs(1_789_400_814)),
+            (DEAD_LETTER, Timestamp::from_secs(1_789_400_814)),
             ("hello", Timestamp::from_secs(7)),
         ] {
             let (record, times_assumed) = message(&received(body, ""));
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!((record.message_id.as_str(), &*record.body, times_assumed), ("r-1", RECORD, true));
         assert_eq!((record.receive_count, record.sent.to_string().as_str()), (1, "2026-09-14T15:46:54.145Z"));
         for body in
-            [LETTER, r#"{"requestContext":{"functionArn":"f"},"requestPayload":{"_retry_metadata":7}}"#]
+            [DEAD_LETTER, r#"{"requestContext":{"functionArn":"f"},"requestPayload":{"_retry_metadata":7}}"#]
         {
             assert_eq!((message(body).0.message_id.as_str(), &*message(body).0.body), ("recorded", body));
         }

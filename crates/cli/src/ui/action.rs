@@ -1,7 +1,7 @@
 //! A command that changes something: a form for its flags, its plan and question, and its performance.
 //!
-//! The command's own code plans, asks and performs. GET runs it as far as its question, and shows what it printed. POST runs
-//! it again, and this time the answer is yes if the plan is the one that was shown.
+//! The command's own code plans, asks and performs. GET runs it as far as its question, and shows what it printed. POST
+//! runs it again, and this time the answer is yes if the plan is the one that was shown.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use crate::text::terminal::command_line;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
-use crate::ui::work::{Order, PageScreen, Question};
+use crate::ui::work::{PageScreen, Question, Summary};
 
 /// The field that asks for a plan; without it, a form is only filled in.
 const PLAN: &str = "plan";
@@ -65,8 +65,8 @@ impl Action {
         Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
     }
 
-    /// The command's words for these fields: with flags, and what stands alone. A value is always one word, and never read
-    /// as a flag.
+    /// The command's words for these fields: with flags, and what stands alone. A value is always one word, and never
+    /// read as a flag.
     fn words(&self, fields: &Fields) -> (Vec<String>, Option<String>) {
         let mut words: Vec<String> = self.command.iter().map(|&word| word.to_owned()).collect();
         let mut operand = None;
@@ -123,7 +123,7 @@ impl Action {
             return Err(Problem::Refused(StatusCode::BAD_REQUEST, "The form is incomplete.".into()));
         };
         let fields = Fields::of_query(query);
-        let order = Order {
+        let summary = Summary {
             title: self.title.into(),
             command: self.line_to_copy(&fields, &visit.console.common.place_flags()),
             plan: format!("{}?{}", self.path, fields.to_query()),
@@ -132,7 +132,7 @@ impl Action {
         };
         let console = visit.console.clone();
         let words = self.line_to_run(&fields);
-        Ok(visit.console.works.perform(once, order, |screen, interrupt| async move {
+        Ok(visit.console.works.perform(once, summary, |screen, interrupt| async move {
             run(words, &console, screen, interrupt).await
         }))
     }

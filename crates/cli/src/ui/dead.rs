@@ -1,12 +1,12 @@
-//! Dead letters: a scan when it is asked for, its groups and letters, and what can be done with them.
+//! Dead letters: a scan when it is asked for, its groups and dead-letters, and what can be done with them.
 //!
-//! Reading dead-letters hides them from everybody for a while. So nothing here reads the queue unless somebody asks: a scan
-//! leaves a snapshot, which has no payloads, and the pages and plans are made from that. Only one at a time reads the queue,
-//! because readers hide the letters from each other.
+//! Reading dead-letters hides them from everybody for a while. So nothing here reads the queue unless somebody asks: a
+//! scan leaves a snapshot, which has no payloads, and the pages and plans are made from that. Only one at a time reads
+//! the queue, because readers hide the dead-letters from each other.
 
 mod change;
+mod dead_letter;
 mod files;
-mod letter;
 mod parts;
 pub(super) mod state;
 
@@ -20,8 +20,8 @@ use comeback_engine::{Timestamp, short_name};
 use indicatif::HumanCount;
 
 use crate::clock::now;
+use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::letters::DeadLetters;
 use crate::operate::dead::redrive;
 use crate::operate::dead::snapshot::{Selection, Snapshot};
 use crate::operate::dead::survey::Group;
@@ -30,21 +30,21 @@ use crate::text::terminal::command_line;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::parts::{
-    Input, LetterLine, aged, described, incomplete, perform_in_turn, selection, snapshot, until,
+    DeadLetterLine, Input, aged, described, incomplete, perform_in_turn, selection, snapshot, until,
 };
 use crate::ui::dead::state::scan_id;
 use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, form_that_reads, ok, page};
-use crate::ui::work::Order;
+use crate::ui::work::Summary;
 
-/// Letters on a page.
+/// Dead-letters on a page.
 const ON_A_PAGE: usize = 100;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new()
         .route("/dead", page(overview))
         .route("/dead/scan", form_that_reads(scan))
-        .route("/dead/letters", page(letters))
-        .merge(letter::routes())
+        .route("/dead/letters", page(dead_letters))
+        .merge(dead_letter::routes())
         .merge(change::routes())
         .merge(files::routes())
 }
@@ -96,7 +96,7 @@ struct GroupLine {
     reason: &'static str,
     function: String,
     error: String,
-    /// The message of one of them or, of letters that were not understood, why.
+    /// The message of one of them or, of dead-letters that were not understood, why.
     message: String,
     count: HumanCount,
     oldest: Moment,
@@ -168,7 +168,7 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     // Said before anything is hidden.
     Filter::read(&flags).map_err(|refused| Problem::Refused(StatusCode::BAD_REQUEST, refused.to_string()))?;
     let words = ["comeback", "dead", "list", "--each"].into_iter().chain(flags.iter().map(String::as_str));
-    let order = Order {
+    let summary = Summary {
         title: "Scan the dead-letters".into(),
         command: command_line(words) + &visit.console.common.place_flags(),
         plan: "/dead".into(),
@@ -176,12 +176,12 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
         agreed: String::new(),
     };
     let console = visit.console.clone();
-    perform_in_turn(&visit.console, once, order, |screen, interrupt| async move {
+    perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
         // Two snapshots would take twice the memory.
         console.dead.set_snapshot(None);
         let session = console.session_on(screen, interrupt).await?;
-        let letters = DeadLetters::find(session).await?;
-        let snapshot = redrive::scan(flags, now(), &letters).await?;
+        let dead_letters = DeadLetters::find(session).await?;
+        let snapshot = redrive::scan(flags, now(), &dead_letters).await?;
         console.dead.set_snapshot(Some(snapshot));
         Ok(())
     })
@@ -189,32 +189,32 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
 
 #[derive(Template)]
 #[template(path = "ui/dead_letters.html")]
-struct LettersPage {
+struct DeadLettersPage {
     frame: Frame,
     scan: String,
     once: String,
-    /// The group's number; empty: every letter.
+    /// The group's number; empty: every dead-letter.
     group: String,
     what: String,
     range: String,
-    lines: Vec<LetterLine>,
+    lines: Vec<DeadLetterLine>,
     earlier: Option<String>,
     later: Option<String>,
 }
 
-/// The part of `all` that a page with its `from`th letter first shows, and where the pages before and after begin.
+/// The part of `all` that a page with its `from`th dead-letter first shows, and where the pages before and after begin.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
     let end = (from + ON_A_PAGE).min(all);
     (from..end, from.checked_sub(ON_A_PAGE), Some(end).filter(|end| *end < all))
 }
 
-async fn letters(visit: Visit) -> Result<Response, Problem> {
+async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let (snapshot, selection) = (snapshot(&visit.console)?, selection(&fields)?);
     let group = match selection {
         Selection::Group(number) => Some(number),
-        Selection::All | Selection::Letter(_) => None,
+        Selection::All | Selection::DeadLetter(_) => None,
     };
     let rows = snapshot.rows(&selection);
     let from = fields.get("from").and_then(|from| from.parse().ok()).unwrap_or(0);
@@ -228,14 +228,14 @@ async fn letters(visit: Visit) -> Result<Response, Problem> {
         HumanCount(rows.len() as u64)
     );
     let now = now();
-    ok(&LettersPage {
+    ok(&DeadLettersPage {
         frame: visit.frame("Dead-letters", Some(snapshot.at)),
         scan: scan_id(&snapshot),
         once: token(),
         group: group.map(|number| number.to_string()).unwrap_or_default(),
         what: described(&snapshot, &selection),
         range: if rows.is_empty() { "None is left.".into() } else { range },
-        lines: rows[shown].iter().map(|row| LetterLine::of(&snapshot, row, now)).collect(),
+        lines: rows[shown].iter().map(|row| DeadLetterLine::of(&snapshot, row, now)).collect(),
         earlier: earlier.map(link),
         later: later.map(link),
     })
@@ -251,16 +251,16 @@ mod tests {
 
     /// What functions wrote is text, however it reads, and nobody has asked for a payload.
     #[tokio::test]
-    async fn letters_are_text_and_have_no_payload() {
+    async fn dead_letters_are_text_and_have_no_payload() {
         locally(async {
             let hostile = format!("{HOSTILE}<script>alert(1)</script>\"'>");
             let json = serde_json::to_string(&hostile).unwrap();
-            let mut letters: Vec<_> = (0..150).map(|_| event("Timeout")).chain([malformed()]).collect();
-            for text in ["\"why\"", "\"Timeout\"", "\"m\"", &format!("\"{}\"", letters[0].key)] {
-                letters[0].body = letters[0].body.replace(text, &json);
+            let mut dead_letters: Vec<_> = (0..150).map(|_| event("Timeout")).chain([malformed()]).collect();
+            for text in ["\"why\"", "\"Timeout\"", "\"m\"", &format!("\"{}\"", dead_letters[0].key)] {
+                dead_letters[0].body = dead_letters[0].body.replace(text, &json);
             }
-            letters[0].body = letters[0].body.replace("function:orders", "function:<b>\u{202e}");
-            let snapshot = Snapshot::sample(letters).await;
+            dead_letters[0].body = dead_letters[0].body.replace("function:orders", "function:<b>\u{202e}");
+            let snapshot = Snapshot::sample(dead_letters).await;
             let paths: Vec<_> =
                 snapshot.rows(&Selection::All).iter().map(|row| row.message_id.clone()).collect();
             let group = snapshot.groups()[0].0;
@@ -301,7 +301,7 @@ mod tests {
                 let (status, text) = setting.answer(setting.page(path)).await;
                 assert!(status == StatusCode::FORBIDDEN && text.contains("read-only"), "{path}: {text}");
             }
-            // A second reader would hide the letters from the first.
+            // A second reader would hide the dead-letters from the first.
             let turn = setting.console.dead.turn("/progress/1").unwrap();
             let busy = |path: &str| setting.form_of(path, "once=2&show=details");
             for path in ["/dead/scan", "/dead/export", "/dead/letter/m-1"] {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_a_hundred_letters() {
+    fn a_page_has_a_hundred_dead_letters() {
         assert_eq!(part(0, 0), (0..0, None, None));
         assert_eq!(part(0, 100), (0..100, None, None));
         assert_eq!(part(0, 101), (0..100, None, Some(100)));

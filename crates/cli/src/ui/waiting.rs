@@ -137,7 +137,7 @@ fn shown(reading: &Reading, report: &Report<'_>, fields: &Fields, number: usize,
     Shown {
         found: counted(report.found, "waiting event", "waiting events"),
         queue: HumanCount(report.retry_queue.total()).to_string(),
-        retries: report.retries.iter().flatten().map(|order| order.line()).collect(),
+        retries: report.retries.iter().flatten().map(|request| request.line()).collect(),
         notes: report.notes.clone(),
         chart: (report.found > report.returns.without_due).then(|| chart(&report.returns)),
         groups: report.groups.iter().map(|group| group_row(group, reading, now)).collect(),

@@ -132,7 +132,7 @@ impl Work {
 }
 
 /// What a page says of a work.
-pub(super) struct Order {
+pub(super) struct Summary {
     pub(super) title: String,
     pub(super) command: String,
     pub(super) plan: String,
@@ -153,7 +153,7 @@ impl Works {
     pub(super) fn perform<F>(
         &self,
         id: &str,
-        order: Order,
+        summary: Summary,
         command: impl FnOnce(Rc<PageScreen>, Interrupt) -> F,
     ) -> Response
     where
@@ -166,9 +166,9 @@ impl Works {
             return go_to(&path);
         }
         let (stop, interrupt) = Interrupt::new();
-        let screen = Rc::new(PageScreen::agreeing(&order.agreed));
+        let screen = Rc::new(PageScreen::agreeing(&summary.agreed));
         let performing = command(Rc::clone(&screen), interrupt);
-        let Order { title, command, plan, back, .. } = order;
+        let Summary { title, command, plan, back, .. } = summary;
         let work = Rc::new(Work { screen, title, command, plan, back, stop, result: RefCell::default() });
         self.by_id.borrow_mut().insert(id, Rc::clone(&work));
         let ended = Rc::clone(&self.ended);
@@ -214,8 +214,8 @@ mod tests {
 
     use super::*;
 
-    fn order(agreed: &str) -> Order {
-        Order {
+    fn summary(agreed: &str) -> Summary {
+        Summary {
             title: "Discard".into(),
             command: "comeback dead discard".into(),
             plan: "/dead/discard?plan=yes".into(),
@@ -256,7 +256,7 @@ mod tests {
             for _ in 0..3 {
                 let done = Rc::clone(&done);
                 let response =
-                    works.perform("id", order(&digest), |screen, _| command(screen, Some("[1,2]"), done));
+                    works.perform("id", summary(&digest), |screen, _| command(screen, Some("[1,2]"), done));
                 assert_eq!(response.headers()["location"], "/progress/id");
                 works.settled().await;
             }
@@ -270,7 +270,7 @@ mod tests {
         locally(async {
             let works = Works::default();
             let response =
-                works.perform("a/b\r\nc", order(""), |screen, _| command(screen, None, Rc::default()));
+                works.perform("a/b\r\nc", summary(""), |screen, _| command(screen, None, Rc::default()));
             assert_eq!(response.headers()["location"], "/progress/a%2Fb%0D%0Ac");
             assert!(works.get("a%2Fb%0D%0Ac").is_some());
         })
@@ -284,7 +284,7 @@ mod tests {
                 let (works, done) = (Works::default(), Rc::new(Cell::new(0)));
                 let digest = shown(was).await;
                 let performing = Rc::clone(&done);
-                works.perform("id", order(&digest), |screen, _| command(screen, is, performing));
+                works.perform("id", summary(&digest), |screen, _| command(screen, is, performing));
                 works.settled().await;
                 assert_eq!(done.get(), 0);
                 assert!(works.get("id").unwrap().screen.open_question().is_some(), "the plan is shown again");
@@ -307,7 +307,7 @@ mod tests {
         locally(async {
             let (works, given_back) = (Works::default(), Rc::new(Cell::new(false)));
             let gives_back = Rc::clone(&given_back);
-            works.perform("id", order(""), |_, interrupt| async move {
+            works.perform("id", summary(""), |_, interrupt| async move {
                 interrupt.raised().await;
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 gives_back.set(true);

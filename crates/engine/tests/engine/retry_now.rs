@@ -81,7 +81,7 @@ fn events_come_back_at_their_own_moments() {
 }
 
 #[test]
-fn a_retry_that_comes_early_names_its_order() {
+fn a_retry_that_comes_early_names_its_request() {
     let (policy, record) = (waits(), record());
     let pauses = with(&[request(HOUR, r#","by":"ops""#)], "");
     let early = |action: Action<'_>| match action {

@@ -6,12 +6,12 @@ use std::str::FromStr;
 /// What a fault makes of the handler's room for hidden messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Room {
-    /// It neither keeps messages in flight that the handler does not know of, nor keeps it from moving them, nor makes its
-    /// counts or its clock wrong.
+    /// It neither keeps messages in flight that the handler does not know of, nor keeps it from moving them, nor makes
+    /// its counts or its clock wrong.
     Kept,
     Exceeded,
-    /// It may fill the queue to its limit: by itself, by making counts old, or by leaving messages and their copies behind
-    /// again and again.
+    /// It may fill the queue to its limit: by itself, by making counts old, or by leaving messages and their copies
+    /// behind again and again.
     Full,
 }
 
@@ -32,8 +32,8 @@ macro_rules! faults {
                 self.row().0
             }
 
-            /// Its name, its rate through the whole of a run with chaos (0 if it does not strike that way), and what it makes
-            /// of the room.
+            /// Its name, its rate through the whole of a run with chaos (0 if it does not strike that way), and what it
+            /// makes of the room.
             pub(crate) const fn row(self) -> (&'static str, f64, Room) {
                 match self {
                     $(Self::$fault => ($name, $rate, Room::$room),)*
@@ -91,7 +91,8 @@ faults! {
     IncompleteMessage = "incomplete_message", 0.005, Exceeded;
     /// Of the invocation records: a member is missing, required or not.
     IncompleteRecord = "incomplete_record", 0.01, Kept;
-    /// Of the invocation records that are otherwise whole: its error is a `RetryAfter` whose message nobody would write.
+    /// Of the invocation records that are otherwise whole: its error is a `RetryAfter` whose message nobody would
+    /// write.
     HostileMessage = "hostile_message", 0.005, Exceeded;
     /// Of the invocation records: it names a function off `TARGET_FUNCTIONS`, which the policy must not allow.
     UnlistedFunction = "unlisted_function", 0.005, Kept;
@@ -106,10 +107,11 @@ faults! {
     /// Of the batches: the event source mapping's `DeleteMessageBatch` does nothing.
     DeleteLost = "delete_lost", 0.005, Full;
     /// Of the counts of the queue: no count comes.
-    LookFailed = "look_failed", 0.2, Kept;
+    CountFailed = "count_failed", 0.2, Kept;
     /// Of the counts of the queue: the count is ten minutes old, instead of a minute at most.
-    LookStale = "look_stale", 0.2, Full;
-    /// Of the messages moved whose record says when it was written: the copy's attribute is cut, so that it counts as new.
+    CountStale = "count_stale", 0.2, Full;
+    /// Of the messages moved whose record says when it was written: the copy's attribute is cut, so that it counts as
+    /// new.
     AttributeGarbled = "attribute_garbled", 0.005, Kept;
     /// Of the messages moved whose record says when it was written: the copy, without its attribute, counts as new.
     AttributeStripped = "attribute_stripped", 0.005, Kept;

@@ -123,10 +123,10 @@ impl Service for World {
 
     fn count_in_flight(&mut self) -> Result<InFlightCount, CallFailure> {
         self.tallies.calls.add(ApiCall::GetQueueAttributes, 1);
-        if self.dice.strikes(Fault::LookFailed, self.now, []) {
+        if self.dice.strikes(Fault::CountFailed, self.now, []) {
             return Err(failure("no count in time"));
         }
-        let in_flight = self.counts.get(self.dice.strikes(Fault::LookStale, self.now, []));
+        let in_flight = self.counts.get(self.dice.strikes(Fault::CountStale, self.now, []));
         let AtHand { clock, started, .. } = *self.at_hand();
         Ok(InFlightCount { in_flight, at: clock.saturating_add(self.now.since(started)) })
     }

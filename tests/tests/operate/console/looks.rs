@@ -9,7 +9,7 @@ use comeback_tests::{Look, MiniStack, Operator, Stack, eventually, plain_target,
 use serde_json::json;
 
 use crate::console::browser::{Browser, Running, WIDE};
-use crate::dead::{letter, put};
+use crate::dead::{put, written};
 use crate::world::World;
 
 const STACK: &str = "shop";
@@ -100,9 +100,9 @@ async fn happen(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
         assert!(sent.failed.is_empty(), "{sent:?}");
     }
     let invoicing = MiniStack::function_arn("invoicing");
-    let letters: Vec<_> =
-        (0..6).map(|n| letter(&invoicing, &format!("given-up-{n}"), "PdfServiceDown")).collect();
-    put(ministack, stack, &letters).await;
+    let dead_letters: Vec<_> =
+        (0..6).map(|n| written(&invoicing, &format!("given-up-{n}"), "PdfServiceDown")).collect();
+    put(ministack, stack, &dead_letters).await;
     measure(ministack, stack);
     let pause = "--reason 'bucket policy rollout' --for 2h --yes";
     drop(operator.comeback(&format!("pause thumbnails --stack {STACK} {pause}")).ended(0));
@@ -161,8 +161,8 @@ fn measure(ministack: &MiniStack, stack: &Stack) {
     ministack.shell().with("DATA", &file).run(put).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Asserts that `docs/NAME.png` was taken of this page. Times, counts and pixels differ from run to run, so this compares the
-/// words that were in the picture.
+/// Asserts that `docs/NAME.png` was taken of this page. Times, counts and pixels differ from run to run, so this
+/// compares the words that were in the picture.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
     const HEIGHT: u32 = 1_130;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});

@@ -3,19 +3,19 @@ use std::path::Path;
 use comeback_tests::{MiniStack, Operator, Stack, eventually, scratch};
 use serde_json::json;
 
-use super::{counts, example, letter, letters_of, put};
+use super::{counts, dead_letter, dead_letters_of, example, put};
 use crate::world::World;
 
-pub(crate) async fn discarded_letters_come_back_and_ctrl_c_gives_back(world: &World) {
+pub(crate) async fn discarded_dead_letters_come_back_and_ctrl_c_gives_back(world: &World) {
     let stack = world.deploy("discard", "").await;
     let ministack = world.ministack().await;
     let operator = |command: &str| Operator::of_command(ministack, command, &stack, "none");
     let (discard, import, list) = (operator("dead discard"), operator("dead import"), operator("dead list"));
-    let mut letters: Vec<_> =
-        (0..120).map(|n| letter(&example(&stack), &format!("key-{n}"), "Timeout")).collect();
-    letters.extend((0..3).map(|n| (format!("{{\"odd\":{n}}}"), Some("malformed_record"))));
-    letters.push(("hello".into(), None));
-    put(ministack, &stack, &letters).await;
+    let mut dead_letters: Vec<_> =
+        (0..120).map(|n| written(&example(&stack), &format!("key-{n}"), "Timeout")).collect();
+    dead_letters.extend((0..3).map(|n| (format!("{{\"odd\":{n}}}"), Some("malformed_record"))));
+    dead_letters.push(("hello".into(), None));
+    put(ministack, &stack, &dead_letters).await;
     let all = [(120, "max_age", Some("Timeout")), (3, "malformed_record", None), (1, "unknown", None)];
 
     let folder = scratch("discard");
@@ -30,7 +30,7 @@ pub(crate) async fn discarded_letters_come_back_and_ctrl_c_gives_back(world: &Wo
     let text =
         discard.comeback(&format!("dead discard --stack discard --all --export {rest} --yes")).ended(0);
     assert!(text.contains("discarded 121 dead-letters; `comeback dead import"), "{text}");
-    assert_eq!(letters_of(ministack, &stack).await, (0, 0));
+    assert_eq!(dead_letters_of(ministack, &stack).await, (0, 0));
     let empty = list.comeback("dead list --stack discard --json").json(0);
     assert_eq!((&empty["chosen"], &empty["groups"]), (&json!(0), &json!([])), "{empty}");
 
@@ -45,7 +45,7 @@ pub(crate) async fn discarded_letters_come_back_and_ctrl_c_gives_back(world: &Wo
     assert_eq!(counts(&list.comeback("dead list --stack discard --json").json(0)["groups"]), all);
 
     denials(&import, &list, &folder);
-    assert_eq!(letters_of(ministack, &stack).await, (124, 0));
+    assert_eq!(dead_letters_of(ministack, &stack).await, (124, 0));
     ctrl_c(ministack, &stack, &operator("dead redrive")).await;
 }
 
@@ -68,14 +68,14 @@ fn denials(import: &Operator, list: &Operator, folder: &Path) {
     }
 }
 
-/// A redrive that is interrupted ends after the letters at hand, and gives back all others.
+/// A redrive that is interrupted ends after the dead-letters at hand, and gives back all others.
 async fn ctrl_c(ministack: &MiniStack, stack: &Stack, redrive: &Operator) {
     let process = scratch("ctrl-c").join("process");
     let shell = redrive.shell().clone().with("PROCESS", &process);
     let command = "echo $$ >\"$PROCESS\"; exec \"$COMEBACK\" dead redrive --stack discard --error Timeout --rate 2/s --yes";
     let running = tokio::task::spawn_blocking(move || shell.output(command));
     eventually("a letter to be redriven", async || {
-        let (visible, hidden) = letters_of(ministack, stack).await;
+        let (visible, hidden) = dead_letters_of(ministack, stack).await;
         (visible + hidden < 124).then_some(())
     })
     .await;
@@ -85,6 +85,6 @@ async fn ctrl_c(ministack: &MiniStack, stack: &Stack, redrive: &Operator) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{stderr}");
     assert!(stderr.contains("error: interrupted: redrove "), "{stderr}");
-    let (visible, hidden) = letters_of(ministack, stack).await;
+    let (visible, hidden) = dead_letters_of(ministack, stack).await;
     assert!(hidden == 0 && (100..124).contains(&visible), "{visible} visible, {hidden} hidden");
 }

@@ -1,4 +1,4 @@
-//! `comeback dead discard`: write letters to a file and delete them.
+//! `comeback dead discard`: write dead-letters to a file and delete them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 use crate::account::Failure;
 use crate::clock;
 use crate::failure::CommandFailure;
+use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::letters::DeadLetters;
-use crate::operate::dead::plan::{Order, Plan, Verb};
-use crate::operate::dead::queue::{CallFailure, LetterQueue, Received};
+use crate::operate::dead::plan::{Asked, Plan, Verb};
+use crate::operate::dead::queue::{CallFailure, QueueCalls, Received};
 use crate::operate::dead::snapshot::{Forgetting, Selected, Snapshot};
-use crate::operate::dead::work::{LetterAction, Pace, Work};
+use crate::operate::dead::work::{DeadLetterAction, Pace, Work};
 use crate::operate::session::{Common, Session, confirm_plan};
 use crate::text::numbers::{counted, read_rate};
 use crate::text::terminal::{command_line, shown};
@@ -66,39 +66,39 @@ pub(crate) async fn run(arguments: &DiscardArguments, session: Session) -> Resul
         ))
         .into());
     }
-    let letters = DeadLetters::find(session).await?;
+    let dead_letters = DeadLetters::find(session).await?;
     let &DiscardArguments { ref filter, rate, limit, dry_run, .. } = arguments;
     let now = clock::now();
     let work = Work { filter: Some(filter.clone()), now, until: now, pace: Pace(rate), limit };
-    let order = Order { verb: Verb::Discard(&arguments.export), all: arguments.all, dry_run };
-    let plan = Plan::make(order, work, |_| Ok(()), &letters).await?;
+    let asked = Asked { verb: Verb::Discard(&arguments.export), all: arguments.all, dry_run };
+    let plan = Plan::make(asked, work, |_| Ok(()), &dead_letters).await?;
     ask_and_discard(&plan, &arguments.export, None).await
 }
 
-/// Discards letters of a snapshot.
-pub(crate) async fn discard_selected<Q: LetterQueue>(
+/// Discards dead-letters of a snapshot.
+pub(crate) async fn discard_selected<Q: QueueCalls>(
     selected: &Selected<'_>,
     export: &Path,
     pace: Pace,
-    letters: &DeadLetters<Q>,
+    dead_letters: &DeadLetters<Q>,
 ) -> Result<(), CommandFailure> {
-    let order = Order { verb: Verb::Discard(export), all: true, dry_run: false };
-    let plan = Plan::of_snapshot(order, pace, selected, letters)?;
+    let asked = Asked { verb: Verb::Discard(export), all: true, dry_run: false };
+    let plan = Plan::of_snapshot(asked, pace, selected, dead_letters)?;
     ask_and_discard(&plan, export, Some(selected.snapshot)).await
 }
 
-async fn ask_and_discard<Q: LetterQueue>(
+async fn ask_and_discard<Q: QueueCalls>(
     plan: &Plan<'_, Q>,
     path: &Path,
     snapshot: Option<&Snapshot>,
 ) -> Result<(), CommandFailure> {
-    let session = &plan.letters.session;
-    if plan.order.dry_run || plan.letters() == 0 {
+    let session = &plan.dead_letters.session;
+    if plan.asked.dry_run || plan.dead_letters() == 0 {
         return Ok(plan.read.result("nothing was changed")?);
     }
     let export = path.display().to_string();
     let export = shown(&export);
-    let count = counted(plan.letters(), "dead-letter", "dead-letters");
+    let count = counted(plan.dead_letters(), "dead-letter", "dead-letters");
     let question = format!("write {count} to {export} and delete them from the queue?");
     confirm_plan(&question, &plan.identity(), session).await?;
     let file = Export::create(path)?;
@@ -128,19 +128,19 @@ async fn ask_and_discard<Q: LetterQueue>(
     Ok(result?)
 }
 
-/// Bytes of letters that are written to a file at once.
+/// Bytes of dead-letters that are written to a file at once.
 const WRITTEN_AT_ONCE: usize = 4 << 20;
 
-/// Writes letters of a snapshot to a new file. They stay in the queue.
-pub(crate) async fn export_selected<Q: LetterQueue>(
+/// Writes dead-letters of a snapshot to a new file. They stay in the queue.
+pub(crate) async fn export_selected<Q: QueueCalls>(
     selected: &Selected<'_>,
     path: &Path,
-    letters: &DeadLetters<Q>,
+    dead_letters: &DeadLetters<Q>,
 ) -> Result<(), CommandFailure> {
     let wanted = selected.ids();
     let file = Export::create(path)?;
     let (mut lines, mut bytes, mut found, mut written) = (Vec::new(), 0, 0, Ok(()));
-    let look = |received: &Received| {
+    let show = |received: &Received| {
         if wanted.contains(&received.record.message_id) {
             bytes += received.record.body.len();
             lines.push(Line::of(received));
@@ -153,7 +153,7 @@ pub(crate) async fn export_selected<Q: LetterQueue>(
         }
         written.is_err() || found == wanted.len()
     };
-    let read = letters.look(selected.snapshot.newest, look).await?;
+    let read = dead_letters.show_each(selected.snapshot.newest, show).await?;
     written.and_then(|()| file.write(&lines)).map_err(|failure| Failure::CouldNot(failure.why))?;
     let of =
         if found < wanted.len() { format!(" of {}", HumanCount(wanted.len() as u64)) } else { String::new() };
@@ -162,11 +162,11 @@ pub(crate) async fn export_selected<Q: LetterQueue>(
         "wrote {count}{of} to {}; they are still in the queue, so an import would duplicate them",
         shown(&path.display().to_string())
     );
-    letters.session.say(&format!("{summary}\n"))?;
+    dead_letters.session.say(&format!("{summary}\n"))?;
     Ok(read.result(&summary)?)
 }
 
-/// A letter as a line of an export: what SQS stores of it and takes back.
+/// A dead-letter as a line of an export: what SQS stores of it and takes back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
@@ -214,7 +214,7 @@ impl Line {
 }
 
 impl Attribute {
-    /// A letter's message attributes, by name.
+    /// A dead-letter's message attributes, by name.
     pub(crate) fn all_of(received: &Received) -> BTreeMap<String, Self> {
         let attribute = |(name, value): &(String, MessageAttributeValue)| {
             let text = match value.binary_value() {
@@ -239,7 +239,8 @@ impl Attribute {
     }
 }
 
-/// A file that letters are written to. If it is empty in the end, it is removed, so that the command can be repeated.
+/// A file that dead-letters are written to. If it is empty in the end, it is removed, so that the command can be
+/// repeated.
 #[derive(Debug)]
 pub(crate) struct Export {
     path: PathBuf,
@@ -268,8 +269,8 @@ impl Export {
         self.path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0)
     }
 
-    /// Writes lines, and waits until they are on disk. If that fails, the file is cut back to what it was: their letters
-    /// stay in the queue, and an import must not send them too.
+    /// Writes lines, and waits until they are on disk. If that fails, the file is cut back to what it was: their
+    /// dead-letters stay in the queue, and an import must not send them too.
     fn write(&self, lines: &[Line]) -> Result<(), CallFailure> {
         let failure = |error: io::Error, may_be_elsewhere| {
             let why = format!("{}: {error}", self.path.display());
@@ -301,20 +302,20 @@ impl Drop for Export {
     }
 }
 
-impl LetterAction for Export {
+impl DeadLetterAction for Export {
     type Prepared = Line;
 
     fn prepare(&self, received: &Received) -> Result<Line, Reason> {
         Ok(Line::of(received))
     }
 
-    async fn perform(&self, _: &impl LetterQueue, lines: Vec<Line>) -> Vec<Result<(), CallFailure>> {
+    async fn perform(&self, _: &impl QueueCalls, lines: Vec<Line>) -> Vec<Result<(), CallFailure>> {
         vec![self.write(&lines); lines.len()]
     }
 
     /// An import must not send what is still in the queue.
-    fn take_back(&self, letters: usize) -> bool {
-        let beginning = self.beginnings.borrow().iter().nth_back(letters - 1).copied();
+    fn take_back(&self, dead_letters: usize) -> bool {
+        let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
         beginning.is_some_and(|length| self.cut(length).is_ok())
     }
 }
@@ -357,7 +358,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn a_letter_comes_back_as_it_was(
+        fn a_dead_letter_comes_back_as_it_was(
             body in "\\PC{1,60}",
             attributes in btree_map("[A-Za-z]{1,8}", attribute(), 0..10),
             trace_header in proptest::option::of("Root=[0-9a-f-]{1,20}"),
@@ -387,7 +388,7 @@ pub(crate) mod tests {
     #[test]
     fn an_export_overwrites_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("letters.jsonl");
+        let path = folder.path().join("dead-letters.jsonl");
         std::fs::write(&path, "mine").unwrap();
         let Failure::CouldNot(refused) = Export::create(&path).unwrap_err() else {
             panic!("another exit code")
@@ -397,12 +398,12 @@ pub(crate) mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_letter_is_in_the_file_that_surely_stays_in_the_queue() {
-        // From the second letter on, each deletion is denied, or fails after it may have been made.
+    async fn no_dead_letter_is_in_the_file_that_surely_stays_in_the_queue() {
+        // From the second dead-letter on, each deletion is denied, or fails after it may have been made.
         for (denied, fault_rate, in_file) in [("delete", 0.0, 1), ("", 1.0, 51)] {
             let simulated = Simulated::with((0..90).map(|_| event("Timeout")));
             let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("letters.jsonl");
+            let path = folder.path().join("dead-letters.jsonl");
             let export = Export::create(&path).unwrap();
             let (_raise, interrupt) = Interrupt::new();
             let progress = Box::new(|_| {
@@ -414,7 +415,10 @@ pub(crate) mod tests {
             let work = Work { filter: Some(filter), now: NOW, until: NOW, pace: Pace(50.0), limit: None };
             let (done, _) = work.run(&reader, &simulated.ids(), &export).await.unwrap();
             let not_deleted = done.not_deleted.map_or(0, |(count, _)| count);
-            assert_eq!((done.letters, not_deleted, done.left.values().sum()), (1, in_file - 1, 51 - in_file));
+            assert_eq!(
+                (done.dead_letters, not_deleted, done.left.values().sum()),
+                (1, in_file - 1, 51 - in_file)
+            );
             assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count() as u64, in_file);
         }
     }
@@ -428,14 +432,14 @@ pub(crate) mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn letters_that_cannot_be_cut_off_the_file_count_as_not_deleted() {
+    async fn dead_letters_that_cannot_be_cut_off_the_file_count_as_not_deleted() {
         let simulated = Simulated::with([event("Timeout")]);
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         // It can be neither written nor cut.
         let file = File::open(&path).unwrap();
         let export = Export { path: path.to_path_buf(), file, beginnings: RefCell::default() };
         let (done, _) = discard(&simulated, &export).await.unwrap();
-        assert_eq!((done.letters, done.not_deleted.unwrap().0, done.left.len()), (0, 1, 0));
+        assert_eq!((done.dead_letters, done.not_deleted.unwrap().0, done.left.len()), (0, 1, 0));
     }
 
     #[cfg(target_os = "linux")]
@@ -451,10 +455,10 @@ pub(crate) mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_export_without_a_letter_is_removed() {
+    async fn an_export_without_a_dead_letter_is_removed() {
         let simulated = Simulated::with([event("Timeout")]);
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("letters.jsonl");
+        let path = folder.path().join("dead-letters.jsonl");
         let export = Export::create(&path).unwrap();
         simulated.denied.set("delete");
         discard(&simulated, &export).await.unwrap_err();
@@ -462,7 +466,7 @@ pub(crate) mod tests {
         assert!(!path.exists());
         let export = Export::create(&path).unwrap();
         simulated.denied.set("");
-        assert_eq!(discard(&simulated, &export).await.unwrap().0.letters, 1);
+        assert_eq!(discard(&simulated, &export).await.unwrap().0.dead_letters, 1);
         drop(export);
         assert!(path.exists());
     }
@@ -472,9 +476,8 @@ pub(crate) mod tests {
     /// A limit on the size of files stands in for a full disk. It holds for a whole process, so this test runs itself.
     #[cfg(unix)]
     #[test]
-    fn a_full_disk_leaves_no_letter_in_the_file_that_stays_in_the_queue() {
-        let name =
-            "operate::dead::discard::tests::a_full_disk_leaves_no_letter_in_the_file_that_stays_in_the_queue";
+    fn a_full_disk_leaves_no_dead_letter_in_the_file_that_stays_in_the_queue() {
+        let name = "operate::dead::discard::tests::a_full_disk_leaves_no_dead_letter_in_the_file_that_stays_in_the_queue";
         let line: Line = serde_json::from_str(LINE).unwrap();
         if let Some(path) = std::env::var_os("FULL_DISK") {
             let export = Export::create(Path::new(&path)).unwrap();
@@ -483,7 +486,7 @@ pub(crate) mod tests {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("letters.jsonl");
+        let path = folder.path().join("dead-letters.jsonl");
         let limited = r#"trap '' XFSZ && ulimit -f 1 && exec "$0" --exact "$1""#;
         let test = std::env::current_exe().unwrap();
         let mut shell = Command::new("sh");

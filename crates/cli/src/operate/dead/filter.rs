@@ -1,4 +1,4 @@
-//! Which letters a command is about.
+//! Which dead-letters a command is about.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -19,7 +19,8 @@ use crate::text::durations;
 /// The reason of a record that SQS's own redrive took from the retry queue.
 const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 
-/// Which letters. All tests that are given must hold. Messages that are not Comeback's match only the empty filter.
+/// Which dead-letters. All tests that are given must hold. Messages that are not Comeback's match only the empty
+/// filter.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Filters (a dead-letter must match all of them)")]
 pub(crate) struct Filter {
@@ -71,26 +72,27 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// Whether it takes a letter, with its age measured at `now`.
-    pub(crate) fn takes(&self, letter: &ReceivedDeadLetter<'_>, now: Timestamp) -> bool {
-        let age = now.since(letter.given_up);
+    /// Whether it takes a dead-letter, with its age measured at `now`.
+    pub(crate) fn takes(&self, dead_letter: &ReceivedDeadLetter<'_>, now: Timestamp) -> bool {
+        let age = now.since(dead_letter.given_up);
         self.takes_everything()
-            || letter.kind != DeadLetterKind::Unknown
-                && self.reason.is_none_or(|reason| reason == reason_of(letter))
-                && holds(&self.target, &letter.function_arn, |target, arn| target.names(arn))
-                && holds(&self.error, &letter.error_type, |glob, error| {
+            || dead_letter.kind != DeadLetterKind::Unknown
+                && self.reason.is_none_or(|reason| reason == reason_of(dead_letter))
+                && holds(&self.target, &dead_letter.function_arn, |target, arn| target.names(arn))
+                && holds(&self.error, &dead_letter.error_type, |glob, error| {
                     let glob = WildMatch::new(glob);
                     error_names(error).iter().any(|name| glob.matches(name))
                 })
                 && self.older.is_none_or(|older| age > older)
                 && self.newer.is_none_or(|newer| age < newer)
-                && holds(&self.retries, &letter.retries_made, RangeInclusive::contains)
-                && holds(&self.key, &letter.key, |key, other| key == other)
-                && self.takes_payload(letter)
+                && holds(&self.retries, &dead_letter.retries_made, RangeInclusive::contains)
+                && holds(&self.key, &dead_letter.key, |key, other| key == other)
+                && self.takes_payload(dead_letter)
     }
 
-    fn takes_payload(&self, letter: &ReceivedDeadLetter<'_>) -> bool {
-        let holds = |test: &PayloadTest| letter.payload.as_ref().is_some_and(|payload| test.holds(payload));
+    fn takes_payload(&self, dead_letter: &ReceivedDeadLetter<'_>) -> bool {
+        let holds =
+            |test: &PayloadTest| dead_letter.payload.as_ref().is_some_and(|payload| test.holds(payload));
         self.payload.iter().all(holds)
     }
 }
@@ -100,10 +102,10 @@ fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) 
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
 
-/// The name of the handler's reason, or `max_receive_count`; `unknown`, which no filter can name, for a message that is not
-/// ours.
-pub(crate) fn reason_of(letter: &ReceivedDeadLetter<'_>) -> &'static str {
-    match (letter.reason, letter.kind) {
+/// The name of the handler's reason, or `max_receive_count`; `unknown`, which no filter can name, for a message that is
+/// not ours.
+pub(crate) fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
+    match (dead_letter.reason, dead_letter.kind) {
         (Some(reason), _) => reason.name(),
         (None, DeadLetterKind::Unknown) => "unknown",
         (None, _) => MAX_RECEIVE_COUNT,
@@ -213,10 +215,10 @@ mod tests {
         Received { record, attributes: Vec::new() }
     }
 
-    /// Whether a filter takes a letter of seven retries that timed out, an hour after it was given up.
+    /// Whether a filter takes a dead-letter of seven retries that timed out, an hour after it was given up.
     fn takes(filter: Filter) -> bool {
         let now = Timestamp::from_secs(1_000_003_600);
-        filter.takes(&received(&event("com.acme.TimeoutException")).letter(), now)
+        filter.takes(&received(&event("com.acme.TimeoutException")).dead_letter(), now)
     }
 
     fn only(set: impl FnOnce(&mut Filter)) -> Filter {
@@ -260,16 +262,16 @@ mod tests {
 
     #[test]
     fn a_key_is_one_events() {
-        let letter = event("Timeout");
-        let filter = only(|filter| filter.key = Some(letter.key.clone()));
-        assert!(filter.takes(&received(&letter).letter(), NOW));
+        let dead_letter = event("Timeout");
+        let filter = only(|filter| filter.key = Some(dead_letter.key.clone()));
+        assert!(filter.takes(&received(&dead_letter).dead_letter(), NOW));
     }
 
     #[test]
-    fn what_a_letter_does_not_tell_matches_no_test() {
+    fn what_a_dead_letter_does_not_tell_matches_no_test() {
         let other = unknown();
         let taken_by_sqs = record("Timeout");
-        let takes = |filter: Filter, letter| filter.takes(&received(letter).letter(), NOW);
+        let takes = |filter: Filter, dead_letter| filter.takes(&received(dead_letter).dead_letter(), NOW);
         assert!(takes(Filter::default(), &other), "without any test, everything is taken");
         assert!(!takes(only(|it| it.older = Some(Duration::ZERO)), &other), "it has no age to match");
         assert!(takes(only(|it| it.reason = Some(MAX_RECEIVE_COUNT)), &taken_by_sqs));
@@ -284,7 +286,7 @@ mod tests {
         let body = event("E").body;
         let start = body.find(r#","payload":"#).unwrap();
         let body = format!(r#"{},"payload":{payload}}}"#, &body[..start]);
-        let letter = received(&Put { body, ..event("E") });
+        let dead_letter = received(&Put { body, ..event("E") });
         for (test, expected) in [
             ("/id=42", true),
             ("/id=43", false),
@@ -307,10 +309,10 @@ mod tests {
             ("/\u{fffd}=0", true),
         ] {
             let filter = only(|filter| filter.payload = vec![PayloadTest::read(test).unwrap()]);
-            assert_eq!(filter.takes(&letter.letter(), NOW), expected, "{test}");
+            assert_eq!(filter.takes(&dead_letter.dead_letter(), NOW), expected, "{test}");
         }
         let both = ["/id=42", "/name=x"].map(|test| PayloadTest::read(test).unwrap()).to_vec();
-        assert!(!only(|filter| filter.payload = both).takes(&letter.letter(), NOW));
+        assert!(!only(|filter| filter.payload = both).takes(&dead_letter.dead_letter(), NOW));
     }
 
     #[test]

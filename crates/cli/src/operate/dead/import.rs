@@ -1,5 +1,5 @@
-//! `comeback dead import`: bring letters back from the file that `dead discard` wrote. What was imported is recorded beside
-//! the file, so that a repeated import goes on where it was.
+//! `comeback dead import`: bring dead-letters back from the file that `dead discard` wrote. What was imported is
+//! recorded beside the file, so that a repeated import goes on where it was.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,10 +14,10 @@ use serde_json::json;
 use crate::account::Failure;
 use crate::failure::CommandFailure;
 use crate::input::without_mark;
+use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::discard::Line;
-use crate::operate::dead::letters::DeadLetters;
 use crate::operate::dead::plan::left_over;
-use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue};
+use crate::operate::dead::queue::{CallFailure, Destination, QueueCalls};
 use crate::operate::dead::scan::Reader;
 use crate::operate::dead::work::{Done, Pace};
 use crate::operate::session::{Common, Session, confirm};
@@ -45,20 +45,20 @@ pub(crate) struct ImportArguments {
 
 pub(crate) async fn run(arguments: &ImportArguments, session: Session) -> Result<(), CommandFailure> {
     let importing = Importing::read(&arguments.file)?;
-    let letters = DeadLetters::find(session).await?;
-    ask_and_import(importing, Pace(arguments.rate), arguments.dry_run, &letters).await
+    let dead_letters = DeadLetters::find(session).await?;
+    ask_and_import(importing, Pace(arguments.rate), arguments.dry_run, &dead_letters).await
 }
 
 /// Shows what a file holds, asks, and imports it.
-pub(crate) async fn ask_and_import<Q: LetterQueue>(
+pub(crate) async fn ask_and_import<Q: QueueCalls>(
     importing: Importing,
     pace: Pace,
     dry_run: bool,
-    letters: &DeadLetters<Q>,
+    dead_letters: &DeadLetters<Q>,
 ) -> Result<(), CommandFailure> {
-    let (session, queue) = (&letters.session, &letters.deployment.dead_letter_queue);
+    let (session, queue) = (&dead_letters.session, &dead_letters.deployment.dead_letter_queue);
     importing.check_queue(&queue.arn)?;
-    let &Importing { letters: count, before, cut_off, .. } = &importing;
+    let &Importing { dead_letters: count, before, cut_off, .. } = &importing;
     let to_send = format!("{} to {}", counted(count, "dead-letter", "dead-letters"), queue.name());
     session.say(&format!("to import: {to_send}\n"))?;
     if before > 0 {
@@ -72,11 +72,11 @@ pub(crate) async fn ask_and_import<Q: LetterQueue>(
     let is_idle = dry_run || count == 0;
     if !is_idle {
         confirm(&format!("send {to_send} to the dead-letter queue?"), session).await?;
-        (done, interrupted) = importing.run(&letters.reader(count), pace, &queue.arn).await?;
+        (done, interrupted) = importing.run(&dead_letters.reader(count), pace, &queue.arn).await?;
     }
     let summary = done.summary("imported");
     session.answer(&json!({
-        "letters": count, "imported": done.letters, "before": before, "cut_off": cut_off,
+        "dead_letters": count, "imported": done.dead_letters, "before": before, "cut_off": cut_off,
         "dry_run": dry_run, "left": done.left,
     }));
     if interrupted {
@@ -102,18 +102,18 @@ pub(crate) struct Importing {
     /// Bytes of that record.
     done_length: u64,
     /// Lines to import.
-    letters: u64,
+    dead_letters: u64,
     /// Lines imported before.
     before: u64,
-    /// The last line is cut off: `discard` was killed while writing it, and never deleted its letter.
+    /// The last line is cut off: `discard` was killed while writing it, and never deleted its dead-letter.
     cut_off: bool,
     /// `discard` cannot write more of them until this is dropped.
     lines: Lines,
 }
 
 impl Importing {
-    /// Reads the file, and the record of what was imported: the same path, and `.done`. Any other line is refused, and so is
-    /// a file that `discard` is writing.
+    /// Reads the file, and the record of what was imported: the same path, and `.done`. Any other line is refused, and
+    /// so is a file that `discard` is writing.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let mut lines = Lines::of(path)?;
         let done_path = path.with_added_extension("done");
@@ -127,10 +127,10 @@ impl Importing {
         let done = str::from_utf8(done).map_err(|error| unreadable(&done_path, &error))?;
         let queue = done.lines().next().and_then(|line| line.strip_prefix(QUEUE)).map(ToOwned::to_owned);
         let done: HashSet<_> = done.lines().map(ToOwned::to_owned).collect();
-        let (mut letters, mut before, mut ids) = (0, 0, HashSet::new());
+        let (mut dead_letters, mut before, mut ids) = (0, 0, HashSet::new());
         while let Some(line) = lines.next()? {
             line.clone().message().map_err(|problem| lines.bad(&problem))?;
-            let kind = if done.contains(&line.message_id) { &mut before } else { &mut letters };
+            let kind = if done.contains(&line.message_id) { &mut before } else { &mut dead_letters };
             *kind += 1;
             if let Some(twice) = ids.replace(line.message_id) {
                 return Err(lines.bad(&format!("message {twice:?} appears twice")));
@@ -138,10 +138,10 @@ impl Importing {
         }
         let cut_off = lines.cut_off;
         lines.rewind()?;
-        Ok(Self { done_path, done, queue, done_length, letters, before, cut_off, lines })
+        Ok(Self { done_path, done, queue, done_length, dead_letters, before, cut_off, lines })
     }
 
-    /// Fails if letters of the file were sent to another queue.
+    /// Fails if dead-letters of the file were sent to another queue.
     fn check_queue(&self, queue: &str) -> Result<(), Failure> {
         match &self.queue {
             Some(other) if other != queue => Err(Failure::Refused(format!(
@@ -152,15 +152,16 @@ impl Importing {
         }
     }
 
-    /// Sends the letters, and says whether Ctrl-C ended that early. Fails if another import of the file runs, or has run since
-    /// it was read.
-    pub(crate) async fn run<Q: LetterQueue>(
+    /// Sends the dead-letters, and says whether Ctrl-C ended that early. Fails if another import of the file runs, or
+    /// has run since it was read.
+    pub(crate) async fn run<Q: QueueCalls>(
         self,
         reader: &Reader<'_, Q>,
         pace: Pace,
         queue: &str,
     ) -> Result<(Done, bool), Failure> {
-        let Self { done_path, done: imported_before, done_length, letters, before, mut lines, .. } = self;
+        let Self { done_path, done: imported_before, done_length, dead_letters, before, mut lines, .. } =
+            self;
         let mut done = Done::default();
         let mut record = Progress::open(&done_path, done_length)?;
         if done_length == 0 {
@@ -168,9 +169,9 @@ impl Importing {
         }
         loop {
             let (mut ids, mut messages) = (Vec::new(), Vec::new());
-            while ids.len() < pace.at_once(done.letters) {
+            while ids.len() < pace.at_once(done.dead_letters) {
                 // Where nothing can be locked, the file may be longer by now than what was confirmed.
-                if lines.number == letters + before {
+                if lines.number == dead_letters + before {
                     break;
                 }
                 let Some(line) = lines.next()? else { break };
@@ -192,11 +193,11 @@ impl Importing {
                     Err(cause) => end = end.and(done.leave(CallFailure::of("sqs:SendMessage", &cause))),
                 }
             }
-            done.letters += imported.len() as u64;
+            done.dead_letters += imported.len() as u64;
             record.add(&imported).map_err(|error| unreadable(&done_path, &error))?;
-            (reader.progress)(done.letters);
+            (reader.progress)(done.dead_letters);
             match end {
-                Err(failure) if done.letters == 0 => return Err(failure),
+                Err(failure) if done.dead_letters == 0 => return Err(failure),
                 Err(_) => return Ok((done, false)),
                 Ok(()) => {}
             }
@@ -211,7 +212,8 @@ impl Importing {
 /// Begins the first line of the record, which names the queue.
 const QUEUE: &str = "queue ";
 
-/// The record of imported messages: the queue, and their ids, each after a line's end, so that one that was cut off stays alone.
+/// The record of imported messages: the queue, and their ids, each after a line's end, so that one that was cut off
+/// stays alone.
 struct Progress(File);
 
 impl Progress {
@@ -233,7 +235,7 @@ impl Progress {
         self.0.sync_data()
     }
 
-    /// Fills the room of these ids with empty lines, so that a full disk is noticed before their letters are sent.
+    /// Fills the room of these ids with empty lines, so that a full disk is noticed before their dead-letters are sent.
     fn reserve(&mut self, ids: &[String]) -> io::Result<()> {
         let room: usize = ids.iter().map(|id| id.len() + 1).sum();
         self.0.write_all(&vec![b'\n'; room])?;
@@ -249,7 +251,7 @@ impl Progress {
     }
 }
 
-/// The letters of a file, one after another.
+/// The dead-letters of a file, one after another.
 #[derive(Debug)]
 struct Lines {
     path: PathBuf,
@@ -329,7 +331,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_file_is_imported_to_one_queue() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("letters.jsonl");
+        let path = folder.path().join("dead-letters.jsonl");
         std::fs::write(&path, LINE).unwrap();
         let other = "arn:aws:sqs:eu-west-1:123456789012:other";
         let first = Importing::read(&path).unwrap();
@@ -348,7 +350,7 @@ mod tests {
     /// What reading a file with this text gives.
     fn reading(text: impl AsRef<[u8]>) -> Result<Importing, String> {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("letters.jsonl");
+        let path = folder.path().join("dead-letters.jsonl");
         std::fs::write(&path, text).unwrap();
         let folder = folder.path().display().to_string();
         Importing::read(&path).map_err(|failure| failure.to_string().replace(&folder, ""))
@@ -357,7 +359,7 @@ mod tests {
     #[test]
     fn a_line_of_the_wire_is_read() {
         let importing = reading(format!("{LINE}\n")).unwrap();
-        assert_eq!((importing.letters, importing.before, importing.cut_off), (1, 0, false));
+        assert_eq!((importing.dead_letters, importing.before, importing.cut_off), (1, 0, false));
     }
 
     #[test]
@@ -365,31 +367,31 @@ mod tests {
         let last = LINE.replace("m-1", "é");
         for end in 1..last.len() {
             let importing = reading([LINE.as_bytes(), b"\n", &last.as_bytes()[..end]].concat()).unwrap();
-            assert_eq!((importing.letters, importing.cut_off), (1, true));
+            assert_eq!((importing.dead_letters, importing.cut_off), (1, true));
         }
     }
 
     #[test]
     fn a_last_line_without_its_end_is_read_if_it_is_whole() {
         let importing = reading(LINE).unwrap();
-        assert_eq!((importing.letters, importing.cut_off), (1, false));
+        assert_eq!((importing.dead_letters, importing.cut_off), (1, false));
         let importing = reading(format!("{LINE}\n{}", LINE.replace("m-1", "m-2"))).unwrap();
-        assert_eq!((importing.letters, importing.cut_off), (2, false));
+        assert_eq!((importing.dead_letters, importing.cut_off), (2, false));
     }
 
     #[test]
     fn a_byte_order_mark_is_skipped_and_utf16_is_named() {
         let importing = reading(format!("\u{feff}{LINE}\r\n{}\r\n", LINE.replace("m-1", "m-2"))).unwrap();
-        assert_eq!((importing.letters, importing.cut_off), (2, false));
+        assert_eq!((importing.dead_letters, importing.cut_off), (2, false));
         let utf16 = "it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8";
         for bytes in in_utf16(&format!("{LINE}\n")) {
-            assert_eq!(reading(bytes).unwrap_err(), format!("/letters.jsonl: {utf16}"));
+            assert_eq!(reading(bytes).unwrap_err(), format!("/dead-letters.jsonl: {utf16}"));
         }
         // And so in the record of what was imported.
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("letters.jsonl");
+        let path = folder.path().join("dead-letters.jsonl");
         std::fs::write(&path, LINE).unwrap();
-        let done = folder.path().join("letters.jsonl.done");
+        let done = folder.path().join("dead-letters.jsonl.done");
         std::fs::write(&done, "\u{feff}m-1\r\n").unwrap();
         assert_eq!(Importing::read(&path).unwrap().before, 1);
         for bytes in in_utf16("\nm-1") {
@@ -413,7 +415,7 @@ mod tests {
         ] {
             let refused = reading(&text).unwrap_err();
             let expected = format!(
-                "/letters.jsonl: line {line} is not a dead-letter that `dead discard` wrote: {problem}"
+                "/dead-letters.jsonl: line {line} is not a dead-letter that `dead discard` wrote: {problem}"
             );
             assert!(refused.starts_with(&expected), "{refused}");
         }
@@ -436,7 +438,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_file_is_imported_once_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("letters.jsonl");
+        let path = folder.path().join("dead-letters.jsonl");
         std::fs::write(&path, LINE).unwrap();
         let simulated = Simulated::with([]);
         let [locked_out, first, late] = [(); 3].map(|()| Importing::read(&path).unwrap());
@@ -444,7 +446,7 @@ mod tests {
         let refused = import(locked_out, &simulated).await.unwrap_err();
         assert_eq!(refused, format!("{}.done: another import of this file is running", path.display()));
         drop(lock);
-        assert_eq!(import(first, &simulated).await.unwrap().0.letters, 1);
+        assert_eq!(import(first, &simulated).await.unwrap().0.dead_letters, 1);
         let refused = import(late, &simulated).await.unwrap_err();
         assert!(
             refused.ends_with("another import of this file ran in the meantime; run the command again"),
@@ -454,9 +456,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_letter_is_imported_that_was_not_shown() {
+    async fn no_dead_letter_is_imported_that_was_not_shown() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("letters.jsonl");
+        let path = folder.path().join("dead-letters.jsonl");
         let export = Export::create(&path).unwrap();
         let refused = Importing::read(&path).unwrap_err().to_string();
         assert_eq!(refused, format!("{}: `dead discard` is still writing it", path.display()));
@@ -466,20 +468,20 @@ mod tests {
         let importing = Importing::read(&path).unwrap();
         std::fs::write(&path, [line("m-1"), line("m-2")].concat()).unwrap();
         let simulated = Simulated::with([]);
-        assert_eq!(import(importing, &simulated).await.unwrap().0.letters, 1);
+        assert_eq!(import(importing, &simulated).await.unwrap().0.dead_letters, 1);
     }
 
     #[cfg(target_os = "linux")]
     #[tokio::test(start_paused = true)]
     async fn nothing_is_sent_that_cannot_be_recorded() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("letters.jsonl");
+        let path = folder.path().join("dead-letters.jsonl");
         std::fs::write(&path, LINE).unwrap();
         let importing = Importing::read(&path).unwrap();
         std::os::unix::fs::symlink("/dev/full", &importing.done_path).unwrap();
         let simulated = Simulated::with([]);
         let failure = import(importing, &simulated).await.unwrap_err();
-        assert!(failure.contains("letters.jsonl.done: No space left"), "{failure}");
+        assert!(failure.contains("dead-letters.jsonl.done: No space left"), "{failure}");
         assert_eq!(simulated.depth().visible, 0);
     }
 }

@@ -17,13 +17,13 @@ use crate::operate::dead::redrive::Redrive;
 use crate::operate::dead::scan::{End, Read, Reader, Scan};
 use crate::operate::dead::simulated::{self, NOW, Put, Simulated, policies};
 use crate::operate::dead::survey::Survey;
-use crate::operate::dead::work::{Done, LetterAction, Pace, Work};
+use crate::operate::dead::work::{DeadLetterAction, Done, Pace, Work};
 use crate::operate::session::Interrupt;
 
 /// One history of the queues, and a command that is killed in it again and again.
 struct History {
     simulated: Simulated,
-    letters: Vec<Put>,
+    dead_letters: Vec<Put>,
     filter: Filter,
     pace: Pace,
     luck: Xoshiro256PlusPlus,
@@ -34,13 +34,14 @@ impl History {
     fn of(seed: u64) -> Self {
         let mut luck = Xoshiro256PlusPlus::seed_from_u64(seed);
         let simulated = Simulated::new(seed);
-        let letters: Vec<Put> = (0..luck.random_range(1..120)).map(|_| simulated::any(&mut luck)).collect();
-        letters.iter().for_each(|letter| drop(simulated.put(letter)));
+        let dead_letters: Vec<Put> =
+            (0..luck.random_range(1..120)).map(|_| simulated::any(&mut luck)).collect();
+        dead_letters.iter().for_each(|dead_letter| drop(simulated.put(dead_letter)));
         simulated.fault_rate.set([0.0, 0.01, 0.1][luck.random_range(0..3)]);
         let error = luck.random_bool(0.5).then(|| "Time*".to_owned());
         Self {
             simulated,
-            letters,
+            dead_letters,
             filter: Filter { error, ..Filter::default() },
             pace: Pace([0.5, 7.0, 25.0, 1_000.0][luck.random_range(0..4)]),
             luck,
@@ -48,8 +49,8 @@ impl History {
         }
     }
 
-    fn is_chosen(&self, letter: &Put) -> bool {
-        self.filter.takes_everything() || letter.error_type == "Timeout"
+    fn is_chosen(&self, dead_letter: &Put) -> bool {
+        self.filter.takes_everything() || dead_letter.error_type == "Timeout"
     }
 
     fn work(&self, luck: &mut Xoshiro256PlusPlus) -> Work {
@@ -88,10 +89,10 @@ impl History {
         let elsewhere: BTreeSet<String> =
             self.simulated.retried().into_iter().map(|record| key_of(&record)).chain(exported).collect();
         let there = depth.visible + depth.in_flight;
-        assert!(there + elsewhere.len() >= self.letters.len(), "{there} letters, {}", elsewhere.len());
+        assert!(there + elsewhere.len() >= self.dead_letters.len(), "{there} letters, {}", elsewhere.len());
     }
 
-    /// The letters that are in the dead-letter queue, by body.
+    /// The dead-letters that are in the dead-letter queue, by body.
     fn in_dead_letter_queue(&self) -> BTreeMap<String, usize> {
         counted(self.simulated.dead().into_iter().map(|received| received.record.body))
     }
@@ -126,13 +127,13 @@ fn block_on(history: impl Future<Output = ()>) {
     runtime.unwrap().block_on(history);
 }
 
-async fn run(simulated: &Simulated, action: &impl LetterAction, work: &Work) -> Option<(Done, Read)> {
+async fn run(simulated: &Simulated, action: &impl DeadLetterAction, work: &Work) -> Option<(Done, Read)> {
     let (_raise, interrupt) = Interrupt::new();
     let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
     work.run(&reader, &simulated.ids(), action).await.ok()
 }
 
-/// Each is a history of its own: letters, a filter, a pace, faults, and up to a dozen kills.
+/// Each is a history of its own: dead-letters, a filter, a pace, faults, and up to a dozen kills.
 const HISTORIES: u64 = 400;
 /// Of commands that wait for a disk with each step.
 const HISTORIES_WITH_FILES: u64 = 40;
@@ -155,15 +156,19 @@ fn a_killed_redrive_loses_nothing_and_doubles_only_what_was_at_hand() {
             let explained: BTreeSet<_> = history.simulated.explained();
             let explained = |key: &str| explained.iter().any(|body| body.contains(&format!("\"{key}\"")));
             let mut unexplained = 0;
-            for letter in &history.letters {
-                let copies = retried.get(&letter.key).copied().unwrap_or(0);
-                if history.is_chosen(letter) && letter.can_be_redriven {
-                    assert!(copies >= 1, "seed {seed}: {letter:?} is lost");
-                    assert_eq!(left.get(&letter.body), None, "seed {seed}: {letter:?} was left");
-                    unexplained += if explained(&letter.key) { 0 } else { copies - 1 };
+            for dead_letter in &history.dead_letters {
+                let copies = retried.get(&dead_letter.key).copied().unwrap_or(0);
+                if history.is_chosen(dead_letter) && dead_letter.can_be_redriven {
+                    assert!(copies >= 1, "seed {seed}: {dead_letter:?} is lost");
+                    assert_eq!(left.get(&dead_letter.body), None, "seed {seed}: {dead_letter:?} was left");
+                    unexplained += if explained(&dead_letter.key) { 0 } else { copies - 1 };
                 } else {
-                    assert_eq!(copies, 0, "seed {seed}: {letter:?} was redriven");
-                    assert_eq!(left.get(&letter.body), Some(&1), "seed {seed}: {letter:?} was not left");
+                    assert_eq!(copies, 0, "seed {seed}: {dead_letter:?} was redriven");
+                    assert_eq!(
+                        left.get(&dead_letter.body),
+                        Some(&1),
+                        "seed {seed}: {dead_letter:?} was not left"
+                    );
                 }
             }
             let allowed = kills * history.pace.at_once(1);
@@ -192,13 +197,21 @@ fn a_killed_discard_loses_nothing() {
             let lines = exported(&folder);
             let exported = counted(lines.iter().map(|line| line.body.clone()));
             let left = history.in_dead_letter_queue();
-            for letter in &history.letters {
-                if history.is_chosen(letter) {
-                    assert!(exported.contains_key(&letter.body), "seed {seed}: {letter:?} is lost");
-                    assert_eq!(left.get(&letter.body), None, "seed {seed}: {letter:?} was left");
+            for dead_letter in &history.dead_letters {
+                if history.is_chosen(dead_letter) {
+                    assert!(exported.contains_key(&dead_letter.body), "seed {seed}: {dead_letter:?} is lost");
+                    assert_eq!(left.get(&dead_letter.body), None, "seed {seed}: {dead_letter:?} was left");
                 } else {
-                    assert_eq!(exported.get(&letter.body), None, "seed {seed}: {letter:?} was discarded");
-                    assert_eq!(left.get(&letter.body), Some(&1), "seed {seed}: {letter:?} was not left");
+                    assert_eq!(
+                        exported.get(&dead_letter.body),
+                        None,
+                        "seed {seed}: {dead_letter:?} was discarded"
+                    );
+                    assert_eq!(
+                        left.get(&dead_letter.body),
+                        Some(&1),
+                        "seed {seed}: {dead_letter:?} was not left"
+                    );
                 }
             }
         });
@@ -211,7 +224,7 @@ fn a_killed_import_loses_nothing_and_doubles_only_what_was_at_hand() {
         block_on(async {
             let history = History::of(seed);
             let mut luck = history.luck.clone();
-            let file = history.folder.path().join("letters.jsonl");
+            let file = history.folder.path().join("dead-letters.jsonl");
             history.simulated.fault_rate.set(0.0);
             let discard = Export::create(&file).unwrap();
             let all = Work { filter: Some(Filter::default()), limit: None, ..history.work(&mut luck) };
@@ -236,18 +249,21 @@ fn a_killed_import_loses_nothing_and_doubles_only_what_was_at_hand() {
             }
             history.simulated.fault_rate.set(0.0);
             assert_eq!(import().await.left, BTreeMap::new());
-            assert_eq!(import().await.letters, 0, "a repeated import does nothing");
+            assert_eq!(import().await.dead_letters, 0, "a repeated import does nothing");
             let back = history.in_dead_letter_queue();
             let explained = history.simulated.explained();
             let mut unexplained = 0;
-            for letter in &history.letters {
-                let copies = back.get(&letter.body).copied().unwrap_or(0);
-                assert!(copies >= 1, "seed {seed}: {letter:?} is lost");
-                unexplained += if explained.contains(&letter.body) { 0 } else { copies - 1 };
+            for dead_letter in &history.dead_letters {
+                let copies = back.get(&dead_letter.body).copied().unwrap_or(0);
+                assert!(copies >= 1, "seed {seed}: {dead_letter:?} is lost");
+                unexplained += if explained.contains(&dead_letter.body) { 0 } else { copies - 1 };
             }
             assert!(unexplained <= kills * history.pace.at_once(1), "seed {seed}: {unexplained} copies");
             let reasons = history.simulated.dead().iter().filter(|it| !it.attributes.is_empty()).count();
-            assert!(reasons >= history.letters.iter().filter(|letter| letter.reason.is_some()).count());
+            assert!(
+                reasons
+                    >= history.dead_letters.iter().filter(|dead_letter| dead_letter.reason.is_some()).count()
+            );
         });
     }
 }
@@ -264,11 +280,11 @@ fn a_killed_survey_changes_nothing() {
                 Reader { queue: &history.simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
             let survey = async || {
                 let mut survey = Survey::default();
-                let look = |received: &Received| {
+                let show = |received: &Received| {
                     survey.count(received, &filter, |_| Ok(()), 5, NOW);
                     false
                 };
-                let read = Scan::new(&reader, NOW).look(look).await?;
+                let read = Scan::new(&reader, NOW).show_each(show).await?;
                 Ok::<_, Failure>((survey, read))
             };
             let calls = history.luck.random_range(0..60);
@@ -276,7 +292,7 @@ fn a_killed_survey_changes_nothing() {
             history.simulated.all_come_back();
             history.simulated.fault_rate.set(0.0);
             let (survey, read) = survey().await.unwrap();
-            assert_eq!((read.end, survey.chosen), (End::All, history.letters.len() as u64));
+            assert_eq!((read.end, survey.chosen), (End::All, history.dead_letters.len() as u64));
             assert_eq!(history.in_dead_letter_queue(), before);
         });
     }

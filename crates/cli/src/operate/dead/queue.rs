@@ -12,19 +12,19 @@ use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::text::durations;
 
-/// How long a received letter is hidden from other readers, unless it is given back earlier. Reading 100,000 letters
-/// takes some minutes. A longer time would only keep letters from the operator of a command that was killed; a letter
-/// that becomes visible while a slow command still works is received, and hidden, once more.
+/// How long a received dead-letter is hidden from other readers, unless it is given back earlier. Reading 100,000
+/// dead-letters takes some minutes. A longer time would only keep dead-letters from the operator of a command that was
+/// killed; a dead-letter that becomes visible while a slow command still works is received, and hidden, once more.
 pub(crate) const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
-/// Letters received in one round, ten in a call.
+/// Dead-letters received in one round, ten in a call.
 pub(crate) const ROUND: usize = 80;
 /// SQS's limit for one receive.
 pub(crate) const MOST_OF_A_RECEIVE: usize = 10;
 /// A long poll asks all of SQS's servers, a short one only some of them. One second is the shortest long poll.
 const WAIT_SECONDS: i32 = 1;
-/// Concurrent calls that send or delete one round's letters.
+/// Concurrent calls that send or delete one round's dead-letters.
 const AT_ONCE: usize = ROUND / MOST_OF_A_RECEIVE;
-/// Concurrent calls that give letters back, ten letters a call: there may be 100,000.
+/// Concurrent calls that give dead-letters back, ten dead-letters a call: there may be 100,000.
 const GIVING_BACK: usize = 16;
 
 /// A message received from the dead-letter queue.
@@ -35,7 +35,7 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    pub(crate) fn letter(&self) -> ReceivedDeadLetter<'_> {
+    pub(crate) fn dead_letter(&self) -> ReceivedDeadLetter<'_> {
         let attribute = |name: &str| {
             let found = self.attributes.iter().find(|(other, _)| other == name);
             found.and_then(|(_, value)| value.string_value())
@@ -51,8 +51,9 @@ pub(crate) enum Destination {
 }
 
 /// The calls. Each gives one answer per entry, in the order of the entries.
-pub(crate) trait LetterQueue {
-    /// Receives up to `most` letters, at most ten, and hides them for [`HIDDEN_FOR`]. Waits a second for the first.
+pub(crate) trait QueueCalls {
+    /// Receives up to `most` dead-letters, at most ten, and hides them for [`HIDDEN_FOR`]. Waits a second for the
+    /// first.
     async fn receive(&self, most: usize) -> Result<Vec<Received>, Failure>;
 
     /// Sends each message once. A message without an answer may have been accepted.
@@ -60,17 +61,17 @@ pub(crate) trait LetterQueue {
 
     async fn delete(&self, receipt_handles: Vec<String>) -> Vec<Result<(), Cause>>;
 
-    /// Makes letters visible to everybody again.
+    /// Makes dead-letters visible to everybody again.
     async fn give_back(&self, receipt_handles: Vec<String>) -> Vec<Result<(), Cause>>;
 }
 
-/// Why a call failed for one letter.
+/// Why a call failed for one dead-letter.
 #[derive(Clone, Debug)]
 pub(crate) struct CallFailure {
     pub(crate) why: String,
-    /// The call would fail for every other letter too.
+    /// The call would fail for every other dead-letter too.
     pub(crate) for_all: bool,
-    /// The letter may be elsewhere all the same.
+    /// The dead-letter may be elsewhere all the same.
     pub(crate) may_be_elsewhere: bool,
 }
 
@@ -99,7 +100,7 @@ impl SqsQueues {
     pub(crate) fn new(account: &Account, deployment: &Deployment) -> Self {
         let client = &account.sqs;
         let (dead, retry) = (&deployment.dead_letter_queue.url, &deployment.retry_queue.url);
-        // A message without an answer is not sent again, because an accepted copy is retried by itself. Its letter
+        // A message without an answer is not sent again, because an accepted copy is retried by itself. Its dead-letter
         // stays, and the error says so.
         let once = |url: &str| {
             let sender = Sender::new(client.clone(), url).retries(Retries::none()).concurrency(AT_ONCE);
@@ -118,7 +119,7 @@ impl SqsQueues {
     }
 }
 
-impl LetterQueue for SqsQueues {
+impl QueueCalls for SqsQueues {
     async fn receive(&self, most: usize) -> Result<Vec<Received>, Failure> {
         let call = self
             .client
@@ -157,7 +158,7 @@ impl LetterQueue for SqsQueues {
     }
 }
 
-/// The command stands still meanwhile, with letters hidden.
+/// The command stands still meanwhile, with dead-letters hidden.
 fn tell_pause(pause: Duration, error: &ServiceError) {
     anstream::eprintln!("{}", waits(pause, error));
 }

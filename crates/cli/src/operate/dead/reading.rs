@@ -1,4 +1,4 @@
-//! `comeback dead list` and `comeback dead show`: reading letters.
+//! `comeback dead list` and `comeback dead show`: reading dead-letters.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -12,12 +12,12 @@ use serde_json::value::RawValue;
 use crate::account::Failure;
 use crate::clock;
 use crate::failure;
+use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::discard::Attribute;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::letters::DeadLetters;
-use crate::operate::dead::queue::{LetterQueue, Received};
+use crate::operate::dead::queue::{QueueCalls, Received};
 use crate::operate::dead::scan::Read;
-use crate::operate::dead::survey::{Described, Survey, counted_letters, headline};
+use crate::operate::dead::survey::{Described, Survey, counted_dead_letters, headline};
 use crate::operate::session::{Common, Session};
 use crate::text::numbers::counted;
 use crate::text::terminal::{shown, shown_json, shown_lines};
@@ -43,38 +43,38 @@ pub(crate) struct ListArguments {
 }
 
 pub(crate) async fn list(arguments: &ListArguments, session: Session) -> Result<(), failure::CommandFailure> {
-    let letters = DeadLetters::find(session).await?;
+    let dead_letters = DeadLetters::find(session).await?;
     let one_by_one = arguments.each || !arguments.filter.takes_everything();
     let now = clock::now();
     let most = if one_by_one { arguments.limit as usize } else { 0 };
     let mut survey = Survey::default();
-    let look = |received: &Received| {
+    let show = |received: &Received| {
         survey.count(received, &arguments.filter, |_| Ok(()), most, now);
         false
     };
-    let read = letters.look(now, look).await?;
-    let session = &letters.session;
+    let read = dead_letters.show_each(now, show).await?;
+    let session = &dead_letters.session;
     session.answer(&json!({
-        "chosen": survey.chosen, "read": read.letters, "newer": read.newer, "locked": read.locked,
-        "incomplete": read.incomplete(), "groups": survey.groups(), "letters": survey.letters,
+        "chosen": survey.chosen, "read": read.dead_letters, "newer": read.newer, "locked": read.locked,
+        "incomplete": read.incomplete(), "groups": survey.groups(), "dead_letters": survey.dead_letters,
     }));
     if !session.common.json {
         print(&survey, &read, now)?;
     }
-    read.result(&format!("read {}", counted_letters(read.letters)))?;
-    Ok(letters.check_target(&survey, &arguments.filter, &read)?)
+    read.result(&format!("read {}", counted_dead_letters(read.dead_letters)))?;
+    Ok(dead_letters.check_target(&survey, &arguments.filter, &read)?)
 }
 
 fn print(survey: &Survey, read: &Read, now: Timestamp) -> std::io::Result<()> {
     let mut out = anstream::stdout();
-    let all = read.letters + read.locked.map_or(0, |locked| locked.letters);
+    let all = read.dead_letters + read.locked.map_or(0, |locked| locked.dead_letters);
     writeln!(out, "{}", headline(survey.chosen, all))?;
     if survey.chosen > 0 {
         writeln!(out, "{}", survey.groups_table(now))?;
     }
-    let shown = survey.letters.len() as u64;
+    let shown = survey.dead_letters.len() as u64;
     if shown > 0 {
-        writeln!(out, "{}", survey.letters_table(now))?;
+        writeln!(out, "{}", survey.dead_letters_table(now))?;
     }
     if shown > 0 && shown < survey.chosen {
         writeln!(out, "{shown} shown; --limit {} shows all", survey.chosen)?;
@@ -107,41 +107,41 @@ pub(crate) struct ShowArguments {
 }
 
 pub(crate) async fn show(arguments: &ShowArguments, session: Session) -> Result<(), failure::CommandFailure> {
-    let letters = DeadLetters::find(session).await?;
-    let (letter, read) = find(&arguments.key, &letters).await?;
-    letters.session.answer(&letter);
-    if !letters.session.common.json {
-        write!(anstream::stdout(), "{}", letter.in_words())?;
+    let dead_letters = DeadLetters::find(session).await?;
+    let (dead_letter, read) = find(&arguments.key, &dead_letters).await?;
+    dead_letters.session.answer(&dead_letter);
+    if !dead_letters.session.common.json {
+        write!(anstream::stdout(), "{}", dead_letter.in_words())?;
     }
     Ok(read.result("the dead-letter was found")?)
 }
 
-/// Reads letters until one has this key, or is this message.
-pub(crate) async fn find<Q: LetterQueue>(
+/// Reads dead-letters until one has this key, or is this message.
+pub(crate) async fn find<Q: QueueCalls>(
     name: &str,
-    letters: &DeadLetters<Q>,
+    dead_letters: &DeadLetters<Q>,
 ) -> Result<(Whole, Read), Failure> {
     let mut found = None;
-    let look = |received: &Received| {
+    let show = |received: &Received| {
         found = Whole::named(name, received);
         found.is_some()
     };
-    let read = letters.look(clock::now(), look).await?;
-    let Some(letter) = found else {
-        let place = letters.session.common.place_flags();
+    let read = dead_letters.show_each(clock::now(), show).await?;
+    let Some(dead_letter) = found else {
+        let place = dead_letters.session.common.place_flags();
         read.result(&format!("no dead-letter that could be read has key {name:?}"))?;
-        let queue = letters.deployment.dead_letter_queue.name();
+        let queue = dead_letters.deployment.dead_letter_queue.name();
         return Err(Failure::CouldNot(format!(
             "no dead-letter in {queue} has key {name:?}; `comeback dead list --each{place}` lists the keys"
         )));
     };
-    Ok((letter, read))
+    Ok((dead_letter, read))
 }
 
-/// Attributes that Comeback writes: the letter is described by what they say.
+/// Attributes that Comeback writes: the dead-letter is described by what they say.
 const OURS: [&str; 6] = ["Reason", "Detail", "TargetFunction", "RetriesMade", "ErrorType", MOVED_ATTRIBUTE];
 
-/// A whole letter.
+/// A whole dead-letter.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Whole {
     #[serde(flatten)]
@@ -156,15 +156,15 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// The letter, if this is its key or its message's id.
+    /// The dead-letter, if this is its key or its message's id.
     fn named(name: &str, received: &Received) -> Option<Self> {
-        let letter = received.letter();
-        if letter.key.as_deref() != Some(name) && received.record.message_id != name {
+        let dead_letter = received.dead_letter();
+        if dead_letter.key.as_deref() != Some(name) && received.record.message_id != name {
             return None;
         }
-        let described = Described::of(received, &letter);
-        let ReceivedDeadLetter { first_failure, .. } = letter;
-        let payload = letter.payload.map(|payload| payload.into_owned());
+        let described = Described::of(received, &dead_letter);
+        let ReceivedDeadLetter { first_failure, .. } = dead_letter;
+        let payload = dead_letter.payload.map(|payload| payload.into_owned());
         let body = payload.is_none().then(|| received.record.body.clone());
         let mut attributes = Attribute::all_of(received);
         attributes.retain(|name, _| !OURS.contains(&name.as_str()));
@@ -261,11 +261,11 @@ mod tests {
         let (_raise, interrupt) = Interrupt::new();
         let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
         let mut found = None;
-        let look = |received: &Received| {
+        let show = |received: &Received| {
             found = Whole::named(key, received);
             found.is_some()
         };
-        let read = Scan::new(&reader, NOW).look(look).await.unwrap();
+        let read = Scan::new(&reader, NOW).show_each(show).await.unwrap();
         (found, read)
     }
 
@@ -279,13 +279,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_letter_is_found_by_its_key_or_its_messages_id() {
-        let letters: Vec<Put> = (0..200).map(|_| event("Timeout")).collect();
-        let simulated = Simulated::with(letters.clone());
+    async fn a_dead_letter_is_found_by_its_key_or_its_messages_id() {
+        let dead_letters: Vec<Put> = (0..200).map(|_| event("Timeout")).collect();
+        let simulated = Simulated::with(dead_letters.clone());
         let id = simulated.put(&unknown());
-        let (whole, read) = find(&simulated, &letters[150].key).await;
+        let (whole, read) = find(&simulated, &dead_letters[150].key).await;
         let json = serde_json::to_string(whole.as_ref().expect("it is there")).unwrap();
-        let key = &letters[150].key;
+        let key = &dead_letters[150].key;
         assert!(json.starts_with(&format!(r#"{{"key":"{key}","message_id":"#)), "{json}");
         assert!(json.contains(&format!(r#""payload":{{"n":1E400,"id":"{key}"}},"body":null"#)), "{json}");
         assert!(json.contains(r#""error_message":"m""#), "{json}");
@@ -296,7 +296,7 @@ mod tests {
         assert!(unknown.body.expect("no event was found").starts_with("hello"));
         assert!(unknown.attributes.is_empty());
         let (nothing, read) = find(&simulated, "no key").await;
-        assert_eq!((nothing.is_none(), read.end, read.letters), (true, End::All, 201));
+        assert_eq!((nothing.is_none(), read.end, read.dead_letters), (true, End::All, 201));
         assert_eq!(simulated.depth().in_flight, 0);
     }
 
@@ -318,21 +318,21 @@ mod tests {
 
     /// `dead show`, and the tables of `dead list`, `redrive` and `discard`.
     #[test]
-    fn a_letter_cannot_command_the_terminal() {
-        let mut letter = event("Timeout");
+    fn a_dead_letter_cannot_command_the_terminal() {
+        let mut dead_letter = event("Timeout");
         let hostile = serde_json::to_string(HOSTILE).unwrap();
-        for text in ["\"why\"", "\"Timeout\"", "\"m\"", &format!("\"{}\"", letter.key)] {
-            letter.body = letter.body.replace(text, &hostile);
+        for text in ["\"why\"", "\"Timeout\"", "\"m\"", &format!("\"{}\"", dead_letter.key)] {
+            dead_letter.body = dead_letter.body.replace(text, &hostile);
         }
-        letter.body = letter.body.replace("function:orders", "function:\u{9b}2J");
-        for letter in [letter, Put { body: HOSTILE.into(), ..unknown() }] {
-            let received = Simulated::with([letter]).dead().remove(0);
+        dead_letter.body = dead_letter.body.replace("function:orders", "function:\u{9b}2J");
+        for dead_letter in [dead_letter, Put { body: HOSTILE.into(), ..unknown() }] {
+            let received = Simulated::with([dead_letter]).dead().remove(0);
             let mut survey = Survey::default();
             survey.count(&received, &Filter::default(), |_| Ok(()), 1, NOW);
             let whole = Whole::named(&received.record.message_id, &received).expect("it is its id");
-            let [groups, letters] =
-                [survey.groups_table(NOW), survey.letters_table(NOW)].map(|it| it.to_string());
-            let texts = [whole.in_words(), json_line(&whole), groups, letters];
+            let [groups, dead_letters] =
+                [survey.groups_table(NOW), survey.dead_letters_table(NOW)].map(|it| it.to_string());
+            let texts = [whole.in_words(), json_line(&whole), groups, dead_letters];
             for text in &texts {
                 assert!(!is_obeyed_anywhere(text), "{text}");
             }

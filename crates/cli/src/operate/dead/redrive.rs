@@ -1,4 +1,4 @@
-//! `comeback dead redrive`: send letters back to the retry queue, where their events start over.
+//! `comeback dead redrive`: send dead-letters back to the retry queue, where their events start over.
 
 use clap::Args;
 use comeback_delivery::Cause;
@@ -9,13 +9,13 @@ use serde_json::json;
 use crate::account::Failure;
 use crate::clock;
 use crate::failure::CommandFailure;
+use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::letters::DeadLetters;
-use crate::operate::dead::plan::{Order, Plan, Verb};
-use crate::operate::dead::queue::{CallFailure, Destination, LetterQueue, Received};
+use crate::operate::dead::plan::{Asked, Plan, Verb};
+use crate::operate::dead::queue::{CallFailure, Destination, QueueCalls, Received};
 use crate::operate::dead::snapshot::{Forgetting, Selected, Snapshot};
 use crate::operate::dead::survey::listed;
-use crate::operate::dead::work::{LetterAction, Pace, Work};
+use crate::operate::dead::work::{DeadLetterAction, Pace, Work};
 use crate::operate::deployment::Deployment;
 use crate::operate::function::attach_commands;
 use crate::operate::session::{Common, Session, confirm_plan};
@@ -54,55 +54,55 @@ pub(crate) async fn run(arguments: &RedriveArguments, session: Session) -> Resul
     redrive(arguments, &DeadLetters::find(session).await?).await
 }
 
-async fn redrive<Q: LetterQueue>(
+async fn redrive<Q: QueueCalls>(
     arguments: &RedriveArguments,
-    letters: &DeadLetters<Q>,
+    dead_letters: &DeadLetters<Q>,
 ) -> Result<(), CommandFailure> {
-    let policies = policies(&letters.deployment)?;
+    let policies = policies(&dead_letters.deployment)?;
     let &RedriveArguments { ref filter, rate, limit, dry_run, .. } = arguments;
     let redrive = Redrive::new(&policies, arguments.retarget.as_deref())?;
     let now = clock::now();
     let work = Work { filter: Some(filter.clone()), now, until: now, pace: Pace(rate), limit };
     let judge = |received: &_| redrive.prepare(received).map(drop);
-    let order = Order { verb: Verb::Redrive, all: arguments.all, dry_run };
-    let plan = Plan::make(order, work, judge, letters).await?;
+    let asked = Asked { verb: Verb::Redrive, all: arguments.all, dry_run };
+    let plan = Plan::make(asked, work, judge, dead_letters).await?;
     ask_and_redrive(&plan, &redrive, None).await
 }
 
-/// Scans the letters that a filter takes for a snapshot.
-pub(crate) async fn scan<Q: LetterQueue>(
+/// Scans the dead-letters that a filter takes for a snapshot.
+pub(crate) async fn scan<Q: QueueCalls>(
     flags: Vec<String>,
     now: Timestamp,
-    letters: &DeadLetters<Q>,
+    dead_letters: &DeadLetters<Q>,
 ) -> Result<Snapshot, CommandFailure> {
     // Nobody can say what a handler that does not start would do. A redrive is refused then.
-    let policies = letters.deployment.policies().ok();
+    let policies = dead_letters.deployment.policies().ok();
     let redrive = policies.as_ref().map(|policies| Redrive::new(policies, None)).transpose()?;
     let judge = |received: &_| redrive.as_ref().map_or(Ok(()), |it| it.prepare(received).map(drop));
-    Snapshot::read(flags, now, judge, letters).await
+    Snapshot::read(flags, now, judge, dead_letters).await
 }
 
-/// Redrives letters of a snapshot.
-pub(crate) async fn redrive_selected<Q: LetterQueue>(
+/// Redrives dead-letters of a snapshot.
+pub(crate) async fn redrive_selected<Q: QueueCalls>(
     selected: &Selected<'_>,
     retarget: Option<&str>,
     pace: Pace,
-    letters: &DeadLetters<Q>,
+    dead_letters: &DeadLetters<Q>,
 ) -> Result<(), CommandFailure> {
-    let policies = policies(&letters.deployment)?;
+    let policies = policies(&dead_letters.deployment)?;
     let redrive = Redrive::new(&policies, retarget)?;
-    let order = Order { verb: Verb::Redrive, all: true, dry_run: false };
-    let plan = Plan::of_snapshot(order, pace, selected, letters)?;
+    let asked = Asked { verb: Verb::Redrive, all: true, dry_run: false };
+    let plan = Plan::of_snapshot(asked, pace, selected, dead_letters)?;
     ask_and_redrive(&plan, &redrive, Some(selected.snapshot)).await
 }
 
-async fn ask_and_redrive<Q: LetterQueue>(
+async fn ask_and_redrive<Q: QueueCalls>(
     plan: &Plan<'_, Q>,
     redrive: &Redrive<'_>,
     snapshot: Option<&Snapshot>,
 ) -> Result<(), CommandFailure> {
     let (session, deployment, dry_run) =
-        (&plan.letters.session, &plan.letters.deployment, plan.order.dry_run);
+        (&plan.dead_letters.session, &plan.dead_letters.deployment, plan.asked.dry_run);
     let not_allowed = listed(&plan.survey.not_allowed);
     if !not_allowed.is_empty() {
         if dry_run {
@@ -116,10 +116,10 @@ async fn ask_and_redrive<Q: LetterQueue>(
         ))
         .into());
     }
-    if dry_run || plan.letters() == 0 {
+    if dry_run || plan.dead_letters() == 0 {
         return Ok(plan.read.result("nothing was changed")?);
     }
-    let (count, queue) = (plan.letters(), deployment.retry_queue.name());
+    let (count, queue) = (plan.dead_letters(), deployment.retry_queue.name());
     let question = format!("send {} to {queue}?", counted(count, "dead-letter", "dead-letters"));
     confirm_plan(&question, &json!({"plan": plan.identity(), "retarget": redrive.retarget}), session).await?;
     let (done, read) = plan.carry_out(&Forgetting { action: redrive, snapshot }).await?;
@@ -143,7 +143,7 @@ fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     })
 }
 
-/// Sends letters to the retry queue.
+/// Sends dead-letters to the retry queue.
 #[derive(Debug)]
 pub(crate) struct Redrive<'a> {
     policies: &'a Policies,
@@ -151,7 +151,7 @@ pub(crate) struct Redrive<'a> {
 }
 
 impl<'a> Redrive<'a> {
-    /// For the functions that the letters name, or for `retarget`.
+    /// For the functions that the dead-letters name, or for `retarget`.
     pub(crate) fn new(policies: &'a Policies, retarget: Option<&'a str>) -> Result<Self, Failure> {
         match retarget.filter(|arn| !policies.stack().allows(arn)) {
             Some(arn) => Err(Failure::Refused(format!(
@@ -163,21 +163,17 @@ impl<'a> Redrive<'a> {
     }
 }
 
-impl LetterAction for Redrive<'_> {
+impl DeadLetterAction for Redrive<'_> {
     type Prepared = Message;
 
-    /// The message has none of the letter's attributes: `Comeback` would make it an old message again.
+    /// The message has none of the dead-letter's attributes: `Comeback` would make it an old message again.
     fn prepare(&self, received: &Received) -> Result<Message, Reason> {
-        let body = received.letter().redriven(self.retarget)?;
+        let body = received.dead_letter().redriven(self.retarget)?;
         let body = rehearse(body, received.record.sent, self.policies)?;
         Ok(Message { trace_header: received.record.trace_header.clone(), ..Message::new(body) })
     }
 
-    async fn perform(
-        &self,
-        queue: &impl LetterQueue,
-        messages: Vec<Message>,
-    ) -> Vec<Result<(), CallFailure>> {
+    async fn perform(&self, queue: &impl QueueCalls, messages: Vec<Message>) -> Vec<Result<(), CallFailure>> {
         let answers = queue.send(Destination::RetryQueue, messages).await;
         let not_sent = |cause: Cause| {
             let mut failure = CallFailure::of("sqs:SendMessage", &cause);
@@ -195,8 +191,8 @@ impl LetterAction for Redrive<'_> {
     }
 }
 
-/// Asks the handler's own rules whether the event would be given up, on its first receive or when its first retry is due.
-/// The event starts anew, so the answer is the same whenever its message is sent.
+/// Asks the handler's own rules whether the event would be given up, on its first receive or when its first retry is
+/// due. The event starts anew, so the answer is the same whenever its message is sent.
 fn rehearse(body: String, sent: Timestamp, policies: &Policies) -> Result<String, Reason> {
     let mut record = Record {
         message_id: "rehearsed".into(),
@@ -233,7 +229,7 @@ mod tests {
     use crate::operate::dead::simulated::{ORDERS, Simulated, event, policies, record};
 
     #[test]
-    fn a_redriven_letter_is_for_the_function_it_is_retargeted_to() {
+    fn a_redriven_dead_letter_is_for_the_function_it_is_retargeted_to() {
         let policies = policies();
         let live = format!("{ORDERS}:live");
         let redrive = Redrive::new(&policies, Some(&live)).unwrap();
@@ -243,7 +239,7 @@ mod tests {
             let record = Record { body: message.body, ..received.record.clone() };
             let event = FailedEvent::read(&record).unwrap();
             assert_eq!((event.function_arn.as_ref(), event.retry), (live.as_str(), 1));
-            assert_eq!(Some(event.origin_request_id), received.letter().key);
+            assert_eq!(Some(event.origin_request_id), received.dead_letter().key);
         }
         let other = "arn:aws:lambda:eu-west-1:123456789012:function:payments";
         let expected = format!(
@@ -256,28 +252,28 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_dry_run_fails_as_the_redrive_would() {
         for dry_run in [None, Some("--dry-run")] {
-            let letter = json!({
+            let dead_letter = json!({
                 "MessageId": "m-1", "ReceiptHandle": "h-1",
                 "Body": event("Timeout").body.replace("function:orders", "function:payments"),
                 "Attributes": {
                     "ApproximateReceiveCount": "1", "SentTimestamp": "1", "ApproximateFirstReceiveTimestamp": "1",
                 },
             });
-            let letters = Mutex::new(vec![letter]);
+            let dead_letters = Mutex::new(vec![dead_letter]);
             let account = Account::answering(move |operation, _| match operation {
                 "GetQueueAttributes" => json!({"Attributes": {
                     "ApproximateNumberOfMessages": "1", "ApproximateNumberOfMessagesNotVisible": "0",
                     "ApproximateNumberOfMessagesDelayed": "0",
                 }}),
-                "ReceiveMessage" => json!({"Messages": std::mem::take(&mut *letters.lock().unwrap())}),
+                "ReceiveMessage" => json!({"Messages": std::mem::take(&mut *dead_letters.lock().unwrap())}),
                 "ChangeMessageVisibilityBatch" => json!({"Successful": [{"Id": "0"}], "Failed": []}),
                 other => panic!("{other} is not expected"),
             });
             let flags = ["redrive", "--all", "--json"].into_iter().chain(dry_run);
             let command = RedriveArguments::augment_args(clap::Command::new("redrive"));
             let arguments = RedriveArguments::from_arg_matches(&command.get_matches_from(flags)).unwrap();
-            let letters = DeadLetters::sample(account.await, &arguments.common);
-            let failure = redrive(&arguments, &letters).await.unwrap_err().to_string();
+            let dead_letters = DeadLetters::sample(account.await, &arguments.common);
+            let failure = redrive(&arguments, &dead_letters).await.unwrap_err().to_string();
             let expected = "nothing was sent: TARGET_FUNCTIONS does not allow \
                             arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST,";
             assert!(failure.starts_with(expected), "{failure}");

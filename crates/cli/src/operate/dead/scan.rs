@@ -1,4 +1,4 @@
-//! Receiving every letter once, and giving back what was not deleted.
+//! Receiving every dead-letter once, and giving back what was not deleted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,21 +9,21 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use crate::account::Failure;
-use crate::operate::dead::queue::{CallFailure, HIDDEN_FOR, LetterQueue, MOST_OF_A_RECEIVE, ROUND, Received};
+use crate::operate::dead::queue::{CallFailure, HIDDEN_FOR, MOST_OF_A_RECEIVE, QueueCalls, ROUND, Received};
 use crate::operate::deployment::Depth;
 use crate::operate::session::Interrupt;
 use crate::text::numbers::counted;
 
-/// Letters hidden at once at most. SQS allows about 120,000 messages in flight, those of other readers included.
+/// Dead-letters hidden at once at most. SQS allows about 120,000 messages in flight, those of other readers included.
 const MOST_HIDDEN: usize = 110_000;
-/// Rounds in a row without a new letter, after which the queue counts as read: sixteen long polls.
+/// Rounds in a row without a new dead-letter, after which the queue counts as read: sixteen long polls.
 const QUIET_ROUNDS: u32 = 2;
-/// Letters given back in one delivery.
+/// Dead-letters given back in one delivery.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// Giving back fewer letters takes no time worth mentioning.
+/// Giving back fewer dead-letters takes no time worth mentioning.
 const MANY: usize = 2_000;
 
-/// What each command that reads letters has: the calls, Ctrl-C, and what hears how many were read or acted on.
+/// What each command that reads dead-letters has: the calls, Ctrl-C, and what hears how many were read or acted on.
 pub(crate) struct Reader<'a, Q> {
     pub(crate) queue: &'a Q,
     pub(crate) interrupt: &'a Interrupt,
@@ -33,12 +33,12 @@ pub(crate) struct Reader<'a, Q> {
 /// Why reading ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Every letter was read.
+    /// Every dead-letter was read.
     All,
-    /// The command needs no more letters.
+    /// The command needs no more dead-letters.
     Enough,
     Interrupted,
-    /// [`MOST_HIDDEN`] letters are hidden.
+    /// [`MOST_HIDDEN`] dead-letters are hidden.
     TooManyHidden,
     Failed(Failure),
 }
@@ -46,33 +46,33 @@ pub(crate) enum End {
 /// What was read of the dead-letter queue, and what is still hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Read {
-    /// Letters read, each counted once.
-    pub(crate) letters: u64,
-    /// Letters left alone, because they were sent too late.
+    /// Dead-letters read, each counted once.
+    pub(crate) dead_letters: u64,
+    /// Dead-letters left alone, because they were sent too late.
     pub(crate) newer: u64,
     pub(crate) end: End,
-    /// Letters that could not be given back, and why. They become visible by themselves.
+    /// Dead-letters that could not be given back, and why. They become visible by themselves.
     pub(crate) still_hidden: Option<(u64, String)>,
-    /// Letters that another reader has hidden.
+    /// Dead-letters that another reader has hidden.
     pub(crate) locked: Option<Locked>,
 }
 
-/// Letters that another reader has hidden, or one that was killed: nobody can read them before.
+/// Dead-letters that another reader has hidden, or one that was killed: nobody can read them before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Locked {
     /// Approximately.
-    pub(crate) letters: u64,
-    /// When the last of them is visible again if the command that has hidden it ended just now. SQS does not say when it
-    /// was hidden, so a later look names a later time.
+    pub(crate) dead_letters: u64,
+    /// When the last of them is visible again if the command that has hidden it ended just now. SQS does not say when
+    /// it was hidden, so a later check names a later time.
     pub(crate) until: Timestamp,
 }
 
 impl Locked {
-    /// What is left of a queue's letters that was `depth` deep at `now`, of which `read` were read since.
+    /// What is left of a queue's dead-letters that was `depth` deep at `now`, of which `read` were read since.
     pub(crate) fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
         // The counts may be a minute old: what was hidden then may be visible, and read, by now.
-        let letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
-        (letters > 0).then(|| Self { letters, until: now.saturating_add(HIDDEN_FOR) })
+        let dead_letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
+        (dead_letters > 0).then(|| Self { dead_letters, until: now.saturating_add(HIDDEN_FOR) })
     }
 
     fn in_short(&self) -> String {
@@ -81,7 +81,7 @@ impl Locked {
     }
 
     fn count(&self) -> String {
-        counted(self.letters, "more is", "more are")
+        counted(self.dead_letters, "more is", "more are")
     }
 
     /// Rounded up to a minute.
@@ -104,13 +104,13 @@ impl fmt::Display for Locked {
 }
 
 impl Read {
-    /// With the letters that another reader has hidden, of a queue that was `depth` deep before. Letters that came meanwhile
-    /// are not of that depth.
+    /// With the dead-letters that another reader has hidden, of a queue that was `depth` deep before. Dead-letters that
+    /// came meanwhile are not of that depth.
     pub(crate) fn beside_locked(self, depth: Depth, now: Timestamp) -> Self {
-        Self { locked: Locked::of(depth, self.letters, now), ..self }
+        Self { locked: Locked::of(depth, self.dead_letters, now), ..self }
     }
 
-    /// Why some letters may not have been read.
+    /// Why some dead-letters may not have been read.
     pub(crate) fn incomplete(&self) -> Option<String> {
         match &self.end {
             End::All => self.locked.map(|locked| locked.to_string()),
@@ -126,10 +126,10 @@ impl Read {
 
     /// How a command ends that has done `done`.
     pub(crate) fn result(&self, done: &str) -> Result<(), Failure> {
-        let hidden = self.still_hidden.as_ref().map(|(letters, why)| {
+        let hidden = self.still_hidden.as_ref().map(|(dead_letters, why)| {
             let minutes = HIDDEN_FOR.as_secs() / 60;
             format!(
-                "{letters} dead-letters could not be made visible again and stay hidden for up to \
+                "{dead_letters} dead-letters could not be made visible again and stay hidden for up to \
                      {minutes} minutes: {why}"
             )
         });
@@ -146,11 +146,12 @@ impl Read {
     }
 }
 
-/// Receives letters one after another, none twice.
+/// Receives dead-letters one after another, none twice.
 pub(crate) struct Scan<'a, Q> {
     reader: &'a Reader<'a, Q>,
     until: Timestamp,
-    /// Receipt handles of the letters received so far, by message id: 110,000 take about 50 MB. `None` once it is deleted.
+    /// Receipt handles of the dead-letters received so far, by message id: 110,000 take about 50 MB. `None` once it is
+    /// deleted.
     handles: BTreeMap<String, Option<String>>,
     /// Handles that are not `None`.
     hidden: usize,
@@ -159,23 +160,26 @@ pub(crate) struct Scan<'a, Q> {
     most_hidden: usize,
 }
 
-impl<'a, Q: LetterQueue> Scan<'a, Q> {
-    /// Reads letters that were sent until `until`.
+impl<'a, Q: QueueCalls> Scan<'a, Q> {
+    /// Reads dead-letters that were sent until `until`.
     pub(crate) fn new(reader: &'a Reader<'a, Q>, until: Timestamp) -> Self {
-        let read = Read { letters: 0, newer: 0, end: End::All, still_hidden: None, locked: None };
+        let read = Read { dead_letters: 0, newer: 0, end: End::All, still_hidden: None, locked: None };
         let (handles, most_hidden) = (BTreeMap::new(), MOST_HIDDEN);
         Self { reader, until, handles, hidden: 0, read, quiet_rounds: 0, most_hidden }
     }
 
-    /// Shows every letter to `look` until it returns `true`, and gives all of them back.
-    pub(crate) async fn look(mut self, mut look: impl FnMut(&Received) -> bool) -> Result<Read, Failure> {
+    /// Shows every dead-letter to `show` until it returns `true`, and gives all of them back.
+    pub(crate) async fn show_each(
+        mut self,
+        mut show: impl FnMut(&Received) -> bool,
+    ) -> Result<Read, Failure> {
         let end = loop {
-            let letters = match self.next(ROUND).await {
-                Ok(letters) => letters,
+            let dead_letters = match self.next(ROUND).await {
+                Ok(dead_letters) => dead_letters,
                 Err(end) => break end,
             };
-            let is_enough = letters.iter().any(&mut look);
-            (self.reader.progress)(self.read.letters);
+            let is_enough = dead_letters.iter().any(&mut show);
+            (self.reader.progress)(self.read.dead_letters);
             if is_enough {
                 break End::Enough;
             }
@@ -183,8 +187,8 @@ impl<'a, Q: LetterQueue> Scan<'a, Q> {
         self.give_back(end).await
     }
 
-    /// The next letters, at most `most` and at most a round. Those that are not [deleted](Self::deleted) are given back in
-    /// the end.
+    /// The next dead-letters, at most `most` and at most a round. Those that are not [deleted](Self::deleted) are given
+    /// back in the end.
     pub(crate) async fn next(&mut self, most: usize) -> Result<Vec<Received>, End> {
         loop {
             if self.reader.interrupt.is_raised() {
@@ -193,10 +197,10 @@ impl<'a, Q: LetterQueue> Scan<'a, Q> {
             if self.hidden >= self.most_hidden {
                 return Err(End::TooManyHidden);
             }
-            let letters = self.round(most.min(ROUND)).await?;
-            if !letters.is_empty() {
+            let dead_letters = self.round(most.min(ROUND)).await?;
+            if !dead_letters.is_empty() {
                 self.quiet_rounds = 0;
-                return Ok(letters);
+                return Ok(dead_letters);
             }
             if self.quiet_rounds == QUIET_ROUNDS {
                 return Err(End::All);
@@ -204,13 +208,13 @@ impl<'a, Q: LetterQueue> Scan<'a, Q> {
         }
     }
 
-    /// A letter was deleted: it is no longer in flight.
-    pub(crate) fn deleted(&mut self, letter: &Received) {
-        let handle = self.handles.insert(letter.record.message_id.clone(), None);
+    /// A dead-letter was deleted: it is no longer in flight.
+    pub(crate) fn deleted(&mut self, dead_letter: &Received) {
+        let handle = self.handles.insert(dead_letter.record.message_id.clone(), None);
         self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Gives back what is held, however the scan ended. A failure before any letter was read is the command's.
+    /// Gives back what is held, however the scan ended. A failure before any dead-letter was read is the command's.
     pub(crate) async fn give_back(self, end: End) -> Result<Read, Failure> {
         let Self { reader, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
@@ -225,8 +229,8 @@ impl<'a, Q: LetterQueue> Scan<'a, Q> {
             not_tried -= some.len();
             let mut causes: Vec<_> =
                 reader.queue.give_back(some.to_vec()).await.into_iter().filter_map(Result::err).collect();
-            // SQS refuses a handle whose letter is visible, received by another reader, or gone. We need not give those
-            // back.
+            // SQS refuses a handle whose dead-letter is visible, received by another reader, or gone. We need not give
+            // those back.
             causes.retain(|cause| cause.error().is_none_or(|error| error.kind != ErrorKind::Refused));
             let Some(cause) = causes.first() else { continue };
             let failure = CallFailure::of("sqs:ChangeMessageVisibility", cause);
@@ -238,37 +242,37 @@ impl<'a, Q: LetterQueue> Scan<'a, Q> {
             }
         }
         match end {
-            End::Failed(failure) if read.letters == 0 => Err(failure),
+            End::Failed(failure) if read.dead_letters == 0 => Err(failure),
             _ => Ok(Read { end, ..read }),
         }
     }
 
-    /// Receives one round, and returns the letters that are new to us and old enough.
+    /// Receives one round, and returns the dead-letters that are new to us and old enough.
     async fn round(&mut self, most: usize) -> Result<Vec<Received>, End> {
         let sizes = (0..most).step_by(MOST_OF_A_RECEIVE).map(|before| (most - before).min(MOST_OF_A_RECEIVE));
         let answers = join_all(sizes.map(|size| self.reader.queue.receive(size))).await;
         let (mut fresh, mut met_again, mut failed) = (Vec::new(), false, Ok(()));
-        let letters = answers.into_iter().flat_map(|answer| {
+        let dead_letters = answers.into_iter().flat_map(|answer| {
             answer.unwrap_or_else(|failure| {
                 failed = Err(End::Failed(failure));
                 Vec::new()
             })
         });
-        for letter in letters {
-            let Record { message_id, receipt_handle, .. } = &letter.record;
+        for dead_letter in dead_letters {
+            let Record { message_id, receipt_handle, .. } = &dead_letter.record;
             let known = self.handles.insert(message_id.clone(), Some(receipt_handle.clone()));
             self.hidden += usize::from(!matches!(known, Some(Some(_))));
             if known.is_some() {
                 met_again = true;
-            } else if letter.record.sent <= self.until {
-                self.read.letters += 1;
-                fresh.push(letter);
+            } else if dead_letter.record.sent <= self.until {
+                self.read.dead_letters += 1;
+                fresh.push(dead_letter);
             } else {
                 self.read.newer += 1;
             }
         }
         failed?;
-        // A letter received again says nothing about letters behind it.
+        // A dead-letter received again says nothing about dead-letters behind it.
         self.quiet_rounds += u32::from(fresh.is_empty() && !met_again);
         Ok(fresh)
     }
@@ -280,15 +284,15 @@ mod tests {
     use crate::operate::dead::simulated::{NOW, Simulated, event};
 
     #[tokio::test(start_paused = true)]
-    async fn reading_stops_at_the_limit_of_hidden_letters() {
+    async fn reading_stops_at_the_limit_of_hidden_dead_letters() {
         let simulated = Simulated::with((0..300).map(|_| event("Timeout")));
         let (_raise, interrupt) = Interrupt::new();
         let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
         let mut scan = Scan { most_hidden: 100, ..Scan::new(&reader, NOW) };
-        let letters = scan.next(ROUND).await.unwrap();
+        let dead_letters = scan.next(ROUND).await.unwrap();
         scan.next(ROUND).await.unwrap();
         assert_eq!(scan.next(ROUND).await.unwrap_err(), End::TooManyHidden);
-        letters.iter().take(61).for_each(|letter| scan.deleted(letter));
+        dead_letters.iter().take(61).for_each(|dead_letter| scan.deleted(dead_letter));
         assert_eq!(scan.next(ROUND).await.unwrap().len(), 80);
         let read = scan.give_back(End::TooManyHidden).await.unwrap();
         assert_eq!(
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_another_reader_hides_are_counted_and_end_with_3() {
+    fn dead_letters_that_another_reader_hides_are_counted_and_end_with_3() {
         let depth = |visible, in_flight| Depth { visible, in_flight, delayed: 0 };
         assert_eq!(Locked::of(depth(4, 0), 4, NOW), None);
         // Given back since the counts were taken, and read.
@@ -311,14 +315,15 @@ mod tests {
              (until 03:49 UTC if it ended just now)"
         );
         assert_eq!(locked.until, Timestamp::from_secs(2_000_000_000 + 900));
-        let read = Read { letters: 4, newer: 0, end: End::All, still_hidden: None, locked: Some(locked) };
+        let read =
+            Read { dead_letters: 4, newer: 0, end: End::All, still_hidden: None, locked: Some(locked) };
         let undone = "read 4 dead-letters; 51 more are hidden by another command, for up to 15 minutes after \
                       that one ends";
         assert_eq!(read.result("read 4 dead-letters"), Err(Failure::Undone(undone.into())));
-        let with_newer = Read { letters: 4, newer: 6, ..read }.beside_locked(depth(4, 51), NOW);
-        assert_eq!(with_newer.locked.unwrap().letters, 51);
+        let with_newer = Read { dead_letters: 4, newer: 6, ..read }.beside_locked(depth(4, 51), NOW);
+        assert_eq!(with_newer.locked.unwrap().dead_letters, 51);
         let enough =
-            Read { letters: 4, newer: 0, end: End::Enough, still_hidden: None, locked: Some(locked) };
+            Read { dead_letters: 4, newer: 0, end: End::Enough, still_hidden: None, locked: Some(locked) };
         assert_eq!(enough.result("the dead-letter was found"), Ok(()));
     }
 }

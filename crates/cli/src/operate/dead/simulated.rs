@@ -1,5 +1,5 @@
-//! Two simulated queues for the tests of the `dead` commands, and letters of every kind. The queues fulfil the contract of
-//! the real ones (`tests/tests/stack/contract`); calls can fail, and a command can be killed at any call.
+//! Two simulated queues for the tests of the `dead` commands, and dead-letters of every kind. The queues fulfil the
+//! contract of the real ones (`tests/tests/stack/contract`); calls can fail, and a command can be killed at any call.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -17,7 +17,7 @@ use send_wrapper::SendWrapper;
 use tokio::sync::Notify;
 
 use crate::account::Failure;
-use crate::operate::dead::queue::{Destination, HIDDEN_FOR, LetterQueue, Received};
+use crate::operate::dead::queue::{Destination, HIDDEN_FOR, QueueCalls, Received};
 
 /// The only function that may be re-invoked, with any qualifier.
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -104,7 +104,7 @@ pub(crate) struct Simulated {
     pub(crate) lives_for: Cell<u64>,
     /// Raised when the command dies.
     killed: Notify,
-    /// Most letters of one `SendMessageBatch` delivery.
+    /// Most dead-letters of one `SendMessageBatch` delivery.
     pub(crate) most_sent_at_once: Cell<usize>,
 }
 
@@ -113,7 +113,7 @@ struct World {
     retry: QueueUnderContract,
     /// Of the messages of the dead-letter queue, by id; the simulated queue carries none of these.
     attributes: BTreeMap<String, Attributes>,
-    /// Bodies whose answer was lost, or whose letter could not be deleted: these may be there twice.
+    /// Bodies whose answer was lost, or whose dead-letter could not be deleted: these may be there twice.
     explained: BTreeSet<String>,
     bodies: BTreeMap<String, String>,
     at_rest: bool,
@@ -139,20 +139,20 @@ impl Simulated {
         }
     }
 
-    /// Queues with these letters, without faults.
-    pub(crate) fn with(letters: impl IntoIterator<Item = Put>) -> Self {
+    /// Queues with these dead-letters, without faults.
+    pub(crate) fn with(dead_letters: impl IntoIterator<Item = Put>) -> Self {
         let simulated = Self::new(7);
-        letters.into_iter().for_each(|letter| drop(simulated.put(&letter)));
+        dead_letters.into_iter().for_each(|dead_letter| drop(simulated.put(&dead_letter)));
         simulated
     }
 
-    pub(crate) fn put(&self, letter: &Put) -> String {
-        let reason = letter.reason.map(|reason| {
+    pub(crate) fn put(&self, dead_letter: &Put) -> String {
+        let reason = dead_letter.reason.map(|reason| {
             let value = MessageAttributeValue::builder().data_type("String").string_value(reason);
             ("Reason".to_owned(), value.build().expect("it has a type"))
         });
         let world = &mut *self.world.borrow_mut();
-        let id = world.dead.send(&letter.body);
+        let id = world.dead.send(&dead_letter.body);
         world.attributes.insert(id.clone(), reason.into_iter().collect());
         id
     }
@@ -309,7 +309,7 @@ fn all(queue: &mut QueueUnderContract) -> Vec<Record> {
     records
 }
 
-impl LetterQueue for Simulated {
+impl QueueCalls for Simulated {
     async fn receive(&self, most: usize) -> Result<Vec<Received>, Failure> {
         self.live().await;
         if self.denied.get() == "receive" {
@@ -317,7 +317,7 @@ impl LetterQueue for Simulated {
         }
         let records = {
             let world = &mut *self.world.borrow_mut();
-            // Between two rounds, now and then, so much time passes that hidden letters come back.
+            // Between two rounds, now and then, so much time passes that hidden dead-letters come back.
             let passes = self.luck.borrow_mut().random_bool(0.05);
             if std::mem::take(&mut world.at_rest) && passes && world.dead.depth().in_flight > 0 {
                 world.dead.wait();
@@ -326,7 +326,7 @@ impl LetterQueue for Simulated {
         };
         self.live().await;
         if self.strikes() {
-            // The answer is lost, the letters are hidden, and the SDK's next try found none.
+            // The answer is lost, the dead-letters are hidden, and the SDK's next try found none.
             return Ok(Vec::new());
         }
         let world = &mut *self.world.borrow_mut();
@@ -372,7 +372,7 @@ impl LetterQueue for Simulated {
     }
 
     async fn give_back(&self, receipt_handles: Vec<String>) -> Vec<Result<(), Cause>> {
-        // SQS refuses a handle that a later receive made stale, and that of a visible letter.
+        // SQS refuses a handle that a later receive made stale, and that of a visible dead-letter.
         let effect = |world: &mut World, handle: &String| {
             let _ = world.dead.change_visibility(handle, Duration::ZERO);
             String::new()

@@ -1,5 +1,5 @@
-//! What one scan of the dead-letter queue found: a row for each letter, without its payload. Whoever acts on letters of a
-//! snapshot reads the queue again, and touches no others.
+//! What one scan of the dead-letter queue found: a row for each dead-letter, without its payload. Whoever acts on
+//! dead-letters of a snapshot reads the queue again, and touches no others.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -7,19 +7,19 @@ use std::collections::{BTreeMap, HashSet};
 use comeback_engine::{Reason, ReasonCode, ReceivedDeadLetter, Timestamp};
 
 use crate::failure::CommandFailure;
+use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::letters::DeadLetters;
-use crate::operate::dead::queue::{CallFailure, LetterQueue, Received};
+use crate::operate::dead::queue::{CallFailure, QueueCalls, Received};
 use crate::operate::dead::scan::{End, Read};
 use crate::operate::dead::survey::{Alike, Group, LONGEST_ERROR, MOST_GROUPS, Survey, cut, headline};
-use crate::operate::dead::work::LetterAction;
+use crate::operate::dead::work::DeadLetterAction;
 
-/// Bytes of a letter's key that a row keeps.
+/// Bytes of a dead-letter's key that a row keeps.
 const MOST_OF_A_KEY: usize = 120;
 /// Bytes of an error's message that a row keeps.
 const MOST_OF_A_MESSAGE: usize = 140;
 
-/// The letters that a scan found.
+/// The dead-letters that a scan found.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// When the scan began.
@@ -27,22 +27,22 @@ pub(crate) struct Snapshot {
     /// The filter, as flags of a command.
     pub(crate) flags: Vec<String>,
     pub(crate) read: Read,
-    /// When the last of all letters was sent, by SQS's clock.
+    /// When the last of all dead-letters was sent, by SQS's clock.
     pub(crate) newest: Timestamp,
     /// The oldest first.
     rows: Vec<Row>,
     kinds: Vec<Kind>,
-    /// Message ids of letters that this process has sent back or discarded since.
+    /// Message ids of dead-letters that this process has sent back or discarded since.
     gone: RefCell<HashSet<Box<str>>>,
 }
 
-/// A letter, in at most 500 bytes.
+/// A dead-letter, in at most 500 bytes.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) message_id: Box<str>,
     /// The event's key, or its beginning.
     pub(crate) key: Option<Box<str>>,
-    /// The last error's message or, of a letter that was not understood, why; or its beginning.
+    /// The last error's message or, of a dead-letter that was not understood, why; or its beginning.
     pub(crate) message: Option<Box<str>>,
     pub(crate) given_up: Timestamp,
     pub(crate) sent: Timestamp,
@@ -53,21 +53,21 @@ pub(crate) struct Row {
     refused: Option<ReasonCode>,
 }
 
-/// What the letters of a group have in common, and the message of the first.
+/// What the dead-letters of a group have in common, and the message of the first.
 #[derive(Debug)]
 struct Kind {
     alike: Alike,
     message: Option<String>,
 }
 
-/// Letters of a snapshot.
+/// Dead-letters of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
     All,
     /// A group, by its number.
     Group(usize),
-    /// A letter, by its message id.
-    Letter(String),
+    /// A dead-letter, by its message id.
+    DeadLetter(String),
 }
 
 #[derive(Default)]
@@ -78,25 +78,30 @@ struct Rows {
 }
 
 impl Rows {
-    fn add(&mut self, received: &Received, letter: &ReceivedDeadLetter<'_>, refused: Option<ReasonCode>) {
+    fn add(
+        &mut self,
+        received: &Received,
+        dead_letter: &ReceivedDeadLetter<'_>,
+        refused: Option<ReasonCode>,
+    ) {
         let beginning = |text: &String, most| text[..text.floor_char_boundary(most)].into();
-        let alike = Alike::of(letter);
+        let alike = Alike::of(dead_letter);
         let is_other = self.kinds.len() >= MOST_GROUPS && !self.by_alike.contains_key(&alike);
         let alike = if is_other { Alike::OTHER } else { alike };
         let next = self.kinds.len() as u32;
         let kind = *self.by_alike.entry(alike).or_insert_with_key(|alike| {
-            let message = letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
+            let message = dead_letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
             self.kinds.push(Kind { alike: alike.clone(), message });
             next
         });
-        let message = letter.error_message.as_ref().or(letter.detail.as_ref());
+        let message = dead_letter.error_message.as_ref().or(dead_letter.detail.as_ref());
         self.rows.push(Row {
             message_id: received.record.message_id.as_str().into(),
-            key: letter.key.as_ref().map(|key| beginning(key, MOST_OF_A_KEY)),
+            key: dead_letter.key.as_ref().map(|key| beginning(key, MOST_OF_A_KEY)),
             message: message.map(|message| beginning(message, MOST_OF_A_MESSAGE)),
-            given_up: letter.given_up,
+            given_up: dead_letter.given_up,
             sent: received.record.sent,
-            retries: letter.retries_made.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX)),
+            retries: dead_letter.retries_made.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX)),
             kind,
             refused,
         });
@@ -104,30 +109,31 @@ impl Rows {
 }
 
 impl Snapshot {
-    /// Reads the letters that a filter takes. `judge` says whether a redrive would have a letter dead-lettered again.
-    pub(crate) async fn read<Q: LetterQueue>(
+    /// Reads the dead-letters that a filter takes. `judge` says whether a redrive would have a dead-letter
+    /// dead-lettered again.
+    pub(crate) async fn read<Q: QueueCalls>(
         flags: Vec<String>,
         now: Timestamp,
         judge: impl Fn(&Received) -> Result<(), Reason>,
-        letters: &DeadLetters<Q>,
+        dead_letters: &DeadLetters<Q>,
     ) -> Result<Self, CommandFailure> {
         let filter = Filter::read(&flags)?;
         let (mut survey, mut rows) = (Survey::default(), Rows::default());
-        let look = |received: &Received| {
+        let show = |received: &Received| {
             if survey.count(received, &filter, |_| Ok(()), 0, now) {
                 let refused = judge(received).err().map(|reason| reason.code);
-                rows.add(received, &received.letter(), refused);
+                rows.add(received, &received.dead_letter(), refused);
             }
             false
         };
-        let read = letters.look(now, look).await?;
+        let read = dead_letters.show_each(now, show).await?;
         match &read.end {
             End::Interrupted => read.result("nothing was changed")?,
             End::Failed(failure) => return Err(failure.clone().into()),
             End::All | End::Enough | End::TooManyHidden => {}
         }
-        letters.check_target(&survey, &filter, &read)?;
-        letters.session.say(&format!("{}\n", headline(survey.chosen, read.letters)))?;
+        dead_letters.check_target(&survey, &filter, &read)?;
+        dead_letters.session.say(&format!("{}\n", headline(survey.chosen, read.dead_letters)))?;
         let Rows { mut rows, kinds, .. } = rows;
         rows.sort_by_key(|row| row.sent);
         rows.shrink_to_fit();
@@ -135,14 +141,14 @@ impl Snapshot {
         Ok(Self { at: now, flags, read, newest, rows, kinds, gone: RefCell::default() })
     }
 
-    /// The letters that are left, the oldest first.
+    /// The dead-letters that are left, the oldest first.
     pub(crate) fn rows(&self, selection: &Selection) -> Vec<&Row> {
         let gone = self.gone.borrow();
         let is_left = |row: &&Row| gone.is_empty() || !gone.contains(&row.message_id);
         self.rows.iter().filter(|row| selection.has(row)).filter(is_left).collect()
     }
 
-    /// The groups that have letters left, with their numbers, the largest first.
+    /// The groups that have dead-letters left, with their numbers, the largest first.
     pub(crate) fn groups(&self) -> Vec<(usize, Group)> {
         let mut groups = self.counted(&self.rows(&Selection::All));
         groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
@@ -159,12 +165,12 @@ impl Snapshot {
         groups.into_iter().enumerate().filter_map(|(number, group)| Some((number, group?))).collect()
     }
 
-    /// What the letters of a row's group have in common.
+    /// What the dead-letters of a row's group have in common.
     pub(crate) fn alike(&self, row: &Row) -> &Alike {
         &self.kinds[row.kind as usize].alike
     }
 
-    /// What the letters of a group have in common.
+    /// What the dead-letters of a group have in common.
     pub(crate) fn group(&self, number: usize) -> Option<&Alike> {
         self.kinds.get(number).map(|kind| &kind.alike)
     }
@@ -175,23 +181,23 @@ impl Selection {
         match self {
             Self::All => true,
             Self::Group(number) => row.kind as usize == *number,
-            Self::Letter(id) => *row.message_id == **id,
+            Self::DeadLetter(id) => *row.message_id == **id,
         }
     }
 }
 
-/// Letters of a snapshot to act on.
+/// Dead-letters of a snapshot to act on.
 pub(crate) struct Selected<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) selection: Selection,
     pub(crate) acting: Acting,
 }
 
-/// What is done with letters. It says which are left, because they would be dead-lettered again at once.
+/// What is done with dead-letters. It says which are left, because they would be dead-lettered again at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Acting {
     Redrive,
-    /// To a function that is allowed, whichever a letter names.
+    /// To a function that is allowed, whichever a dead-letter names.
     Retarget,
     Discard,
 }
@@ -222,20 +228,20 @@ impl Selected<'_> {
         survey
     }
 
-    /// Message ids of the letters that are not left.
+    /// Message ids of the dead-letters that are not left.
     pub(crate) fn ids(&self) -> HashSet<String> {
         let rows = self.snapshot.rows(&self.selection).into_iter();
         rows.filter(|row| self.acting.leaves(row).is_none()).map(|row| row.message_id.to_string()).collect()
     }
 }
 
-/// An action on letters, of a snapshot or not. The snapshot forgets those that are gone.
+/// An action on dead-letters, of a snapshot or not. The snapshot forgets those that are gone.
 pub(crate) struct Forgetting<'a, A> {
     pub(crate) action: &'a A,
     pub(crate) snapshot: Option<&'a Snapshot>,
 }
 
-impl<A: LetterAction> LetterAction for Forgetting<'_, A> {
+impl<A: DeadLetterAction> DeadLetterAction for Forgetting<'_, A> {
     type Prepared = A::Prepared;
 
     fn prepare(&self, received: &Received) -> Result<A::Prepared, Reason> {
@@ -244,14 +250,14 @@ impl<A: LetterAction> LetterAction for Forgetting<'_, A> {
 
     async fn perform(
         &self,
-        queue: &impl LetterQueue,
+        queue: &impl QueueCalls,
         prepared: Vec<A::Prepared>,
     ) -> Vec<Result<(), CallFailure>> {
         self.action.perform(queue, prepared).await
     }
 
-    fn take_back(&self, letters: usize) -> bool {
-        self.action.take_back(letters)
+    fn take_back(&self, dead_letters: usize) -> bool {
+        self.action.take_back(dead_letters)
     }
 
     fn is_gone(&self, message_id: &str) {
@@ -311,13 +317,13 @@ mod tests {
     }
 
     struct Console {
-        letters: DeadLetters<Simulated>,
+        dead_letters: DeadLetters<Simulated>,
         screen: Rc<Asked>,
         folder: tempfile::TempDir,
     }
 
     impl Console {
-        async fn with(letters: impl IntoIterator<Item = Put>) -> Self {
+        async fn with(dead_letters: impl IntoIterator<Item = Put>) -> Self {
             let attributes = json!({"Attributes": {
                 "ApproximateNumberOfMessages": "9", "ApproximateNumberOfMessagesNotVisible": "0",
                 "ApproximateNumberOfMessagesDelayed": "0",
@@ -328,14 +334,14 @@ mod tests {
             let (_, interrupt) = Interrupt::new();
             let session =
                 Session::on_screen(account, interrupt, common, Rc::clone(&screen) as Rc<dyn Screen>);
-            let queues = Simulated::with(letters);
-            let letters = DeadLetters { session, deployment: Deployment::sample(), queues };
-            Self { letters, screen, folder: tempfile::tempdir().unwrap() }
+            let queues = Simulated::with(dead_letters);
+            let dead_letters = DeadLetters { session, deployment: Deployment::sample(), queues };
+            Self { dead_letters, screen, folder: tempfile::tempdir().unwrap() }
         }
 
         async fn scan(&self, flags: &[&str]) -> Snapshot {
             let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
-            scan(flags, NOW, &self.letters).await.unwrap()
+            scan(flags, NOW, &self.dead_letters).await.unwrap()
         }
 
         /// Plans, and agrees to the plan if there is a question.
@@ -354,7 +360,8 @@ mod tests {
         async fn redrive(&self, snapshot: &Snapshot, selection: Selection, retarget: Option<&str>) -> String {
             let acting = if retarget.is_some() { Acting::Retarget } else { Acting::Redrive };
             let selected = Selected { snapshot, selection, acting };
-            self.agree(async || redrive_selected(&selected, retarget, Pace(500.0), &self.letters).await).await
+            self.agree(async || redrive_selected(&selected, retarget, Pace(500.0), &self.dead_letters).await)
+                .await
         }
 
         fn said(&self) -> String {
@@ -363,24 +370,24 @@ mod tests {
     }
 
     impl Snapshot {
-        pub(crate) async fn sample(letters: impl IntoIterator<Item = Put>) -> Self {
-            Console::with(letters).await.scan(&[]).await
+        pub(crate) async fn sample(dead_letters: impl IntoIterator<Item = Put>) -> Self {
+            Console::with(dead_letters).await.scan(&[]).await
         }
     }
 
-    fn of_payments(letter: Put) -> Put {
-        Put { body: letter.body.replace("function:orders", "function:payments"), ..letter }
+    fn of_payments(dead_letter: Put) -> Put {
+        Put { body: dead_letter.body.replace("function:orders", "function:payments"), ..dead_letter }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_row_is_small_and_has_no_payload() {
-        let mut letter = event("Timeout");
-        letter.body = letter.body.replace("\"m\"", &format!("{:?}", "é".repeat(100_000)));
-        letter.body = letter.body.replace(
-            &format!("\"origin_request_id\":\"{}\"", letter.key),
+        let mut dead_letter = event("Timeout");
+        dead_letter.body = dead_letter.body.replace("\"m\"", &format!("{:?}", "é".repeat(100_000)));
+        dead_letter.body = dead_letter.body.replace(
+            &format!("\"origin_request_id\":\"{}\"", dead_letter.key),
             &format!("\"origin_request_id\":\"{}\"", "k".repeat(1_000)),
         );
-        let snapshot = Console::with([letter, event("Timeout")]).await.scan(&[]).await;
+        let snapshot = Console::with([dead_letter, event("Timeout")]).await.scan(&[]).await;
         let texts = |row: &Row| {
             let texts = [Some(&row.message_id), row.key.as_ref(), row.message.as_ref()];
             texts.into_iter().flatten().map(|text| text.len()).sum::<usize>()
@@ -396,7 +403,7 @@ mod tests {
         let console = Console::with([event("Timeout"), malformed(), event("Timeout"), unknown()]).await;
         let snapshot = console.scan(&[]).await;
         assert_eq!(
-            (console.letters.queues.depth().in_flight, console.said()),
+            (console.dead_letters.queues.depth().in_flight, console.said()),
             (0, "4 of about 4 dead-letters".into())
         );
         let groups = snapshot.groups();
@@ -410,55 +417,59 @@ mod tests {
         let expires = rows.iter().map(|row| row.sent).min().unwrap().as_secs() + 14 * 86_400;
         assert!(groups.iter().any(|(_, group)| group.expires.as_secs() == expires));
         let some = console.scan(&["--error=Time*"]).await;
-        assert_eq!((some.rows(&Selection::All).len(), some.read.letters), (2, 4));
-        let refused = scan(vec!["--retries=many".into()], NOW, &console.letters).await.unwrap_err();
+        assert_eq!((some.rows(&Selection::All).len(), some.read.dead_letters), (2, 4));
+        let refused = scan(vec!["--retries=many".into()], NOW, &console.dead_letters).await.unwrap_err();
         assert!(refused.to_string().starts_with("invalid value 'many' for '--retries <TEST>'"), "{refused}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_plan_reads_nothing_and_newer_letters_do_not_change_it() {
+    async fn a_plan_reads_nothing_and_newer_dead_letters_do_not_change_it() {
         let console = Console::with([event("Timeout"), event("Fatal")]).await;
         let snapshot = console.scan(&[]).await;
-        console.letters.queues.denied.set("receive");
+        console.dead_letters.queues.denied.set("receive");
         let acting = Acting::Redrive;
         let selected = Selected { snapshot: &snapshot, selection: Selection::All, acting };
         let plan = async || {
-            let failure = redrive_selected(&selected, None, Pace(50.0), &console.letters).await.unwrap_err();
+            let failure =
+                redrive_selected(&selected, None, Pace(50.0), &console.dead_letters).await.unwrap_err();
             assert_eq!(failure.to_string(), "nothing was changed");
             console.screen.plan.take().unwrap()
         };
         let before = plan().await;
         assert!(before.starts_with("send 2 dead-letters to retries?"), "{before}");
-        console.letters.queues.put(&event("Timeout"));
+        console.dead_letters.queues.put(&event("Timeout"));
         assert_eq!(plan().await, before);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_action_touches_only_its_letters_of_the_snapshot() {
+    async fn an_action_touches_only_its_dead_letters_of_the_snapshot() {
         let console = Console::with((0..10).map(|n| event(if n < 3 { "Fatal" } else { "Timeout" }))).await;
         let snapshot = console.scan(&[]).await;
-        (0..5).for_each(|_| drop(console.letters.queues.put(&event("Fatal"))));
+        (0..5).for_each(|_| drop(console.dead_letters.queues.put(&event("Fatal"))));
         let (group, _) = snapshot.groups().remove(1);
         let done = console.redrive(&snapshot, Selection::Group(group), None).await;
         assert_eq!((&*done, console.said()), ("done", "redrove 3 dead-letters".into()));
-        assert_eq!((console.letters.queues.retried().len(), console.letters.queues.depth().visible), (3, 12));
+        assert_eq!(
+            (console.dead_letters.queues.retried().len(), console.dead_letters.queues.depth().visible),
+            (3, 12)
+        );
         assert_eq!(snapshot.groups().len(), 1, "the snapshot forgets them");
         assert_eq!(console.redrive(&snapshot, Selection::Group(group), None).await, "nothing");
-        let letter = snapshot.rows(&Selection::All)[0].message_id.to_string();
-        let done = console.redrive(&snapshot, Selection::Letter(letter), None).await;
-        assert_eq!((&*done, console.letters.queues.retried().len()), ("done", 4));
+        let dead_letter = snapshot.rows(&Selection::All)[0].message_id.to_string();
+        let done = console.redrive(&snapshot, Selection::DeadLetter(dead_letter), None).await;
+        assert_eq!((&*done, console.dead_letters.queues.retried().len()), ("done", 4));
         assert!(console.screen.notes.borrow().iter().all(|note| !note.contains("not found")));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn letters_that_somebody_else_took_are_told() {
+    async fn dead_letters_that_somebody_else_took_are_told() {
         let console = Console::with([event("Timeout"), event("Timeout"), event("Timeout")]).await;
         let (snapshot, other) = (console.scan(&[]).await, console.scan(&[]).await);
-        let letter = other.rows(&Selection::All)[1].message_id.to_string();
-        console.redrive(&other, Selection::Letter(letter), None).await;
+        let dead_letter = other.rows(&Selection::All)[1].message_id.to_string();
+        console.redrive(&other, Selection::DeadLetter(dead_letter), None).await;
         console.redrive(&snapshot, Selection::All, None).await;
         assert_eq!(
-            (console.said(), console.letters.queues.retried().len()),
+            (console.said(), console.dead_letters.queues.retried().len()),
             ("redrove 2 dead-letters".into(), 3)
         );
         let told = "1 dead-letter was not found again: sent back, discarded or hidden by somebody else since the scan";
@@ -471,26 +482,31 @@ mod tests {
         let snapshot = console.scan(&[]).await;
         let acting = Acting::Redrive;
         let all = Selected { snapshot: &snapshot, selection: Selection::All, acting };
-        let run = async || redrive_selected(&all, None, Pace(50.0), &console.letters).await;
+        let run = async || redrive_selected(&all, None, Pace(50.0), &console.dead_letters).await;
         run().await.unwrap_err();
         let shown = console.screen.plan.take();
-        let letter = snapshot.rows(&Selection::All)[0].message_id.to_string();
-        console.redrive(&snapshot, Selection::Letter(letter), None).await;
+        let dead_letter = snapshot.rows(&Selection::All)[0].message_id.to_string();
+        console.redrive(&snapshot, Selection::DeadLetter(dead_letter), None).await;
         console.screen.agreed.replace(shown);
         assert_eq!(run().await.unwrap_err().to_string(), "nothing was changed");
-        assert_eq!(console.letters.queues.retried().len(), 1);
+        assert_eq!(console.dead_letters.queues.retried().len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn letters_of_a_function_that_is_not_allowed_go_to_another() {
+    async fn dead_letters_of_a_function_that_is_not_allowed_go_to_another() {
         let console = Console::with([of_payments(event("Timeout")), event("Timeout"), malformed()]).await;
         let snapshot = console.scan(&[]).await;
         let refused = console.redrive(&snapshot, Selection::All, None).await;
         assert!(refused.starts_with("nothing was sent: TARGET_FUNCTIONS does not allow arn:"), "{refused}");
         let done = console.redrive(&snapshot, Selection::All, Some(ORDERS)).await;
-        assert_eq!((&*done, console.letters.queues.retried().len()), ("done", 2));
+        assert_eq!((&*done, console.dead_letters.queues.retried().len()), ("done", 2));
         assert!(
-            console.letters.queues.retried().iter().all(|record| record.body.contains("function:orders"))
+            console
+                .dead_letters
+                .queues
+                .retried()
+                .iter()
+                .all(|record| record.body.contains("function:orders"))
         );
         let left = snapshot.rows(&Selection::All);
         assert_eq!(
@@ -506,34 +522,34 @@ mod tests {
         let path = console.folder.path().join("discarded.jsonl");
         let acting = Acting::Discard;
         let selected = Selected { snapshot: &snapshot, selection: Selection::All, acting };
-        let discard = async || discard_selected(&selected, &path, Pace(500.0), &console.letters).await;
+        let discard = async || discard_selected(&selected, &path, Pace(500.0), &console.dead_letters).await;
         assert_eq!(console.agree(discard).await, "done");
         assert!(
             console.said().starts_with("discarded 3 dead-letters; `comeback dead import "),
             "{}",
             console.said()
         );
-        assert_eq!((console.letters.queues.depth().visible, snapshot.groups().len()), (0, 0));
+        assert_eq!((console.dead_letters.queues.depth().visible, snapshot.groups().len()), (0, 0));
         let import = async || {
-            ask_and_import(Importing::read(&path).unwrap(), Pace(500.0), false, &console.letters).await
+            ask_and_import(Importing::read(&path).unwrap(), Pace(500.0), false, &console.dead_letters).await
         };
         assert_eq!(console.agree(import).await, "done");
         assert_eq!(
-            (console.said(), console.letters.queues.depth().visible),
+            (console.said(), console.dead_letters.queues.depth().visible),
             ("imported 3 dead-letters".into(), 3)
         );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_export_leaves_the_letters() {
+    async fn an_export_leaves_the_dead_letters() {
         let console = Console::with((0..9).map(|n| event(if n < 4 { "Fatal" } else { "Timeout" }))).await;
         let snapshot = console.scan(&["--error=Fatal"]).await;
         let path = console.folder.path().join("exported.jsonl");
         let acting = Acting::Discard;
         let selected = Selected { snapshot: &snapshot, selection: Selection::All, acting };
-        export_selected(&selected, &path, &console.letters).await.unwrap();
+        export_selected(&selected, &path, &console.dead_letters).await.unwrap();
         assert!(console.said().starts_with("wrote 4 dead-letters to "), "{}", console.said());
-        let depth = console.letters.queues.depth();
+        let depth = console.dead_letters.queues.depth();
         assert_eq!((depth.visible, depth.in_flight), (9, 0));
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!((text.matches("Fatal").count(), text.lines().count()), (4, 4));
@@ -544,10 +560,10 @@ mod tests {
     async fn a_scan_that_is_stopped_gives_back_what_it_holds() {
         let mut console = Console::with((0..200).map(|_| event("Timeout"))).await;
         let (stop, interrupt) = Interrupt::new();
-        console.letters.session.interrupt = interrupt;
+        console.dead_letters.session.interrupt = interrupt;
         console.screen.stop.replace(Some(stop));
-        let stopped = scan(Vec::new(), NOW, &console.letters).await.unwrap_err();
+        let stopped = scan(Vec::new(), NOW, &console.dead_letters).await.unwrap_err();
         assert_eq!(stopped.to_string(), "interrupted: nothing was changed");
-        assert_eq!(console.letters.queues.depth().in_flight, 0);
+        assert_eq!(console.dead_letters.queues.depth().in_flight, 0);
     }
 }

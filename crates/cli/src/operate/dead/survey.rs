@@ -1,4 +1,4 @@
-//! Counting letters by group and describing them, and the tables of both.
+//! Counting dead-letters by group and describing them, and the tables of both.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,58 +21,61 @@ use crate::text::terminal::{shown, unwrapped_table};
 
 /// Functions named one by one.
 const MOST_NAMED: usize = 20;
-/// A function may write anything as an error's type. Past this many groups, letters are counted together.
+/// A function may write anything as an error's type. Past this many groups, dead-letters are counted together.
 pub(crate) const MOST_GROUPS: usize = 1_000;
 pub(crate) const LONGEST_ERROR: usize = 256;
 /// Characters of an error's message in a table.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
-/// What there is of a filter's letters.
+/// What there is of a filter's dead-letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
-    /// Letters that the filter takes and that can be acted on.
+    /// Dead-letters that the filter takes and that can be acted on.
     pub(crate) chosen: u64,
     groups: BTreeMap<Alike, Group>,
     /// The first of them, as many as were asked for.
-    pub(crate) letters: Vec<Described>,
-    /// Letters that the filter takes and that would be dead-lettered again at once, by reason.
+    pub(crate) dead_letters: Vec<Described>,
+    /// Dead-letters that the filter takes and that would be dead-lettered again at once, by reason.
     pub(crate) left: BTreeMap<&'static str, u64>,
-    /// Functions of such letters that `TARGET_FUNCTIONS` does not allow; the first twenty.
+    /// Functions of such dead-letters that `TARGET_FUNCTIONS` does not allow; the first twenty.
     pub(crate) not_allowed: BTreeSet<String>,
-    /// Functions of all letters; the first twenty.
+    /// Functions of all dead-letters; the first twenty.
     functions: BTreeSet<String>,
-    /// Some letter is of the function that the filter names.
+    /// Some dead-letter is of the function that the filter names.
     is_of_target: bool,
-    /// When the last of all letters was sent, by SQS's clock.
+    /// When the last of all dead-letters was sent, by SQS's clock.
     pub(crate) newest: Option<Timestamp>,
 }
 
-/// What the letters of a group have in common.
+/// What the dead-letters of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Alike {
     pub(crate) reason: &'static str,
     pub(crate) target: Option<String>,
     /// The last error's type, or its first 256 characters.
     pub(crate) error_type: Option<String>,
-    /// What was wrong with letters that were not understood and name no error; or its first 256 characters.
+    /// What was wrong with dead-letters that were not understood and name no error; or its first 256 characters.
     pub(crate) detail: Option<String>,
 }
 
 impl Alike {
-    /// The letters of too many groups.
+    /// The dead-letters of too many groups.
     pub(crate) const OTHER: Self = Self { reason: "other", target: None, error_type: None, detail: None };
 
-    pub(crate) fn of(letter: &ReceivedDeadLetter<'_>) -> Self {
+    pub(crate) fn of(dead_letter: &ReceivedDeadLetter<'_>) -> Self {
         Self {
-            reason: reason_of(letter),
-            target: letter.function_arn.as_deref().map(ToOwned::to_owned),
-            error_type: letter.error_type.as_ref().map(|text| text.chars().take(LONGEST_ERROR).collect()),
-            detail: malformation(letter).map(|text| cut(text, LONGEST_ERROR)),
+            reason: reason_of(dead_letter),
+            target: dead_letter.function_arn.as_deref().map(ToOwned::to_owned),
+            error_type: dead_letter
+                .error_type
+                .as_ref()
+                .map(|text| text.chars().take(LONGEST_ERROR).collect()),
+            detail: malformation(dead_letter).map(|text| cut(text, LONGEST_ERROR)),
         }
     }
 }
 
-/// Letters with the same reason, target and error.
+/// Dead-letters with the same reason, target and error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Group {
     pub(crate) reason: &'static str,
@@ -81,7 +84,7 @@ pub(crate) struct Group {
     pub(crate) error_type: Option<String>,
     /// The error's message in one of them, or its first 256 characters.
     pub(crate) error_message: Option<String>,
-    /// What was wrong with letters that were not understood and name no error; or its first 256 characters.
+    /// What was wrong with dead-letters that were not understood and name no error; or its first 256 characters.
     pub(crate) detail: Option<String>,
     pub(crate) count: u64,
     /// When the first and the last of them were given up.
@@ -92,7 +95,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// A group without letters yet, with what is known of its first.
+    /// A group without dead-letters yet, with what is known of its first.
     pub(crate) fn of(alike: &Alike, message: Option<String>, given_up: Timestamp, sent: Timestamp) -> Self {
         let Alike { reason, target, error_type, detail } = alike.clone();
         Self {
@@ -116,12 +119,12 @@ impl Group {
     }
 }
 
-/// When SQS deletes a letter that was sent then.
+/// When SQS deletes a dead-letter that was sent then.
 pub(crate) fn expires(sent: Timestamp) -> Timestamp {
     sent.saturating_add(RETENTION)
 }
 
-/// A letter on one line.
+/// A dead-letter on one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Described {
     /// The event's key. A message that was not understood has none.
@@ -143,8 +146,8 @@ pub(crate) struct Described {
 }
 
 impl Survey {
-    /// Counts a letter, and describes it if it is one of the first `most`. `judge` says whether it can be acted on. Gives
-    /// whether the filter takes it and it can be.
+    /// Counts a dead-letter, and describes it if it is one of the first `most`. `judge` says whether it can be acted
+    /// on. Gives whether the filter takes it and it can be.
     pub(crate) fn count(
         &mut self,
         received: &Received,
@@ -154,34 +157,34 @@ impl Survey {
         now: Timestamp,
     ) -> bool {
         self.newest = self.newest.max(Some(received.record.sent));
-        let letter = received.letter();
-        let target = letter.function_arn.as_deref().map(ToOwned::to_owned);
+        let dead_letter = received.dead_letter();
+        let target = dead_letter.function_arn.as_deref().map(ToOwned::to_owned);
         if let Some(arn) = &target {
             self.is_of_target |= filter.target.as_ref().is_some_and(|target| target.names(arn));
             if self.functions.len() < MOST_NAMED {
                 self.functions.insert(short_name(arn).to_owned());
             }
         }
-        if !filter.takes(&letter, now) {
+        if !filter.takes(&dead_letter, now) {
             return false;
         }
         if let Err(Reason { code, .. }) = judge(received) {
             self.leave(code, target.as_deref());
             return false;
         }
-        if self.letters.len() < most {
-            let described = Described::of(received, &letter);
+        if self.dead_letters.len() < most {
+            let described = Described::of(received, &dead_letter);
             let [error_type, error_message, detail] =
                 [&described.error_type, &described.error_message, &described.detail]
                     .map(|text| text.as_ref().map(|text| cut(text, LONGEST_ERROR)));
-            self.letters.push(Described { error_type, error_message, detail, ..described });
+            self.dead_letters.push(Described { error_type, error_message, detail, ..described });
         }
-        let message = letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
-        self.take(Alike::of(&letter), message, letter.given_up, received.record.sent);
+        let message = dead_letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
+        self.take(Alike::of(&dead_letter), message, dead_letter.given_up, received.record.sent);
         true
     }
 
-    /// Counts a letter that would be dead-lettered again at once.
+    /// Counts a dead-letter that would be dead-lettered again at once.
     pub(crate) fn leave(&mut self, code: ReasonCode, target: Option<&str>) {
         *self.left.entry(code.name()).or_default() += 1;
         if code == ReasonCode::TargetNotAllowed && self.not_allowed.len() < MOST_NAMED {
@@ -189,13 +192,13 @@ impl Survey {
         }
     }
 
-    /// Counts the letters of a group, which can be acted on.
+    /// Counts the dead-letters of a group, which can be acted on.
     pub(crate) fn take_group(&mut self, alike: &Alike, group: Group) {
         self.chosen += group.count;
         self.groups.insert(alike.clone(), group);
     }
 
-    /// Counts a letter that can be acted on.
+    /// Counts a dead-letter that can be acted on.
     fn take(&mut self, alike: Alike, message: Option<String>, given_up: Timestamp, sent: Timestamp) {
         self.chosen += 1;
         let is_other = self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&alike);
@@ -204,8 +207,9 @@ impl Survey {
         group.or_insert_with_key(|alike| Group::of(alike, message, given_up, sent)).add(given_up, sent);
     }
 
-    /// Fails if the filter names a function of which there is no letter, and which the handler does not retry either: its
-    /// name may be misspelt. Gives a note if only its alias or version may be. Letters that could not be read may be of it.
+    /// Fails if the filter names a function of which there is no dead-letter, and which the handler does not retry
+    /// either: its name may be misspelt. Gives a note if only its alias or version may be. Dead-letters that could not
+    /// be read may be of it.
     pub(crate) fn check_target(
         &self,
         filter: &Filter,
@@ -256,18 +260,18 @@ impl Survey {
         table
     }
 
-    pub(crate) fn letters_table(&self, now: Timestamp) -> Table {
+    pub(crate) fn dead_letters_table(&self, now: Timestamp) -> Table {
         let mut table = unwrapped_table();
         table.set_header(["key", "function", "reason", "error", "message", "retries", "age"]);
-        for letter in &self.letters {
+        for dead_letter in &self.dead_letters {
             let row: [&str; 7] = [
-                letter.key.as_ref().unwrap_or(&letter.message_id),
-                short_name(letter.target.as_deref().unwrap_or_default()),
-                letter.reason,
-                letter.error_type.as_deref().unwrap_or_default(),
-                &shown_message(letter.error_message.as_ref().or(letter.detail.as_ref())),
-                &letter.retries.map(|retries| retries.to_string()).unwrap_or_default(),
-                &age(letter.given_up, now),
+                dead_letter.key.as_ref().unwrap_or(&dead_letter.message_id),
+                short_name(dead_letter.target.as_deref().unwrap_or_default()),
+                dead_letter.reason,
+                dead_letter.error_type.as_deref().unwrap_or_default(),
+                &shown_message(dead_letter.error_message.as_ref().or(dead_letter.detail.as_ref())),
+                &dead_letter.retries.map(|retries| retries.to_string()).unwrap_or_default(),
+                &age(dead_letter.given_up, now),
             ];
             table.add_row(row.map(shown));
         }
@@ -275,32 +279,32 @@ impl Survey {
     }
 }
 
-/// A number of letters.
-pub(crate) fn counted_letters(letters: u64) -> String {
-    counted(letters, "dead-letter", "dead-letters")
+/// A number of dead-letters.
+pub(crate) fn counted_dead_letters(dead_letters: u64) -> String {
+    counted(dead_letters, "dead-letter", "dead-letters")
 }
 
-/// How many letters were chosen.
+/// How many dead-letters were chosen.
 pub(crate) fn headline(chosen: u64, all: u64) -> String {
     match all {
         0 => "no dead-letters".to_owned(),
-        _ => format!("{} of about {}", HumanCount(chosen), counted_letters(all)),
+        _ => format!("{} of about {}", HumanCount(chosen), counted_dead_letters(all)),
     }
 }
 
-/// Functions that letters name, on one line.
+/// Functions that dead-letters name, on one line.
 pub(crate) fn listed(functions: &BTreeSet<String>) -> String {
     functions.iter().map(|function| shown(function)).collect::<Vec<_>>().join(", ")
 }
 
-/// The detail of a letter that was not understood and names no error. Other details name ages and counts, so hardly two are
-/// alike.
-fn malformation<'l>(letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
+/// The detail of a dead-letter that was not understood and names no error. Other details name ages and counts, so
+/// hardly two are alike.
+fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
-    let is_malformed = matches!(letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));
-    let has_error = letter.error_type.is_some() || letter.error_message.is_some();
-    let detail = letter.detail.as_deref().filter(|_| is_malformed && !has_error)?;
-    // Without the place of a JSON error, which differs from letter to letter.
+    let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));
+    let has_error = dead_letter.error_type.is_some() || dead_letter.error_message.is_some();
+    let detail = dead_letter.detail.as_deref().filter(|_| is_malformed && !has_error)?;
+    // Without the place of a JSON error, which differs from dead-letter to dead-letter.
     Some(detail.split_once(" at line ").map_or(detail, |(what, _)| what))
 }
 
@@ -322,24 +326,24 @@ pub(crate) fn age(moment: Timestamp, now: Timestamp) -> String {
 }
 
 impl Described {
-    pub(crate) fn of(received: &Received, letter: &ReceivedDeadLetter<'_>) -> Self {
+    pub(crate) fn of(received: &Received, dead_letter: &ReceivedDeadLetter<'_>) -> Self {
         Self {
-            key: letter.key.clone(),
+            key: dead_letter.key.clone(),
             message_id: received.record.message_id.clone(),
-            kind: match letter.kind {
+            kind: match dead_letter.kind {
                 DeadLetterKind::Event => "event",
                 DeadLetterKind::Verbatim => "verbatim",
                 DeadLetterKind::Record => "record",
                 DeadLetterKind::Unknown => "unknown",
             },
-            reason: reason_of(letter),
-            target: letter.function_arn.as_deref().map(ToOwned::to_owned),
-            error_type: letter.error_type.clone(),
-            error_message: letter.error_message.clone(),
-            retries: letter.retries_made,
-            given_up: letter.given_up,
+            reason: reason_of(dead_letter),
+            target: dead_letter.function_arn.as_deref().map(ToOwned::to_owned),
+            error_type: dead_letter.error_type.clone(),
+            error_message: dead_letter.error_message.clone(),
+            retries: dead_letter.retries_made,
+            given_up: dead_letter.given_up,
             sent: received.record.sent,
-            detail: letter.detail.clone(),
+            detail: dead_letter.detail.clone(),
         }
     }
 }
@@ -349,23 +353,23 @@ mod tests {
     use aws_sdk_sqs::types::MessageAttributeValue;
 
     use super::*;
-    use crate::operate::dead::queue::LetterQueue;
+    use crate::operate::dead::queue::QueueCalls;
     use crate::operate::dead::scan::{End, Locked, Reader, Scan};
     use crate::operate::dead::simulated::{NOW, Put, Simulated, event, malformed, record, unknown};
     use crate::operate::session::Interrupt;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
-    async fn survey<Q: LetterQueue>(
+    async fn survey<Q: QueueCalls>(
         reader: &Reader<'_, Q>,
         most: usize,
         now: Timestamp,
     ) -> Result<(Survey, Read), Failure> {
         let (mut survey, filter) = (Survey::default(), Filter::default());
-        let look = |received: &Received| {
+        let show = |received: &Received| {
             survey.count(received, &filter, |_| Ok(()), most, now);
             false
         };
-        let read = Scan::new(reader, now).look(look).await?;
+        let read = Scan::new(reader, now).show_each(show).await?;
         Ok((survey, read))
     }
 
@@ -376,7 +380,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn letters_are_counted_by_group_and_given_back() {
+    async fn dead_letters_are_counted_by_group_and_given_back() {
         let timeouts = (0..250).map(|_| event("Timeout"));
         let others = (0..3).map(|_| record("Throttled"));
         let simulated = Simulated::with(timeouts.chain(others).chain([unknown(), malformed()]));
@@ -390,17 +394,17 @@ mod tests {
             (1, "unknown", None),
         ];
         assert_eq!(groups.collect::<Vec<_>>(), expected);
-        assert_eq!((survey.chosen, survey.letters.len()), (255, 2));
-        assert_eq!((read.letters, read.end), (255, End::All));
+        assert_eq!((survey.chosen, survey.dead_letters.len()), (255, 2));
+        assert_eq!((read.dead_letters, read.end), (255, End::All));
         assert_eq!(simulated.depth().visible, 255);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn letters_sent_later_are_left_alone() {
+    async fn dead_letters_sent_later_are_left_alone() {
         let simulated = Simulated::with([event("Timeout"), event("Timeout")]);
         let first = simulated.dead()[0].record.sent;
         let (survey, read) = list(&simulated, 0, first).await.unwrap();
-        assert_eq!((survey.chosen, read.letters, read.newer), (1, 1, 1));
+        assert_eq!((survey.chosen, read.dead_letters, read.newer), (1, 1, 1));
         assert_eq!((survey.newest, simulated.depth().visible), (Some(first), 2));
     }
 
@@ -411,7 +415,7 @@ mod tests {
         let progress = Box::new(|_: u64| raise.send(true).unwrap());
         let reader = Reader { queue: &simulated, interrupt: &interrupt, progress };
         let (_, read) = survey(&reader, 0, NOW).await.unwrap();
-        assert_eq!((read.letters, &read.end), (80, &End::Interrupted));
+        assert_eq!((read.dead_letters, &read.end), (80, &End::Interrupted));
         assert_eq!(simulated.depth().visible, 500);
         let failure = read.result("nothing was changed").unwrap_err();
         assert_eq!(failure, Failure::Interrupted("nothing was changed".into()));
@@ -426,7 +430,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn letters_that_cannot_be_given_back_are_reported() {
+    async fn dead_letters_that_cannot_be_given_back_are_reported() {
         let simulated = Simulated::with((0..30).map(|_| event("Timeout")));
         simulated.denied.set("give_back");
         let (_, read) = list(&simulated, 0, NOW).await.unwrap();
@@ -441,10 +445,10 @@ mod tests {
         assert_eq!(simulated.depth().in_flight, 30);
     }
 
-    /// A survey of these letters, with a filter.
-    fn surveyed(letters: &[Put], filter: &Filter) -> Survey {
+    /// A survey of these dead-letters, with a filter.
+    fn surveyed(dead_letters: &[Put], filter: &Filter) -> Survey {
         let mut survey = Survey::default();
-        for received in Simulated::with(letters.iter().cloned()).dead() {
+        for received in Simulated::with(dead_letters.iter().cloned()).dead() {
             survey.count(&received, filter, |_| Ok(()), 10, NOW);
         }
         survey
@@ -452,23 +456,24 @@ mod tests {
 
     #[test]
     fn a_key_is_never_broken_and_an_error_is_cut() {
-        let mut letter = event("Timeout");
-        letter.body = letter.body.replace("Timeout", &"t".repeat(300));
-        let long = format!("{}-{}", letter.key, "k".repeat(200));
-        letter.body = letter.body.replace(&letter.key, &long);
-        letter.body = letter.body.replace(r#""m""#, &format!("\"{}\\n{}\"", "m".repeat(50), "n".repeat(50)));
-        let survey = surveyed(&[letter], &Filter::default());
-        let letters = survey.letters_table(NOW).to_string();
-        assert!(letters.lines().any(|line| line.contains(&long)), "{letters}");
-        assert!(letters.contains(&format!(" {}… ", "t".repeat(256))), "{letters}");
+        let mut dead_letter = event("Timeout");
+        dead_letter.body = dead_letter.body.replace("Timeout", &"t".repeat(300));
+        let long = format!("{}-{}", dead_letter.key, "k".repeat(200));
+        dead_letter.body = dead_letter.body.replace(&dead_letter.key, &long);
+        dead_letter.body =
+            dead_letter.body.replace(r#""m""#, &format!("\"{}\\n{}\"", "m".repeat(50), "n".repeat(50)));
+        let survey = surveyed(&[dead_letter], &Filter::default());
+        let dead_letters = survey.dead_letters_table(NOW).to_string();
+        assert!(dead_letters.lines().any(|line| line.contains(&long)), "{dead_letters}");
+        assert!(dead_letters.contains(&format!(" {}… ", "t".repeat(256))), "{dead_letters}");
         let message = format!(" {}… ", "m".repeat(40));
-        for table in [letters, survey.groups_table(NOW).to_string()] {
+        for table in [dead_letters, survey.groups_table(NOW).to_string()] {
             assert!(table.lines().any(|line| line.contains(&message)), "{table}");
         }
     }
 
     #[test]
-    fn letters_that_were_not_understood_are_grouped_by_what_was_wrong() {
+    fn dead_letters_that_were_not_understood_are_grouped_by_what_was_wrong() {
         let lost = "it has no requestPayload";
         let json = |column| format!("not JSON at line 1 column {column}");
         let mut survey = Survey::default();
@@ -482,7 +487,8 @@ mod tests {
         let groups = survey.groups();
         let groups = groups.iter().map(|it| (it.count, it.error_message.as_deref(), it.detail.as_deref()));
         assert_eq!(groups.collect::<Vec<_>>(), [(2, None, Some(lost)), (2, None, Some("not JSON"))]);
-        for table in [survey.groups_table(NOW), survey.letters_table(NOW)].map(|table| table.to_string()) {
+        for table in [survey.groups_table(NOW), survey.dead_letters_table(NOW)].map(|table| table.to_string())
+        {
             assert!(table.contains(lost) && table.contains(" not JSON "), "{table}");
         }
     }
@@ -496,26 +502,30 @@ mod tests {
 
     #[test]
     fn a_target_that_nobody_knows_is_said() {
-        let whole = Read { letters: 1, newer: 0, end: End::All, still_hidden: None, locked: None };
-        let check_read = |target: &str, letters: &[Put], read: &Read| {
+        let whole = Read { dead_letters: 1, newer: 0, end: End::All, still_hidden: None, locked: None };
+        let check_read = |target: &str, dead_letters: &[Put], read: &Read| {
             let filter = Filter { target: Some(target.parse().unwrap()), ..Filter::default() };
-            surveyed(letters, &filter).check_target(&filter, read, &Deployment::sample())
+            surveyed(dead_letters, &filter).check_target(&filter, read, &Deployment::sample())
         };
-        let check = |target: &str, letters: &[Put]| check_read(target, letters, &whole);
-        let letters = [event("Timeout")];
-        assert_eq!(check("orders", &letters), Ok(None));
+        let check = |target: &str, dead_letters: &[Put]| check_read(target, dead_letters, &whole);
+        let dead_letters = [event("Timeout")];
+        assert_eq!(check("orders", &dead_letters), Ok(None));
         assert_eq!(check("orders", &[]), Ok(None), "TARGET_FUNCTIONS allows it");
         assert_eq!(check("orders:$LATEST", &[]), Ok(None));
         let note = "no dead-letter is of orders:lvie; its alias or version may be misspelled";
-        assert_eq!(check("orders:lvie", &letters), Ok(Some(note.into())));
+        assert_eq!(check("orders:lvie", &dead_letters), Ok(Some(note.into())));
         let unknown = "--target ordres: no dead-letter is of this function, and TARGET_FUNCTIONS does not \
                        allow it";
         let of = format!("{unknown}; dead-letters exist for: orders:$LATEST");
-        assert_eq!(check("ordres", &letters), Err(Failure::Undone(of)));
+        assert_eq!(check("ordres", &dead_letters), Err(Failure::Undone(of)));
         assert_eq!(check("ordres", &[]), Err(Failure::Undone(unknown.into())));
-        let locked = Read { locked: Some(Locked { letters: 33, until: NOW }), ..whole };
+        let locked = Read { locked: Some(Locked { dead_letters: 33, until: NOW }), ..whole };
         for target in ["billing", "orders:lvie"] {
-            assert_eq!(check_read(target, &letters, &locked), Ok(None), "the locked letters may be of it");
+            assert_eq!(
+                check_read(target, &dead_letters, &locked),
+                Ok(None),
+                "the locked letters may be of it"
+            );
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct RetryRequest {
 }
 
 impl RetryRequest {
-    /// The orders in force.
+    /// The requests in force.
     pub(crate) fn in_force(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
         pauses.retries().map(Self::of).filter(|request| now <= request.until).collect()
     }
@@ -43,7 +43,7 @@ impl RetryRequest {
         target_name(&self.target)
     }
 
-    /// `orders (Timeout*), ordered at … by anna, ends at …: deploy 4712`
+    /// `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`
     pub(crate) fn line(&self) -> String {
         let part = |part: Option<String>| part.unwrap_or_default();
         format!(

@@ -1,4 +1,4 @@
-//! `comeback retry --cancel`: take back orders.
+//! `comeback retry --cancel`: take back requests.
 
 use comeback_engine::{Pauses, RetryNow};
 use serde_json::json;

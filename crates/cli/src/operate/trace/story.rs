@@ -126,7 +126,8 @@ impl Story {
         let events = || lines.iter().filter_map(|line| line.event.as_ref());
         let last = events().next_back()?;
         let (key, target) = (last.key.to_string(), last.target.to_string());
-        // The first line that names an invocation counts: a redriven letter keeps the id, and may change the target.
+        // The first line that names an invocation counts: a redriven dead-letter keeps the id, and may change the
+        // target.
         let targets = lines.iter().rev().filter_map(|line| Some((line.event.as_ref()?, &line.what)));
         let targets = targets.flat_map(|(event, what)| {
             let invoked = match what {
@@ -332,8 +333,8 @@ async fn in_force(account: &Account, deployment: &Deployment, target: &str) -> R
 }
 
 impl Logs<'_> {
-    /// What the handler's log says of the event that an id belongs to: its key, one of its request ids, or the id of a message.
-    /// `None` if no line names the id.
+    /// What the handler's log says of the event that an id belongs to: its key, one of its request ids, or the id of a
+    /// message. `None` if no line names the id.
     pub(crate) async fn story(&self, id: &str) -> Result<Option<Story>, Failure> {
         let Self { account, deployment, since, progress } = *self;
         let search = async |term: &str| {
@@ -384,8 +385,8 @@ impl Logs<'_> {
         };
         let mut logged = Vec::new();
         if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
-            // Some lines do not name the request. But an environment serves one at a time, so all of its stream belongs to
-            // it, from the first line that names it to the last.
+            // Some lines do not name the request. But an environment serves one at a time, so all of its stream belongs
+            // to it, from the first line that names it to the last.
             let (until, stream) = (Some(last.at), Some(&*first.stream));
             let all = Search { group: &group, term: "", since: first.at, until, stream };
             for LogEvent { at, message, .. } in all.run(account, &|_| ()).await? {

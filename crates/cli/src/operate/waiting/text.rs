@@ -74,8 +74,8 @@ pub(super) fn write(report: &Report<'_>, now: Timestamp, out: &mut impl Write) -
         writeln!(out, "In the retry queue, for all functions: about {all}.")?;
     }
     let retries = report.retries.iter().flatten().map(|order| format!("Retry now: {}.", order.line()));
-    let has_order = *found > 0 && report.retries.as_ref().is_some_and(|orders| !orders.is_empty());
-    let unordered = has_order.then(|| ORDER_NOT_COUNTED.to_owned());
+    let has_request = *found > 0 && report.retries.as_ref().is_some_and(|requests| !requests.is_empty());
+    let unordered = has_request.then(|| ORDER_NOT_COUNTED.to_owned());
     let mut notes = retries.chain(unordered).chain(report.notes.iter().cloned());
     notes.try_for_each(|note| writeln!(out, "{}", shown(&note)))
 }

@@ -1,4 +1,4 @@
-//! Redrive and discard letters of the snapshot: the plan, which reads nothing, and its performance.
+//! Redrive and discard dead-letters of the snapshot: the plan, which reads nothing, and its performance.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use indicatif::HumanCount;
 use crate::account::Failure;
 use crate::clock::now;
 use crate::failure::CommandFailure;
+use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::discard::discard_selected;
-use crate::operate::dead::letters::DeadLetters;
 use crate::operate::dead::redrive::redrive_selected;
 use crate::operate::dead::snapshot::{Acting, Selected, Selection, Snapshot};
 use crate::operate::dead::survey::Alike;
@@ -25,13 +25,13 @@ use crate::ui::console::Console;
 use crate::ui::dead::files::{file_name, new_file_name};
 use crate::ui::dead::parts::{Input, described, incomplete, perform_in_turn, selection, snapshot};
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
-use crate::ui::work::{Order, PageScreen, Question};
+use crate::ui::work::{PageScreen, Question, Summary};
 
 pub(super) fn routes() -> Router<Console> {
     [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))
 }
 
-/// What is done with letters.
+/// What is done with dead-letters.
 #[derive(Debug)]
 struct Change {
     path: &'static str,
@@ -167,7 +167,7 @@ impl Change {
         };
         let fields = Fields::of_query(query);
         let wanted = self.wanted(fields.clone())?;
-        // Whoever presses again has typed it already, and the letters may be gone by now.
+        // Whoever presses again has typed it already, and the dead-letters may be gone by now.
         if self.is_discard && visit.console.works.get(once).is_none() {
             let snapshot = snapshot(&visit.console)?;
             let count = self.selected(&snapshot, &wanted).ids().len();
@@ -180,7 +180,7 @@ impl Change {
             Some(snapshot) => self.command(&snapshot, &wanted, &visit),
             None => String::new(),
         };
-        let order = Order {
+        let summary = Summary {
             title: self.title.into(),
             command,
             plan: format!("{}?{}", self.path, wanted.fields.to_query()),
@@ -188,7 +188,7 @@ impl Change {
             agreed: digest.to_owned(),
         };
         let console = visit.console.clone();
-        perform_in_turn(&visit.console, once, order, |screen, interrupt| async move {
+        perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
             let result = self.run(&wanted, &console, screen, interrupt).await;
             if self.is_discard && console.dead.folder().join(&wanted.export).exists() {
                 console.dead.has_written(&wanted.export);
@@ -207,17 +207,17 @@ impl Change {
     ) -> Result<(), CommandFailure> {
         let rate = read_rate(&wanted.rate).map_err(|problem| Failure::Refused(format!("rate: {problem}")))?;
         let snapshot = console.dead.snapshot_of(wanted.fields.get("scan"))?;
-        let letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
+        let dead_letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
         let selected = self.selected(&snapshot, wanted);
         if self.is_discard {
             let path: PathBuf = console.dead.folder().join(&wanted.export);
-            discard_selected(&selected, &path, Pace(rate), &letters).await
+            discard_selected(&selected, &path, Pace(rate), &dead_letters).await
         } else {
-            redrive_selected(&selected, wanted.retarget.as_deref(), Pace(rate), &letters).await
+            redrive_selected(&selected, wanted.retarget.as_deref(), Pace(rate), &dead_letters).await
         }
     }
 
-    /// The command that does the same or, where no filter names exactly these letters, shows what it would do.
+    /// The command that does the same or, where no filter names exactly these dead-letters, shows what it would do.
     fn command(&self, snapshot: &Snapshot, wanted: &Wanted, visit: &Visit) -> String {
         let (filter, is_exact) = filter_flags(snapshot, &wanted.selection);
         let mut words = vec!["comeback".to_owned(), "dead".into(), self.name.into()];
@@ -236,12 +236,12 @@ impl Change {
     }
 }
 
-/// The flags of a filter for letters of a snapshot, and whether it takes no others.
+/// The flags of a filter for dead-letters of a snapshot, and whether it takes no others.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> (Vec<String>, bool) {
     match selection {
         Selection::All if snapshot.flags.is_empty() => (vec!["--all".into()], true),
         Selection::All => (snapshot.flags.clone(), true),
-        Selection::Letter(_) => {
+        Selection::DeadLetter(_) => {
             let key = snapshot.rows(selection).first().and_then(|row| row.key.clone());
             (key.iter().map(|key| format!("--key={key}")).collect(), key.is_some())
         }

@@ -1,7 +1,8 @@
 //! Files with dead-letters: exports, which the browser downloads, and uploads, which are imported.
 //!
-//! They are in the folder where the server was started, for this user alone. So a stopped server leaves what a killed command
-//! leaves, and `comeback dead import` goes on with it. An upload is named after its bytes, so that the same file goes on too.
+//! They are in the folder where the server was started, for this user alone. So a stopped server leaves what a killed
+//! command leaves, and `comeback dead import` goes on with it. An upload is named after its bytes, so that the same
+//! file goes on too.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -23,9 +24,9 @@ use sha2::{Digest as _, Sha256};
 use crate::account::Failure;
 use crate::clock::now;
 use crate::failure::CommandFailure;
+use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::discard::export_selected;
 use crate::operate::dead::import::{Importing, ask_and_import};
-use crate::operate::dead::letters::DeadLetters;
 use crate::operate::dead::snapshot::{Acting, Selected};
 use crate::operate::dead::work::Pace;
 use crate::operate::session::Interrupt;
@@ -35,7 +36,7 @@ use crate::ui::console::Console;
 use crate::ui::dead::parts::{described, incomplete, perform_in_turn, selection, snapshot};
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
 use crate::ui::response::go_to;
-use crate::ui::work::{Order, PageScreen, Question};
+use crate::ui::work::{PageScreen, Question, Summary};
 
 /// Bytes of an upload.
 const LARGEST_UPLOAD: usize = 1 << 30;
@@ -71,7 +72,7 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let once = fields.get("once").ok_or_else(incomplete)?.to_owned();
     let selection = selection(&fields)?;
     let snapshot = snapshot(&visit.console)?;
-    let order = Order {
+    let summary = Summary {
         title: format!("Export {}", described(&snapshot, &selection)),
         command: String::new(),
         plan: "/dead".into(),
@@ -79,13 +80,13 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
         agreed: String::new(),
     };
     let console = visit.console.clone();
-    perform_in_turn(&visit.console, &once, order, |screen, interrupt| async move {
+    perform_in_turn(&visit.console, &once, summary, |screen, interrupt| async move {
         let snapshot = console.dead.snapshot_of(fields.get("scan"))?;
-        let letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
+        let dead_letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
         let name = new_file_name("exported", now());
         let path = console.dead.folder().join(&name);
         let selected = Selected { snapshot: &snapshot, selection, acting: Acting::Discard };
-        let result = export_selected(&selected, &path, &letters).await;
+        let result = export_selected(&selected, &path, &dead_letters).await;
         if path.exists() {
             console.dead.has_written(&name);
         }
@@ -202,7 +203,7 @@ async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
         return Err(incomplete());
     };
     let file = file_name(file).ok_or_else(incomplete)?.to_owned();
-    let order = Order {
+    let summary = Summary {
         title: "Import".into(),
         command: command(&file, &visit.console),
         plan: format!("/dead/import?file={file}"),
@@ -210,7 +211,7 @@ async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
         agreed: digest.to_owned(),
     };
     let console = visit.console.clone();
-    perform_in_turn(&visit.console, once, order, |screen, interrupt| async move {
+    perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
         run(&file, &console, screen, interrupt).await
     })
 }
@@ -227,8 +228,8 @@ async fn run(
     interrupt: Interrupt,
 ) -> Result<(), CommandFailure> {
     let importing = Importing::read(&console.dead.folder().join(file))?;
-    let letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
-    ask_and_import(importing, Pace(500.0), false, &letters).await
+    let dead_letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
+    ask_and_import(importing, Pace(500.0), false, &dead_letters).await
 }
 
 #[cfg(test)]

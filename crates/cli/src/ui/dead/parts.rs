@@ -16,7 +16,7 @@ use crate::ui::console::Console;
 use crate::ui::dead::state::Turn;
 use crate::ui::page::{Fields, Moment, Problem, encoded};
 use crate::ui::response::go_to;
-use crate::ui::work::{Order, PageScreen};
+use crate::ui::work::{PageScreen, Summary};
 
 /// The newest snapshot.
 pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
@@ -35,7 +35,7 @@ pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
 pub(super) fn perform_in_turn<F>(
     console: &Console,
     once: &str,
-    order: Order,
+    summary: Summary,
     command: impl FnOnce(Rc<PageScreen>, Interrupt) -> F,
 ) -> Result<Response, Problem>
 where
@@ -49,7 +49,7 @@ where
         return Ok(go_to(&path));
     }
     let turn = turn(console, &path)?;
-    Ok(console.works.perform(once, order, move |screen, interrupt| {
+    Ok(console.works.perform(once, summary, move |screen, interrupt| {
         let performing = command(screen, interrupt);
         async move {
             let _turn = turn;
@@ -82,18 +82,18 @@ pub(super) fn until(moment: Timestamp, now: Timestamp) -> Moment {
     Moment { text, at: Some(moment) }
 }
 
-/// Fields that name letters of a snapshot.
+/// Fields that name dead-letters of a snapshot.
 pub(super) fn selection(fields: &Fields) -> Result<Selection, Problem> {
     match (fields.get("group"), fields.get("letter")) {
         (None, None) => Ok(Selection::All),
         (Some(group), None) => group.parse().map(Selection::Group).map_err(|_| Problem::Missing),
-        (None, Some(letter)) => Ok(Selection::Letter(letter.to_owned())),
+        (None, Some(dead_letter)) => Ok(Selection::DeadLetter(dead_letter.to_owned())),
         (Some(_), Some(_)) => Err(Problem::Missing),
     }
 }
 
-/// A letter on one line.
-pub(super) struct LetterLine {
+/// A dead-letter on one line.
+pub(super) struct DeadLetterLine {
     pub(super) path: String,
     pub(super) key: String,
     pub(super) function: String,
@@ -105,7 +105,7 @@ pub(super) struct LetterLine {
     pub(super) expires: Moment,
 }
 
-impl LetterLine {
+impl DeadLetterLine {
     pub(super) fn of(snapshot: &Snapshot, row: &Row, now: Timestamp) -> Self {
         let alike = snapshot.alike(row);
         Self {
@@ -122,12 +122,12 @@ impl LetterLine {
     }
 }
 
-/// Which letters, in words.
+/// Which dead-letters, in words.
 pub(super) fn described(snapshot: &Snapshot, selection: &Selection) -> String {
     let group = |number: usize| snapshot.group(number);
     match selection {
         Selection::All => "every dead-letter of the scan".into(),
-        Selection::Letter(id) => format!("the dead-letter {id}"),
+        Selection::DeadLetter(id) => format!("the dead-letter {id}"),
         Selection::Group(number) => {
             let Some(Alike { reason, target, error_type, detail }) = group(*number) else {
                 return "no dead-letter".into();

@@ -58,7 +58,7 @@ impl Dead {
         self.under_way.borrow().clone()
     }
 
-    /// The names of the files with letters that this server has written.
+    /// The names of the files with dead-letters that this server has written.
     pub(super) fn files(&self) -> Vec<String> {
         self.files.borrow().clone()
     }

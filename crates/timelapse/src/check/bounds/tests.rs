@@ -377,7 +377,7 @@ fn where_others_keep_messages_in_flight_nothing_is_bounded() {
     for fault in [Fault::PollerThrottled, Fault::MoveRefused] {
         assert_eq!(with(fault), Some(Invariant::NoStall), "{fault}");
     }
-    for fault in [Fault::InFlightLimit, Fault::HandlerOutage, Fault::LookStale] {
+    for fault in [Fault::InFlightLimit, Fault::HandlerOutage, Fault::CountStale] {
         assert_eq!(with(fault), None, "{fault}");
     }
     assert_eq!(broken(in_flight_bound(HideUpTo::Always, &Scenario::default()), 100_000, true), None);

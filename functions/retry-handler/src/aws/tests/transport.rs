@@ -162,7 +162,7 @@ async fn an_answer_that_would_take_the_memory_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_letter_over_the_queues_own_limit_comes_with_the_command_that_raises_it() {
+async fn a_dead_letter_over_the_queues_own_limit_comes_with_the_command_that_raises_it() {
     let of_entry = |reason: &str| {
         let failed =
             json!([{"Id": "0", "Code": "InvalidParameterValue", "SenderFault": true, "Message": reason}]);

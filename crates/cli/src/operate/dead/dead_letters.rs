@@ -4,7 +4,7 @@ use comeback_engine::Timestamp;
 
 use crate::account::Failure;
 use crate::operate::dead::filter::Filter;
-use crate::operate::dead::queue::{HIDDEN_FOR, LetterQueue, Received, SqsQueues};
+use crate::operate::dead::queue::{HIDDEN_FOR, QueueCalls, Received, SqsQueues};
 use crate::operate::dead::scan::{Read, Reader, Scan};
 use crate::operate::dead::survey::Survey;
 use crate::operate::deployment::{Deployment, Depth};
@@ -26,19 +26,19 @@ impl DeadLetters {
     }
 }
 
-impl<Q: LetterQueue> DeadLetters<Q> {
-    /// How many letters there are. SQS's counts are right only a minute after the last change.
+impl<Q: QueueCalls> DeadLetters<Q> {
+    /// How many dead-letters there are. SQS's counts are right only a minute after the last change.
     pub(crate) async fn depth(&self) -> Result<Depth, Failure> {
         let session = &self.session;
         session.interrupt.or(Depth::read(&session.account, &self.deployment.dead_letter_queue)).await
     }
 
-    /// Shows every letter that was sent until `now` to `look`, until that returns `true`. Says what reading the letters does
-    /// to the queue, unless JSON is printed.
-    pub(crate) async fn look(
+    /// Shows every dead-letter that was sent until `now` to `show`, until that returns `true`. Says what reading the
+    /// dead-letters does to the queue, unless JSON is printed.
+    pub(crate) async fn show_each(
         &self,
         now: Timestamp,
-        look: impl FnMut(&Received) -> bool,
+        show: impl FnMut(&Received) -> bool,
     ) -> Result<Read, Failure> {
         let depth = self.depth().await?;
         if depth.visible > 0 {
@@ -49,7 +49,7 @@ impl<Q: LetterQueue> DeadLetters<Q> {
                  minutes)."
             ));
         }
-        let read = Scan::new(&self.reader(depth.visible), now).look(look).await?;
+        let read = Scan::new(&self.reader(depth.visible), now).show_each(show).await?;
         Ok(read.beside_locked(depth, now))
     }
 
@@ -60,10 +60,10 @@ impl<Q: LetterQueue> DeadLetters<Q> {
         Ok(())
     }
 
-    /// A reader whose bar counts to `letters`.
-    pub(crate) fn reader(&self, letters: u64) -> Reader<'_, Q> {
-        let bar = self.session.progress(Some(letters), "{pos}/{len} dead-letters");
-        let progress = Box::new(move |letters| bar.set(letters));
+    /// A reader whose bar counts to `dead_letters`.
+    pub(crate) fn reader(&self, dead_letters: u64) -> Reader<'_, Q> {
+        let bar = self.session.progress(Some(dead_letters), "{pos}/{len} dead-letters");
+        let progress = Box::new(move |dead_letters| bar.set(dead_letters));
         Reader { queue: &self.queues, interrupt: &self.session.interrupt, progress }
     }
 }

@@ -6,7 +6,7 @@ use comeback_tests::{MiniStack, Operator, eventually, log_lines, scratch};
 use serde_json::{Value, json};
 
 use crate::console::browser::{Browser, Running};
-use crate::dead::{letter, letters_of, put};
+use crate::dead::{dead_letters_of, put, written};
 use crate::world::World;
 
 const STACK: &str = "console-dead";
@@ -15,8 +15,9 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     let stack = world.deploy(STACK, "BaseBackoff=1 MaxBackoff=1").await;
     let ministack = world.ministack().await;
     let arn = MiniStack::function_arn(stack.output("ExampleTargetName"));
-    let letters = [("mended", "Mended"), ("spoilt-1", "Spoilt"), ("spoilt-2", "Spoilt"), ("kept", "Kept")];
-    put(ministack, &stack, &letters.map(|(key, error)| letter(&arn, key, error))).await;
+    let dead_letters =
+        [("mended", "Mended"), ("spoilt-1", "Spoilt"), ("spoilt-2", "Spoilt"), ("kept", "Kept")];
+    put(ministack, &stack, &dead_letters.map(|(key, error)| written(&arn, key, error))).await;
     let operator = Operator::of(ministack);
     let running = Running::start(&operator, "dead", &format!("--stack {STACK}")).await;
     let mut browser = Browser::signed_in(&running, "dead").await;
@@ -24,7 +25,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     // Nothing is read before it is asked for, and no payload is kept.
     browser.visit("/dead");
     browser.sees("that nothing was read", |text| text.contains("Nothing was read yet.")).await;
-    assert_eq!(letters_of(ministack, &stack).await, (4, 0));
+    assert_eq!(dead_letters_of(ministack, &stack).await, (4, 0));
     browser.follow("Scan").await;
     done(&mut browser).await;
     browser.visit("/dead");
@@ -53,7 +54,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     browser.fill("To discard 2 dead-letters, type 2", "3");
     browser.follow("Discard").await;
     browser.sees("that 3 is wrong", |text| text.contains("Nothing was done")).await;
-    assert_eq!(letters_of(ministack, &stack).await.0, 3);
+    assert_eq!(dead_letters_of(ministack, &stack).await.0, 3);
     browser.fill("To discard 2 dead-letters, type 2", "2");
     browser.follow("Discard").await;
     done(&mut browser).await;
@@ -71,7 +72,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     let function = stack.output("ExampleTargetName");
     let listed = operator.comeback(&format!("dead list --stack {STACK} --target {function} --json")).json(0);
     let mut keys: Vec<_> =
-        listed["letters"].as_array().expect("a list").iter().map(|it| &it["key"]).collect();
+        listed["dead_letters"].as_array().expect("a list").iter().map(|it| &it["key"]).collect();
     keys.sort_by_key(|key| key.to_string());
     assert_eq!(keys, ["kept", "spoilt-1", "spoilt-2"]);
 }
@@ -102,7 +103,7 @@ async fn done(browser: &mut Browser) {
     browser.sees("the end", |text| text.contains("Done.")).await;
 }
 
-/// Opens the letters of the group with this error.
+/// Opens the dead-letters of the group with this error.
 async fn group(browser: &mut Browser, error: &str) {
     browser.ask(&format!(
         "const rows = [...document.querySelectorAll('main tbody tr')];

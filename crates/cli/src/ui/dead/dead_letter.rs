@@ -7,13 +7,13 @@ use axum::response::Response;
 
 use crate::account::Failure;
 use crate::clock::now;
-use crate::operate::dead::letters::DeadLetters;
+use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::reading::{self, Whole, pretty};
 use crate::operate::dead::snapshot::Selection;
 use crate::text::terminal::{command_line, shown_json, shown_lines};
 use crate::ui::access::token;
 use crate::ui::console::Console;
-use crate::ui::dead::parts::{LetterLine, incomplete, snapshot, turn};
+use crate::ui::dead::parts::{DeadLetterLine, incomplete, snapshot, turn};
 use crate::ui::dead::state::scan_id;
 use crate::ui::page::{Fields, Frame, Problem, Visit, form_that_reads, ok, page};
 
@@ -23,18 +23,18 @@ pub(super) fn routes() -> Router<Console> {
 
 #[derive(Template)]
 #[template(path = "ui/dead_letter.html")]
-struct LetterPage {
+struct DeadLetterPage {
     frame: Frame,
     path: String,
     id: String,
     scan: String,
     once: String,
     command: String,
-    known: LetterLine,
+    known: DeadLetterLine,
     read: Option<ReadAgain>,
 }
 
-/// A letter as it was read again for this page.
+/// A dead-letter as it was read again for this page.
 struct ReadAgain {
     lines: Vec<(String, String)>,
     /// The payload or, where no event was found, the body; if it was asked for.
@@ -42,7 +42,7 @@ struct ReadAgain {
     problem: Option<String>,
 }
 
-/// What to show of a letter that is read again.
+/// What to show of a dead-letter that is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Details,
@@ -60,9 +60,9 @@ impl Wanted {
         }
     }
 
-    fn text(self, letter: &Whole) -> Option<(&'static str, String)> {
-        let payload = letter.payload.as_ref().map(|payload| payload.get());
-        match (self, payload, &letter.body) {
+    fn text(self, dead_letter: &Whole) -> Option<(&'static str, String)> {
+        let payload = dead_letter.payload.as_ref().map(|payload| payload.get());
+        match (self, payload, &dead_letter.body) {
             (Self::Details, ..) => None,
             (Self::Formatted, Some(payload), _) => Some(("Payload, formatted", shown_json(&pretty(payload)))),
             (Self::Verbatim, Some(payload), _) => Some(("Payload, verbatim", shown_json(payload))),
@@ -72,42 +72,46 @@ impl Wanted {
 }
 
 async fn show(visit: Visit) -> Result<Response, Problem> {
-    letter_page(&visit, None)
+    dead_letter_page(&visit, None)
 }
 
-fn letter_page(visit: &Visit, read: Option<ReadAgain>) -> Result<Response, Problem> {
+fn dead_letter_page(visit: &Visit, read: Option<ReadAgain>) -> Result<Response, Problem> {
     let snapshot = snapshot(&visit.console)?;
     let id = visit.last_of_path();
-    let selection = Selection::Letter(id.clone());
+    let selection = Selection::DeadLetter(id.clone());
     let rows = snapshot.rows(&selection);
     let row = rows.first().ok_or_else(|| {
         let why = "The scan has no such dead-letter, or it was sent back or discarded since.";
         Problem::Refused(StatusCode::NOT_FOUND, why.into())
     })?;
-    ok(&LetterPage {
+    ok(&DeadLetterPage {
         frame: visit.frame("Dead-letter", Some(snapshot.at)),
         path: visit.path().to_owned(),
         scan: scan_id(&snapshot),
         once: token(),
         command: command_line(["comeback", "dead", "show", &*id]) + &visit.console.common.place_flags(),
         id,
-        known: LetterLine::of(&snapshot, row, now()),
+        known: DeadLetterLine::of(&snapshot, row, now()),
         read,
     })
 }
 
-/// Reads the queue until the letter is found. It goes on if the browser hangs up, so that the letters are given back.
+/// Reads the queue until the dead-letter is found. It goes on if the browser hangs up, so that the dead-letters are
+/// given back.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = Wanted::of(&fields).ok_or_else(incomplete)?;
     let turn = turn(&visit.console, "")?;
     let (console, id) = (visit.console.clone(), visit.last_of_path());
     let reading = tokio::task::spawn_local(async move {
         let _turn = turn;
-        let letters = DeadLetters::find(console.session().await?).await?;
-        reading::find(&id, &letters).await
+        let dead_letters = DeadLetters::find(console.session().await?).await?;
+        reading::find(&id, &dead_letters).await
     });
-    let (letter, read) =
+    let (dead_letter, read) =
         reading.await.map_err(|_| Failure::CouldNot("the dead-letter could not be read".into()))??;
     let problem = read.result("the dead-letter was found").err().map(|problem| problem.to_string());
-    letter_page(&visit, Some(ReadAgain { lines: letter.lines(), text: wanted.text(&letter), problem }))
+    dead_letter_page(
+        &visit,
+        Some(ReadAgain { lines: dead_letter.lines(), text: wanted.text(&dead_letter), problem }),
+    )
 }
