@@ -54,7 +54,7 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     .await;
     assert_eq!(
         (
-            &reach["ordered"],
+            &reach["requested"],
             &reach["found"],
             &reach["all_within_seconds"].as_u64().is_some_and(|it| it <= 900 + 60)
         ),
@@ -135,7 +135,7 @@ fn orders_are_cancelled(operator: &Operator, function: &str) {
     assert!(last.is_some_and(|order| order["within_seconds"] == 18_000), "{cancelled}");
     drop(cancel().json(3));
     let all = |flags: &str| operator.comeback(&format!("retry --all --stack fixed --yes --json {flags}"));
-    assert_eq!(all("--within 5h").json(0)["ordered"]["target"], "*");
+    assert_eq!(all("--within 5h").json(0)["requested"]["target"], "*");
     assert_eq!(all("--cancel").json(0)["cancelled"][0]["target"], "*");
     assert_eq!(operator.comeback("pause --list --stack fixed --json").json(0)["retries"], json!([]));
 }

@@ -94,8 +94,8 @@ fn read_glob(text: &str) -> Result<String, String> {
 /// What the command answers.
 #[derive(Debug, Serialize)]
 struct Answer<'a> {
-    /// `None` if nothing was ordered.
-    ordered: Option<RetryRequest>,
+    /// `None` if nothing was requested.
+    requested: Option<RetryRequest>,
     dry_run: bool,
     #[serde(flatten)]
     reach: &'a Reach,
@@ -135,8 +135,8 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let flags = session.common.place_flags();
     let paused = holding(&pauses, &target, begin);
     notes.extend(paused.map(|pause| paused_note(pause, &deployment.handler_arn, &flags)));
-    let answer = |ordered| Answer {
-        ordered,
+    let answer = |requested| Answer {
+        requested,
         dry_run: arguments.dry_run,
         reach: &reach,
         checked_within_seconds: hidden.as_secs(),
@@ -165,7 +165,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     session.answer(&answer(Some(RetryRequest::of(&request))));
     session.say(&format!("Scheduled at {}. `comeback waiting{flags}` shows what is left.\n", request.at))?;
     if arguments.watch && reach.retries.is_empty() {
-        // With a log of everything that waits, nothing would have been ordered.
+        // With a log of everything that waits, nothing would have been requested.
         session.say("Nothing to watch: the handler's log does not say which events wait.\n")?;
     } else if arguments.watch {
         let time = begin..request.end(hidden, pollers);
