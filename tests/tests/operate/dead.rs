@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::world::World;
 
 /// A dead-letter as the handler writes it.
-pub(crate) fn written(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
+pub(crate) fn of_handler(function_arn: &str, key: &str, error_type: &str) -> (String, Option<&'static str>) {
     let body = json!({
         "reason": "max_age", "detail": "why", "function_arn": function_arn, "retries_made": 7,
         "initial_timestamp": 1_789_400_814, "dead_lettered_at": 1_789_404_414, "origin_request_id": key,
@@ -78,10 +78,10 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     dead_letter(ministack, url, "the broken event", |dead_letter| dead_letter.body.contains("BrokenPipe"))
         .await;
     let mut dead_letters: Vec<_> =
-        (0..60).map(|n| written(&example(&stack), &format!("key-{n}"), "Timeout")).collect();
+        (0..60).map(|n| of_handler(&example(&stack), &format!("key-{n}"), "Timeout")).collect();
     dead_letters.extend((0..3).map(|n| (format!("{{\"odd\":{n}}}"), Some("malformed_record"))));
     dead_letters.push(("hello".into(), None));
-    dead_letters.push(written(&MiniStack::function_arn("payments"), "key-payments", "Declined"));
+    dead_letters.push(of_handler(&MiniStack::function_arn("payments"), "key-payments", "Declined"));
     put(ministack, &stack, &dead_letters).await;
 
     let groups = list.comeback("dead list --stack dead --json").json(0)["groups"].take();

@@ -6,7 +6,7 @@ use comeback_tests::{MiniStack, Operator, eventually, log_lines, scratch};
 use serde_json::{Value, json};
 
 use crate::console::browser::{Browser, Running};
-use crate::dead::{dead_letters_of, put, written};
+use crate::dead::{dead_letters_of, of_handler, put};
 use crate::world::World;
 
 const STACK: &str = "console-dead";
@@ -17,7 +17,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     let arn = MiniStack::function_arn(stack.output("ExampleTargetName"));
     let dead_letters =
         [("mended", "Mended"), ("spoilt-1", "Spoilt"), ("spoilt-2", "Spoilt"), ("kept", "Kept")];
-    put(ministack, &stack, &dead_letters.map(|(key, error)| written(&arn, key, error))).await;
+    put(ministack, &stack, &dead_letters.map(|(key, error)| of_handler(&arn, key, error))).await;
     let operator = Operator::of(ministack);
     let running = Running::start(&operator, "dead", &format!("--stack {STACK}")).await;
     let mut browser = Browser::signed_in(&running, "dead").await;

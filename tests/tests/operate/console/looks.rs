@@ -9,7 +9,7 @@ use comeback_tests::{Look, MiniStack, Operator, Stack, eventually, plain_target,
 use serde_json::json;
 
 use crate::console::browser::{Browser, Running, WIDE};
-use crate::dead::{put, written};
+use crate::dead::{of_handler, put};
 use crate::world::World;
 
 const STACK: &str = "shop";
@@ -101,7 +101,7 @@ async fn happen(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
     }
     let invoicing = MiniStack::function_arn("invoicing");
     let dead_letters: Vec<_> =
-        (0..6).map(|n| written(&invoicing, &format!("given-up-{n}"), "PdfServiceDown")).collect();
+        (0..6).map(|n| of_handler(&invoicing, &format!("given-up-{n}"), "PdfServiceDown")).collect();
     put(ministack, stack, &dead_letters).await;
     measure(ministack, stack);
     let pause = "--reason 'bucket policy rollout' --for 2h --yes";

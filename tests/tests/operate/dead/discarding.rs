@@ -3,7 +3,7 @@ use std::path::Path;
 use comeback_tests::{MiniStack, Operator, Stack, eventually, scratch};
 use serde_json::json;
 
-use super::{counts, dead_letter, dead_letters_of, example, put};
+use super::{counts, dead_letters_of, example, of_handler, put};
 use crate::world::World;
 
 pub(crate) async fn discarded_dead_letters_come_back_and_ctrl_c_gives_back(world: &World) {
@@ -12,7 +12,7 @@ pub(crate) async fn discarded_dead_letters_come_back_and_ctrl_c_gives_back(world
     let operator = |command: &str| Operator::of_command(ministack, command, &stack, "none");
     let (discard, import, list) = (operator("dead discard"), operator("dead import"), operator("dead list"));
     let mut dead_letters: Vec<_> =
-        (0..120).map(|n| written(&example(&stack), &format!("key-{n}"), "Timeout")).collect();
+        (0..120).map(|n| of_handler(&example(&stack), &format!("key-{n}"), "Timeout")).collect();
     dead_letters.extend((0..3).map(|n| (format!("{{\"odd\":{n}}}"), Some("malformed_record"))));
     dead_letters.push(("hello".into(), None));
     put(ministack, &stack, &dead_letters).await;
