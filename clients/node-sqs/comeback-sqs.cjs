@@ -286,7 +286,7 @@ class Batch {
     }
     if (url.split('/').slice(-2).join() === this.queueArn.split(':').slice(-2).join())
       return { problem: 'deadLetterQueueUrl is the queue itself', remedy: 'set another queue' };
-    const call = { QueueUrl: url, ...letter(message, error, end, this.context.invokedFunctionArn, now) };
+    const call = { QueueUrl: url, ...deadLetter(message, error, end, this.context.invokedFunctionArn, now) };
     if (url.endsWith('.fifo'))
       Object.assign(call, {
         MessageGroupId: message.group ?? message.id,
@@ -350,7 +350,7 @@ function redriven(record) {
 }
 
 /** The body and attributes of a dead-letter; if that is too large, the received body with the reason. */
-function letter(message, error, { reason, detail }, functionArn, now) {
+function deadLetter(message, error, { reason, detail }, functionArn, now) {
   const received = String(message.record.body ?? '');
   const body = JSON.stringify({
     reason,

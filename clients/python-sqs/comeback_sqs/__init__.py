@@ -404,11 +404,15 @@ def _redriven(record: _Record) -> _Record:
     if not (isinstance(body, str) and body.startswith('{"reason":')):
         return record
     try:
-        letter = json.loads(body)
-    except ValueError:
+        dead_letter = json.loads(body)
+    except (ValueError, RecursionError):  # nested too deeply
         return record
-    ours = letter.get("reason") in _REASONS and "dead_lettered_at" in letter and isinstance(letter.get("payload"), str)
-    return {**record, "body": letter["payload"]} if ours else record
+    ours = (
+        dead_letter.get("reason") in _REASONS
+        and "dead_lettered_at" in dead_letter
+        and isinstance(dead_letter.get("payload"), str)
+    )
+    return {**record, "body": dead_letter["payload"]} if ours else record
 
 
 def _dead_letter(message: _Message, error: BaseException, end: _End, function_arn: str, now: float) -> dict[str, Any]:

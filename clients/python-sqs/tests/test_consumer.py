@@ -175,6 +175,20 @@ def test_an_error_of_any_kind_fails_its_record_alone(sqs: Sqs) -> None:
     assert (len(response["batchItemFailures"]), sqs.hidden) == (4, [10] * 4)
 
 
+def test_a_body_too_deep_to_be_read_is_handed_over_as_it_is(sqs: Sqs) -> None:
+    body = '{"reason":' + "[" * 100_000
+    seen = []
+
+    @consumer(dead_letter_queue_url=DEAD)
+    def handler(record: Any, context: Any) -> None:
+        seen.append(record["body"])
+        raise NonRetryable
+
+    assert handler({"Records": [record(body=body)]}, CONTEXT) == {"batchItemFailures": []}
+    [call] = sqs.sent
+    assert (seen, json.loads(call["MessageBody"])["payload"]) == ([body], body)
+
+
 def test_records_run_at_once_but_not_those_of_a_group(sqs: Sqs) -> None:
     meeting = threading.Barrier(2, timeout=10)
     ran: list[str] = []

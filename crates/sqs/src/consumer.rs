@@ -19,9 +19,9 @@ use rand::RngExt as _;
 use tower_service::Service;
 
 use crate::calls::{Aws, Hiding, MOST_ENTRIES, Refused, Sqs, queue_url};
-use crate::dead_letter::{DeadLetter, redriven};
+use crate::dead_letter::{DeadLetter, Last, redriven};
 use crate::line::Line;
-use crate::policy::{BadOptions, End, Options, Sent};
+use crate::policy::{BadOptions, Options, Sent};
 
 /// The last of the function's time, in which no record starts; a tenth of what is left at the start, if that is less.
 const RESERVE: Duration = Duration::from_secs(5);
@@ -101,7 +101,10 @@ where
 
     fn call(&mut self, event: LambdaEvent<SqsEvent>) -> Self::Future {
         let shared = Arc::clone(&self.shared);
-        Box::pin(async move { Ok(Batch::new(&shared, event.context).handle(event.payload.records).await) })
+        Box::pin(async move {
+            let records = event.payload.records;
+            Ok(Batch::new(&shared, event.context, &records).handle(records).await)
+        })
     }
 }
 
@@ -148,6 +151,7 @@ impl Message {
 struct Batch<'a, F> {
     shared: &'a Shared<F>,
     context: Context,
+    queue_arn: String,
     reserve: Duration,
     started: AtomicBool,
 }
@@ -158,9 +162,11 @@ where
     Fut: Future<Output = Result<(), E>>,
     E: Into<Diagnostic>,
 {
-    fn new(shared: &'a Shared<F>, context: Context) -> Self {
+    fn new(shared: &'a Shared<F>, context: Context, records: &[SqsMessage]) -> Self {
+        let queue_arn = records.first().and_then(|record| record.event_source_arn.clone());
         let reserve = RESERVE.min((shared.time_left)(&context) / 10);
-        Self { shared, context, reserve, started: AtomicBool::new(false) }
+        let started = AtomicBool::new(false);
+        Self { shared, context, queue_arn: queue_arn.unwrap_or_default(), reserve, started }
     }
 
     async fn handle(&self, records: Vec<SqsMessage>) -> SqsBatchResponse {
@@ -172,26 +178,24 @@ where
             response.set_failures([""]);
             return response;
         }
-        let queue_arn =
-            records.first().and_then(|record| record.event_source_arn.clone()).unwrap_or_default();
-        let fifo = queue_arn.ends_with(".fifo");
+        let fifo = self.queue_arn.ends_with(".fifo");
         let now = (self.shared.now)();
         let messages = records.into_iter().map(|record| Message::of(record, fifo, now)).collect();
-        let mut messages = self.run(messages, &queue_arn).await;
-        self.hide(&mut messages, &queue_arn).await;
+        let messages = self.run(messages).await;
+        self.hide(&messages).await;
         let kept = messages.iter().filter(|message| message.end != Ending::Settled);
         response.set_failures(kept.map(|message| message.id.as_str()));
         response
     }
 
     /// Runs the records: one after another, or as many at once as `concurrency` says. In the order of the batch again.
-    async fn run(&self, messages: Vec<Message>, queue_arn: &str) -> Vec<Message> {
+    async fn run(&self, messages: Vec<Message>) -> Vec<Message> {
         if self.shared.options.concurrency == 1 {
-            return self.run_in_order(messages, queue_arn).await;
+            return self.run_in_order(messages).await;
         }
         let order: HashMap<String, usize> =
             messages.iter().enumerate().map(|(position, message)| (message.id.clone(), position)).collect();
-        let lanes = stream::iter(lanes(messages)).map(|lane| self.run_in_order(lane, queue_arn));
+        let lanes = stream::iter(lanes(messages)).map(|lane| self.run_in_order(lane));
         let lanes: Vec<Vec<Message>> =
             lanes.buffer_unordered(self.shared.options.concurrency).collect().await;
         let mut messages: Vec<Message> = lanes.into_iter().flatten().collect();
@@ -199,7 +203,7 @@ where
         messages
     }
 
-    async fn run_in_order(&self, mut messages: Vec<Message>, queue_arn: &str) -> Vec<Message> {
+    async fn run_in_order(&self, mut messages: Vec<Message>) -> Vec<Message> {
         let mut blocked: Vec<String> = Vec::new();
         for message in &mut messages {
             if message.group.as_ref().is_some_and(|group| blocked.contains(group)) {
@@ -209,7 +213,7 @@ where
             if !self.has_time() {
                 break;
             }
-            message.end = self.run_one(message, queue_arn).await;
+            message.end = self.run_one(message).await;
             if message.end != Ending::Settled {
                 blocked.extend(message.group.clone());
             }
@@ -222,7 +226,7 @@ where
         !self.started.swap(true, Ordering::Relaxed) || (self.shared.time_left)(&self.context) > self.reserve
     }
 
-    async fn run_one(&self, message: &Message, queue_arn: &str) -> Ending {
+    async fn run_one(&self, message: &Message) -> Ending {
         let running = AssertUnwindSafe(async {
             (self.shared.handler)(redriven(&message.record), self.context.clone()).await
         });
@@ -235,11 +239,11 @@ where
                 Diagnostic { error_type: "panic".into(), error_message: said }
             }
         };
-        self.failed(message, queue_arn, &error).await
+        self.failed(message, &error).await
     }
 
     /// Decides what becomes of a message whose function failed, and dead-letters it if that is its end.
-    async fn failed(&self, message: &Message, queue_arn: &str, error: &Diagnostic) -> Ending {
+    async fn failed(&self, message: &Message, error: &Diagnostic) -> Ending {
         let Shared { options, now, draw, .. } = self.shared;
         let now = now();
         let (decided, ignored) = options.decide(message.sent, error, now, draw);
@@ -267,7 +271,7 @@ where
             detail: Some(end.detail.clone()),
             ..line
         };
-        let Err(refused) = self.dead_letter(message, queue_arn, error, &end, now).await else {
+        let Err(refused) = self.dead_letter(message, &Last { error, end: &end, at: now }).await else {
             self.log(&line);
             return Ending::Settled;
         };
@@ -282,14 +286,7 @@ where
         Ending::Due(due)
     }
 
-    async fn dead_letter(
-        &self,
-        message: &Message,
-        queue_arn: &str,
-        error: &Diagnostic,
-        end: &End,
-        now: Timestamp,
-    ) -> Result<(), Refused> {
+    async fn dead_letter(&self, message: &Message, last: &Last<'_>) -> Result<(), Refused> {
         let refused = |problem: &str, remedy: &str| {
             Err(Refused { problem: problem.into(), remedy: Some(remedy.into()) })
         };
@@ -297,11 +294,11 @@ where
             let remedy = "set dead_letter_queue_url, or give the queue a redrive policy";
             return refused("nothing ends its retries", remedy);
         };
-        if url.rsplit('/').take(2).eq(queue_arn.rsplit(':').take(2)) {
+        if url.rsplit('/').take(2).eq(self.queue_arn.rsplit(':').take(2)) {
             return refused("dead_letter_queue_url is the queue itself", "set another queue");
         }
         let target = &self.context.invoked_function_arn;
-        let mut dead_letter = DeadLetter::of(&message.record, message.sent, error, end, target, now);
+        let mut dead_letter = DeadLetter::of(&message.record, message.sent, last, target);
         if url.ends_with(".fifo") {
             dead_letter = dead_letter.in_order(message.group.as_deref().unwrap_or(&message.id), &message.id);
         }
@@ -309,8 +306,8 @@ where
     }
 
     /// One call for ten messages. What is not hidden returns after the queue's own timeout.
-    async fn hide(&self, messages: &mut [Message], queue_arn: &str) {
-        let url = queue_url(queue_arn);
+    async fn hide(&self, messages: &[Message]) {
+        let url = queue_url(&self.queue_arn);
         let failed: Vec<&Message> =
             messages.iter().filter(|it| matches!(it.end, Ending::Due(_) | Ending::Blocked)).collect();
         for part in failed.chunks(MOST_ENTRIES) {

@@ -37,6 +37,13 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
+/// The failure that ends a message.
+pub(crate) struct Last<'a> {
+    pub(crate) error: &'a Diagnostic,
+    pub(crate) end: &'a End,
+    pub(crate) at: Timestamp,
+}
+
 #[derive(Serialize)]
 struct Body<'a> {
     reason: &'a str,
@@ -71,24 +78,16 @@ pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
     let mut record = record.clone();
     let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));
     let dead_letter: Option<Redriven> = body.and_then(|body| serde_json::from_str(body).ok());
-    if let Some(dead_letter) =
-        dead_letter.filter(|dead_letter| ReasonCode::named(&dead_letter.reason).is_some())
-    {
-        record.body = Some(dead_letter.payload);
+    if let Some(it) = dead_letter.filter(|it| ReasonCode::named(&it.reason).is_some()) {
+        record.body = Some(it.payload);
     }
     record
 }
 
 impl DeadLetter {
     /// The dead-letter of a message; if that is too large, the received body with its reason, or alone.
-    pub(crate) fn of(
-        record: &SqsMessage,
-        sent: Sent,
-        error: &Diagnostic,
-        end: &End,
-        function_arn: &str,
-        now: Timestamp,
-    ) -> Self {
+    pub(crate) fn of(record: &SqsMessage, sent: Sent, last: &Last<'_>, function_arn: &str) -> Self {
+        let Last { error, end, at } = last;
         let payload = redriven(record).body.unwrap_or_default();
         let retries_made = sent.receives.saturating_sub(1);
         let body = Body {
@@ -97,7 +96,7 @@ impl DeadLetter {
             function_arn,
             retries_made,
             initial_timestamp: sent.sent.as_secs(),
-            dead_lettered_at: now.as_secs(),
+            dead_lettered_at: at.as_secs(),
             origin_request_id: record.message_id.as_deref().unwrap_or_default(),
             error: ErrorBody { r#type: &error.error_type, message: &error.error_message },
             payload: &payload,
@@ -124,7 +123,7 @@ impl DeadLetter {
         let received = record.body.clone().unwrap_or_default();
         let full = Self { body: json, attributes, ..Self::default() };
         let verbatim = Self { body: received.clone(), attributes: vec![reason], ..Self::default() };
-        let fits = [full, verbatim].into_iter().find(|dead_letter| dead_letter.size() <= MOST_BYTES);
+        let fits = [full, verbatim].into_iter().find(|it| it.size() <= MOST_BYTES);
         fits.unwrap_or(Self { body: received, ..Self::default() })
     }
 

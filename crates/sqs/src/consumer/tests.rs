@@ -61,7 +61,7 @@ struct Fake {
 
 #[derive(Default)]
 struct Calls {
-    letters: Vec<DeadLetter>,
+    dead_letters: Vec<DeadLetter>,
     hides: Vec<(String, u64)>,
     hiding_calls: usize,
     lines: Vec<Value>,
@@ -88,8 +88,8 @@ impl Sqs for Fake {
         Box::pin(async move { refused.map_or(Ok(Vec::new()), Err) })
     }
 
-    fn send<'a>(&'a self, _: &'a str, letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>> {
-        self.calls.lock().unwrap().letters.push(letter);
+    fn send<'a>(&'a self, _: &'a str, dead_letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>> {
+        self.calls.lock().unwrap().dead_letters.push(dead_letter);
         let refused = self.refused("SendMessage");
         Box::pin(async move { refused.map_or(Ok(()), Err) })
     }
@@ -178,15 +178,15 @@ async fn check(name: &str, case: Case) {
     let left = if case.time_left.is_empty() { &[60.0][..] } else { &case.time_left };
     let shared = shared(options(&case.options), handler, &fake, case.draw, left);
     let records: Vec<SqsMessage> = case.batch.iter().map(|given| record(given, &case.queue)).collect();
-    let response = Batch::new(&shared, context()).handle(records).await;
+    let response = Batch::new(&shared, context(), &records).handle(records).await;
     let failures: Vec<String> =
         response.batch_item_failures.iter().map(|it| it.item_identifier.clone()).collect();
     let calls = fake.calls.lock().unwrap();
-    let letters: Vec<(String, String)> = calls
-        .letters
+    let dead_letters: Vec<(String, String)> = calls
+        .dead_letters
         .iter()
-        .map(|letter| {
-            let body: Value = serde_json::from_str(&letter.body).unwrap();
+        .map(|dead_letter| {
+            let body: Value = serde_json::from_str(&dead_letter.body).unwrap();
             let text = |name: &str| body[name].as_str().unwrap().to_owned();
             (text("origin_request_id"), text("reason"))
         })
@@ -199,7 +199,7 @@ async fn check(name: &str, case: Case) {
         case.hiding_calls.unwrap_or(usize::from(!case.hides.is_empty())),
         "{name}"
     );
-    assert_eq!(letters, case.dead_letters, "{name}");
+    assert_eq!(dead_letters, case.dead_letters, "{name}");
     assert_eq!(calls.lines, case.lines.unwrap_or_else(|| calls.lines.clone()), "{name}");
 }
 
@@ -240,7 +240,7 @@ where
     E: Into<Diagnostic>,
 {
     let shared = shared(options, handler, fake, 0.5, &[60.0]);
-    let response = Batch::new(&shared, context()).handle(records).await;
+    let response = Batch::new(&shared, context(), &records).handle(records).await;
     response.batch_item_failures.into_iter().map(|it| it.item_identifier).collect()
 }
 
@@ -311,10 +311,10 @@ async fn a_dead_letter_has_everything() {
     };
     assert!(failures(options, &fake, vec![record], handler).await.is_empty());
     let calls = fake.calls.lock().unwrap();
-    let [letter] = &calls.letters[..] else { panic!("one letter") };
-    assert!(!letter.body.contains('\u{ffff}'), "SQS refuses it");
+    let [dead_letter] = &calls.dead_letters[..] else { panic!("one dead-letter") };
+    assert!(!dead_letter.body.contains('\u{ffff}'), "SQS refuses it");
     assert_eq!(
-        serde_json::from_str::<Value>(&letter.body).unwrap(),
+        serde_json::from_str::<Value>(&dead_letter.body).unwrap(),
         serde_json::json!({
             "reason": "non_retryable_error",
             "detail": "NonRetryable forbids retries",
@@ -327,12 +327,12 @@ async fn a_dead_letter_has_everything() {
             "payload": r#"{"n": 1E400}"#,
         })
     );
-    let names: Vec<&str> = letter.attributes.iter().map(|it| it.name.as_str()).collect();
+    let names: Vec<&str> = dead_letter.attributes.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(
         names,
         ["Reason", "TargetFunction", "RetriesMade", "ErrorType", "a0", "a1", "a2", "a3", "a4", "raw"]
     );
-    assert_eq!(letter.attributes[9].value, AttributeValue::Bytes(vec![0, 255]));
+    assert_eq!(dead_letter.attributes[9].value, AttributeValue::Bytes(vec![0, 255]));
 }
 
 #[tokio::test]
@@ -346,8 +346,8 @@ async fn a_dead_letter_that_is_too_large_is_the_body_with_its_reason() {
         let large = record(&Given { body: Some(body.clone()), ..given("a") }, QUEUE);
         let fake = Fake::default();
         assert!(failures(options.clone(), &fake, vec![large], handler).await.is_empty());
-        let letter = fake.calls.lock().unwrap().letters.remove(0);
-        assert!(letter.body == body);
-        assert_eq!(letter.attributes.len(), attributes);
+        let dead_letter = fake.calls.lock().unwrap().dead_letters.remove(0);
+        assert!(dead_letter.body == body);
+        assert_eq!(dead_letter.attributes.len(), attributes);
     }
 }
