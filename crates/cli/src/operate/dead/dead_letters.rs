@@ -64,7 +64,8 @@ impl<Q: QueueCalls> DeadLetters<Q> {
     pub(crate) fn reader(&self, dead_letters: u64) -> Reader<'_, Q> {
         let bar = self.session.progress(Some(dead_letters), "{pos}/{len} dead-letters");
         let progress = Box::new(move |dead_letters| bar.set(dead_letters));
-        Reader { queue: &self.queues, interrupt: &self.session.interrupt, progress }
+        let remark = Box::new(|text: &str| self.session.remark(text));
+        Reader { queue: &self.queues, interrupt: &self.session.interrupt, progress, remark }
     }
 }
 

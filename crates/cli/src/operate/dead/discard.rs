@@ -410,7 +410,8 @@ pub(crate) mod tests {
                 simulated.denied.set(denied);
                 simulated.fault_rate.set(fault_rate);
             });
-            let reader = Reader { queue: &simulated, interrupt: &interrupt, progress };
+            let reader =
+                Reader { queue: &simulated, interrupt: &interrupt, progress, remark: Box::new(|_| ()) };
             let filter = Filter::default();
             let work = Work { filter: Some(filter), now: NOW, until: NOW, pace: Pace(50.0), limit: None };
             let (done, _) = work.run(&reader, &simulated.ids(), &export).await.unwrap();
@@ -425,7 +426,12 @@ pub(crate) mod tests {
 
     async fn discard(simulated: &Simulated, export: &Export) -> Result<(Done, Read), Failure> {
         let (_raise, interrupt) = Interrupt::new();
-        let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        let reader = Reader {
+            queue: simulated,
+            interrupt: &interrupt,
+            progress: Box::new(|_| ()),
+            remark: Box::new(|_| ()),
+        };
         let filter = Filter::default();
         let work = Work { filter: Some(filter), now: NOW, until: NOW, pace: Pace(50.0), limit: None };
         work.run(&reader, &simulated.ids(), export).await

@@ -423,7 +423,12 @@ mod tests {
 
     async fn import(importing: Importing, simulated: &Simulated) -> Result<(Done, bool), String> {
         let (_raise, interrupt) = Interrupt::new();
-        let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        let reader = Reader {
+            queue: simulated,
+            interrupt: &interrupt,
+            progress: Box::new(|_| ()),
+            remark: Box::new(|_| ()),
+        };
         importing.run(&reader, Pace(500.0), DEAD).await.map_err(|failure| failure.to_string())
     }
 

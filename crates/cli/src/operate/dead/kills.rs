@@ -129,7 +129,12 @@ fn block_on(history: impl Future<Output = ()>) {
 
 async fn run(simulated: &Simulated, action: &impl DeadLetterAction, work: &Work) -> Option<(Done, Read)> {
     let (_raise, interrupt) = Interrupt::new();
-    let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+    let reader = Reader {
+        queue: simulated,
+        interrupt: &interrupt,
+        progress: Box::new(|_| ()),
+        remark: Box::new(|_| ()),
+    };
     work.run(&reader, &simulated.ids(), action).await.ok()
 }
 
@@ -233,8 +238,12 @@ fn a_killed_import_loses_nothing_and_doubles_only_what_was_at_hand() {
             assert_eq!(history.in_dead_letter_queue(), BTreeMap::new());
             let import = async || {
                 let (_raise, interrupt) = Interrupt::new();
-                let reader =
-                    Reader { queue: &history.simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+                let reader = Reader {
+                    queue: &history.simulated,
+                    interrupt: &interrupt,
+                    progress: Box::new(|_| ()),
+                    remark: Box::new(|_| ()),
+                };
                 Importing::read(&file)
                     .unwrap()
                     .run(&reader, history.pace, "arn:aws:sqs:eu-west-1:123456789012:dead")
@@ -276,8 +285,12 @@ fn a_killed_survey_changes_nothing() {
             let before = history.in_dead_letter_queue();
             let (_raise, interrupt) = Interrupt::new();
             let filter = Filter::default();
-            let reader =
-                Reader { queue: &history.simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+            let reader = Reader {
+                queue: &history.simulated,
+                interrupt: &interrupt,
+                progress: Box::new(|_| ()),
+                remark: Box::new(|_| ()),
+            };
             let survey = async || {
                 let mut survey = Survey::default();
                 let show = |received: &Received| {

@@ -259,7 +259,12 @@ mod tests {
 
     async fn find(simulated: &Simulated, key: &str) -> (Option<Whole>, Read) {
         let (_raise, interrupt) = Interrupt::new();
-        let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        let reader = Reader {
+            queue: simulated,
+            interrupt: &interrupt,
+            progress: Box::new(|_| ()),
+            remark: Box::new(|_| ()),
+        };
         let mut found = None;
         let show = |received: &Received| {
             found = Whole::named(key, received);

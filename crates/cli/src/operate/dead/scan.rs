@@ -28,6 +28,8 @@ pub(crate) struct Reader<'a, Q> {
     pub(crate) queue: &'a Q,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) progress: Box<dyn Fn(u64) + 'a>,
+    /// Hears what takes a while.
+    pub(crate) remark: Box<dyn Fn(&str) + 'a>,
 }
 
 /// Why reading ended.
@@ -219,10 +221,8 @@ impl<'a, Q: QueueCalls> Scan<'a, Q> {
         let Self { reader, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
         if handles.len() > MANY {
-            anstream::eprintln!(
-                "making {} visible again",
-                counted(handles.len() as u64, "dead-letter", "dead-letters")
-            );
+            let count = counted(handles.len() as u64, "dead-letter", "dead-letters");
+            (reader.remark)(&format!("making {count} visible again"));
         }
         let mut not_tried = handles.len();
         for some in handles.chunks(GIVEN_BACK_AT_ONCE) {
@@ -287,7 +287,12 @@ mod tests {
     async fn reading_stops_at_the_limit_of_hidden_dead_letters() {
         let simulated = Simulated::with((0..300).map(|_| event("Timeout")));
         let (_raise, interrupt) = Interrupt::new();
-        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        let reader = Reader {
+            queue: &simulated,
+            interrupt: &interrupt,
+            progress: Box::new(|_| ()),
+            remark: Box::new(|_| ()),
+        };
         let mut scan = Scan { most_hidden: 100, ..Scan::new(&reader, NOW) };
         let dead_letters = scan.next(ROUND).await.unwrap();
         scan.next(ROUND).await.unwrap();

@@ -375,8 +375,17 @@ mod tests {
 
     async fn list(simulated: &Simulated, most: usize, now: Timestamp) -> Result<(Survey, Read), Failure> {
         let (_raise, interrupt) = Interrupt::new();
-        survey(&Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) }, most, now)
-            .await
+        survey(
+            &Reader {
+                queue: simulated,
+                interrupt: &interrupt,
+                progress: Box::new(|_| ()),
+                remark: Box::new(|_| ()),
+            },
+            most,
+            now,
+        )
+        .await
     }
 
     #[tokio::test(start_paused = true)]
@@ -413,7 +422,7 @@ mod tests {
         let simulated = Simulated::with((0..500).map(|_| event("Timeout")));
         let (raise, interrupt) = Interrupt::new();
         let progress = Box::new(|_: u64| raise.send(true).unwrap());
-        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress };
+        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress, remark: Box::new(|_| ()) };
         let (_, read) = survey(&reader, 0, NOW).await.unwrap();
         assert_eq!((read.dead_letters, &read.end), (80, &End::Interrupted));
         assert_eq!(simulated.depth().visible, 500);

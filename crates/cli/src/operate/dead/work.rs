@@ -238,7 +238,12 @@ mod tests {
 
     async fn redrive(simulated: &Simulated, work: &Work) -> Result<(Done, Read), Failure> {
         let (_raise, interrupt) = Interrupt::new();
-        let reader = Reader { queue: simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        let reader = Reader {
+            queue: simulated,
+            interrupt: &interrupt,
+            progress: Box::new(|_| ()),
+            remark: Box::new(|_| ()),
+        };
         let policies = policies();
         work.run(&reader, &simulated.ids(), &Redrive::new(&policies, None).unwrap()).await
     }
@@ -268,7 +273,12 @@ mod tests {
         let planned = simulated.ids();
         (0..90).for_each(|_| drop(simulated.put(&event("Timeout"))));
         let (_raise, interrupt) = Interrupt::new();
-        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress: Box::new(|_| ()) };
+        let reader = Reader {
+            queue: &simulated,
+            interrupt: &interrupt,
+            progress: Box::new(|_| ()),
+            remark: Box::new(|_| ()),
+        };
         let policies = policies();
         let redrive = Redrive::new(&policies, None).unwrap();
         let (done, _) = work(50.0).run(&reader, &planned, &redrive).await.unwrap();
@@ -281,7 +291,7 @@ mod tests {
         let simulated = with(150);
         let (raise, interrupt) = Interrupt::new();
         let progress = Box::new(|_: u64| raise.send(true).unwrap());
-        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress };
+        let reader = Reader { queue: &simulated, interrupt: &interrupt, progress, remark: Box::new(|_| ()) };
         let policies = policies();
         let redrive = Redrive::new(&policies, None).unwrap();
         let (done, read) = work(10.0).run(&reader, &simulated.ids(), &redrive).await.unwrap();
