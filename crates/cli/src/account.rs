@@ -364,6 +364,27 @@ mod tests {
             Self::of_client(http_client).await
         }
 
+        /// An account that answers so, with a status, by the operation of a request and, in services that do not speak JSON, by
+        /// its path.
+        pub(crate) async fn answering_all(
+            answer: impl Fn(&str, Value) -> (u16, Value) + Send + Sync + 'static,
+        ) -> Self {
+            let http_client = infallible_client_fn(move |request: http::Request<_>| {
+                let target = request.headers().get("x-amz-target").map(|target| target.to_str().unwrap());
+                let body: Option<&[u8]> = request.body().bytes();
+                let body = serde_json::from_slice(body.unwrap_or_default()).unwrap_or_default();
+                let operation = target.and_then(|target| target.split_once('.'));
+                let call = operation.map_or(request.uri().path(), |(_, operation)| operation);
+                let (status, answer) = answer(call, body);
+                let response = http::Response::builder().status(status);
+                let response = response.header("x-amzn-errortype", "AccessDeniedException");
+                response.body(answer.to_string()).unwrap()
+            });
+            let place =
+                Place { account: "123456789012".into(), region: "eu-west-1".into(), ..Place::default() };
+            Self { place, ..Self::of_client(http_client).await }
+        }
+
         /// An account that answers the bytes of a request so, in a service that speaks CBOR.
         pub(crate) async fn answering_in_cbor(
             answer: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static,

@@ -5,6 +5,7 @@
 //! | `server` | connections, and the rules for every request and answer |
 //! | `access` | codes and sessions: who gets in |
 //! | `console` | what the pages share: the account, its reads, the work under way |
+//! | `fresh` | how often a source is read, and what is shown meanwhile |
 //! | `page` | a request as a page sees it, the frame around every page, failures |
 //! | `action` | plan, question and performance of a command that changes something |
 //! | `work` | performances under way, each made once |
@@ -24,7 +25,7 @@
 //!    Charts and tables are [`figure`](crate::figure)s, drawn by the macros of `figures.html`. Mark what refreshes every
 //!    five seconds with `data-refresh` and an `id`, and keep forms outside of it; a moment is `<time datetime>`, by the
 //!    macro `moment` of `ui/parts.html`; what can be copied is a `copy`. Add the page to `NAVIGATION`.
-//! 3. Values come from `operate` (make the type that `--json` prints `pub(crate)`), read through a [`Fresh`](console::Fresh)
+//! 3. Values come from `operate` (make the type that `--json` prints `pub(crate)`), read through a [`Fresh`](fresh::Fresh)
 //!    in `Console`, so that all tabs share one read in five seconds. Escaping is automatic: `askama` escapes markup, and
 //!    `response::html` makes control characters visible.
 //! 4. A change is an [`Action`](action::Action): the words of a command line from the fields of a form. GET shows its plan,
@@ -37,6 +38,7 @@ mod console;
 mod dead;
 mod doctor;
 mod event;
+mod fresh;
 mod function;
 mod lab;
 mod overview;
@@ -113,6 +115,7 @@ async fn serve(arguments: &UiArguments) -> Result<(), CommandFailure> {
     start::announce(address, arguments.no_open, &access);
     server::serve(listener, router, access, stop).await;
     console.works.stop_all().await;
+    console.dead.stop().await;
     Ok(())
 }
 

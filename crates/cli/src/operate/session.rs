@@ -105,6 +105,11 @@ impl Interrupt {
         (raise, Self(raised))
     }
 
+    /// Another interrupt that this sender raises.
+    pub(crate) fn of(raise: &watch::Sender<bool>) -> Self {
+        Self(raise.subscribe())
+    }
+
     pub(crate) fn is_raised(&self) -> bool {
         *self.0.borrow()
     }
@@ -427,6 +432,10 @@ mod tests {
     impl DeploymentFlags {
         pub(crate) fn sample() -> Self {
             Self { handler: None, stack: DEFAULT_STACK.into(), region: None, profile: None }
+        }
+
+        pub(crate) fn of_handler(name: &str) -> Self {
+            Self { handler: Some(name.parse().unwrap()), ..Self::sample() }
         }
     }
 

@@ -12,6 +12,7 @@ pub(crate) use returns::Returns;
 pub(crate) use text::{Report, age, due};
 pub(crate) use wanted::Wanted;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{BufWriter, Write as _};
 use std::ops::Range;
@@ -160,28 +161,35 @@ impl Reading {
         since: Option<Duration>,
         now: Timestamp,
     ) -> Result<Self, Failure> {
-        let mut reading = Self::begin(session, deployment, wanted, since, now).await?;
-        reading.read_log(session, wanted, now).await?;
-        Ok(reading)
+        let reading = RefCell::new(Self::begin(session, deployment, wanted, since, now).await?);
+        Self::read_log(&reading, session, wanted, now).await?;
+        Ok(reading.into_inner())
     }
 
-    /// Reads what is new since the last time, of everything. Whoever drops this on the way may go on later.
+    /// Reads what is new since the last time, of everything. Others may look at the reading meanwhile. Whoever drops this on
+    /// the way may go on later.
     pub(crate) async fn go_on(
-        &mut self,
+        reading: &RefCell<Self>,
         session: &Session,
         deployment: Deployment,
         now: Timestamp,
     ) -> Result<(), Failure> {
         let wanted = Wanted::default();
-        let mut next = Self::begin(session, deployment, &wanted, None, now).await?;
+        let next = Self::begin(session, deployment, &wanted, None, now).await?;
+        let (begun, since) = (reading.borrow().begun, reading.borrow().since);
         // Settled messages are remembered, so once a day all is read anew. So it is if waits may be longer than before.
-        if now.since(self.begun) < DAY && next.since >= self.since {
-            let Self { begun, until, newer, lines, has_log, .. } = *self;
-            let waits = std::mem::take(&mut self.waits);
-            next = Self { begun, until, newer, lines, has_log, waits, ..next };
+        if now.since(begun) >= DAY || next.since < since {
+            let next = RefCell::new(next);
+            Self::read_log(&next, session, &wanted, now).await?;
+            reading.replace(next.into_inner());
+            return Ok(());
         }
-        *self = next;
-        self.read_log(session, &wanted, now).await
+        reading.replace_with(|known| {
+            let Self { begun, until, newer, lines, has_log, .. } = *known;
+            let waits = std::mem::take(&mut known.waits);
+            Self { begun, until, newer, lines, has_log, waits, ..next }
+        });
+        Self::read_log(reading, session, &wanted, now).await
     }
 
     /// All but the log.
@@ -218,37 +226,48 @@ impl Reading {
     }
 
     /// Reads the log, from where it was read last.
-    async fn read_log(&mut self, session: &Session, wanted: &Wanted, now: Timestamp) -> Result<(), Failure> {
-        let Self { waits, lines, newer, logged, until, .. } = self;
-        let since = until.map_or(self.since, |until| until.before(LATE).max(self.since));
-        let group = self.deployment.log_group.as_str();
-        let search = Search { group, term: "", since, until: Some(now), stream: None };
-        let progress = session.progress(None, "reading the handler's log: {pos} pages");
-        let functions = || wanted.functions.iter().enumerate();
-        let mut take = |event: LogEvent| {
-            // A line may be read again, for the late ones beside it.
-            let is_new = until.is_none_or(|until| event.at >= until);
-            let line = match LogLine::read(&event.message) {
-                Ok(line) => line,
-                Err(NotALine::Newer) => return *newer += u64::from(is_new),
-                Err(NotALine::Other) => return,
-            };
-            let Some(about) = &line.event else { return };
-            logged.extend(functions().filter(|(_, it)| it.names(&about.target)).map(|(index, _)| index));
-            if wanted.takes(about) {
-                waits.take(&line);
-                *lines += u64::from(is_new);
-            }
+    async fn read_log(
+        reading: &RefCell<Self>,
+        session: &Session,
+        wanted: &Wanted,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        let (group, since) = {
+            let Self { deployment, since, until, .. } = &*reading.borrow();
+            (deployment.log_group.clone(), until.map_or(*since, |until| until.before(LATE).max(*since)))
         };
+        let search = Search { group: &group, term: "", since, until: Some(now), stream: None };
+        let progress = session.progress(None, "reading the handler's log: {pos} pages");
         let take_page = |page: Vec<LogEvent>| {
-            page.into_iter().for_each(&mut take);
+            let mut reading = reading.borrow_mut();
+            page.iter().for_each(|event| reading.take(event, wanted));
             progress.advance(1);
         };
-        self.has_log = search.pages_by_pattern(&session.account, Some(wanted.pattern()), take_page).await?;
-        self.until = Some(now);
-        self.waits.forget_before(self.since);
-        self.heed_allow_list();
+        let has_log = search.pages_by_pattern(&session.account, Some(wanted.pattern()), take_page).await?;
+        let mut reading = reading.borrow_mut();
+        reading.has_log = has_log;
+        reading.until = Some(now);
+        let since = reading.since;
+        reading.waits.forget_before(since);
+        reading.heed_allow_list();
         Ok(())
+    }
+
+    fn take(&mut self, event: &LogEvent, wanted: &Wanted) {
+        // A line may be read again, for the late ones beside it.
+        let is_new = self.until.is_none_or(|until| event.at >= until);
+        let line = match LogLine::read(&event.message) {
+            Ok(line) => line,
+            Err(NotALine::Newer) => return self.newer += u64::from(is_new),
+            Err(NotALine::Other) => return,
+        };
+        let Some(about) = &line.event else { return };
+        let functions = wanted.functions.iter().enumerate();
+        self.logged.extend(functions.filter(|(_, it)| it.names(&about.target)).map(|(index, _)| index));
+        if wanted.takes(about) {
+            self.waits.take(&line);
+            self.lines += u64::from(is_new);
+        }
     }
 
     /// Lets the allow-list in force count. A handler that refuses its settings dead-letters nothing.
@@ -614,10 +633,11 @@ mod tests {
         let common = Common { deployment: DeploymentFlags::sample(), json: false, yes: false };
         let session = Session::sample(account.await, &common);
         let (deployment, wanted) = (Deployment::sample(), Wanted::default());
-        let mut reading = Reading::read(&session, deployment.clone(), &wanted, None, NOW).await.unwrap();
+        let reading = Reading::read(&session, deployment.clone(), &wanted, None, NOW).await.unwrap();
+        let reading = RefCell::new(reading);
         for seconds in [10, 20, DAY.as_secs()] {
             let now = NOW.saturating_add(Duration::from_secs(seconds));
-            reading.go_on(&session, deployment.clone(), now).await.unwrap();
+            Reading::go_on(&reading, &session, deployment.clone(), now).await.unwrap();
         }
         let reach = LONGEST_HIDDEN.as_secs();
         let expected = [NOW.as_secs() - reach, NOW.as_secs() - 120, NOW.as_secs() - 110];

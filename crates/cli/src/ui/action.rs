@@ -133,7 +133,9 @@ impl Action {
         let console = visit.console.clone();
         let words = self.line_to_run(&fields);
         Ok(visit.console.works.perform(once, summary, |screen, interrupt| async move {
-            run(words, &console, screen, interrupt).await
+            let result = run(words, &console, screen, interrupt).await;
+            console.has_changed();
+            result
         }))
     }
 }
@@ -147,7 +149,8 @@ async fn run(
 ) -> Result<(), CommandFailure> {
     let command = parsed(words)?;
     let session = console.session_on(screen, interrupt).await?;
-    command.run(session).await
+    // The futures of all commands together are too large for a thread's stack.
+    Box::pin(command.run(session)).await
 }
 
 fn parsed(words: Vec<String>) -> Result<Box<OperateCommand>, CommandFailure> {

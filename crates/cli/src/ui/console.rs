@@ -3,13 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
 
 use comeback_engine::{RETENTION, Timestamp};
 use indicatif::ProgressBar;
 use send_wrapper::SendWrapper;
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::OnceCell;
 
 use crate::account::{Account, Failure};
 use crate::clock::now;
@@ -21,13 +19,9 @@ use crate::operate::status::Status;
 use crate::operate::trace::story::{Logs, Trace};
 use crate::operate::waiting::{Reading, Wanted};
 use crate::ui::dead::state::Dead;
+use crate::ui::fresh::{Behind, Fresh, Read};
 use crate::ui::rehearsal::Labs;
 use crate::ui::work::Works;
-
-/// A source is read at most once in this time, however many tabs ask.
-const FRESH_FOR: Duration = Duration::from_secs(5);
-/// How long a page waits for a log, before it shows how far it is.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The console, for every page. All pages run on one thread, which is why it can go where axum wants `Send`.
 #[derive(Clone)]
@@ -44,7 +38,7 @@ pub(super) struct Shared {
     deployment: Fresh<Deployment>,
     checks: RefCell<Checks>,
     pub(super) labs: Labs,
-    log: Arc<Mutex<Log>>,
+    log: Rc<Behind<RefCell<Reading>>>,
     /// How far the first read of the log is.
     log_progress: Rc<Pages>,
 }
@@ -54,13 +48,6 @@ type Checks = BTreeMap<Option<String>, Rc<Fresh<Vec<Finding>>>>;
 
 /// By the id that was asked for, and whether the function's own lines were.
 type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
-
-/// What waits, read from the handler's log.
-#[derive(Default)]
-struct Log {
-    reading: Option<Reading>,
-    last: Option<Read<()>>,
-}
 
 /// What waits, or how far the first read of it is: that of a large log takes minutes.
 pub(super) enum Waiting<T> {
@@ -91,9 +78,15 @@ impl Console {
             checks: RefCell::default(),
             labs: Labs::default(),
             traces: RefCell::default(),
-            log: Arc::default(),
+            log: Rc::default(),
             log_progress: Rc::default(),
         })))
+    }
+
+    /// Lets pages reach this account.
+    #[cfg(test)]
+    pub(super) fn reach(&self, account: Account) {
+        self.account.set(account).expect("no page has reached another");
     }
 
     /// The account, if a page has reached it yet.
@@ -118,37 +111,32 @@ impl Console {
         Ok(Session::on_screen(account.clone(), interrupt, self.common.clone(), screen))
     }
 
-    /// What `comeback waiting` reads, for a page to look at. The log is read from where it was read last, by a task that goes
-    /// on if the browser hangs up.
+    /// What `comeback waiting` reads, for a page to look at. The log is read from where it was read last.
     pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
-        let lock = async || tokio::time::timeout(PATIENCE, Arc::clone(&self.log).lock_owned()).await;
-        let Ok(mut log) = lock().await else { return Waiting::Reading(self.log_progress.count()) };
-        if log.last.as_ref().is_none_or(|last| !last.is_fresh(now())) {
-            let console = self.clone();
-            tokio::task::spawn_local(async move {
-                let value = console.read_log(&mut log.reading).await.map(Rc::new);
-                log.last = Some(Read { at: now(), value });
-            });
-            let Ok(read) = lock().await else { return Waiting::Reading(self.log_progress.count()) };
-            log = read;
-        }
-        let Log { reading, last } = &mut *log;
-        let last = last.as_ref().expect("BUG: it was just read");
-        let look = |()| look(reading.as_mut().expect("BUG: it was just read"), now());
-        Waiting::Read(Read { at: last.at, value: last.value.clone().map(|_| Rc::new(look(()))) })
+        let console = self.clone();
+        let read = self.log.get(now, |known| async move { console.read_log(known).await }).await;
+        let Some(Read { at, value }) = read else {
+            return Waiting::Reading(self.log_progress.count());
+        };
+        let look = |reading: Rc<RefCell<Reading>>| Rc::new(look(&mut reading.borrow_mut(), now()));
+        Waiting::Read(Read { at, value: value.map(look) })
     }
 
-    async fn read_log(&self, reading: &mut Option<Reading>) -> Result<(), Failure> {
+    /// A command has changed something: what waits is read again before it is shown.
+    pub(super) fn has_changed(&self) {
+        self.log.outdate();
+    }
+
+    async fn read_log(&self, known: Option<Rc<RefCell<Reading>>>) -> Result<Rc<RefCell<Reading>>, Failure> {
         let (_, never) = Interrupt::new();
         let session = self.session_on(self.log_progress.clone(), never).await?;
         let deployment = session.deployment().await?;
-        match reading {
-            Some(reading) => reading.go_on(&session, deployment, now()).await?,
-            None => {
-                *reading = Some(Reading::read(&session, deployment, &Wanted::default(), None, now()).await?)
-            }
+        if let Some(reading) = known {
+            Reading::go_on(&reading, &session, deployment, now()).await?;
+            return Ok(reading);
         }
-        Ok(())
+        let reading = Reading::read(&session, deployment, &Wanted::default(), None, now()).await?;
+        Ok(Rc::new(RefCell::new(reading)))
     }
 
     /// What `comeback trace` answers, with the function's own lines or without.
@@ -219,92 +207,5 @@ impl Screen for Pages {
 
     fn confirm(&self, _: &str, _: Option<&str>) -> Result<(), Failure> {
         Err(Failure::NotConfirmed("nothing was changed".into()))
-    }
-}
-
-/// A value that was read, or why it was not.
-pub(super) struct Read<T> {
-    pub(super) at: Timestamp,
-    pub(super) value: Result<Rc<T>, Failure>,
-}
-
-impl<T> Read<T> {
-    fn is_fresh(&self, now: Timestamp) -> bool {
-        now.since(self.at) < FRESH_FOR
-    }
-}
-
-impl<T> Clone for Read<T> {
-    fn clone(&self) -> Self {
-        Self { at: self.at, value: self.value.clone() }
-    }
-}
-
-/// Something of the account that every tab shares. It is read when a page asks for it, unless it is fresh.
-pub(super) struct Fresh<T> {
-    // Held while it is read, so that whoever asks meanwhile waits for the same read.
-    last: Mutex<Option<Read<T>>>,
-}
-
-impl<T> Default for Fresh<T> {
-    fn default() -> Self {
-        Self { last: Mutex::new(None) }
-    }
-}
-
-impl<T> Fresh<T> {
-    /// The value. `read` may start from the one before.
-    pub(super) async fn get(
-        &self,
-        now: impl Fn() -> Timestamp,
-        read: impl AsyncFnOnce(Option<Rc<T>>) -> Result<T, Failure>,
-    ) -> Read<T> {
-        let mut last = self.last.lock().await;
-        if let Some(fresh) = last.as_ref().filter(|last| last.is_fresh(now())) {
-            return fresh.clone();
-        }
-        let before = last.as_ref().and_then(|last| last.value.as_ref().ok().cloned());
-        let value = read(before).await.map(Rc::new);
-        last.insert(Read { at: now(), value }).clone()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use futures_util::future::join;
-
-    use super::*;
-
-    /// How often a value was read after these looks, at these seconds, each by two tabs at once.
-    async fn reads(looks: &[u64], result: Result<u64, Failure>) -> u64 {
-        let (fresh, count) = (Fresh::<u64>::default(), Cell::new(0));
-        for second in looks {
-            let look = || async {
-                let read = async |before: Option<Rc<u64>>| {
-                    assert_eq!(before.is_some(), result.is_ok() && count.get() > 0);
-                    tokio::task::yield_now().await;
-                    count.set(count.get() + 1);
-                    result.clone()
-                };
-                fresh.get(|| Timestamp::from_secs(*second), read).await
-            };
-            let (one, other) = join(look(), look()).await;
-            assert_eq!(one.value, other.value);
-        }
-        count.get()
-    }
-
-    #[tokio::test]
-    async fn all_tabs_share_one_read_in_five_seconds() {
-        assert_eq!(reads(&[100], Ok(1)).await, 1);
-        assert_eq!(reads(&[100, 104], Ok(1)).await, 1);
-        assert_eq!(reads(&[100, 105, 107, 111], Ok(1)).await, 3);
-        assert_eq!(
-            reads(&[100, 104, 105], Err(Failure::CouldNot("denied".into()))).await,
-            2,
-            "a failure counts too"
-        );
     }
 }

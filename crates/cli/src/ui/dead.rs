@@ -16,7 +16,7 @@ use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_engine::{Timestamp, short_name};
+use comeback_engine::Timestamp;
 use indicatif::HumanCount;
 
 use crate::clock::now;
@@ -25,6 +25,7 @@ use crate::operate::dead::filter::Filter;
 use crate::operate::dead::redrive;
 use crate::operate::dead::snapshot::{Selection, Snapshot};
 use crate::operate::dead::survey::Group;
+use crate::operate::function::FunctionName;
 use crate::text::numbers::counted;
 use crate::text::terminal::command_line;
 use crate::ui::access::token;
@@ -33,7 +34,9 @@ use crate::ui::dead::parts::{
     DeadLetterLine, Input, aged, described, incomplete, perform_in_turn, selection, snapshot, until,
 };
 use crate::ui::dead::state::scan_id;
-use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, form_that_reads, ok, page};
+use crate::ui::page::{
+    Fields, Frame, Moment, Problem, Visit, encoded, form_that_reads, function_name, ok, page,
+};
 use crate::ui::work::Summary;
 
 /// Dead-letters on a page.
@@ -91,17 +94,33 @@ struct Scanned {
     groups: Vec<GroupLine>,
 }
 
-struct GroupLine {
-    number: usize,
-    reason: &'static str,
+pub(super) struct GroupLine {
+    pub(super) number: usize,
+    pub(super) reason: &'static str,
     function: String,
-    error: String,
+    pub(super) error: String,
     /// The message of one of them or, of dead-letters that were not understood, why.
-    message: String,
-    count: HumanCount,
-    oldest: Moment,
+    pub(super) message: String,
+    pub(super) count: HumanCount,
+    pub(super) oldest: Moment,
     newest: Moment,
-    expires: Moment,
+    pub(super) expires: Moment,
+}
+
+/// The dead-letters of a function, as the newest scan found them.
+pub(super) struct OfFunction {
+    pub(super) at: Moment,
+    /// The scan's own filter, as flags; empty without one.
+    pub(super) filter: String,
+    pub(super) groups: Vec<GroupLine>,
+}
+
+/// An event's dead-letter, as the newest scan found it.
+pub(super) struct OfEvent {
+    pub(super) at: Moment,
+    pub(super) scan: String,
+    pub(super) id: String,
+    pub(super) path: String,
 }
 
 async fn overview(visit: Visit) -> Result<Response, Problem> {
@@ -115,7 +134,10 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     let snapshot = dead.snapshot();
     let input = |(name, label, hint)| Input { name, label, hint, value: String::new() };
     ok(&DeadPage {
-        frame: visit.frame("Dead-letters", snapshot.as_ref().map(|snapshot| snapshot.at)),
+        frame: match &snapshot {
+            Some(snapshot) => visit.frame("Dead-letters", None).of(snapshot.at),
+            None => visit.frame("Dead-letters", None),
+        },
         count,
         under_way: dead.under_way(),
         filters: FILTERS.into_iter().map(input).collect(),
@@ -139,26 +161,56 @@ impl Scanned {
                 counted(*count, "dead-letter", "dead-letters")
             )
         });
-        let line = |(number, group): (usize, Group)| GroupLine {
-            number,
-            reason: group.reason,
-            count: HumanCount(group.count),
-            function: short_name(group.target.as_deref().unwrap_or_default()).to_owned(),
-            oldest: aged(group.oldest, now),
-            newest: aged(group.newest, now),
-            expires: until(group.expires, now),
-            error: group.error_type.unwrap_or_default(),
-            message: group.error_message.or(group.detail).unwrap_or_default(),
-        };
+        let line = |(number, group): (usize, Group)| GroupLine::of(number, group, now);
         let words = ["comeback", "dead", "list"].into_iter().chain(snapshot.flags.iter().map(String::as_str));
         Self {
-            at: Moment { text: snapshot.at.to_string(), at: Some(snapshot.at) },
+            at: Moment::at(snapshot.at),
             id: scan_id(snapshot),
             command: command_line(words) + place,
             notes: newer.into_iter().chain(incomplete).chain(hidden).collect(),
             left: HumanCount(snapshot.rows(&Selection::All).len() as u64),
             groups: snapshot.groups().into_iter().map(line).collect(),
         }
+    }
+}
+
+impl GroupLine {
+    fn of(number: usize, group: Group, now: Timestamp) -> Self {
+        Self {
+            number,
+            reason: group.reason,
+            count: HumanCount(group.count),
+            function: function_name(group.target.as_deref().unwrap_or_default()).to_owned(),
+            oldest: aged(group.oldest, now),
+            newest: aged(group.newest, now),
+            expires: until(group.expires, now),
+            error: group.error_type.unwrap_or_default(),
+            message: group.error_message.or(group.detail).unwrap_or_default(),
+        }
+    }
+}
+
+impl OfFunction {
+    /// `None` before the first scan.
+    pub(super) fn in_scan(console: &Console, function: &FunctionName) -> Option<Self> {
+        let (snapshot, now) = (console.dead.snapshot()?, now());
+        let is_its =
+            |(_, group): &(usize, Group)| group.target.as_ref().is_some_and(|arn| function.names(arn));
+        let groups = snapshot.groups().into_iter().filter(is_its);
+        Some(Self {
+            at: Moment::at(snapshot.at),
+            filter: command_line(snapshot.flags.iter().map(String::as_str)),
+            groups: groups.map(|(number, group)| GroupLine::of(number, group, now)).collect(),
+        })
+    }
+}
+
+impl OfEvent {
+    pub(super) fn in_scan(console: &Console, key: &str) -> Option<Self> {
+        let snapshot = console.dead.snapshot()?;
+        let id = snapshot.dead_letter_of(key)?.message_id.to_string();
+        let path = format!("/dead/letter/{}", encoded(&id));
+        Some(Self { at: Moment::at(snapshot.at), scan: scan_id(&snapshot), id, path })
     }
 }
 
@@ -229,7 +281,7 @@ async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
     );
     let now = now();
     ok(&DeadLettersPage {
-        frame: visit.frame("Dead-letters", Some(snapshot.at)),
+        frame: visit.frame("Dead-letters", None).of(snapshot.at),
         scan: scan_id(&snapshot),
         once: token(),
         group: group.map(|number| number.to_string()).unwrap_or_default(),

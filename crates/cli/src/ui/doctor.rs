@@ -9,7 +9,7 @@ use axum::response::Response;
 
 use crate::operate::doctor::{Finding, Outcome, area, summary};
 use crate::ui::console::Console;
-use crate::ui::page::{Frame, Moment, Problem, Visit, ok, page};
+use crate::ui::page::{Frame, Problem, Visit, ok, page};
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/doctor", page(doctor))
@@ -68,7 +68,6 @@ impl<'f> Findings<'f> {
 #[template(path = "ui/doctor.html")]
 struct DoctorPage<'f> {
     frame: Frame,
-    at: Moment,
     summary: String,
     areas: Vec<(&'static str, Findings<'f>)>,
 }
@@ -77,8 +76,7 @@ async fn doctor(visit: Visit) -> Result<Response, Problem> {
     let read = visit.console.checks(None).await;
     let findings: Rc<Vec<Finding>> = read.value?;
     ok(&DoctorPage {
-        frame: visit.frame("Doctor", None),
-        at: Moment { text: read.at.to_string(), at: Some(read.at) },
+        frame: visit.frame("Doctor", None).of(read.at),
         summary: summary(&findings),
         areas: by_area(&findings),
     })

@@ -9,12 +9,13 @@ use comeback_engine::Timestamp;
 use crate::clock::now;
 use crate::figure::Chart;
 use crate::life::{self, Mark};
-use crate::operate::pauses::target_name;
 use crate::operate::trace::story::{End, Report, Step, Trace, What};
 use crate::operate::trace::{end, invocation, sentence};
 use crate::text::durations;
+use crate::ui::access::token;
 use crate::ui::console::Console;
-use crate::ui::page::{Frame, Moment, Problem, Visit, encoded, ok, page};
+use crate::ui::dead::OfEvent;
+use crate::ui::page::{Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
 use crate::ui::response::go_to;
 
 pub(super) fn routes() -> Router<Console> {
@@ -28,6 +29,9 @@ struct EventPage {
     /// What was asked for.
     id: String,
     life: Option<Life>,
+    /// Its dead-letter, if it is dead and the newest scan has it.
+    dead: Option<OfEvent>,
+    once: String,
     /// Why it is not known.
     problem: Option<String>,
 }
@@ -37,6 +41,7 @@ struct Life {
     function: String,
     first_failure: Moment,
     end: String,
+    is_dead: bool,
     chart: Option<Chart>,
     steps: Vec<(Moment, String)>,
     /// The function's own lines about its invocations, with their request ids.
@@ -58,7 +63,15 @@ async fn event(visit: Visit) -> Result<Response, Problem> {
         Ok(trace) => (Some(life(trace, with_logs, now(), &place)), None),
         Err(failure) => (None, Some(failure.to_string())),
     };
-    ok(&EventPage { frame: visit.frame("Event", Some(read.at)), id: id.to_owned(), life, problem })
+    let dead = life.as_ref().filter(|life| life.is_dead);
+    ok(&EventPage {
+        frame: visit.frame("Event", None).of(read.at),
+        id: id.to_owned(),
+        dead: dead.and_then(|life| OfEvent::in_scan(&visit.console, &life.key)),
+        once: token(),
+        life,
+        problem,
+    })
 }
 
 fn life(trace: &Trace, with_logs: Option<String>, now: Timestamp, place: &str) -> Life {
@@ -67,24 +80,23 @@ fn life(trace: &Trace, with_logs: Option<String>, now: Timestamp, place: &str) -
     let logged = trace.invocations.iter().filter(|invocation| !invocation.lines.is_empty());
     Life {
         key: story.key.clone(),
-        function: target_name(&story.target).to_owned(),
-        first_failure: story.first_failure.map(moment).unwrap_or_default(),
+        function: function_name(&story.target).to_owned(),
+        first_failure: story.first_failure.map(Moment::at).unwrap_or_default(),
         end: plain(&end(trace, now, place)),
+        is_dead: matches!(story.end, End::GivenUp),
         chart: chart(trace, now),
-        steps: story.steps.iter().map(|step| (moment(step.at), plain(&sentence(step)))).collect(),
+        steps: story.steps.iter().map(|step| (Moment::at(step.at), plain(&sentence(step)))).collect(),
         logged: logged
             .map(|it| {
-                (it.request_id.clone(), it.lines.iter().map(|it| (moment(it.at), it.line.clone())).collect())
+                (
+                    it.request_id.clone(),
+                    it.lines.iter().map(|it| (Moment::at(it.at), it.line.clone())).collect(),
+                )
             })
             .collect(),
         with_logs,
-        lines: story.lines.iter().map(|line| (moment(line.at), line.line.clone())).collect(),
+        lines: story.lines.iter().map(|line| (Moment::at(line.at), line.line.clone())).collect(),
     }
-}
-
-/// A moment whose text is the time itself.
-fn moment(at: Timestamp) -> Moment {
-    Moment { text: at.to_string(), at: Some(at) }
 }
 
 fn chart(trace: &Trace, now: Timestamp) -> Option<Chart> {

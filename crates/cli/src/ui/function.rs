@@ -7,9 +7,9 @@ use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Unset};
+use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Timestamp, Unset};
 
-use crate::account::Failure;
+use crate::clock::now;
 use crate::deployed::parameter;
 use crate::figure::{Chart, Table};
 use crate::operate::deployment::{Deployment, Unlisted};
@@ -19,7 +19,9 @@ use crate::operate::waiting::{Listing, Reading, Wanted};
 use crate::schedule;
 use crate::text::durations;
 use crate::ui::console::{Console, Waiting};
+use crate::ui::dead::OfFunction;
 use crate::ui::doctor::Findings;
+use crate::ui::fresh::Read;
 use crate::ui::page::{Frame, Problem, Visit, encoded, ok, page};
 use crate::ui::waiting::{GroupRow, group_row};
 
@@ -95,6 +97,8 @@ struct FunctionPage<'f> {
     policy: Result<PolicyShown, Vec<String>>,
     /// `None` while the log is read for the first time.
     waiting: Result<Option<Vec<GroupRow>>, String>,
+    /// `None` before the first scan.
+    dead: Option<OfFunction>,
     findings: Result<Findings<'f>, String>,
     attach: String,
     detach: String,
@@ -117,7 +121,7 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
         Ok(policies) => Ok(shown(&deployment, policies.of(&invoked), policies.entry_of(&invoked)).await),
         Err(refused) => Err(refused.iter().map(ToString::to_string).collect()),
     };
-    let waiting = waiting(console, &name).await.map_err(|failure| failure.to_string());
+    let (read_at, waiting) = waiting(console, &name).await;
     let checks = console.checks(Some(&name)).await.value.map_err(|failure| failure.to_string());
     let findings = checks
         .as_deref()
@@ -125,7 +129,7 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
         .map(|checks| Findings::of(checks.iter().filter(|finding: &&Finding| finding.about.is_some())));
     let shown_name = command_name(&arn.to_string(), &deployment.handler_arn);
     ok(&FunctionPage {
-        frame: visit.frame(format!("Function {name}"), None),
+        frame: visit.frame(format!("Function {name}"), None).of(read_at.unwrap_or_else(now)),
         href: encoded(&shown_name),
         unlisted: unlisted.map(|unlisted| match unlisted {
             Unlisted::DeadLettered => "It is not on the allow-list: the handler dead-letters its events.",
@@ -133,6 +137,7 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
         }),
         policy,
         waiting,
+        dead: OfFunction::in_scan(console, &name),
         findings,
         attach: deployment.command(format_args!("attach {shown_name}")),
         detach: deployment.command(format_args!("detach {shown_name}")),
@@ -145,7 +150,11 @@ fn invoked_arn(arn: &FunctionArn) -> String {
     FunctionArn { qualifier, ..arn.clone() }.to_string()
 }
 
-async fn waiting(console: &Console, name: &FunctionName) -> Result<Option<Vec<GroupRow>>, Failure> {
+/// What waits of it, and when that was read; `None` while the log is read for the first time.
+async fn waiting(
+    console: &Console,
+    name: &FunctionName,
+) -> (Option<Timestamp>, Result<Option<Vec<GroupRow>>, String>) {
     let wanted = Wanted { functions: vec![name.clone()], ..Wanted::default() };
     let listing = Listing { wanted, by: None, events: None };
     let look = |reading: &mut Reading, now| {
@@ -154,8 +163,10 @@ async fn waiting(console: &Console, name: &FunctionName) -> Result<Option<Vec<Gr
         report.groups.iter().map(|group| group_row(group, reading, now)).collect()
     };
     match console.waiting(look).await {
-        Waiting::Reading(_) => Ok(None),
-        Waiting::Read(read) => Ok(Rc::into_inner(read.value?)),
+        Waiting::Reading(_) => (None, Ok(None)),
+        Waiting::Read(Read { at, value }) => {
+            (Some(at), value.map(Rc::into_inner).map_err(|failure| failure.to_string()))
+        }
     }
 }
 

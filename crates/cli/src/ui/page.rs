@@ -16,6 +16,7 @@ use send_wrapper::SendWrapper;
 use crate::account::{Failure, Place};
 use crate::chart::{Colour, PALETTE};
 use crate::clock::now;
+use crate::operate::pauses::target_name;
 use crate::text::durations::short;
 use crate::ui::access::BrowserSession;
 use crate::ui::console::Console;
@@ -179,7 +180,7 @@ impl Visit {
         Ok(fields)
     }
 
-    /// The frame of a page. `at` is when its figures were read, if it has some.
+    /// The frame of a page. `at` is when its figures were read, if it has some and refreshes them.
     pub(super) fn frame(&self, title: impl Into<String>, at: Option<Timestamp>) -> Frame {
         Frame {
             title: title.into(),
@@ -187,6 +188,7 @@ impl Visit {
             deployment: self.console.common.deployment.name(),
             place: self.console.account().map(|account| account.place.clone()),
             age: at.map(|at| short(now().since(at).as_secs() as f64)),
+            figures_of: None,
             read_only: self.console.read_only,
             secret: self.session.form_secret.clone(),
         }
@@ -235,14 +237,21 @@ pub(super) struct Frame {
     pub(super) deployment: String,
     /// `None` until the account was reached.
     pub(super) place: Option<Place>,
-    /// How old the figures are.
+    /// How old the figures are that the page refreshes.
     pub(super) age: Option<String>,
+    /// When the others were read.
+    pub(super) figures_of: Option<Moment>,
     pub(super) read_only: bool,
     /// For the field of each form.
     pub(super) secret: String,
 }
 
 impl Frame {
+    /// Of a page whose figures stay as they were read then.
+    pub(super) fn of(self, at: Timestamp) -> Self {
+        Self { figures_of: Some(Moment::at(at)), ..self }
+    }
+
     /// Path and name of each page, and whether it is this one.
     pub(super) fn navigation(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         NAVIGATION.into_iter().map(|(path, name)| (path, name, path == self.path))
@@ -254,6 +263,31 @@ impl Frame {
 pub(super) struct Moment {
     pub(super) text: String,
     pub(super) at: Option<Timestamp>,
+}
+
+impl Moment {
+    /// A moment whose text is the time itself.
+    pub(super) fn at(at: Timestamp) -> Self {
+        Self { text: at.to_string(), at: Some(at) }
+    }
+}
+
+/// A function as pages name it. `$LATEST` is what an event is sent to unless somebody says otherwise.
+pub(super) fn function_name(target: &str) -> &str {
+    let name = target_name(target);
+    name.strip_suffix(":$LATEST").unwrap_or(name)
+}
+
+/// A text of a command in parts, each with whether it stood between backquotes.
+pub(super) fn parts<T: AsRef<str> + ?Sized>(text: &T) -> impl Iterator<Item = (bool, &str)> {
+    let text = text.as_ref();
+    // One without a partner is text.
+    let (paired, rest) = match text.rsplit_once('`') {
+        Some((before, _)) if text.matches('`').count() % 2 == 1 => (before, &text[before.len()..]),
+        _ => (text, ""),
+    };
+    let parts = paired.split('`').enumerate().map(|(place, part)| (place % 2 == 1, part));
+    parts.chain([(false, rest)]).filter(|(_, part)| !part.is_empty())
 }
 
 /// A page that all is well with.
@@ -315,4 +349,30 @@ async fn script(_: Visit) -> Result<Response, Problem> {
 async fn icon(_: Visit) -> Result<Response, Problem> {
     let icon = include_str!("../../templates/ui/icon.svg").to_owned();
     Ok(with_type(StatusCode::OK, "image/svg+xml", icon))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_in_a_text_are_told_from_it() {
+        let said = |text: &str| -> Vec<(bool, String)> {
+            parts(text).map(|(is_command, part)| (is_command, part.to_owned())).collect()
+        };
+        let (text, command) = (|it: &str| (false, it.to_owned()), |it: &str| (true, it.to_owned()));
+        assert_eq!(said("plain"), [text("plain")]);
+        assert_eq!(said("run `a b`, or `c`"), [text("run "), command("a b"), text(", or "), command("c")]);
+        assert_eq!(said("`a` is `half"), [command("a"), text(" is "), text("`half")]);
+        assert_eq!(said(""), []);
+    }
+
+    #[test]
+    fn a_function_is_named_without_what_every_function_has() {
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        assert_eq!(function_name(arn), "orders");
+        assert_eq!(function_name(&format!("{arn}:$LATEST")), "orders");
+        assert_eq!(function_name(&format!("{arn}:live")), "orders:live");
+        assert_eq!(function_name("*"), "every function");
+    }
 }

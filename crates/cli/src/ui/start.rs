@@ -102,3 +102,36 @@ fn enters() -> mpsc::UnboundedReceiver<()> {
     });
     receiver
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_is_for_its_user_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let (folder, file) = private_file("http://127.0.0.1:7070/enter?code=1&x".into()).unwrap();
+        let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(folder.path()), mode(&file)), (0o700, 0o600));
+        let page = std::fs::read_to_string(&file).unwrap();
+        assert!(page.contains("url=http://127.0.0.1:7070/enter?code=1&#38;x\""), "{page}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_file_is_removed_once_its_code_is_used_or_late() {
+        for is_used in [true, false] {
+            let (folder, file) = private_file(String::new()).unwrap();
+            let begin = tokio::time::Instant::now();
+            let used = async {
+                if !is_used {
+                    std::future::pending::<()>().await;
+                }
+            };
+            remove_when_used(folder, used).await;
+            assert!(!file.exists() && !file.parent().unwrap().exists());
+            assert_eq!(begin.elapsed() >= FILE_FOR, !is_used);
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! The rules, as a browser and its enemies meet them.
 
+mod denied;
+
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -45,8 +47,11 @@ pub(super) struct Sent {
 
 impl Setting {
     pub(super) async fn new(read_only: bool) -> Self {
+        Self::of(Console::new(DeploymentFlags::sample(), read_only)).await
+    }
+
+    async fn of(console: Console) -> Self {
         let access = Rc::new(Access::new(7070));
-        let console = Console::new(DeploymentFlags::sample(), read_only);
         let router = routes().with_state(console.clone());
         let request = Request::get(access.way_in(now())).header("host", HERE).body(Body::empty()).unwrap();
         let entered = server::answer(request, &router, &access).await;
@@ -181,7 +186,7 @@ async fn without_a_session_every_path_answers_with_what_to_do() {
             sent.cookie = None;
             let (status, text) = here.answer(sent).await;
             assert_eq!(status, 403, "{path}");
-            assert!(text.contains("Press Enter where `comeback ui` runs"), "{text}");
+            assert!(text.contains("Press Enter where <code>comeback ui</code> runs"), "{text}");
         }
         assert_eq!(here.status(|sent| sent.cookie = None).await, 403);
         assert_eq!(here.status(|sent| sent.cookie = Some("comeback-7070=guess".into())).await, 403);
@@ -219,6 +224,13 @@ async fn get_changes_nothing() {
             assert_eq!(status, 405, "{method} {path}");
         }
         assert_eq!(here.status(|sent| sent.path = "/style.css".into()).await, 405);
+        // What would be performed if it were sent as a form.
+        let fields = format!("secret={secret}&digest=0&once=1&fields=function%3D%252A&function=%2A&typed=1");
+        for path in ["/pause", "/resume", "/retry", "/dead/redrive", "/dead/discard", "/dead/import"] {
+            let (status, _) = here.answer(here.page(&format!("{path}?{fields}"))).await;
+            assert_ne!(status, 303, "{path}");
+            assert!(here.console.works.get("1").is_none(), "{path} has begun");
+        }
     })
     .await;
 }

@@ -1,5 +1,8 @@
 //! What waits: when it comes back, by function and error, and event by event.
 
+use std::rc::Rc;
+
+use anstream::adapter::strip_str;
 use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
@@ -13,14 +16,15 @@ use crate::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
 use crate::figure::{Chart, Key, Table, drawn, frame};
 use crate::operate::function::{FunctionName, command_name};
 use crate::operate::pauses::in_force::InForce;
-use crate::operate::pauses::target_name;
+use crate::operate::status::{DUE, WAITING};
 use crate::operate::waiting::{
     Group, Listing, Reading, Report, Returns, WaitingEvent, Wanted, Why, age, due,
 };
 use crate::text::durations;
 use crate::text::numbers::counted;
 use crate::ui::console::{Console, Waiting};
-use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, encoded, ok, page};
+use crate::ui::fresh::Read;
+use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
 
 /// Events on a page.
 const A_PAGE: usize = 100;
@@ -39,9 +43,12 @@ struct WaitingPage {
     function: String,
     error: String,
     within: String,
+    key: String,
     /// `None` while the log is read for the first time.
-    report: Option<Shown>,
+    report: Result<Option<Shown>, String>,
     pages_read: u64,
+    /// What `comeback status` says of the retry queue, if the log could not be read.
+    counts: Vec<(&'static str, String)>,
 }
 
 /// A report, as the page shows it.
@@ -102,17 +109,30 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     };
     let read = visit.console.waiting(look).await;
     let (at, report, pages_read) = match read {
-        Waiting::Reading(pages) => (None, None, pages),
-        Waiting::Read(read) => (Some(read.at), Some(std::rc::Rc::into_inner(read.value?)), 0),
+        Waiting::Reading(pages) => (None, Ok(None), pages),
+        Waiting::Read(Read { at, value }) => {
+            (Some(at), value.map(Rc::into_inner).map_err(|failure| failure.to_string()), 0)
+        }
     };
+    let counts = if report.is_err() { counts(&visit.console).await } else { Vec::new() };
     ok(&WaitingPage {
         frame: visit.frame("Waiting", at),
         function: field("function"),
         error: field("error"),
         within: field("within"),
-        report: report.flatten(),
+        key: field("key"),
+        report,
         pages_read,
+        counts,
     })
+}
+
+/// What `comeback status` says of the retry queue, if that can be read.
+async fn counts(console: &Console) -> Vec<(&'static str, String)> {
+    let Ok(status) = console.status().await.value else { return Vec::new() };
+    let lines = status.lines(&console.common.place_flags()).into_iter();
+    let counts = lines.filter(|(title, _)| [WAITING, DUE].contains(title));
+    counts.map(|(title, line)| (title, strip_str(&line).to_string())).collect()
 }
 
 /// The filter and the events of a page.
@@ -122,7 +142,7 @@ fn listing(fields: &Fields, number: usize, now: Timestamp) -> Result<Listing, St
     let wanted = Wanted {
         functions: functions.into_iter().collect(),
         error: fields.get("error").map(ToOwned::to_owned),
-        key: None,
+        key: fields.get("key").map(ToOwned::to_owned),
     };
     let begin = (number - 1) * A_PAGE;
     let by = within.map(|within| now.saturating_add(within));
@@ -149,7 +169,7 @@ fn shown(reading: &Reading, report: &Report<'_>, fields: &Fields, number: usize,
 }
 
 fn function(target: Option<&str>) -> String {
-    target.map_or("others", target_name).to_owned()
+    target.map_or("others", function_name).to_owned()
 }
 
 fn error(target: Option<&str>, error_type: Option<&str>) -> String {

@@ -1,7 +1,7 @@
 //! Performances of commands: each is made once, goes on without its page, and can be stopped.
 
 use std::cell::{Cell, Ref, RefCell};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use anstream::adapter::strip_str;
@@ -18,6 +18,8 @@ use crate::ui::response::go_to;
 
 /// Text of a command that a page keeps. What would be printed after that is left out.
 const MOST_TEXT: usize = 256 << 10;
+/// Works that have ended and that have a page.
+const KEPT: usize = 20;
 
 /// What a command asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +123,10 @@ impl Work {
         self.result.borrow()
     }
 
+    fn has_ended(&self) -> bool {
+        self.result.borrow().is_some()
+    }
+
     pub(super) fn is_stopping(&self) -> bool {
         *self.stop.borrow()
     }
@@ -141,10 +147,12 @@ pub(super) struct Summary {
     pub(super) agreed: String,
 }
 
-/// Every work of this server, by the one-time id of its form.
+/// The works of this server, by the one-time ids of their forms, the latest last.
 #[derive(Default)]
 pub(super) struct Works {
-    by_id: RefCell<BTreeMap<String, Rc<Work>>>,
+    by_id: RefCell<Vec<(String, Rc<Work>)>>,
+    /// The ids of those that are not kept. Their forms are not performed again.
+    forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,
 }
 
@@ -162,15 +170,16 @@ impl Works {
         // A browser sends the path back as it is.
         let id = utf8_percent_encode(id, NON_ALPHANUMERIC).to_string();
         let path = format!("/progress/{id}");
-        if self.by_id.borrow().contains_key(&id) {
+        if self.get(&id).is_some() || self.forgotten.borrow().contains(&id) {
             return go_to(&path);
         }
+        self.forget_the_oldest();
         let (stop, interrupt) = Interrupt::new();
         let screen = Rc::new(PageScreen::agreeing(&summary.agreed));
         let performing = command(Rc::clone(&screen), interrupt);
         let Summary { title, command, plan, back, .. } = summary;
         let work = Rc::new(Work { screen, title, command, plan, back, stop, result: RefCell::default() });
-        self.by_id.borrow_mut().insert(id, Rc::clone(&work));
+        self.by_id.borrow_mut().push((id, Rc::clone(&work)));
         let ended = Rc::clone(&self.ended);
         tokio::task::spawn_local(async move {
             let result = performing.await;
@@ -180,31 +189,42 @@ impl Works {
         go_to(&path)
     }
 
+    /// Keeps only the latest that have ended: each may have printed much.
+    fn forget_the_oldest(&self) {
+        let (mut works, mut forgotten) = (self.by_id.borrow_mut(), self.forgotten.borrow_mut());
+        let mut too_many = works.iter().filter(|(_, work)| work.has_ended()).count().saturating_sub(KEPT - 1);
+        works.retain(|(id, work)| {
+            let is_kept = too_many == 0 || !work.has_ended();
+            if !is_kept {
+                too_many -= 1;
+                forgotten.insert(id.clone());
+            }
+            is_kept
+        });
+    }
+
     #[cfg(test)]
-    async fn settled(&self) {
-        while self.by_id.borrow().values().any(|work| work.result.borrow().is_none()) {
+    pub(super) async fn settled(&self) {
+        while self.by_id.borrow().iter().any(|(_, work)| !work.has_ended()) {
             self.ended.notified().await;
         }
     }
 
     /// Stops what is under way, and waits until it has given back what it holds.
     pub(super) async fn stop_all(&self) {
-        let is_under_way = |work: &Rc<Work>| work.result.borrow().is_none();
         loop {
-            let open: Vec<_> =
-                self.by_id.borrow().values().filter(|work| is_under_way(work)).cloned().collect();
-            if open.is_empty() {
+            let open = |works: &[(String, Rc<Work>)]| {
+                works.iter().filter(|(_, work)| !work.has_ended()).inspect(|(_, work)| work.stop()).count()
+            };
+            if open(&self.by_id.borrow()) == 0 {
                 return;
-            }
-            for work in &open {
-                work.stop();
             }
             self.ended.notified().await;
         }
     }
 
     pub(super) fn get(&self, id: &str) -> Option<Rc<Work>> {
-        self.by_id.borrow().get(id).cloned()
+        self.by_id.borrow().iter().find(|(known, _)| known == id).map(|(_, work)| Rc::clone(work))
     }
 }
 
@@ -261,6 +281,31 @@ mod tests {
                 works.settled().await;
             }
             assert_eq!(done.get(), 1);
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_work_that_is_not_kept_is_not_performed_again() {
+        locally(async {
+            let (works, done) = (Works::default(), Rc::new(Cell::new(0)));
+            let digest = shown(None).await;
+            let perform = |id: &str| {
+                let done = Rc::clone(&done);
+                works.perform(id, order(&digest), |screen, _| command(screen, None, done))
+            };
+            works.perform("going", order(""), |_, interrupt| async move {
+                interrupt.raised().await;
+                Ok(())
+            });
+            for id in 0..KEPT + 1 {
+                perform(&id.to_string());
+                works.ended.notified().await;
+            }
+            assert!(works.get("0").is_none() && works.get("1").is_some() && works.get("going").is_some());
+            assert_eq!(perform("0").headers()["location"], "/progress/0");
+            works.stop_all().await;
+            assert_eq!(done.get() as usize, KEPT + 1);
         })
         .await;
     }

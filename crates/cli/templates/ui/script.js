@@ -7,8 +7,28 @@ const SOON = 300;
 let gone = 0;
 let next;
 
-// A moment whose text is its UTC time becomes local; any other keeps its text.
+// What a command wrote: its moments, in UTC, become elements.
+function moments(root) {
+  for (const region of root.querySelectorAll("[data-times]")) {
+    const walker = document.createTreeWalker(region, NodeFilter.SHOW_TEXT);
+    const texts = [];
+    while (walker.nextNode()) texts.push(walker.currentNode);
+    for (const text of texts.filter((it) => !it.parentElement.closest("time, code"))) {
+      const parts = text.data.split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/);
+      text.replaceWith(...parts.map((part, n) => (n % 2 ? timeElement(part) : part)));
+    }
+  }
+}
+
+function timeElement(at) {
+  const time = document.createElement("time");
+  time.dateTime = time.textContent = at;
+  return time;
+}
+
+// The UTC time in a moment's text becomes local; a text without it stays.
 function local(root) {
+  moments(root);
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
     if (isNaN(at) || time.dataset.local) continue;
@@ -16,8 +36,8 @@ function local(root) {
     const clock = at.toLocaleTimeString(undefined, { hourCycle: "h23" });
     const isToday = at.toDateString() === new Date().toDateString();
     time.dataset.local = isToday ? clock : `${at.toLocaleDateString()} ${clock}`;
-    const isUtc = time.textContent === time.dateTime;
-    if (isUtc) time.textContent = time.dataset.local;
+    const isUtc = time.textContent.includes(time.dateTime);
+    time.textContent = time.textContent.replace(time.dateTime, time.dataset.local);
     time.title = isUtc ? utc : `${time.dataset.local} (${utc})`;
   }
 }

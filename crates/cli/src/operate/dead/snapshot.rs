@@ -84,7 +84,6 @@ impl Rows {
         dead_letter: &ReceivedDeadLetter<'_>,
         refused: Option<ReasonCode>,
     ) {
-        let beginning = |text: &String, most| text[..text.floor_char_boundary(most)].into();
         let alike = Alike::of(dead_letter);
         let is_other = self.kinds.len() >= MOST_GROUPS && !self.by_alike.contains_key(&alike);
         let alike = if is_other { Alike::OTHER } else { alike };
@@ -97,8 +96,8 @@ impl Rows {
         let message = dead_letter.error_message.as_ref().or(dead_letter.detail.as_ref());
         self.rows.push(Row {
             message_id: received.record.message_id.as_str().into(),
-            key: dead_letter.key.as_ref().map(|key| beginning(key, MOST_OF_A_KEY)),
-            message: message.map(|message| beginning(message, MOST_OF_A_MESSAGE)),
+            key: dead_letter.key.as_ref().map(|key| beginning(key, MOST_OF_A_KEY).into()),
+            message: message.map(|message| beginning(message, MOST_OF_A_MESSAGE).into()),
             given_up: dead_letter.given_up,
             sent: received.record.sent,
             retries: dead_letter.retries_made.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX)),
@@ -106,6 +105,10 @@ impl Rows {
             refused,
         });
     }
+}
+
+fn beginning(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }
 
 impl Snapshot {
@@ -146,6 +149,12 @@ impl Snapshot {
         let gone = self.gone.borrow();
         let is_left = |row: &&Row| gone.is_empty() || !gone.contains(&row.message_id);
         self.rows.iter().filter(|row| selection.has(row)).filter(is_left).collect()
+    }
+
+    /// The newest dead-letter of an event.
+    pub(crate) fn dead_letter_of(&self, key: &str) -> Option<&Row> {
+        let key = Some(beginning(key, MOST_OF_A_KEY));
+        self.rows(&Selection::All).into_iter().rfind(|row| row.key.as_deref() == key)
     }
 
     /// The groups that have dead-letters left, with their numbers, the largest first.

@@ -133,7 +133,7 @@ impl Change {
             });
         }
         ok(&PlanPage {
-            frame: visit.frame(self.title, Some(snapshot.at)),
+            frame: visit.frame(self.title, None).of(snapshot.at),
             change: self,
             what: described(&snapshot, &wanted.selection),
             hidden: hidden.collect(),
@@ -176,13 +176,12 @@ impl Change {
                 return self.plan_page(&visit, fields, Some(problem)).await;
             }
         }
-        let command = match visit.console.dead.snapshot() {
-            Some(snapshot) => self.command(&snapshot, &wanted, &visit),
-            None => String::new(),
-        };
+        let snapshot = visit.console.dead.snapshot();
+        let command = snapshot.and_then(|snapshot| self.command(&snapshot, &wanted, &visit));
+        let command = command.filter(|command| command.is_exact).map(|command| command.line);
         let summary = Summary {
             title: self.title.into(),
-            command,
+            command: command.unwrap_or_default(),
             plan: format!("{}?{}", self.path, wanted.fields.to_query()),
             back: "/dead",
             agreed: digest.to_owned(),
@@ -190,6 +189,7 @@ impl Change {
         let console = visit.console.clone();
         perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
             let result = self.run(&wanted, &console, screen, interrupt).await;
+            console.has_changed();
             if self.is_discard && console.dead.folder().join(&wanted.export).exists() {
                 console.dead.has_written(&wanted.export);
             }
@@ -217,9 +217,9 @@ impl Change {
         }
     }
 
-    /// The command that does the same or, where no filter names exactly these dead-letters, shows what it would do.
-    fn command(&self, snapshot: &Snapshot, wanted: &Wanted, visit: &Visit) -> String {
-        let (filter, is_exact) = filter_flags(snapshot, &wanted.selection);
+    /// The command that does the same. Where no filter names exactly these dead-letters, one that shows what the nearest takes.
+    fn command(&self, snapshot: &Snapshot, wanted: &Wanted, visit: &Visit) -> Option<Command> {
+        let (filter, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         let mut words = vec!["comeback".to_owned(), "dead".into(), self.name.into()];
         words.extend(filter);
         if self.is_discard {
@@ -232,28 +232,41 @@ impl Change {
         if !is_exact {
             words.push("--dry-run".into());
         }
-        command_line(words.iter().map(String::as_str)) + &visit.console.common.place_flags()
+        let line = command_line(words.iter().map(String::as_str)) + &visit.console.common.place_flags();
+        Some(Command { line, is_exact })
     }
 }
 
-/// The flags of a filter for dead-letters of a snapshot, and whether it takes no others.
-fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> (Vec<String>, bool) {
+/// A command to copy.
+struct Command {
+    line: String,
+    /// It takes these dead-letters and no others.
+    is_exact: bool,
+}
+
+/// The flags of a filter for dead-letters of a snapshot, and whether it takes no others. `None` if no filter takes them.
+fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     match selection {
-        Selection::All if snapshot.flags.is_empty() => (vec!["--all".into()], true),
-        Selection::All => (snapshot.flags.clone(), true),
+        Selection::All if snapshot.flags.is_empty() => Some((vec!["--all".into()], true)),
+        Selection::All => Some((snapshot.flags.clone(), true)),
         Selection::DeadLetter(_) => {
-            let key = snapshot.rows(selection).first().and_then(|row| row.key.clone());
-            (key.iter().map(|key| format!("--key={key}")).collect(), key.is_some())
+            let key = snapshot.rows(selection).first()?.key.clone()?;
+            Some((vec![format!("--key={key}")], true))
         }
         Selection::Group(number) => {
-            let Some(Alike { reason, target, error_type, detail }) = snapshot.group(*number) else {
-                return (Vec::new(), false);
-            };
-            let is_exact = snapshot.flags.is_empty() && detail.is_none() && error_type.is_some();
-            let flags =
+            let Alike { reason, target, error_type, detail } = snapshot.group(*number)?;
+            let own =
                 [("reason", Some(*reason)), ("target", target.as_deref()), ("error", error_type.as_deref())];
-            let flags = flags.into_iter().filter_map(|(name, value)| Some(format!("--{name}={}", value?)));
-            (flags.chain(snapshot.flags.iter().cloned()).collect(), is_exact)
+            let own = own.into_iter().filter_map(|(name, value)| Some((format!("--{name}="), value?)));
+            let own: Vec<(String, &str)> = own.collect();
+            // A group is a part of what the scan took, and no flag may stand twice.
+            let is_replaced = |flag: &str| own.iter().any(|(name, _)| flag.starts_with(name));
+            let others: Vec<String> =
+                snapshot.flags.iter().filter(|flag| !is_replaced(flag)).cloned().collect();
+            let is_one_error = error_type.as_ref().is_some_and(|error| !error.contains(['*', '?']));
+            let is_exact = others.is_empty() && detail.is_none() && is_one_error;
+            let own = own.iter().map(|(name, value)| format!("{name}{value}"));
+            Some((own.chain(others).collect(), is_exact))
         }
     }
 }
@@ -282,12 +295,34 @@ struct PlanPage {
     problem: Option<String>,
     fields: String,
     once: String,
-    command: String,
+    command: Option<Command>,
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::operate::dead::simulated::{event, malformed};
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_takes_the_same_dead_letters_or_says_that_it_does_not() {
+        let flags = |snapshot: &Snapshot, selection: Selection| filter_flags(snapshot, &selection);
+        let mut snapshot = Snapshot::sample([event("Timeout"), event("Timeout"), malformed()]).await;
+        assert_eq!(flags(&snapshot, Selection::All), Some((vec!["--all".into()], true)));
+        let groups: Vec<usize> = snapshot.groups().into_iter().map(|(number, _)| number).collect();
+        let (own, is_exact) = flags(&snapshot, Selection::Group(groups[0])).unwrap();
+        assert!(is_exact && own.len() == 3 && own[0] == "--reason=max_age", "{own:?}");
+        let (malformed, is_exact) = flags(&snapshot, Selection::Group(groups[1])).unwrap();
+        assert!(!is_exact && malformed == ["--reason=malformed_record"], "no filter is about a detail");
+        let id = |number| snapshot.rows(&Selection::Group(number))[0].message_id.to_string();
+        let (with_key, without_key) = (id(groups[0]), id(groups[1]));
+        assert!(flags(&snapshot, Selection::DeadLetter(with_key)).unwrap().1);
+        assert_eq!(flags(&snapshot, Selection::DeadLetter(without_key)), None);
+        snapshot.flags = ["--error=Time*", "--older=1h"].map(ToOwned::to_owned).into();
+        let (some, is_exact) = flags(&snapshot, Selection::Group(groups[0])).unwrap();
+        assert_eq!(some.iter().filter(|flag| flag.starts_with("--error=")).count(), 1, "{some:?}");
+        assert!(!is_exact && some.contains(&"--older=1h".into()), "{some:?}");
+    }
 
     #[test]
     fn a_count_is_typed_as_it_is() {

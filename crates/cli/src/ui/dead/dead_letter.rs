@@ -1,5 +1,7 @@
 //! One dead-letter: what the snapshot has of it and, read again when that is asked for, all of it.
 
+use std::rc::Rc;
+
 use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
@@ -16,6 +18,7 @@ use crate::ui::console::Console;
 use crate::ui::dead::parts::{DeadLetterLine, incomplete, snapshot, turn};
 use crate::ui::dead::state::scan_id;
 use crate::ui::page::{Fields, Frame, Problem, Visit, form_that_reads, ok, page};
+use crate::ui::work::PageScreen;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/dead/letter/{id}", page(show).merge(form_that_reads(read)))
@@ -85,7 +88,7 @@ fn dead_letter_page(visit: &Visit, read: Option<ReadAgain>) -> Result<Response, 
         Problem::Refused(StatusCode::NOT_FOUND, why.into())
     })?;
     ok(&DeadLetterPage {
-        frame: visit.frame("Dead-letter", Some(snapshot.at)),
+        frame: visit.frame("Dead-letter", None).of(snapshot.at),
         path: visit.path().to_owned(),
         scan: scan_id(&snapshot),
         once: token(),
@@ -104,7 +107,8 @@ async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let (console, id) = (visit.console.clone(), visit.last_of_path());
     let reading = tokio::task::spawn_local(async move {
         let _turn = turn;
-        let dead_letters = DeadLetters::find(console.session().await?).await?;
+        let session = console.session_on(Rc::new(PageScreen::default()), console.dead.interrupt()).await?;
+        let dead_letters = DeadLetters::find(session).await?;
         reading::find(&id, &dead_letters).await
     });
     let (dead_letter, read) =

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_engine::{Timestamp, short_name};
+use comeback_engine::Timestamp;
 use indicatif::HumanCount;
 
 use crate::failure::CommandFailure;
@@ -14,7 +14,7 @@ use crate::operate::session::Interrupt;
 use crate::text::durations::short;
 use crate::ui::console::Console;
 use crate::ui::dead::state::Turn;
-use crate::ui::page::{Fields, Moment, Problem, encoded};
+use crate::ui::page::{Fields, Moment, Problem, encoded, function_name};
 use crate::ui::response::go_to;
 use crate::ui::work::{PageScreen, Summary};
 
@@ -111,7 +111,7 @@ impl DeadLetterLine {
         Self {
             path: format!("/dead/letter/{}", encoded(&row.message_id)),
             key: row.key.as_ref().unwrap_or(&row.message_id).to_string(),
-            function: short_name(alike.target.as_deref().unwrap_or_default()).to_owned(),
+            function: function_name(alike.target.as_deref().unwrap_or_default()).to_owned(),
             reason: alike.reason,
             error: alike.error_type.clone().unwrap_or_default(),
             message: row.message.as_deref().unwrap_or_default().to_owned(),
@@ -132,7 +132,7 @@ pub(super) fn described(snapshot: &Snapshot, selection: &Selection) -> String {
             let Some(Alike { reason, target, error_type, detail }) = group(*number) else {
                 return "no dead-letter".into();
             };
-            let target = target.as_deref().map(|target| format!(" of {}", short_name(target)));
+            let target = target.as_deref().map(|target| format!(" of {}", function_name(target)));
             let error = error_type.as_ref().or(detail.as_ref()).map(|error| format!(", {error}"));
             format!("{reason}{}{}", target.unwrap_or_default(), error.unwrap_or_default())
         }

@@ -4,8 +4,11 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use tokio::sync::{Notify, watch};
+
 use crate::account::Failure;
 use crate::operate::dead::snapshot::Snapshot;
+use crate::operate::session::Interrupt;
 
 /// What the console knows of the dead-letters.
 #[derive(Default)]
@@ -13,26 +16,33 @@ pub(in crate::ui) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
     /// The page of what reads the queue now; empty if it has none.
     under_way: Rc<RefCell<Option<String>>>,
+    freed: Rc<Notify>,
+    /// Raised when the server stops.
+    stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
     /// Where they are; `None`: where the server was started.
     folder: Option<PathBuf>,
 }
 
 /// Holds the queue until it is dropped.
-pub(super) struct Turn(Rc<RefCell<Option<String>>>);
+pub(super) struct Turn {
+    under_way: Rc<RefCell<Option<String>>>,
+    freed: Rc<Notify>,
+}
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.0.replace(None);
+        self.under_way.replace(None);
+        self.freed.notify_one();
     }
 }
 
 impl Dead {
-    pub(super) fn snapshot(&self) -> Option<Rc<Snapshot>> {
+    pub(in crate::ui) fn snapshot(&self) -> Option<Rc<Snapshot>> {
         self.snapshot.borrow().clone()
     }
 
-    pub(super) fn set_snapshot(&self, snapshot: Option<Snapshot>) {
+    pub(in crate::ui) fn set_snapshot(&self, snapshot: Option<Snapshot>) {
         self.snapshot.replace(snapshot.map(Rc::new));
     }
 
@@ -50,7 +60,20 @@ impl Dead {
             return None;
         }
         self.under_way.replace(Some(path.to_owned()));
-        Some(Turn(Rc::clone(&self.under_way)))
+        Some(Turn { under_way: Rc::clone(&self.under_way), freed: Rc::clone(&self.freed) })
+    }
+
+    /// Raised when the server stops, for what has no page to stop it.
+    pub(super) fn interrupt(&self) -> Interrupt {
+        Interrupt::of(&self.stop)
+    }
+
+    /// Stops what reads the queue, and waits until it has given back what it holds.
+    pub(in crate::ui) async fn stop(&self) {
+        self.stop.send_replace(true);
+        while self.under_way.borrow().is_some() {
+            self.freed.notified().await;
+        }
     }
 
     /// The page of what reads the queue now.
