@@ -38,14 +38,24 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     browser.follow("With its payload, formatted").await;
     browser.sees("the payload", |text| text.contains("\"id\": \"mended\"")).await;
     browser.follow("Redrive …").await;
+    let (first, plan) = (browser.tab(), browser.ask("return location.pathname + location.search"));
+    let second = browser.open_tab();
+    browser.visit(plan.as_str().expect("an address"));
+    browser.switch_to(&first);
     browser.follow("Redrive").await;
     done(&mut browser).await;
+    // The other tab shows a plan about a dead-letter that is gone.
+    browser.switch_to(&second);
+    browser.follow("Redrive").await;
+    browser.sees("that nothing is left to redrive", |text| text.contains("nothing to redrive")).await;
+    browser.switch_to(&first);
     eventually("the redriven event to succeed", async || {
         let lines = log_lines(ministack, stack.target_logs()).await;
         let is_it = |line: &Value| line["message"] == "succeeded" && line["idempotency_key"] == "mended";
         lines.iter().any(is_it).then_some(())
     })
     .await;
+    assert_eq!(letters_of(ministack, &stack).await.0, 3);
 
     // Two are discarded by who types 2.
     browser.visit("/dead");

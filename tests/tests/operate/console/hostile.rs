@@ -1,9 +1,10 @@
-//! Texts of functions, operators and addresses that a browser would obey.
+//! Texts of functions, operators, dead-letters and addresses that a browser would obey.
 
-use comeback_tests::{Operator, eventually};
+use comeback_tests::{MiniStack, Operator, eventually};
 use serde_json::{Value, json};
 
 use crate::console::browser::{Browser, Running};
+use crate::dead::put;
 use crate::world::World;
 
 const STACK: &str = "--stack console-hostile";
@@ -32,18 +33,19 @@ pub(crate) async fn console_never_runs_what_it_shows(world: &World) {
 
     let running = Running::start(&operator, "hostile", STACK).await;
     let mut browser = Browser::signed_in(&running, "hostile").await;
-    let shows = [
+    for page in [
         "/".to_owned(),
         "/waiting".into(),
         format!("/event?id={key}"),
+        format!("/event?id={key}&logs=yes"),
+        format!("/function?name={function}"),
         format!("/pause?plan=yes&function={function}&for=1h"),
-    ];
-    for page in &shows {
-        browser.visit(page);
-        let text = browser.sees(page, |text| text.contains("onerror=\"obeyed=1\"")).await;
-        assert!(!text.contains('\u{202e}'), "{page} turns around what follows: {text}");
-        is_harmless(&mut browser, page);
+    ] {
+        browser.visit(&page);
+        shows_it(&mut browser, &page).await;
     }
+    put(ministack, &stack, &dead_letters(&MiniStack::function_arn(function))).await;
+    shows_dead_letters(&mut browser, function).await;
     for page in [
         format!("/function?name={function}"),
         format!("/function?name={ENCODED}"),
@@ -59,9 +61,84 @@ pub(crate) async fn console_never_runs_what_it_shows(world: &World) {
     }
 }
 
+/// One of a function with hostile texts, in a payload of half a megabyte too; one that was not understood; and one of a
+/// function whose name is markup.
+fn dead_letters(function_arn: &str) -> [(String, Option<&'static str>); 3] {
+    let letter = |function_arn: &str, key: String, note: String| {
+        json!({
+            "reason": "max_age", "detail": HOSTILE, "function_arn": function_arn, "retries_made": 7,
+            "initial_timestamp": 1_789_400_814, "dead_lettered_at": 1_789_404_414, "origin_request_id": key,
+            "error": {"type": HOSTILE, "message": HOSTILE}, "payload": {"note": HOSTILE, "long": note},
+        })
+        .to_string()
+    };
+    let long = format!("{HOSTILE}{}", "<b>\u{202e}\u{1b}[2J".repeat(40_000));
+    let named_so = MiniStack::function_arn("<script>obeyed=4</script>");
+    [
+        (letter(function_arn, format!("1{HOSTILE}"), long), None),
+        (HOSTILE.into(), Some("<script>obeyed=5</script>")),
+        (letter(&named_so, format!("2{HOSTILE}"), String::new()), None),
+    ]
+}
+
+async fn shows_dead_letters(browser: &mut Browser, function: &str) {
+    browser.visit("/dead");
+    browser.follow("Scan").await;
+    browser.sees("the end of the scan", |text| text.contains("Done.")).await;
+    let links = |browser: &mut Browser| {
+        let links = browser.ask(
+            "return [...document.querySelectorAll('main tbody th a')].map(it => it.getAttribute('href'))",
+        );
+        let links = links.as_array().expect("a list").iter();
+        links.map(|it| it.as_str().expect("an address").to_owned()).collect::<Vec<_>>()
+    };
+    browser.visit("/dead");
+    shows_it(browser, "/dead").await;
+    let groups = links(browser);
+    assert_eq!(groups.len(), 3, "{groups:?}");
+    browser.visit("/dead/letters");
+    shows_it(browser, "/dead/letters").await;
+    let letters = links(browser);
+    assert_eq!(letters.len(), 3, "{letters:?}");
+    for page in groups.iter().chain(&letters) {
+        browser.visit(page);
+        shows_it(browser, page).await;
+    }
+    browser.visit(&format!("/function?name={function}"));
+    browser.sees("its dead-letters", |text| text.contains("max_age")).await;
+    is_harmless(browser, "the function's page");
+    // What is read again: the long one, and the one that was not understood.
+    for (letter, says) in letters.iter().zip(["\"long\"", "Body", "\"note\""]) {
+        for how in ["Without its payload", "With its payload, formatted", "With its payload, verbatim"] {
+            browser.visit(letter);
+            browser.follow(how).await;
+            shows_it(browser, how).await;
+            let text = browser.text();
+            assert_eq!(text.contains(says), how.contains("With its"), "{how}: {}", text.len());
+        }
+    }
+    for action in ["Redrive …", "Discard …"] {
+        browser.visit(&letters[0]);
+        browser.follow(action).await;
+        is_harmless(browser, action);
+    }
+    browser.visit(&letters[0]);
+    browser.follow("Export").await;
+    browser.sees("the end of the export", |text| text.contains("Done.")).await;
+    is_harmless(browser, "an export");
+}
+
+/// Asserts that the page shows the hostile text, and obeys nothing of it.
+async fn shows_it(browser: &mut Browser, page: &str) {
+    let text = browser.sees(page, |text| text.contains("obeyed=")).await;
+    let turns = |character| matches!(character, '\u{202e}' | '\u{1b}');
+    assert!(!text.contains(turns), "{page} turns around what follows: {text}");
+    is_harmless(browser, page);
+}
+
 fn is_harmless(browser: &mut Browser, page: &str) {
     let obeyed = browser.ask(
-        "const made = document.querySelectorAll('main img, main script, main svg[onload], [onerror]').length;
+        "const made = document.querySelectorAll('main img, main script, main b, main svg[onload], [onerror]').length;
          return [typeof obeyed, made]",
     );
     assert_eq!(obeyed, json!(["undefined", 0]), "{page}");

@@ -31,6 +31,7 @@ pub(crate) async fn console_leads_through_an_incident(world: &World) {
     assert!(due.as_str().is_some_and(|due| due.starts_with("in ")), "when the next comes back: {due}");
     browser.follow(&keys[0]).await;
     browser.sees("the event's life", |text| text.contains("TargetDown")).await;
+    assert_times_are_local(&mut browser, &keys[0]);
 
     browser.visit("/waiting");
     browser.follow(&format!("Pause {function}")).await;
@@ -54,6 +55,34 @@ pub(crate) async fn console_leads_through_an_incident(world: &World) {
     are_delivered(ministack, &stack, 2).await;
     browser.visit("/waiting");
     browser.sees("that nothing waits", |text| text.contains("No event is waiting.")).await;
+}
+
+/// Where the browser is nine hours ahead, each moment is, and UTC is said of it. Without the script, UTC is all there is.
+fn assert_times_are_local(browser: &mut Browser, key: &str) {
+    let page = format!("/event?id={key}");
+    let first_failure = |browser: &mut Browser| {
+        browser.visit(&page);
+        let time = browser.ask(
+            "const time = [...document.querySelectorAll('main dt')]
+                 .find(it => it.textContent === 'First failure').nextElementSibling.firstElementChild;
+             return [time.dateTime, time.textContent, time.title]",
+        );
+        let texts = time.as_array().expect("three texts").iter();
+        texts.map(|text| text.as_str().expect("a text").to_owned()).collect::<Vec<_>>()
+    };
+    browser.chromium.call("Emulation.setTimezoneOverride", json!({"timezoneId": "Asia/Tokyo"}));
+    let tokyo = first_failure(browser);
+    let hour = |time: &str| -> u32 {
+        let (before, _) = time.rsplit_once(':').and_then(|(time, _)| time.rsplit_once(':')).expect("a time");
+        before[before.len() - 2..].trim().parse().unwrap_or_else(|_| panic!("{time}"))
+    };
+    assert_eq!((hour(&tokyo[0]) + 9) % 24, hour(&tokyo[1]), "{tokyo:?}");
+    assert!(tokyo[2].ends_with(" UTC") && hour(&tokyo[2]) == hour(&tokyo[0]), "{tokyo:?}");
+    browser.chromium.call("Emulation.setTimezoneOverride", json!({"timezoneId": ""}));
+    browser.chromium.call("Emulation.setScriptExecutionDisabled", json!({"value": true}));
+    let plain = first_failure(browser);
+    assert_eq!(plain[0], plain[1], "{plain:?}");
+    browser.chromium.call("Emulation.setScriptExecutionDisabled", json!({"value": false}));
 }
 
 fn break_it(ministack: &MiniStack, function: &str, variables: &str) {

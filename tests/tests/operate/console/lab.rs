@@ -52,6 +52,8 @@ pub(crate) async fn console_lab_shows_what_simulate_prints(world: &World) {
     browser.sees("the last change", |text| text.contains("200 events arrive within 1h")).await;
     browser.fill("MAX_AGE", "1s");
     browser.sees("why it is refused", |text| text.contains("MAX_AGE") && text.contains("1s")).await;
+    browser.fill("MAX_AGE", "");
+    recommends_what_plan_prints(&operator, &mut browser).await;
     // Without the script, the form is sent, and the page refreshes itself until it has the figures.
     browser.chromium.call("Emulation.setScriptExecutionDisabled", json!({"value": true}));
     browser.visit("/lab?tab=0123456789abcdef&events=250&outage=1h");
@@ -60,6 +62,30 @@ pub(crate) async fn console_lab_shows_what_simulate_prints(world: &World) {
         shown.as_str().is_some_and(|text| text.contains("250 events arrive within 1h")).then_some(())
     };
     eventually("the figures without a script", is_there).await;
+}
+
+/// A goal brings the recommendation of `comeback plan`.
+async fn recommends_what_plan_prints(operator: &Operator, browser: &mut Browser) {
+    browser.fill("Outage", "1m");
+    browser.fill("Capacity", "");
+    browser.fill("Back within", "10m");
+    let printed = printed(operator, "plan --outage 1m --recover-within 10m --json");
+    let settings = printed["settings"].as_array().expect("a policy meets the goal").iter();
+    let set = settings.map(|it| format!("{}={}", it["parameter"], it["value"]).replace('"', ""));
+    let set = set.collect::<Vec<_>>().join(" ");
+    let is_there =
+        |text: &str| text.contains("Recommendation") && text.contains("goal: 99 % recovered within 10m");
+    let shown = browser.sees("the recommendation", is_there).await;
+    let (_, recommended) = shown.split_once("Recommendation").expect("it was seen");
+    let (recommended, _) = recommended.split_once("Deploy this policy").expect("it follows");
+    assert!(recommended.contains(&format!("sam deploy --parameter-overrides {set}")), "{set}: {recommended}");
+    let row = browser.ask(
+        r##"const tables = [...document.querySelectorAll("#lab table")];
+           const rows = tables.flatMap(it => [...it.querySelectorAll("tbody tr")]);
+           return rows.map(it => it.innerText).find(it => it.includes("▸"));"##,
+    );
+    let usd = format!("{:.2}", printed["cheapest"]["usd_per_million_events"].as_f64().expect("a price"));
+    assert!(row.as_str().is_some_and(|row| row.contains(&usd)), "{usd}: {row}");
 }
 
 fn printed(operator: &Operator, arguments: &str) -> Value {
