@@ -292,9 +292,9 @@ mod tests {
             let digest = shown(None).await;
             let perform = |id: &str| {
                 let done = Rc::clone(&done);
-                works.perform(id, order(&digest), |screen, _| command(screen, None, done))
+                works.perform(id, summary(&digest), |screen, _| command(screen, None, done))
             };
-            works.perform("going", order(""), |_, interrupt| async move {
+            works.perform("going", summary(""), |_, interrupt| async move {
                 interrupt.raised().await;
                 Ok(())
             });
