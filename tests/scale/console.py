@@ -62,7 +62,7 @@ class Console:
         work = answer.getheader("location")
         while 'data-refresh="done"' not in (text := self.page(work)[0]):
             time.sleep(0.05)
-        if "notice bad" in text:
+        if '<p class="notice bad">' in text:
             sys.exit(f"{path}: {text}")
         return text
 

@@ -55,7 +55,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
         lines.iter().any(is_it).then_some(())
     })
     .await;
-    assert_eq!(letters_of(ministack, &stack).await.0, 3);
+    assert_eq!(dead_letters_of(ministack, &stack).await.0, 3);
 
     // Two are discarded by who types 2.
     browser.visit("/dead");
