@@ -354,7 +354,7 @@ impl Reading {
             return 0;
         }
         let hidden = self.retry_queue.in_flight + self.retry_queue.delayed;
-        hidden.saturating_sub(self.waits.all().count() as u64)
+        hidden.saturating_sub(self.waits.count() as u64)
     }
 
     fn unlogged_note(&self, now: Timestamp) -> Option<String> {

@@ -157,6 +157,11 @@ impl Waits {
         self.messages().map(|wait| self.event(wait))
     }
 
+    /// How many events wait.
+    pub(crate) fn count(&self) -> usize {
+        self.messages().count()
+    }
+
     fn messages(&self) -> impl Iterator<Item = &WaitingMessage> {
         self.log.waiting().filter(|message| self.since.is_none_or(|since| message.at >= since))
     }
