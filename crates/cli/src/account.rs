@@ -303,9 +303,9 @@ pub(crate) async fn may(
     action: &str,
     resource_arn: &str,
 ) -> Result<Verdict, Failure> {
-    let call = account.iam.simulate_principal_policy().policy_source_arn(role_arn);
-    let call = call.action_names(action).resource_arns(resource_arn);
-    let call = call.set_context_entries(action.starts_with("kms:").then(|| vec![via_sqs(account)]));
+    let context = action.starts_with("kms:").then(|| vec![via_sqs(account)]);
+    let simulate = account.iam.simulate_principal_policy().policy_source_arn(role_arn);
+    let call = simulate.action_names(action).resource_arns(resource_arn).set_context_entries(context);
     let answer = call.send().await.or_failure("iam:SimulatePrincipalPolicy", role_arn)?;
     match answer.evaluation_results().first().map(|result| &result.eval_decision) {
         Some(PolicyEvaluationDecisionType::Allowed) => Ok(Verdict::Allowed),

@@ -73,14 +73,21 @@ pub(crate) fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> 
     text
 }
 
-/// Writes text of a size and colour, with this side and edge of it at a point.
-pub(crate) fn write(
-    root: &Area<'_>,
-    text: &str,
-    (size, colour): (i32, RGBColor),
-    (side, edge): (HPos, VPos),
-    at: (i32, i32),
-) -> Drawing {
+/// How text is written, and which side and edge of it are at the point that is named.
+#[derive(Clone, Copy)]
+pub(crate) struct Style {
+    size: i32,
+    colour: RGBColor,
+    side: HPos,
+    edge: VPos,
+}
+
+pub(crate) const fn style(size: i32, colour: RGBColor, side: HPos, edge: VPos) -> Style {
+    Style { size, colour, side, edge }
+}
+
+pub(crate) fn write(root: &Area<'_>, text: &str, style: Style, at: (i32, i32)) -> Drawing {
+    let Style { size, colour, side, edge } = style;
     let style = (FONT, size).into_text_style(root).color(&colour).pos(Pos::new(side, edge));
     Ok(root.draw_text(text, &style, at)?)
 }
@@ -92,11 +99,11 @@ pub(crate) fn header<'a>(
     notes: impl IntoIterator<Item = &'a str>,
     line_height: usize,
 ) -> Drawing {
-    write(root, title, (22, INK), (HPos::Left, VPos::Top), (24, 18))?;
+    write(root, title, style(22, INK, HPos::Left, VPos::Top), (24, 18))?;
     let notes = (48..).step_by(line_height).zip(notes);
     notes
         .into_iter()
-        .try_for_each(|(y, note)| write(root, note, (14, MUTED), (HPos::Left, VPos::Top), (24, y)))
+        .try_for_each(|(y, note)| write(root, note, style(14, MUTED, HPos::Left, VPos::Top), (24, y)))
 }
 
 /// Area between axes.

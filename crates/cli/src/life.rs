@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, write};
+use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, style, write};
 use crate::figure::{Key, TEXT, drawn, frame};
 
 /// Something that happened to it.
@@ -60,7 +60,7 @@ pub(crate) fn draw(moments: &[Moment], line: Option<(Duration, &str)>) -> String
             let ends = [(since(moment), -0.7), (since(moment), most + 0.7)];
             chart.draw_series([PathElement::new(ends, MUTED.stroke_width(1))])?;
             let (x, y) = chart.backend_coord(&ends[0]);
-            write(root, name, (TEXT, MUTED), (HPos::Right, VPos::Bottom), (x - 5, y - 4))?;
+            write(root, name, style(TEXT, MUTED, HPos::Right, VPos::Bottom), (x - 5, y - 4))?;
         }
         // Of very many attempts, those are left out that would not be seen.
         let step = (most / ATTEMPTS).ceil().max(1.0) as u64;

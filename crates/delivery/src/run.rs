@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{Fuse, FusedFuture};
-use futures_util::stream::{FuturesUnordered, Stream, StreamExt};
+use futures_util::stream::{self, FuturesUnordered, Stream, StreamExt};
 use tracing::Instrument;
 
 use crate::board::{Batch, Board, Delayed, Settled};
@@ -50,70 +50,49 @@ pub(crate) async fn run<O, S, F>(
     // A call waits for its turn anyway, which counts as part of its entries' wait.
     let sleeping = |wait: Delayed| sleep(wait.delay.saturating_sub(gate.pace().gap())).map(|()| wait.entries);
     let mut deadline = pin!(deadline);
-    let mut source = pin!(source.fuse());
-    let mut calls = FuturesUnordered::new();
-    let mut waits: FuturesUnordered<_> = board.resume(retries).into_iter().map(sleeping).collect();
-    let mut turn = Turn { entering: pin!(Fuse::terminated()), lingering: pin!(Fuse::terminated()) };
+    let mut under_way = UnderWay {
+        source: pin!(source.fuse()),
+        window,
+        calls: FuturesUnordered::new(),
+        waits: board.resume(retries).into_iter().map(sleeping).collect(),
+        entering: pin!(Fuse::terminated()),
+        enter: || gate.enter(&**sleep),
+        lingering: pin!(Fuse::terminated()),
+        linger: (!linger.is_zero()).then_some(|| sleep(*linger)),
+    };
     loop {
         let next = poll_fn(|context| {
             if !is_wanted() {
-                turn.give_up();
+                under_way.give_up_turn();
                 return Poll::Pending;
             }
             if deadline.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Next::End);
             }
-            if let Poll::Ready(Some(answered)) = calls.poll_next_unpin(context) {
-                return Poll::Ready(Next::Answered(answered));
-            }
-            if !may_start() {
-                // Nobody waits any more; calls are let finish.
-                waits.clear();
-                turn.give_up();
-                return if calls.is_empty() { Poll::Ready(Next::End) } else { Poll::Pending };
-            }
-            if let Poll::Ready(Some(entries)) = waits.poll_next_unpin(context) {
-                return Poll::Ready(Next::Waited(entries));
-            }
-            let at_hand = board.open() < window && !source.is_done();
-            if at_hand && let Poll::Ready(Some(entry)) = source.as_mut().poll_next(context) {
-                return Poll::Ready(Next::Entry(entry));
-            }
-            let waits_for_more =
-                !linger.is_zero() && at_hand && !source.is_done() && !board.is_full(gate.pace().size());
-            if board.is_ready()
-                && turn.entering.is_terminated()
-                && (!waits_for_more || turn.lingered(context, || sleep(*linger)))
-            {
-                turn.entering.set(gate.enter(&**sleep).fuse());
-            }
-            if let Poll::Ready(pass) = turn.entering.as_mut().poll(context) {
-                return Poll::Ready(Next::Pass(pass));
-            }
-            let is_idle = board.open() == 0 || waits.is_empty() && !board.is_ready();
-            let is_over = calls.is_empty() && source.is_done() && is_idle;
-            if is_over { Poll::Ready(Next::End) } else { Poll::Pending }
+            under_way.poll(context, board, gate.pace().size(), &may_start)
         })
         .await;
         match next {
             Next::Entry(entry) => board.push(&**operation, entry),
             Next::Pass(pass) if board.is_ready() && may_start() => {
-                turn.lingering.set(Fuse::terminated());
+                under_way.lingering.set(Fuse::terminated());
                 let batch = board.take(gate.pace().size());
                 match begun(call(operation.clone(), batch, pass)).await {
-                    Ok(answered) => waits.extend(take_in(sender, board, answered).map(sleeping)),
-                    Err(call) => calls.push(call),
+                    Ok(answered) => under_way.waits.extend(take_in(sender, board, answered).map(sleeping)),
+                    Err(call) => under_way.calls.push(call),
                 }
             }
             // It came too late, or what was ready was settled meanwhile.
             Next::Pass(_) => {}
-            Next::Answered(answered) => waits.extend(take_in(sender, board, answered).map(sleeping)),
+            Next::Answered(answered) => {
+                under_way.waits.extend(take_in(sender, board, answered).map(sleeping))
+            }
             Next::Waited(entries) => board.waited(entries),
             Next::End => break,
         }
         board.settled().for_each(&mut settle);
     }
-    calls.clear();
+    under_way.calls.clear();
     board.stop();
     board.settled().for_each(settle);
 }
@@ -132,23 +111,77 @@ enum Next<E, R> {
 /// The batch and its pass, with what the service answered.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<Answer<R>>, ServiceError>);
 
-/// The next batch's turn to go out, at the sender's gate.
-struct Turn<'f, E, L> {
+/// What the loop awaits: the source, calls, waits, and the next batch's turn to go out.
+struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
+    source: Pin<&'f mut stream::Fuse<I>>,
+    window: usize,
+    calls: FuturesUnordered<C>,
+    waits: FuturesUnordered<W>,
+    /// The turn at the sender's gate.
     entering: Pin<&'f mut Fuse<E>>,
+    enter: N,
     /// The wait of a batch that is not full.
     lingering: Pin<&'f mut Fuse<L>>,
+    linger: Option<G>,
 }
 
-impl<E: Future, L: Future<Output = ()>> Turn<'_, E, L> {
+impl<I, C, W, E, N, L, G> UnderWay<'_, I, C, W, E, N, L, G>
+where
+    I: Stream,
+    W: Future<Output = Vec<usize>>,
+    E: Future<Output = Pass>,
+    N: Fn() -> E,
+    L: Future<Output = ()>,
+    G: Fn() -> L,
+{
+    fn poll<R: Clone>(
+        &mut self,
+        context: &mut Context<'_>,
+        board: &Board<I::Item, R>,
+        size: usize,
+        may_start: impl Fn() -> bool,
+    ) -> Poll<Next<I::Item, R>>
+    where
+        C: Future<Output = Answered<I::Item, R>>,
+    {
+        if let Poll::Ready(Some(answered)) = self.calls.poll_next_unpin(context) {
+            return Poll::Ready(Next::Answered(answered));
+        }
+        if !may_start() {
+            // Nobody waits any more; calls are let finish.
+            self.waits.clear();
+            self.give_up_turn();
+            return if self.calls.is_empty() { Poll::Ready(Next::End) } else { Poll::Pending };
+        }
+        if let Poll::Ready(Some(entries)) = self.waits.poll_next_unpin(context) {
+            return Poll::Ready(Next::Waited(entries));
+        }
+        let at_hand = board.open() < self.window && !self.source.is_done();
+        if at_hand && let Poll::Ready(Some(entry)) = self.source.as_mut().poll_next(context) {
+            return Poll::Ready(Next::Entry(entry));
+        }
+        let may_fill = at_hand && !self.source.is_done() && !board.is_full(size);
+        if board.is_ready() && self.entering.is_terminated() && (!may_fill || self.has_lingered(context)) {
+            self.entering.set((self.enter)().fuse());
+        }
+        if let Poll::Ready(pass) = self.entering.as_mut().poll(context) {
+            return Poll::Ready(Next::Pass(pass));
+        }
+        let is_idle = board.open() == 0 || self.waits.is_empty() && !board.is_ready();
+        let is_over = self.calls.is_empty() && self.source.is_done() && is_idle;
+        if is_over { Poll::Ready(Next::End) } else { Poll::Pending }
+    }
+
     /// Others of the sender may be waiting for it.
-    fn give_up(&mut self) {
+    fn give_up_turn(&mut self) {
         self.entering.set(Fuse::terminated());
     }
 
     /// Whether a batch that is not full has waited for more entries. It begins to wait with the first question.
-    fn lingered(&mut self, context: &mut Context<'_>, sleep: impl FnOnce() -> L) -> bool {
+    fn has_lingered(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(linger) = &self.linger else { return true };
         if self.lingering.is_terminated() {
-            self.lingering.set(sleep().fuse());
+            self.lingering.set(linger().fuse());
         }
         self.lingering.as_mut().poll(context).is_ready()
     }

@@ -99,9 +99,9 @@ impl Sqs for Aws {
                 };
                 (attribute.name, value.build().expect("BUG: an attribute has its type"))
             });
-            let call = self.client().await.send_message().queue_url(queue_url).message_body(dead_letter.body);
-            let call = call.set_message_attributes(Some(attributes.collect()));
-            let call = call
+            let send = self.client().await.send_message().queue_url(queue_url).message_body(dead_letter.body);
+            let call = send
+                .set_message_attributes(Some(attributes.collect()))
                 .set_message_group_id(dead_letter.group)
                 .set_message_deduplication_id(dead_letter.deduplication_id);
             call.send().await.map(drop).map_err(|error| refused(&error, "sqs:SendMessage", queue_url))

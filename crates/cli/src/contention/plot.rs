@@ -8,7 +8,8 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, range};
 use crate::chart::{
-    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, MUTED, ORANGE, PURPLE, frame, header, svg, write,
+    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, MUTED, ORANGE, PURPLE, frame, header, style, svg,
+    write,
 };
 use crate::contention::tables::{distinct, runs};
 use crate::failure::CommandFailure;
@@ -89,8 +90,8 @@ fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawin
     names.sort_by_key(|(_, (_, y))| *y);
     let wanted: Vec<i32> = names.iter().map(|(_, (_, y))| *y).collect();
     for ((strategy, (x, _)), y) in names.into_iter().zip(spread(&wanted)) {
-        let style = (14, colour(strategy));
-        write(root, strategy.name(), style, (HPos::Left, VPos::Center), (x + 10, y))?;
+        let style = style(14, colour(strategy), HPos::Left, VPos::Center);
+        write(root, strategy.name(), style, (x + 10, y))?;
     }
     Ok(())
 }
@@ -154,7 +155,7 @@ fn draw_key(area: &Area<'_>, clients: u32, cut: bool) -> Drawing {
     let cut = if cut { format!("; the first {} s", WINDOW_MS / 1e3) } else { String::new() };
     let note = format!("one run of each strategy, a row of dots for each client{cut}");
     header(area, &format!("When the calls of {clients} clients arrive"), [note.as_str()], 18)?;
-    let label = |text, x| write(area, text, (14, MUTED), (HPos::Left, VPos::Center), (x, 55));
+    let label = |text, x| write(area, text, style(14, MUTED, HPos::Left, VPos::Center), (x, 55));
     area.draw(&Circle::new((700, 55), 3, MUTED.mix(0.6).filled()))?;
     label("refused", 709)?;
     area.draw(&Circle::new((784, 55), 4, INK.filled()))?;
@@ -177,12 +178,12 @@ impl Panel<'_> {
         let Self { clients, window, strategy, writes, last } = *self;
         let colour = colour(strategy);
         let done = writes.last().map_or(0.0, |write| write.at_ms) / 1e3;
-        for (text, style, y) in [
-            (strategy.name().to_owned(), (15, colour), 34),
-            (format!("{} calls", writes.len()), (13, MUTED), 58),
-            (format!("done after {done:.1} s"), (13, MUTED), 76),
+        for (text, size, colour, y) in [
+            (strategy.name().to_owned(), 15, colour, 34),
+            (format!("{} calls", writes.len()), 13, MUTED, 58),
+            (format!("done after {done:.1} s"), 13, MUTED, 76),
         ] {
-            write(panel, &text, style, (HPos::Left, VPos::Top), (24, y))?;
+            write(panel, &text, style(size, colour, HPos::Left, VPos::Top), (24, y))?;
         }
         let mut chart = ChartBuilder::on(panel)
             .margin_top(6)

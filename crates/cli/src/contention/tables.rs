@@ -73,7 +73,7 @@ fn number(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn cell(clients: u32, strategy: Strategy, runs: u32, time_ms: f64, calls: f64) -> Cell {
+    fn cell(clients: u32, strategy: Strategy, runs: u32, [time_ms, calls]: [f64; 2]) -> Cell {
         Cell { clients, strategy, time_ms, calls, runs, time_ms_error: None, calls_error: None }
     }
 
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn points_stand_under_their_strategy_and_gaps_stay_empty() {
         let cells = vec![
-            cell(10, Strategy::None, 100, 380.0, 50.0),
-            cell(10, Strategy::Full, 100, 465.0, 40.0),
-            cell(100, Strategy::Full, 1, 4_917.0, 800.0),
+            cell(10, Strategy::None, 100, [380.0, 50.0]),
+            cell(10, Strategy::Full, 100, [465.0, 40.0]),
+            cell(100, Strategy::Full, 1, [4_917.0, 800.0]),
         ];
         let text = tables(&Report { cells });
         let rows: Vec<Vec<&str>> = text.lines().map(columns).collect();
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn one_number_of_clients_has_no_growth() {
-        let text = tables(&Report { cells: vec![cell(10, Strategy::Full, 1, 465.0, 40.0)] });
+        let text = tables(&Report { cells: vec![cell(10, Strategy::Full, 1, [465.0, 40.0])] });
         assert!(!text.contains("growth") && text.contains("one run per point"), "{text}");
     }
 }

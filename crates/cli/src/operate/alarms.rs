@@ -205,18 +205,21 @@ impl Losses {
 /// Actions of an alarm for one state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
 const MOST_ACTIONS: usize = 5;
 
-pub(crate) async fn watch(
-    account: &Account,
-    function: &str,
-    alarm: &str,
-    description: &str,
-    topics: &BTreeSet<String>,
-) -> Result<(), Failure> {
+/// An alarm on the events of a function that Lambda loses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LostAlarm {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) topics: BTreeSet<String>,
+}
+
+pub(crate) async fn watch(account: &Account, function: &str, alarm: &LostAlarm) -> Result<(), Failure> {
+    let LostAlarm { name, description, topics } = alarm;
     let topics: Vec<String> = topics.iter().take(MOST_ACTIONS).cloned().collect();
     let call = account
         .cloudwatch
         .put_metric_alarm()
-        .alarm_name(alarm)
+        .alarm_name(name)
         .alarm_description(description)
         .namespace("AWS/Lambda")
         .metric_name(METRIC)
@@ -230,7 +233,7 @@ pub(crate) async fn watch(
         .set_alarm_actions(Some(topics.clone()))
         .set_ok_actions(Some(topics));
     let answer = call.send().await;
-    answer.map(drop).or_failure("cloudwatch:PutMetricAlarm", alarm)
+    answer.map(drop).or_failure("cloudwatch:PutMetricAlarm", name)
 }
 
 /// Deletes the alarm, unless it is gone.

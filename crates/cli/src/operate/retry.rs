@@ -27,9 +27,9 @@ use crate::operate::pauses::{
 };
 use crate::operate::retry::cancel::cancel;
 use crate::operate::retry::follow::{Watched, follow};
-use crate::operate::retry::reach::Reach;
+use crate::operate::retry::reach::{Reach, Window};
 use crate::operate::session::{Common, Session, confirm_plan};
-use crate::operate::waiting::{Reading, Wanted};
+use crate::operate::waiting::{Reading, Scope, Wanted};
 use crate::text::durations;
 use crate::text::numbers::counted;
 use crate::text::terminal::shown;
@@ -121,10 +121,11 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         let pauses = parameter.read().await?.0;
         let request = arguments.request(target.clone(), begin, &session).with_end(LONGEST_REQUEST, pollers);
         fits(&pauses, request, begin)?;
-        let reading = Reading::read(&session, deployment.clone(), &wanted, None, begin).await?;
+        let scope = Scope { wanted: &wanted, since: None };
+        let reading = Reading::read(&session, deployment.clone(), scope, begin).await?;
         let has_text = !session.common.json;
-        let errors = if has_text { reading.unmatched(&session, &wanted, None, begin).await } else { None };
-        let reach = Reach::of(&reading.waits, &deployment, &pauses, arguments.within, begin);
+        let errors = if has_text { reading.unmatched(&session, scope, begin).await } else { None };
+        let reach = Reach::of(&reading.waits, &deployment, &pauses, arguments.window(begin));
         Ok((pauses, reading, Reach { unmatched: arguments.error.clone().zip(errors), ..reach }))
     };
     let (pauses, reading, reach) = session.interrupt.or(work).await?;
@@ -176,6 +177,10 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
 }
 
 impl RetryArguments {
+    fn window(&self, from: Timestamp) -> Window {
+        Window { from, within: self.within }
+    }
+
     fn wanted(&self) -> Wanted {
         let functions = self.function.iter().cloned().collect();
         Wanted { functions, error: self.error.clone(), key: None }

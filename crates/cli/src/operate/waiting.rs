@@ -77,7 +77,7 @@ pub(crate) async fn run(
     let now = clock::now();
     let read = async {
         let deployment = session.deployment().await?;
-        Reading::read(&session, deployment, &arguments.wanted, arguments.since, now).await
+        Reading::read(&session, deployment, arguments.scope(), now).await
     };
     let mut reading = session.interrupt.or(read).await?;
     reading.heed_pauses(now);
@@ -93,7 +93,7 @@ pub(crate) async fn run(
     out.flush()?;
     drop(out);
     let unmatched = tokio::select! {
-        errors = reading.unmatched(&session, &arguments.wanted, arguments.since, now) => errors,
+        errors = reading.unmatched(&session, arguments.scope(), now) => errors,
         () = session.interrupt.raised() => None,
     };
     if let Some((glob, errors)) = arguments.wanted.error.as_ref().zip(unmatched) {
@@ -103,6 +103,10 @@ pub(crate) async fn run(
 }
 
 impl WaitingArguments {
+    fn scope(&self) -> Scope<'_> {
+        Scope { wanted: &self.wanted, since: self.since }
+    }
+
     /// The log was read with the filter, so that nothing is left to filter but by time.
     fn listing(&self, now: Timestamp) -> Listing {
         let by = self.due_within.map(|within| now.saturating_add(within));
@@ -152,17 +156,23 @@ pub(crate) struct Reading {
     logged: BTreeSet<usize>,
 }
 
+/// What to read of the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope<'a> {
+    pub(crate) wanted: &'a Wanted,
+    /// How far back; `None`: as long as a wait can last.
+    pub(crate) since: Option<Duration>,
+}
+
 impl Reading {
-    /// `since`: how far back to read the log; `None`: as long as a wait can last.
     pub(crate) async fn read(
         session: &Session,
         deployment: Deployment,
-        wanted: &Wanted,
-        since: Option<Duration>,
+        scope: Scope<'_>,
         now: Timestamp,
     ) -> Result<Self, Failure> {
-        let reading = RefCell::new(Self::begin(session, deployment, wanted, since, now).await?);
-        Self::read_log(&reading, session, wanted, now).await?;
+        let reading = RefCell::new(Self::begin(session, deployment, scope, now).await?);
+        Self::read_log(&reading, session, scope.wanted, now).await?;
         Ok(reading.into_inner())
     }
 
@@ -175,7 +185,8 @@ impl Reading {
         now: Timestamp,
     ) -> Result<(), Failure> {
         let wanted = Wanted::default();
-        let next = Self::begin(session, deployment, &wanted, None, now).await?;
+        let scope = Scope { wanted: &wanted, since: None };
+        let next = Self::begin(session, deployment, scope, now).await?;
         let (begun, since) = (reading.borrow().begun, reading.borrow().since);
         // Settled messages are remembered, so once a day all is read anew. So it is if waits may be longer than before.
         if now.since(begun) >= DAY || next.since < since {
@@ -196,8 +207,7 @@ impl Reading {
     async fn begin(
         session: &Session,
         deployment: Deployment,
-        wanted: &Wanted,
-        since: Option<Duration>,
+        Scope { wanted, since }: Scope<'_>,
         now: Timestamp,
     ) -> Result<Self, Failure> {
         let account = &session.account;
@@ -373,15 +383,14 @@ impl Reading {
     pub(crate) async fn unmatched(
         &self,
         session: &Session,
-        wanted: &Wanted,
-        since: Option<Duration>,
+        Scope { wanted, since }: Scope<'_>,
         now: Timestamp,
     ) -> Option<String> {
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
             return None;
         }
         let wanted = Wanted { error: None, ..wanted.clone() };
-        let all = Self::read(session, self.deployment.clone(), &wanted, since, now).await;
+        let all = Self::read(session, self.deployment.clone(), Scope { wanted: &wanted, since }, now).await;
         all.ok()?.waits.errors()
     }
 
@@ -633,7 +642,8 @@ mod tests {
         let common = Common { deployment: DeploymentFlags::sample(), json: false, yes: false };
         let session = Session::sample(account.await, &common);
         let (deployment, wanted) = (Deployment::sample(), Wanted::default());
-        let reading = Reading::read(&session, deployment.clone(), &wanted, None, NOW).await.unwrap();
+        let scope = Scope { wanted: &wanted, since: None };
+        let reading = Reading::read(&session, deployment.clone(), scope, NOW).await.unwrap();
         let reading = RefCell::new(reading);
         for seconds in [10, 20, DAY.as_secs()] {
             let now = NOW.saturating_add(Duration::from_secs(seconds));

@@ -5,7 +5,9 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{Area, BLUE, Drawing, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, frame, header, svg, write};
+use crate::chart::{
+    Area, BLUE, Drawing, GREEN, GREY, INK, MUTED, ORANGE, PURPLE, frame, header, style, svg, write,
+};
 use crate::plan::words::{headline, time};
 
 const SIZE: (u32, u32) = (900, 560);
@@ -43,7 +45,7 @@ pub(super) fn draw(plan: &Plan) -> String {
             let [cap, base] = [policy.max_backoff, policy.base_backoff].map(time);
             let text = format!("{what}: {cap}, {}, {base}", policy.jitter);
             let (side, beside) = if x < SIZE.0 as i32 / 2 { (HPos::Left, 14) } else { (HPos::Right, -14) };
-            write(root, &text, (14, INK), (side, edge), (x + beside, y + below))?;
+            write(root, &text, style(14, INK, side, edge), (x + beside, y + below))?;
         }
         Ok(())
     })
@@ -51,7 +53,7 @@ pub(super) fn draw(plan: &Plan) -> String {
 
 fn draw_key(root: &Area<'_>, plan: &Plan) -> Drawing {
     header(root, "How fast each policy recovers, and with how many retries", headline(plan).lines(), 18)?;
-    let label = |text: &str, x| write(root, text, (14, MUTED), (HPos::Left, VPos::Center), (x, 98));
+    let label = |text: &str, x| write(root, text, style(14, MUTED, HPos::Left, VPos::Center), (x, 98));
     for (x, (jitter, colour)) in (34..).step_by(140).zip(JITTERS) {
         root.draw(&Circle::new((x, 98), 4, colour.filled()))?;
         label(&format!("jitter {jitter}"), x + 10)?;

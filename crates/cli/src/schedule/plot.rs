@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::TimeAxis;
-use crate::chart::{Area, BLUE, Drawing, GRID, INK, MUTED, ORANGE, header, svg, write};
+use crate::chart::{Area, BLUE, Drawing, GRID, INK, MUTED, ORANGE, header, style, svg, write};
 use crate::schedule::table::{axis_of, headline, outcome, percent};
 use crate::text::numbers::round_step;
 
@@ -82,10 +82,10 @@ impl Picture<'_> {
         let scale = if self.axis.logarithmic { " (logarithmic scale)" } else { "" };
         let times = format!("time since the first failure{scale}");
         for (heading, x) in [(times.as_str(), TIMES.0), ("events that get this far", SHARES.0)] {
-            write(root, heading, (15, INK), (HPos::Left, VPos::Top), (x, TOP - 44))?;
+            write(root, heading, style(15, INK, HPos::Left, VPos::Top), (x, TOP - 44))?;
         }
         let legend = self.bottom() + 44;
-        let label = |text, x| write(root, text, (14, MUTED), (HPos::Left, VPos::Center), (x, legend));
+        let label = |text, x| write(root, text, style(14, MUTED, HPos::Left, VPos::Center), (x, legend));
         root.draw(&bar((TIMES.0, legend - 4), (TIMES.0 + 34, legend + 4), tint(BAND)))?;
         label("nine events in ten", TIMES.0 + 42)?;
         root.draw(&Circle::new((TIMES.0 + 190, legend), 4, BLUE.filled()))?;
@@ -96,7 +96,7 @@ impl Picture<'_> {
         let bottom = self.bottom();
         let vertical = |x, label: &str| -> Drawing {
             root.draw(&PathElement::new([(x, TOP - 4), (x, bottom + 4)], GRID.stroke_width(1)))?;
-            write(root, label, (13, MUTED), (HPos::Center, VPos::Top), (x, bottom + 8))
+            write(root, label, style(13, MUTED, HPos::Center, VPos::Top), (x, bottom + 8))
         };
         for (seconds, label) in self.axis.ticks(0.065) {
             vertical(self.x(seconds), &label)?;
@@ -104,7 +104,7 @@ impl Picture<'_> {
         for (share, label) in [(0.0, "0"), (0.5, "50 %"), (1.0, "100 %")] {
             vertical(between(SHARES, share), label)?;
         }
-        write(root, "retry", (13, MUTED), (HPos::Right, VPos::Bottom), (TIMES.0 - 14, TOP - 8))
+        write(root, "retry", style(13, MUTED, HPos::Right, VPos::Bottom), (TIMES.0 - 14, TOP - 8))
     }
 
     /// Numbers each row, or about one row in 30 pixels where rows are low.
@@ -117,8 +117,7 @@ impl Picture<'_> {
             write(
                 root,
                 &retry.to_string(),
-                (13, MUTED),
-                (HPos::Right, VPos::Center),
+                style(13, MUTED, HPos::Right, VPos::Center),
                 (TIMES.0 - 14, middle),
             )?;
         }
@@ -138,7 +137,7 @@ impl Picture<'_> {
         root.draw(&bar((SHARES.0, upper), (end, lower), tint(0.55)))?;
         if self.row >= TEXT_HEIGHT && share < 1.0 {
             let at = (end + 6, i32::midpoint(top, next));
-            write(root, &percent(share), (12, MUTED), (HPos::Left, VPos::Center), at)?;
+            write(root, &percent(share), style(12, MUTED, HPos::Left, VPos::Center), at)?;
         }
         Ok(())
     }
@@ -156,7 +155,7 @@ impl Picture<'_> {
         }
         let x = self.x(max_age);
         root.draw(&PathElement::new([(x, TOP - 8), (x, self.bottom() + 4)], ORANGE.stroke_width(2)))?;
-        write(root, "MAX_AGE", (13, ORANGE), (HPos::Right, VPos::Bottom), (x, TOP - 12))
+        write(root, "MAX_AGE", style(13, ORANGE, HPos::Right, VPos::Bottom), (x, TOP - 12))
     }
 }
 

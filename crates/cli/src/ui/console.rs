@@ -17,7 +17,7 @@ use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, DeploymentFlags, Interrupt, Screen, Session};
 use crate::operate::status::Status;
 use crate::operate::trace::story::{Logs, Trace};
-use crate::operate::waiting::{Reading, Wanted};
+use crate::operate::waiting::{Reading, Scope, Wanted};
 use crate::ui::dead::state::Dead;
 use crate::ui::fresh::{Behind, Fresh, Read};
 use crate::ui::rehearsal::Labs;
@@ -135,7 +135,8 @@ impl Console {
             Reading::go_on(&reading, &session, deployment, now()).await?;
             return Ok(reading);
         }
-        let reading = Reading::read(&session, deployment, &Wanted::default(), None, now()).await?;
+        let scope = Scope { wanted: &Wanted::default(), since: None };
+        let reading = Reading::read(&session, deployment, scope, now()).await?;
         Ok(Rc::new(RefCell::new(reading)))
     }
 

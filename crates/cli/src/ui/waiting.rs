@@ -99,13 +99,13 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let field = |name: &str| fields.get(name).unwrap_or_default().to_owned();
     let number = fields.get("page").and_then(|page| page.parse().ok()).unwrap_or(1usize).clamp(1, 1 << 20);
-    let listing =
-        |now| listing(&fields, number, now).map_err(|why| Problem::Refused(StatusCode::BAD_REQUEST, why));
+    let page = PageOf { fields: &fields, number };
+    let listing = |now| page.listing(now).map_err(|why| Problem::Refused(StatusCode::BAD_REQUEST, why));
     listing(Timestamp::from_secs(0))?;
     let look = |reading: &mut Reading, now| {
         reading.heed_pauses(now);
         let listing = listing(now).expect("BUG: it was just read");
-        shown(reading, &reading.report(&listing, now), &fields, number, now)
+        page.shown(reading, &reading.report(&listing, now), now)
     };
     let read = visit.console.waiting(look).await;
     let (at, report, pages_read) = match read {
@@ -135,36 +135,46 @@ async fn counts(console: &Console) -> Vec<(&'static str, String)> {
     counts.map(|(title, line)| (title, strip_str(&line).to_string())).collect()
 }
 
-/// The filter and the events of a page.
-fn listing(fields: &Fields, number: usize, now: Timestamp) -> Result<Listing, String> {
-    let functions = fields.get("function").map(|name| name.parse::<FunctionName>()).transpose()?;
-    let within = fields.get("within").map(durations::read).transpose()?;
-    let wanted = Wanted {
-        functions: functions.into_iter().collect(),
-        error: fields.get("error").map(ToOwned::to_owned),
-        key: fields.get("key").map(ToOwned::to_owned),
-    };
-    let begin = (number - 1) * A_PAGE;
-    let by = within.map(|within| now.saturating_add(within));
-    Ok(Listing { wanted, by, events: Some(begin..begin + A_PAGE) })
+/// A page of the waiting events, as the address names it.
+struct PageOf<'a> {
+    fields: &'a Fields,
+    number: usize,
 }
 
-fn shown(reading: &Reading, report: &Report<'_>, fields: &Fields, number: usize, now: Timestamp) -> Shown {
-    let events: Vec<_> = report.events.iter().flat_map(|events| events.iter()).collect();
-    let begin = (number - 1) * A_PAGE;
-    let end = begin + events.len();
-    let to = |number: usize| format!("/waiting?{}", fields.with("page", &number.to_string()).to_query());
-    Shown {
-        found: counted(report.found, "waiting event", "waiting events"),
-        queue: HumanCount(report.retry_queue.total()).to_string(),
-        retries: report.retries.iter().flatten().map(|request| request.line()).collect(),
-        notes: report.notes.clone(),
-        chart: (report.found > report.returns.without_due).then(|| chart(&report.returns)),
-        groups: report.groups.iter().map(|group| group_row(group, reading, now)).collect(),
-        places: format!("{} to {}", HumanCount(begin as u64 + 1), HumanCount(end as u64)),
-        previous: (number > 1).then(|| to(number - 1)),
-        next: ((end as u64) < report.found && !events.is_empty()).then(|| to(number + 1)),
-        events: events.iter().map(|event| event_row(event, now)).collect(),
+impl PageOf<'_> {
+    /// The filter, and the events of the page.
+    fn listing(&self, now: Timestamp) -> Result<Listing, String> {
+        let Self { fields, number } = *self;
+        let functions = fields.get("function").map(|name| name.parse::<FunctionName>()).transpose()?;
+        let within = fields.get("within").map(durations::read).transpose()?;
+        let wanted = Wanted {
+            functions: functions.into_iter().collect(),
+            error: fields.get("error").map(ToOwned::to_owned),
+            key: fields.get("key").map(ToOwned::to_owned),
+        };
+        let begin = (number - 1) * A_PAGE;
+        let by = within.map(|within| now.saturating_add(within));
+        Ok(Listing { wanted, by, events: Some(begin..begin + A_PAGE) })
+    }
+
+    fn shown(&self, reading: &Reading, report: &Report<'_>, now: Timestamp) -> Shown {
+        let Self { fields, number } = *self;
+        let events: Vec<_> = report.events.iter().flat_map(|events| events.iter()).collect();
+        let begin = (number - 1) * A_PAGE;
+        let end = begin + events.len();
+        let to = |number: usize| format!("/waiting?{}", fields.with("page", &number.to_string()).to_query());
+        Shown {
+            found: counted(report.found, "waiting event", "waiting events"),
+            queue: HumanCount(report.retry_queue.total()).to_string(),
+            retries: report.retries.iter().flatten().map(|request| request.line()).collect(),
+            notes: report.notes.clone(),
+            chart: (report.found > report.returns.without_due).then(|| chart(&report.returns)),
+            groups: report.groups.iter().map(|group| group_row(group, reading, now)).collect(),
+            places: format!("{} to {}", HumanCount(begin as u64 + 1), HumanCount(end as u64)),
+            previous: (number > 1).then(|| to(number - 1)),
+            next: ((end as u64) < report.found && !events.is_empty()).then(|| to(number + 1)),
+            events: events.iter().map(|event| event_row(event, now)).collect(),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! The changes of a plan: the settings they differ in, and the calls that make them.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_lambda::error::ProvideErrorMetadata;
@@ -10,7 +9,7 @@ use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::clock::now;
-use crate::operate::alarms;
+use crate::operate::alarms::{self, LostAlarm};
 use crate::operate::attach::grant::Grant;
 use crate::operate::attach::kept;
 use crate::operate::function::{InvokeSettings, Target};
@@ -33,10 +32,8 @@ pub(crate) enum Change {
     /// Makes an alarm on the function's events that Lambda loses on their way to the retry queue. It may exist, but notify
     /// nobody.
     Watch {
-        alarm: String,
-        description: String,
+        alarm: LostAlarm,
         exists: bool,
-        topics: BTreeSet<String>,
     },
     Unwatch(String),
     /// Replaces the settings of asynchronous invocations, or removes them if all are default.
@@ -90,11 +87,11 @@ impl Change {
                 let (from, to) = (kept::recursion(!allowed), kept::recursion(*allowed));
                 difference(function, "recursive loops", Some(from), Some(to))
             }
-            Self::Watch { alarm, exists, topics, .. } => {
+            Self::Watch { alarm: LostAlarm { name, topics, .. }, exists } => {
                 let nobody = "notifies nobody";
                 let topics = topics.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
                 let to = if topics.is_empty() { nobody.to_owned() } else { format!("notifies {topics}") };
-                difference(function, &format!("alarm {alarm}"), exists.then_some(nobody), Some(&to))
+                difference(function, &format!("alarm {name}"), exists.then_some(nobody), Some(&to))
             }
             Self::Unwatch(alarm) => difference(function, &format!("alarm {alarm}"), Some("there"), None),
         };
@@ -186,9 +183,7 @@ impl Change {
                 let answer = call.recursive_loop(setting).send().await;
                 answer.map(drop).or_failure("lambda:PutFunctionRecursionConfig", &target.name)
             }
-            Self::Watch { alarm, description, topics, .. } => {
-                alarms::watch(account, &target.name, alarm, description, topics).await
-            }
+            Self::Watch { alarm, .. } => alarms::watch(account, &target.name, alarm).await,
             Self::Unwatch(alarm) => alarms::unwatch(account, alarm).await,
             Self::Settings(to) if *to == InvokeSettings::default() => {
                 let call = lambda.delete_function_event_invoke_config().function_name(&target.name);

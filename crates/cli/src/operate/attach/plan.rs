@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::account::{CustomerKey, Failure, Verdict};
-use crate::operate::alarms;
+use crate::operate::alarms::{self, LostAlarm};
 use crate::operate::attach::attachment::{Attachment, Place};
 use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::grant::ROLE_CHARACTERS;
@@ -66,12 +66,12 @@ impl Attachment {
             plan.changes.push(Change::Recursion(true));
         }
         if let Some(topics) = self.losses.topics_to_set() {
-            plan.changes.push(Change::Watch {
-                alarm: self.losses.alarm.clone(),
+            let alarm = LostAlarm {
+                name: self.losses.alarm.clone(),
                 description: alarms::description(&self.deployment, &self.target.name),
-                exists: self.losses.ours,
                 topics: topics.clone(),
-            });
+            };
+            plan.changes.push(Change::Watch { alarm, exists: self.losses.ours });
         }
         if invoke_settings != goal {
             plan.changes.push(Change::Settings(goal));

@@ -141,7 +141,7 @@ fn make(it: &mut Attachment, change: &Change) {
             }
             handler.call(Call::UpdateFunctionConfiguration(it.deployment.variables.clone()));
         }
-        Change::Watch { alarm, topics, .. } => function.call(Call::PutMetricAlarm(alarm, topics)),
+        Change::Watch { alarm, .. } => function.call(Call::PutMetricAlarm(alarm.name, alarm.topics)),
         Change::Unwatch(alarm) => function.call(Call::DeleteAlarms(alarm)),
         Change::Recursion(allowed) => function.call(Call::PutFunctionRecursionConfig(allowed)),
         Change::Settings(to) if to == InvokeSettings::default() => {

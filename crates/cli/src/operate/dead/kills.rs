@@ -292,9 +292,9 @@ fn a_killed_survey_changes_nothing() {
                 remark: Box::new(|_| ()),
             };
             let survey = async || {
-                let mut survey = Survey::default();
+                let mut survey = Survey::describing(5);
                 let show = |received: &Received| {
-                    survey.count(received, &filter, |_| Ok(()), 5, NOW);
+                    survey.count(received, &filter, |_| Ok(()), NOW);
                     false
                 };
                 let read = Scan::new(&reader, NOW).show_each(show).await?;

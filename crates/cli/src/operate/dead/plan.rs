@@ -62,7 +62,7 @@ impl<'a, Q: QueueCalls> Plan<'a, Q> {
         let (mut survey, mut ids) = (Survey::default(), HashSet::new());
         let filter = work.filter.clone().unwrap_or_default();
         let show = |received: &Received| {
-            if survey.count(received, &filter, &judge, 0, work.now) {
+            if survey.count(received, &filter, &judge, work.now) {
                 ids.insert(received.record.message_id.clone());
             }
             false

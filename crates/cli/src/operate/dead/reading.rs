@@ -47,9 +47,9 @@ pub(crate) async fn list(arguments: &ListArguments, session: Session) -> Result<
     let one_by_one = arguments.each || !arguments.filter.takes_everything();
     let now = clock::now();
     let most = if one_by_one { arguments.limit as usize } else { 0 };
-    let mut survey = Survey::default();
+    let mut survey = Survey::describing(most);
     let show = |received: &Received| {
-        survey.count(received, &arguments.filter, |_| Ok(()), most, now);
+        survey.count(received, &arguments.filter, |_| Ok(()), now);
         false
     };
     let read = dead_letters.show_each(now, show).await?;
@@ -332,8 +332,8 @@ mod tests {
         dead_letter.body = dead_letter.body.replace("function:orders", "function:\u{9b}2J");
         for dead_letter in [dead_letter, Put { body: HOSTILE.into(), ..unknown() }] {
             let received = Simulated::with([dead_letter]).dead().remove(0);
-            let mut survey = Survey::default();
-            survey.count(&received, &Filter::default(), |_| Ok(()), 1, NOW);
+            let mut survey = Survey::describing(1);
+            survey.count(&received, &Filter::default(), |_| Ok(()), NOW);
             let whole = Whole::named(&received.record.message_id, &received).expect("it is its id");
             let [groups, dead_letters] =
                 [survey.groups_table(NOW), survey.dead_letters_table(NOW)].map(|it| it.to_string());

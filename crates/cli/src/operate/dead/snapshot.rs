@@ -123,7 +123,7 @@ impl Snapshot {
         let filter = Filter::read(&flags)?;
         let (mut survey, mut rows) = (Survey::default(), Rows::default());
         let show = |received: &Received| {
-            if survey.count(received, &filter, |_| Ok(()), 0, now) {
+            if survey.count(received, &filter, |_| Ok(()), now) {
                 let refused = judge(received).err().map(|reason| reason.code);
                 rows.add(received, &received.dead_letter(), refused);
             }

@@ -33,7 +33,9 @@ pub(crate) struct Survey {
     /// Dead-letters that the filter takes and that can be acted on.
     pub(crate) chosen: u64,
     groups: BTreeMap<Alike, Group>,
-    /// The first of them, as many as were asked for.
+    /// Dead-letters to describe.
+    most: usize,
+    /// The first of them, described.
     pub(crate) dead_letters: Vec<Described>,
     /// Dead-letters that the filter takes and that would be dead-lettered again at once, by reason.
     pub(crate) left: BTreeMap<&'static str, u64>,
@@ -146,14 +148,17 @@ pub(crate) struct Described {
 }
 
 impl Survey {
-    /// Counts a dead-letter, and describes it if it is one of the first `most`. `judge` says whether it can be acted
-    /// on. Gives whether the filter takes it and it can be.
+    /// A survey that describes the first `most` dead-letters.
+    pub(crate) fn describing(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
+    /// Counts a dead-letter. `judge` says whether it can be acted on. Gives whether the filter takes it and it can be.
     pub(crate) fn count(
         &mut self,
         received: &Received,
         filter: &Filter,
         judge: impl Fn(&Received) -> Result<(), Reason>,
-        most: usize,
         now: Timestamp,
     ) -> bool {
         self.newest = self.newest.max(Some(received.record.sent));
@@ -172,7 +177,7 @@ impl Survey {
             self.leave(code, target.as_deref());
             return false;
         }
-        if self.dead_letters.len() < most {
+        if self.dead_letters.len() < self.most {
             let described = Described::of(received, &dead_letter);
             let [error_type, error_message, detail] =
                 [&described.error_type, &described.error_message, &described.detail]
@@ -364,9 +369,9 @@ mod tests {
         most: usize,
         now: Timestamp,
     ) -> Result<(Survey, Read), Failure> {
-        let (mut survey, filter) = (Survey::default(), Filter::default());
+        let (mut survey, filter) = (Survey::describing(most), Filter::default());
         let show = |received: &Received| {
-            survey.count(received, &filter, |_| Ok(()), most, now);
+            survey.count(received, &filter, |_| Ok(()), now);
             false
         };
         let read = Scan::new(reader, now).show_each(show).await?;
@@ -456,9 +461,9 @@ mod tests {
 
     /// A survey of these dead-letters, with a filter.
     fn surveyed(dead_letters: &[Put], filter: &Filter) -> Survey {
-        let mut survey = Survey::default();
+        let mut survey = Survey::describing(10);
         for received in Simulated::with(dead_letters.iter().cloned()).dead() {
-            survey.count(&received, filter, |_| Ok(()), 10, NOW);
+            survey.count(&received, filter, |_| Ok(()), NOW);
         }
         survey
     }
@@ -485,13 +490,13 @@ mod tests {
     fn dead_letters_that_were_not_understood_are_grouped_by_what_was_wrong() {
         let lost = "it has no requestPayload";
         let json = |column| format!("not JSON at line 1 column {column}");
-        let mut survey = Survey::default();
+        let mut survey = Survey::describing(10);
         let details = [lost.to_owned(), json(7), lost.to_owned(), json(812)];
         for (received, detail) in Simulated::with((0..4).map(|_| malformed())).dead().iter_mut().zip(details)
         {
             let value = MessageAttributeValue::builder().data_type("String").string_value(detail);
             received.attributes.push(("Detail".into(), value.build().unwrap()));
-            survey.count(received, &Filter::default(), |_| Ok(()), 10, NOW);
+            survey.count(received, &Filter::default(), |_| Ok(()), NOW);
         }
         let groups = survey.groups();
         let groups = groups.iter().map(|it| (it.count, it.error_message.as_deref(), it.detail.as_deref()));

@@ -60,9 +60,9 @@ pub(crate) fn newest_readable(versions: &[Version]) -> Option<i64> {
 
 /// The oldest first. Empty while there is no parameter.
 pub(crate) async fn versions(account: &Account, name: &str) -> Result<Vec<Version>, Failure> {
-    let pages = account.ssm.get_parameter_history().name(name).into_paginator();
-    let pages: Result<Vec<_>, _> = pages.send().try_collect().await;
-    let pages = pages.unless(|error| error.is_parameter_not_found(), "ssm:GetParameterHistory", name)?;
+    let history = account.ssm.get_parameter_history().name(name).into_paginator();
+    let answer: Result<Vec<_>, _> = history.send().try_collect().await;
+    let pages = answer.unless(|error| error.is_parameter_not_found(), "ssm:GetParameterHistory", name)?;
     let versions = pages.into_iter().flatten().filter_map(|page| page.parameters).flatten();
     let version = |it: aws_sdk_ssm::types::ParameterHistory| {
         let millis = it.last_modified_date.and_then(|date| u64::try_from(date.to_millis().ok()?).ok());

@@ -46,14 +46,16 @@ pub(super) struct Reach {
     pub(super) retries: HashSet<(String, u64)>,
 }
 
+/// The retries of a request come from this moment on, within this time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) from: Timestamp,
+    pub(super) within: Duration,
+}
+
 impl Reach {
-    pub(super) fn of(
-        waits: &Waits,
-        deployment: &Deployment,
-        pauses: &Pauses,
-        within: Duration,
-        now: Timestamp,
-    ) -> Self {
+    pub(super) fn of(waits: &Waits, deployment: &Deployment, pauses: &Pauses, window: Window) -> Self {
+        let Window { from: now, within } = window;
         let policies = deployment.policies().ok();
         let is_last = |event: &WaitingEvent<'_>| {
             let policy = policies.as_ref().zip(event.target).map(|(policies, target)| policies.of(target));
@@ -160,7 +162,7 @@ mod tests {
         Timestamp::from_secs(NOW.as_secs() - seconds)
     }
 
-    fn take(waits: &mut Waits, key: &str, at: Timestamp, retry: u64, more: serde_json::Value) {
+    fn take(waits: &mut Waits, (key, retry): (&str, u64), at: Timestamp, more: serde_json::Value) {
         let due = NOW.saturating_add(Duration::from_secs(30_000));
         let mut line = json!({
             "timestamp": at, "key": key, "target": "arn:aws:lambda:eu-west-1:123456789012:function:orders",
@@ -174,20 +176,20 @@ mod tests {
     fn a_request_reaches_backoffs_when_the_handler_checks() {
         let mut waits = Waits::default();
         // The next checks are in 1,000 and 3,500 s, and one is due in 60 s.
-        take(&mut waits, "k-1", before(2_600), 1, json!({}));
-        take(&mut waits, "k-2", before(100), 1, json!({}));
+        take(&mut waits, ("k-1", 1), before(2_600), json!({}));
+        take(&mut waits, ("k-2", 1), before(100), json!({}));
         take(
             &mut waits,
-            "k-3",
+            ("k-3", 1),
             before(3_600 - 60),
-            1,
             json!({"due": NOW.saturating_add(Duration::from_secs(60)).to_string()}),
         );
-        take(&mut waits, "k-4", before(10), 1, json!({"due_by": "retry_after"}));
-        take(&mut waits, "k-5", before(10), 1_000, json!({}));
-        take(&mut waits, "k-6", before(10), 1, json!({"action": "hold"}));
+        take(&mut waits, ("k-4", 1), before(10), json!({"due_by": "retry_after"}));
+        take(&mut waits, ("k-5", 1_000), before(10), json!({}));
+        take(&mut waits, ("k-6", 1), before(10), json!({"action": "hold"}));
         let within = Duration::from_secs(300);
-        let reach = Reach::of(&waits, &Deployment::sample(), &Pauses::default(), within, NOW);
+        let reach =
+            Reach::of(&waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
         assert_eq!((reach.found, reach.reached), (6, 3));
         assert_eq!((reach.half_within_seconds, reach.all_within_seconds), (Some(1_000), Some(3_500)));
         assert_eq!((reach.retry_after, reach.last_retry, reach.paused), (1, 1, 1));
@@ -196,14 +198,14 @@ mod tests {
     #[test]
     fn what_a_pause_holds_is_left_alone() {
         let mut waits = Waits::default();
-        take(&mut waits, "k-1", before(2_600), 1, json!({}));
+        take(&mut waits, ("k-1", 1), before(2_600), json!({}));
         let billing = "arn:aws:lambda:eu-west-1:123456789012:function:billing";
-        take(&mut waits, "k-2", before(10), 1, json!({"target": billing}));
+        take(&mut waits, ("k-2", 1), before(10), json!({"target": billing}));
         let reach = |target: &str| {
             let pause = format!(r#"{{"target":"{target}","from":1,"until":null,"spread":0}}"#);
             let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap();
             let within = Duration::from_secs(300);
-            let reach = Reach::of(&waits, &Deployment::sample(), &pauses, within, NOW);
+            let reach = Reach::of(&waits, &Deployment::sample(), &pauses, Window { from: NOW, within });
             (reach.reached, reach.paused, reach.brings_forward, reach.in_words())
         };
         let one = "1 of 2 waiting events will be retried, all within 16m 40s, half within 16m 40s";
@@ -214,10 +216,11 @@ mod tests {
     #[test]
     fn what_the_allow_list_gives_up_is_not_reached() {
         let mut waits = Waits::default();
-        take(&mut waits, "k-1", before(2_600), 1, json!({}));
+        take(&mut waits, ("k-1", 1), before(2_600), json!({}));
         waits.heed_allow_list(|target| target.ends_with(":orders"));
         let within = Duration::from_secs(300);
-        let reach = Reach::of(&waits, &Deployment::sample(), &Pauses::default(), within, NOW);
+        let reach =
+            Reach::of(&waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
         assert_eq!((reach.found, reach.reached), (1, 0));
     }
 
@@ -227,20 +230,21 @@ mod tests {
         let mut waits = Waits::default();
         let reach = |waits: &Waits| {
             let within = Duration::from_secs(300);
-            let reach = Reach::of(waits, &Deployment::sample(), &Pauses::default(), within, NOW);
+            let reach =
+                Reach::of(waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
             (reach.brings_forward, reach.in_words())
         };
         let nothing = "no waiting event would be retried sooner";
         let anyway = " anyway, before the handler finds the request";
         assert_eq!(reach(&waits), (false, nothing.to_owned()));
         // The handler notices a request within 38 s.
-        take(&mut waits, "k-1", before(10), 1, soon);
+        take(&mut waits, ("k-1", 1), before(10), soon);
         assert_eq!(reach(&waits), (false, format!("{nothing}: 1 event is due within 20s{anyway}")));
         // Hidden until it is due, so the handler does not check it before.
         let hidden = json!({"due": NOW.saturating_add(Duration::from_secs(280)).to_string(), "delay": 300});
-        take(&mut waits, "k-2", before(20), 1, hidden);
+        take(&mut waits, ("k-2", 1), before(20), hidden);
         assert_eq!(reach(&waits), (false, format!("{nothing}: 2 events are due within 4m 40s{anyway}")));
-        take(&mut waits, "k-3", before(10), 1, json!({}));
+        take(&mut waits, ("k-3", 1), before(10), json!({}));
         assert!(reach(&waits).0);
     }
 
@@ -250,7 +254,7 @@ mod tests {
         let after = |seconds| NOW.saturating_add(Duration::from_secs(seconds));
         let check = |at: Timestamp, hidden: u64, due: Timestamp| {
             let mut waits = Waits::default();
-            take(&mut waits, "k", at, 1, json!({"due": due.to_string(), "delay": hidden}));
+            take(&mut waits, ("k", 1), at, json!({"due": due.to_string(), "delay": hidden}));
             let event = waits.all().next().unwrap();
             next_check(&event, noticed)
         };

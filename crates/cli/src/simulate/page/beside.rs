@@ -51,7 +51,9 @@ pub(crate) fn beside<W: Watcher>(
             let watcher = &mut watch(sides.len(), scenario.duration);
             let summary = run(&scenario, &policies, watcher)
                 .map_err(|error| CommandFailure::of_run(error, arguments.repeat(scenario.seed)))?;
-            sides.push(Side::of(name.to_owned(), colour, flags.clone(), policies, summary, scenario.seed));
+            let schedule = Side::schedule(&policies, scenario.seed);
+            let (name, flags) = (name.to_owned(), flags.clone());
+            sides.push(Side { name, colour, flags, policies, summary, schedule });
         }
     }
     let recoveries = recovery::of_sides(&sides);

@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{BLUE, Drawing, Frame, GREEN, ORANGE, PURPLE, write};
+use crate::chart::{BLUE, Drawing, Frame, GREEN, ORANGE, PURPLE, style, write};
 use crate::figure::{Chart, Key, TEXT, Table, drawn, frame};
 use crate::simulate::figures::{clock, minutes_a_row, peak};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
@@ -136,7 +136,7 @@ fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> String {
         chart.draw_series([PathElement::new([(0.0, limit), (end, limit)], PURPLE.stroke_width(2))])?;
         let label = format!("limit {}", HumanCount(scenario.in_flight_limit as u64));
         let (x, y) = chart.backend_coord(&(end, limit));
-        write(root, &label, (TEXT, PURPLE), (HPos::Right, VPos::Top), (x - 4, y + 4))
+        write(root, &label, style(TEXT, PURPLE, HPos::Right, VPos::Top), (x - 4, y + 4))
     })
 }
 

@@ -10,7 +10,7 @@ use crate::axis::CountAxis;
 use crate::figure::{Chart, Table, drawn, frame};
 use crate::simulate::figures::{clock, minutes_a_row, percentiles};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
-use crate::simulate::page::runs::{Side, keys, say, table};
+use crate::simulate::page::runs::{Headings, Side, keys, say, table};
 use crate::text::durations;
 use crate::text::numbers::{counted, round_step};
 
@@ -80,7 +80,9 @@ pub(super) fn draw(scenario: &Scenario, lines: &[Line], time: &OverTime, log: bo
 fn figures(sides: &[Side]) -> Table {
     let step = minutes_a_row(&sides[0].summary);
     let starts = (0..sides[0].summary.minutes.len()).step_by(step).map(clock).collect();
-    table(format!("Retries in each {}", minutes(step)), ("from", starts), sides, "retries", |side| {
+    let caption = format!("Retries in each {}", minutes(step));
+    let headings = Headings { caption: &caption, labels: "from", figures: "retries" };
+    table(headings, starts, sides, |side| {
         counts(side, step).into_iter().map(|count| HumanCount(count as u64).to_string()).collect()
     })
 }
@@ -97,6 +99,7 @@ pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
     let say = |side: &Side| side.say(&format!("{}.", percentiles(side.summary.attempts, HumanCount)));
     let names = (0..bars).map(|bar| bar_name(bar, step)).collect();
     let caption = "Events by the number of their last attempt; 0 is the first invocation";
+    let headings = Headings { caption, labels: "attempts", figures: "events" };
     let figures = |side: &Side| {
         bar_heights(side, step, bars).iter().map(|&count| HumanCount(count as u64).to_string()).collect()
     };
@@ -106,7 +109,7 @@ pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
         description: sides.iter().map(say).collect::<Vec<_>>().join(" "),
         keys: keys(sides, "■"),
         svg: draw_bars(sides, &counts, step),
-        table: Some(table(caption, ("attempts", names), sides, "events", figures)),
+        table: Some(table(headings, names, sides, figures)),
     }
 }
 

@@ -43,8 +43,9 @@ impl Runs {
         mut watch: impl FnMut(&str) -> W,
     ) -> Result<Self, RunError> {
         let mut made = |what: &str, policies: &Policies| run(scenario, policies, &mut watch(what));
-        let side = |name, colour, flags, policies, summary| {
-            Side::of(name, colour, flags, policies, summary, scenario.seed)
+        let side = |name, colour, flags, policies: Policies, summary| {
+            let schedule = Side::schedule(&policies, scenario.seed);
+            Side { name, colour, flags, policies, summary, schedule }
         };
         let names =
             other.as_ref().map(|(other, with)| names((&flags, policies.stack()), (other, with.stack())));
@@ -118,17 +119,10 @@ pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<Str
 }
 
 impl Side {
-    pub(super) fn of(
-        name: String,
-        colour: RGBColor,
-        flags: PolicyFlags,
-        policies: Policies,
-        summary: Summary,
-        seed: u64,
-    ) -> Self {
+    /// How long events that fail every time wait under its policy.
+    pub(super) fn schedule(policies: &Policies, seed: u64) -> Schedule {
         let events = Schedule::default_events(policies.stack(), seed) / FOLLOWED_SHARE;
-        let schedule = Schedule::of(policies.stack(), seed, events, &|| {});
-        Self { name, colour, flags, policies, summary, schedule }
+        Schedule::of(policies.stack(), seed, events, &|| {})
     }
 
     /// A sentence about it, beginning with its name if it has one.
@@ -143,14 +137,22 @@ pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
     compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
 }
 
-/// A table of a figure for each row and side. Its column is called `alone` if there is only one side.
+/// What stands above a table of the sides.
+pub(super) struct Headings<'a> {
+    pub(super) caption: &'a str,
+    pub(super) labels: &'a str,
+    /// The column of figures, if there is only one side.
+    pub(super) figures: &'a str,
+}
+
+/// A table of a figure for each label and side.
 pub(super) fn table(
-    caption: impl Into<String>,
-    (first, labels): (&str, Vec<String>),
+    headings: Headings<'_>,
+    labels: Vec<String>,
     sides: &[Side],
-    alone: &str,
     mut figures: impl FnMut(&Side) -> Vec<String>,
 ) -> Table {
+    let Headings { caption, labels: first, figures: alone } = headings;
     let name = |side: &Side| if side.name.is_empty() { alone.to_owned() } else { side.name.clone() };
     let columns = sides.iter().map(|side| (name(side), figures(side)));
     Table { caption: caption.into(), columns: once((first.to_owned(), labels)).chain(columns).collect() }

@@ -8,7 +8,7 @@ use indicatif::HumanCount;
 use crate::figure::Table;
 use crate::flags::{PolicyFlags, variable};
 use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes};
-use crate::simulate::page::runs::{Side, say, setting, table};
+use crate::simulate::page::runs::{Headings, Side, say, setting, table};
 use crate::simulate::page::template::Tile;
 use crate::text::durations;
 use crate::text::in_flight::{ONCE_FULL, figures_in_words, pollers_in_words};
@@ -38,7 +38,8 @@ pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
 /// The handler's variables.
 pub(super) fn policy(sides: &[Side]) -> Table {
     let labels = PolicyFlags::names().map(variable).collect();
-    table("The retry handler's variables", ("variable", labels), sides, "value", |side| {
+    let caption = "The retry handler's variables";
+    table(Headings { caption, labels: "variable", figures: "value" }, labels, sides, |side| {
         PolicyFlags::names().map(|flag| setting((&side.flags, side.policies.stack()), flag)).collect()
     })
 }
@@ -47,7 +48,8 @@ pub(super) fn policy(sides: &[Side]) -> Table {
 pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     let of = |side: &Side| side.summary.faults.as_ref().map(strikes);
     let labels = of(&sides[0])?.into_iter().map(|[what, _]| what).collect();
-    Some(table("How often each fault struck", ("faults", labels), sides, "struck", |side| {
+    let headings = Headings { caption: "How often each fault struck", labels: "faults", figures: "struck" };
+    Some(table(headings, labels, sides, |side| {
         of(side).into_iter().flatten().map(|[_, count]| count).collect()
     }))
 }
@@ -59,7 +61,8 @@ pub(super) fn outcome(sides: &[Side]) -> Table {
     // Percentiles stand below each other, because a column is narrow.
     let value = |figure: &Figure, side: usize| figure.values[side].replace("   ", "\n");
     let mut columns = (0..).map(|side| figures.iter().map(|figure| value(figure, side)).collect());
-    table("Outcome of the events, and what it took", ("", labels), sides, "this run", |_| {
+    let caption = "Outcome of the events, and what it took";
+    table(Headings { caption, labels: "", figures: "this run" }, labels, sides, |_| {
         columns.next().expect("BUG: fewer columns than sides")
     })
 }
