@@ -69,7 +69,9 @@ pub(crate) async fn run<O, S, F>(
             if deadline.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Next::End);
             }
-            under_way.poll(context, board, gate.pace().size(), &may_start)
+            // A statement of its own: the pace is locked to its end.
+            let size = gate.pace().size();
+            under_way.poll(context, board, size, &may_start)
         })
         .await;
         match next {
