@@ -187,7 +187,9 @@ impl World<'_> {
         let answers = answers(behaviour, entries.len());
         let is_accepted = |answer: &Result<(), _>| answer.is_ok() || behaviour == Batch::AnswerLost;
         let accepted = entries.into_iter().zip(&answers).filter(|(_, answer)| is_accepted(answer));
-        queue.map(|queue| queue.borrow_mut().extend(accepted.map(|(entry, _)| entry)));
+        if let Some(queue) = queue {
+            queue.borrow_mut().extend(accepted.map(|(entry, _)| entry));
+        }
         answers
     }
 
