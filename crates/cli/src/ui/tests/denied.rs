@@ -48,7 +48,7 @@ fn answer(call: &str, body: &Value, lines: &[String]) -> Option<Value> {
         "GetParameter" => json!({"Parameter": {"Value": r#"{"v":1,"pauses":[]}"#, "Version": 1}}),
         "FilterLogEvents" => {
             let event = |line: &String| {
-                let at = now().as_millis() as u64;
+                let at = now().as_millis();
                 json!({"timestamp": at, "logStreamName": "s", "message": line})
             };
             json!({"events": lines.iter().map(event).collect::<Vec<_>>()})
