@@ -135,8 +135,8 @@ impl PolicyFlags {
 pub(crate) fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, CommandFailure> {
     policies.entry_of(&recorded_arn(target)).ok_or_else(|| {
         CommandFailure::Refused(vec![format!(
-            "--target is {target}, which no entry of --policies matches, so its policy is the stack's; omit \
-             --target"
+            "--target is {target}, which no entry of --policies matches, so its policy is the stack's; check the \
+             name, or omit --target"
         )])
     })
 }

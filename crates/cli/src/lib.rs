@@ -113,7 +113,7 @@ enum Command {
     #[cfg(feature = "operate")]
     #[command(flatten)]
     Operate(Box<operate::OperateCommand>),
-    /// Open a console in the browser: what waits, what died and why, and the buttons
+    /// Open a console in the browser: see waiting events and dead-letters, and act on them
     ///
     /// Serves it on this machine alone, with your credentials, until Ctrl-C.
     #[cfg(feature = "operate")]

@@ -19,7 +19,7 @@ use crate::flags::{self, PolicyFlags};
 use crate::output::{create, fill, print_json};
 use crate::text::durations;
 use crate::text::numbers::{rate_flag, read_number, read_rate};
-use crate::text::terminal::{FROM_CHECKOUT, Progress, command_line};
+use crate::text::terminal::{Progress, command_line, own_command};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -44,7 +44,7 @@ pub(crate) struct PlanArguments {
     /// Share of events that always fail, such as 1% or 0.01 [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     never_succeed: Option<f64>,
-    /// Fail what exceeds this multiple of the usual rate, 0.1 to 1000; retries have all of it after the outage
+    /// Fail invocations beyond this multiple of the usual rate, 0.1 to 1000; retries have all of it after the outage
     /// [default: no limit]
     #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
@@ -253,15 +253,21 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
     ];
     let capacity = capacity.map(|times| ("--capacity", times.to_string()));
     let flags = flags.iter().chain(&capacity).flat_map(|(flag, value)| [*flag, value]);
-    command_line(FROM_CHECKOUT.into_iter().chain(["plan"]).chain(flags))
+    command_line(own_command().iter().copied().chain(["plan"]).chain(flags))
 }
 
 /// The command that plans for an outage and a rate of events a second, and draws the policies. Its reader puts a
-/// goal of their own into it.
-pub(crate) fn command_for(outage: Duration, events_per_second: f64) -> String {
+/// goal of their own into it. `own_policy` is the value of `--policies`, and the function to plan for.
+pub(crate) fn command_for(
+    outage: Duration,
+    events_per_second: f64,
+    own_policy: Option<(&str, &str)>,
+) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];
-    command_line(["comeback", "plan"].into_iter().chain(goal).chain(["--plot", "."]))
+    let own_policy = own_policy.map(|(policies, target)| ["--policies", policies, "--target", target]);
+    let own_policy = own_policy.into_iter().flatten();
+    command_line(["comeback", "plan"].into_iter().chain(goal).chain(own_policy).chain(["--plot", "."]))
 }
 
 /// Reads `1%`, `0.5 %` or `0.01`; the range is the plan's to check.

@@ -282,8 +282,8 @@ fn write_report(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
     if report.times_assumed {
         writeln!(
             out,
-            "  the file lacks SQS's times, so each message counts as sent when its event failed and as \
-             received for the first time"
+            "  the file lacks SQS's times; assumed: each message was sent when its event failed, and this is \
+             its first receive"
         )?;
     }
     handled.decisions.iter().try_for_each(|decision| write_decision(out, decision))?;

@@ -58,6 +58,11 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), CommandFailure> {
     let policies = checked(arguments)?;
     let entry = arguments.target.as_ref().map(|name| flags::entry_of(&policies, name)).transpose()?;
     let policy = entry.map_or(policies.stack(), PolicyEntry::policy);
+    if entry.is_none() && !policies.entries().is_empty() {
+        anstream::eprintln!(
+            "warning: this is the stack's policy; --target NAME shows what --policies gives a function"
+        );
+    }
     let schedule = followed(arguments, policy);
     let in_flight = arguments.rate.map(|rate| schedule.in_flight(rate, IN_FLIGHT_LIMIT));
     if arguments.json {

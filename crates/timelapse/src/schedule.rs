@@ -5,7 +5,8 @@ pub(crate) mod in_flight;
 use std::collections::BTreeMap;
 
 use comeback_engine::{
-    Action, HideUpTo, Jitter, Pauses, Policies, Policy, ReasonCode, Record, Style, Timestamp, decide,
+    Action, HideUpTo, Jitter, Pauses, Policies, Policy, ReasonCode, Record, Settings, Style, Timestamp,
+    decide,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -95,15 +96,15 @@ impl Schedule {
     ///
     /// ```
     /// use comeback_engine::{Policy, Settings};
-    /// use comeback_timelapse::{Schedule, TARGET_ARN};
+    /// use comeback_timelapse::Schedule;
     ///
-    /// let policy = Policy::new(Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }).unwrap();
+    /// let policy = Policy::new(Settings::default()).unwrap();
     /// let schedule = Schedule::of(&policy, 1, 500, &|| {});
     /// assert!((54.0..58.0).contains(&schedule.retries_made.mean));
     /// assert_eq!(schedule.retries[6].ceiling_seconds, Some(640));
     /// ```
     pub fn of(policy: &Policy, seed: u64, events: usize, progress: &(impl Fn() + Sync)) -> Self {
-        let policies = Policies::from(policy.clone());
+        let policies = of_the_followed(policy);
         let follow = |event| {
             let chain = Chain::follow(&policies, seed, EventNumber(event));
             progress();
@@ -135,9 +136,15 @@ impl Schedule {
 
     /// How many events to follow by default: 10,000, or fewer if an event has many retries.
     pub fn default_events(policy: &Policy, seed: u64) -> usize {
-        let retries = Chain::follow(&policy.clone().into(), seed, EventNumber(0)).retries.len();
+        let retries = Chain::follow(&of_the_followed(policy), seed, EventNumber(0)).retries.len();
         (RETRIES_IN_ALL / retries.max(1)).clamp(FEWEST_EVENTS, EVENTS)
     }
+}
+
+/// The policy of a stack that retries the function of the followed events, whichever ones its allow-list has.
+fn of_the_followed(policy: &Policy) -> Policies {
+    let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..policy.settings().clone() };
+    Policy::new(settings).expect("BUG: only the allow-list has changed").into()
 }
 
 impl RetriesMade {

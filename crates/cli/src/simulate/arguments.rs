@@ -11,7 +11,7 @@ use crate::failure::CommandFailure;
 use crate::flags::{self, PolicyChanges, PolicyFlags};
 use crate::text::durations;
 use crate::text::numbers::read_number;
-use crate::text::terminal::{FROM_CHECKOUT, command_line};
+use crate::text::terminal::{command_line, own_command};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -20,10 +20,10 @@ Examples:
   comeback simulate --report day.html --vs jitter=none two policies compared, on a page to share
   comeback simulate --target orders:0.7 --target export:0.3,outage=6h \\
                     --policies 'export MAX_AGE=14d'    two functions, one with a policy of its own
-  comeback simulate --retry-after 15m                  the same when the target says so itself
+  comeback simulate --retry-after 15m                  a function that asks for its retry in 15 minutes
   comeback simulate --events 100000 --failure-rate 0.1 --max-retries 5 --json
   comeback simulate --chaos                            what happens when everything else fails too
-  comeback simulate --chaos --seeds 500 --events 100   the same 500 times, on all cores
+  comeback simulate --chaos --seeds 500 --events 100   500 runs with all faults, on all cores
   comeback simulate --chaos=storm --seeds 50           what happens when calls fail for up to an hour
   comeback simulate --fault handler_outage=1@2h..5h    what happens when the retry handler is down";
 
@@ -86,7 +86,7 @@ impl SimulateArguments {
         self.faults.scenario(scenario, seed)
     }
 
-    /// The command that makes the run of one seed again, and its page, from a checkout.
+    /// The command that makes the run of one seed again, and its page.
     pub(super) fn repeat(&self, seed: u64) -> String {
         let Self { policy, simulation, faults, json } = self;
         let mut words = vec!["simulate".to_owned(), "--seed".into(), seed.to_string()];
@@ -94,7 +94,7 @@ impl SimulateArguments {
         words.extend(faults.words());
         words.extend(policy.given().flat_map(|(flag, value)| [format!("--{flag}"), value.to_owned()]));
         words.extend(json.then(|| "--json".into()));
-        command_line(FROM_CHECKOUT.into_iter().chain(words.iter().map(String::as_str)))
+        command_line(own_command().iter().copied().chain(words.iter().map(String::as_str)))
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) struct SimulationFlags {
     /// Let invocations during the outage hang for this long instead of failing at once
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     hang: Option<Duration>,
-    /// Fail what exceeds this multiple of the target's usual traffic per minute
+    /// Fail invocations beyond this multiple of the target's usual traffic per minute
     #[arg(long, value_name = "TIMES", value_parser = read_number)]
     capacity: Option<f64>,
     /// Let each failure ask for a RetryAfter of this time; 1s to 14d
@@ -228,8 +228,8 @@ impl SimulationFlags {
 /// Faults of a simulation besides the target's. The rates of `--chaos` are in `Faults::chaos` of `comeback_timelapse`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct FaultFlags {
-    /// Inject every fault at random, except the end of retention; with `storm`, fail each kind of call completely for 1
-    /// to 60 minutes at a time
+    /// Inject every fault at random, except that SQS deletes a message for its age; with `storm`, fail each kind of call
+    /// completely for 1 to 60 minutes at a time
     #[arg(long, value_name = "MIX", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mixed")]
     chaos: Option<Chaos>,
     /// Inject one fault at this rate, 0 to 1, only within this time of the run if given; repeatable. With --chaos, it

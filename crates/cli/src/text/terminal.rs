@@ -135,8 +135,11 @@ pub(crate) fn shown_json(json: &str) -> String {
     shown
 }
 
-/// How a checkout runs our command.
-pub(crate) const FROM_CHECKOUT: [&str; 6] = ["cargo", "run", "--release", "-p", "comeback", "--"];
+/// How to run our command again: from a checkout if cargo runs it, or by its name.
+pub(crate) fn own_command() -> &'static [&'static str] {
+    let by_cargo = std::env::var_os("CARGO").is_some();
+    if by_cargo { &["cargo", "run", "--release", "-p", "comeback", "--"] } else { &["comeback"] }
+}
 
 /// Joins the words of a command into a line to paste into a shell.
 pub(crate) fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {

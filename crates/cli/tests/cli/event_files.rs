@@ -119,8 +119,8 @@ fn what_receive_message_prints_is_replayed_and_shifted() {
     let file = folder.path().join("received.json");
     std::fs::write(&file, format!("\u{feff}{received}")).expect("a scratch file can be written");
     let text = printed(&format!("replay {}", file.display()));
-    let expected = "\n  the file lacks SQS's times, so each message counts as sent when its event failed and \
-                    as received for the first time\n  ac0cc4b9-406c-5db5-80f1-400cbb736fc1: defer, retry 1 of ";
+    let expected = "\n  the file lacks SQS's times; assumed: each message was sent when its event failed, and this is \
+                    its first receive\n  ac0cc4b9-406c-5db5-80f1-400cbb736fc1: defer, retry 1 of ";
     assert!(text.contains(expected), "{text}");
     let report = &json(&format!("replay {}", file.display()))["files"][0];
     assert_eq!(

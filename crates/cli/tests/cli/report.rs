@@ -259,3 +259,15 @@ fn refusals_name_what_is_wrong() {
     }
     assert!(!Path::new("never.html").exists());
 }
+
+#[test]
+fn the_pages_capacity_and_plan_are_about_the_function_of_the_run() {
+    let (page, _) = made(&format!("{SMALL} --target refunds --policies 'refunds JITTER=equal'"));
+    let (default, _) = made(SMALL);
+    assert_eq!(row(&page, "10 a second"), row(&default, "10 a second"), "both are of the stack's policy");
+    assert!(page.contains("An entry of POLICIES sets a jitter of its own"), "{page}");
+    assert!(!page.contains("jitter none"), "the stack's jitter would change nothing");
+    let plan = "--recover-within 30m --policies &#39;refunds JITTER=equal&#39; --target refunds --plot .";
+    assert!(page.contains(plan), "{page}");
+    assert!(default.contains("The same run under every jitter") && default.contains("jitter none"));
+}

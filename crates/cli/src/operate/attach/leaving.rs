@@ -4,6 +4,7 @@ use std::hash::RandomState;
 use std::time::Duration;
 
 use comeback_engine::{LogFold, LogLine, NotALine, RETENTION, Timestamp, WaitsFor, qualifier_after};
+use indicatif::HumanCount;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::attach::attachment::Attachment;
@@ -149,11 +150,15 @@ impl Waiting {
         match (self.messages.waiting().len(), latest) {
             (0, _) => None,
             (count, Some(latest)) => {
-                Some(format!("{count} of its events are waiting, the last until {latest}"))
+                Some(format!("{} waiting, the last until {latest}", of_its_events(count)))
             }
-            (count, None) => Some(format!("{count} of its events are waiting, all of them due")),
+            (count, None) => Some(format!("{} waiting, all due", of_its_events(count))),
         }
     }
+}
+
+fn of_its_events(count: usize) -> String {
+    format!("{} of its events {}", HumanCount(count as u64), if count == 1 { "is" } else { "are" })
 }
 
 async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<String>, Failure> {
@@ -292,8 +297,8 @@ mod tests {
             log.wait(now)
         };
         let (before_due, after_due) = (DETACHED, DETACHED.saturating_add(Duration::from_secs(86_400)));
-        let waits = Some(format!("1 of its events are waiting, the last until {DUE}"));
-        let due = Some("1 of its events are waiting, all of them due".to_owned());
+        let waits = Some(format!("1 of its events is waiting, the last until {DUE}"));
+        let due = Some("1 of its events is waiting, all due".to_owned());
         let defer = line(1, json!({"action": "defer", "due": DUE, "due_by": "policy", "delay": 60}));
         let settled = line(2, json!({"action": "reinvoke", "due": DUE}));
         assert_eq!(after(&[], after_due), None);

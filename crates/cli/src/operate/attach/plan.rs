@@ -161,7 +161,7 @@ impl Attachment {
 
     fn can_be_retried(&self) -> Result<(), Failure> {
         if self.is_gone || self.target.is_qualifier_gone {
-            return Err(Failure::CouldNot(format!("{} cannot be attached", self.missing())));
+            return Err(Failure::CouldNot(format!("{} cannot be attached: {}", self.name(), self.missing())));
         }
         if let Some(why) = self.target.unfit {
             return Err(Failure::Refused(format!("{} {why}", self.target.name)));

@@ -35,13 +35,17 @@ pub(super) struct Recovery<'a> {
 /// Of the jitters that no compared policy has.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// The policy under each jitter, its own first; then the policy it is compared with, if that differs
+/// The policy under each jitter, its own first, or under its own name if there are no others; then the policy it is compared with, if that differs
 /// in more than its jitter. A compared policy has its own colour here as everywhere.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
     let strategy = |jitter, colour, summary| Recovery { name: format!("jitter {jitter}"), colour, summary };
-    let mut recoveries = vec![strategy(own.policies.stack().backoff().jitter(), own.colour, &own.summary)];
+    let mut first = strategy(own.policies.stack().backoff().jitter(), own.colour, &own.summary);
+    if jitters.is_empty() {
+        first.name = own_name(own);
+    }
+    let mut recoveries = vec![first];
     let mut others = OTHERS.into_iter();
     for (jitter, summary) in jitters {
         let colour = compared.iter().find(|side| is_of(side, *jitter)).map(|side| side.colour);
@@ -57,11 +61,14 @@ pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec
     recoveries
 }
 
+fn own_name(side: &Side) -> String {
+    if side.name.is_empty() { "this policy".into() } else { side.name.clone() }
+}
+
 /// The sides under their own names.
 #[cfg(feature = "operate")]
 pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
-    let name = |side: &Side| if side.name.is_empty() { "this policy".into() } else { side.name.clone() };
-    let recovery = |side| Recovery { name: name(side), colour: side.colour, summary: &side.summary };
+    let recovery = |side| Recovery { name: own_name(side), colour: side.colour, summary: &side.summary };
     sides.iter().map(recovery).collect()
 }
 

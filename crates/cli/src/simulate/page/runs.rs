@@ -2,7 +2,7 @@
 
 use std::iter::once;
 
-use comeback_engine::{Jitter, Policies, Policy, Setting, Unset};
+use comeback_engine::{Jitter, Policies, Policy, PolicyEntry, Setting, Unset};
 use comeback_timelapse::{RunError, Scenario, Schedule, Summary, Watcher, run};
 use indicatif::HumanCount;
 use plotters::style::RGBColor;
@@ -16,7 +16,8 @@ use crate::text::durations;
 pub(crate) struct Runs {
     /// The policy that was given, and the one to compare it with.
     pub(super) sides: Vec<Side>,
-    /// The policy with each other jitter. Empty without an outage: there is nothing to recover from.
+    /// The policy with each other jitter. Empty without an outage, as there is nothing to recover from; and if an entry of
+    /// `POLICIES` has a jitter of its own, which the stack's does not change.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 
@@ -57,9 +58,10 @@ impl Runs {
         }
         let own = sides[0].policies.stack().backoff().jitter();
         let mut jitters = Vec::new();
-        for jitter in
-            Jitter::ALL.into_iter().filter(|&jitter| jitter != own && !scenario.longest_outage().is_zero())
-        {
+        let sets_jitter = |entry: &PolicyEntry| entry.settings().any(|(name, _)| name == "JITTER");
+        let varies =
+            !scenario.longest_outage().is_zero() && !sides[0].policies.entries().iter().any(sets_jitter);
+        for jitter in Jitter::ALL.into_iter().filter(|&jitter| varies && jitter != own) {
             let flags = sides[0].flags.with([("jitter", jitter.name())]);
             let summary = match sides.iter().find(|side| side.flags == flags) {
                 Some(known) => known.summary.clone(),

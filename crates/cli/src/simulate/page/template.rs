@@ -22,6 +22,8 @@ pub(super) struct Page {
     pub(super) depth: Vec<String>,
     pub(super) queue_charts: [Chart; 2],
     pub(super) recovery: Option<(Chart, Table)>,
+    /// Whether the run was made under every jitter.
+    pub(super) by_jitter: bool,
     pub(super) life: Option<Chart>,
     /// How to find a policy that recovers sooner, or costs less.
     pub(super) plan: Option<String>,
