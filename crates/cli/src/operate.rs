@@ -47,7 +47,7 @@ pub(crate) enum OperateCommand {
     Status(status::StatusArguments),
     /// List waiting events, why each waits and when it is due
     ///
-    /// SQS cannot list a queue, so this reads the handler's log, as far back as a wait can last, and compares what it
+    /// SQS cannot list a queue, so this reads the handler's log, as far back as an event can wait, and compares what it
     /// finds with SQS's own counts.
     #[command(after_help = waiting::EXAMPLES, mut_args(session::without_yes))]
     Waiting(waiting::WaitingArguments),
@@ -59,8 +59,9 @@ pub(crate) enum OperateCommand {
     Trace(trace::TraceArguments),
     /// Pause retries of one function or all, or list who paused what and why
     ///
-    /// Events that fail during the pause are held: they use no retry, and MAX_AGE stands still. But SQS keeps a message
-    /// for only 14 days.
+    /// Retries are held, also those of events that already wait. New events still run, and are held if they fail. A pause
+    /// uses up no retry and does not count towards MAX_AGE. But SQS keeps a message for only 14 days, so an event is
+    /// dead-lettered once its message is 13 days and 12 hours old.
     #[command(after_help = pause::PAUSE_EXAMPLES)]
     Pause(pause::PauseArguments),
     /// Resume retries of a paused function, spread over time
@@ -69,8 +70,9 @@ pub(crate) enum OperateCommand {
     /// Retry waiting events of one function or all now, after a fix
     ///
     /// Every event that has failed so far becomes due at a random moment within --within, or at its own due time if
-    /// that is sooner. Skips events that are paused or that wait because their function asked for it (RetryAfter). The
-    /// handler finds the request when it next checks each message, which may take as long as MAX_BACKOFF.
+    /// that is sooner. But a hidden message cannot be recalled: the handler sees the request when it next checks the
+    /// message, which is mostly when its retry is due anyway, or within 15 minutes if it was moved. --dry-run shows whether
+    /// a request helps. Skips events that are paused or that wait because their function asked for it (RetryAfter).
     #[command(after_help = retry::EXAMPLES)]
     Retry(retry::RetryArguments),
     /// List, show, redrive, discard and import dead-letters

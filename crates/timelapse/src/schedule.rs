@@ -269,8 +269,7 @@ mod tests {
     }
 
     fn chain(settings: Settings) -> Chain {
-        let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..settings };
-        Chain::follow(&Policy::new(settings).unwrap().into(), 1, EventNumber(0))
+        Chain::follow(&of_the_followed(&Policy::new(settings).unwrap()), 1, EventNumber(0))
     }
 
     fn waits(settings: Settings) -> Vec<u32> {
@@ -279,6 +278,18 @@ mod tests {
 
     fn without_jitter() -> Settings {
         Settings { base_backoff: 1, max_backoff: 43_170, jitter: Jitter::None, ..Settings::default() }
+    }
+
+    #[test]
+    fn the_allow_list_changes_no_schedule() {
+        let refunds = "arn:aws:lambda:eu-west-1:123456789012:function:refunds";
+        let of = |target_functions| {
+            let settings = Settings { target_functions, ..Settings::default() };
+            Schedule::of(&Policy::new(settings).unwrap(), 1, 20, &|| {})
+        };
+        let schedule = of(vec![refunds.into()]);
+        assert!(schedule.given_up.keys().eq(["max_age"].iter()), "{:?}", schedule.given_up);
+        assert_eq!(schedule.retries_made, of(vec![TARGET_ARN.into()]).retries_made);
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     eventually("the second order to be held", held).await;
     run(&resume);
     taken(ministack, 1).await;
-    let is_gone = async || run(&waiting_after).contains("No waiting event found").then_some(());
+    let is_gone = async || run(&waiting_after).contains("No waiting event (").then_some(());
     eventually("the log to show that nothing waits", is_gone).await;
 
     let redriven = run(&redrive);

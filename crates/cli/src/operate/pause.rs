@@ -28,7 +28,7 @@ use crate::text::terminal::{command_line, shown, unwrapped_table};
 pub(crate) const PAUSE_EXAMPLES: &str = "\
 Examples:
   comeback pause orders --reason 'deploy 4711 broke it'
-  comeback pause --all --for 2h --reason 'maintenance of the network' --yes
+  comeback pause --all --for 2h --reason 'network maintenance' --yes
   comeback pause orders --for 6h
   comeback pause --list --history";
 
@@ -50,7 +50,7 @@ pub(crate) struct PauseArguments {
     /// Reason, shown with the pause; required for a new pause
     #[arg(long, value_name = "TEXT", value_parser = read_reason)]
     reason: Option<String>,
-    /// End the pause automatically at this RFC 3339 time [default: only with `comeback resume`]
+    /// End the pause automatically at this RFC 3339 time [default: lasts until `comeback resume`]
     #[arg(long, value_name = "TIME", value_parser = crate::flags::moment, conflicts_with = "for_")]
     until: Option<Timestamp>,
     /// End the pause automatically after this time, at most 14 days
@@ -224,7 +224,12 @@ fn done_text(pause: &Pause, arguments: &PauseArguments, noticed: Option<Duration
     if let Some(noticed) = noticed.map(durations::text) {
         text += &format!("Takes effect within {noticed}; until then, the handler may still retry.\n");
     }
-    text += "Events that fail now are held: they use no retry, and MAX_AGE stands still.\n";
+    text += &format!(
+        "Retries are held, also those of events that already wait. New events still run, and are held if they fail.\n\
+         The pause uses up no retry and does not count towards MAX_AGE. An event that comes due during it is checked \
+         again within {}, also after `resume`.\n",
+        durations::text(HOLD)
+    );
     if pause.until.is_none() {
         let which = arguments.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
         text += &format!("Resume with: comeback resume {}{place}\n", command_line([&*which]));
@@ -436,7 +441,9 @@ fn first_retries(deployment: &Deployment, place: &str) -> Option<String> {
 /// What waits for its backoff does not come back with the end of a pause.
 fn offer_to_retry(deployment: &Deployment, function: Option<&FunctionName>, place: &str) -> Option<String> {
     let which = function.map_or_else(|| "--all".to_owned(), ToString::to_string);
-    let offer = format!("To retry events with longer waits now: comeback retry {which}{place}");
+    let offer = format!(
+        "To see whether waiting events can be retried sooner: comeback retry {which} --dry-run{place}"
+    );
     deployment.stopped().is_none().then_some(offer)
 }
 
@@ -610,9 +617,9 @@ mod tests {
             let function = function.map(|name| name.parse().unwrap());
             offer_to_retry(&deployment, function.as_ref(), " --stack shop").unwrap()
         };
-        let offered = "To retry events with longer waits now: comeback retry";
-        assert_eq!(offer(Some("orders:live")), format!("{offered} orders:live --stack shop"));
-        assert_eq!(offer(None), format!("{offered} --all --stack shop"));
+        let offered = "To see whether waiting events can be retried sooner: comeback retry";
+        assert_eq!(offer(Some("orders:live")), format!("{offered} orders:live --dry-run --stack shop"));
+        assert_eq!(offer(None), format!("{offered} --all --dry-run --stack shop"));
     }
 
     #[test]

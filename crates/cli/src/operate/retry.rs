@@ -69,7 +69,7 @@ pub(crate) struct RetryArguments {
     /// Reason, stored with the request
     #[arg(long, value_name = "TEXT", value_parser = pauses::read_text)]
     why: Option<String>,
-    /// Cancel the retry requests for this function, or those made with --all
+    /// Cancel this function's retry requests; with --all, those made with --all
     #[arg(long, conflicts_with_all = ["within", "error", "dry_run", "watch", "why"])]
     cancel: bool,
     #[command(flatten)]

@@ -63,7 +63,7 @@ pub(crate) struct WaitingArguments {
     /// Maximum events that --each lists
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// How far back to read the log [default: as far as a wait can last]
+    /// How far back to read the log [default: as far as an event can wait]
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     since: Option<Duration>,
     #[command(flatten)]

@@ -300,8 +300,9 @@ impl Trace {
         let Logs { account, deployment, since, .. } = *logs;
         let story = logs.story(id).await?.ok_or_else(|| {
             Failure::CouldNot(format!(
-                "no line in {} since {since} has {id}; an event is logged once its first failure reaches the \
-                 retry queue, after some seconds, or a minute if its function is throttled",
+                "no line in {} since {since} has {id}, so Comeback knows of no failure: the event succeeded at once, \
+                 or failed just now (its first failure is logged after some seconds, or a minute if its function is \
+                 throttled)",
                 deployment.log_group
             ))
         })?;

@@ -49,10 +49,10 @@ const ORDER_NOT_COUNTED: &str =
 pub(super) fn write(report: &Report<'_>, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
     let Report { since, found, groups, events, .. } = report;
     match found {
-        0 => writeln!(out, "No waiting event found in the handler's log since {since}")?,
+        0 => writeln!(out, "No waiting event (the handler's log was read back to {since})")?,
         _ => {
             let found = counted(*found, "waiting event", "waiting events");
-            writeln!(out, "{found} found in the handler's log since {since}")?;
+            writeln!(out, "{found} (the handler's log was read back to {since})")?;
         }
     }
     if !groups.is_empty() {
@@ -238,7 +238,7 @@ mod tests {
             ("größe-注文", "Timeout", holds()),
         ]);
         let expected = "\
-3 waiting events found in the handler's log since 2026-09-14T03:12:50.000Z
+3 waiting events (the handler's log was read back to 2026-09-14T03:12:50.000Z)
 ┌────────┬──────────┬────────────┬──────────────┬──────────┬──────────┐
 │ events ┆ function ┆ error      ┆ first failed ┆ next due ┆ last due │
 ╞════════╪══════════╪════════════╪══════════════╪══════════╪══════════╡
