@@ -11,7 +11,7 @@ LONGEST = 43_170
 LATER = 45
 
 ANEW = Fact(
-    "the 12 hours of a visibility timeout count anew from each receive",
+    "the 12 hours of a visibility timeout restart with each receive",
     f"{LONGEST} s are accepted on a second receive, {LATER} s after the first",
     emulated=True,
 )
