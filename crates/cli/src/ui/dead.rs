@@ -357,8 +357,13 @@ mod tests {
             let turn = setting.console.dead.turn("/progress/1").unwrap();
             let busy = |path: &str| setting.form_of(path, "once=2&show=details");
             for path in ["/dead/scan", "/dead/export", "/dead/letter/m-1"] {
-                assert_eq!(setting.answer(busy(path)).await.0, StatusCode::CONFLICT, "{path}");
+                let (status, page) = setting.answer(busy(path)).await;
+                assert_eq!(status, StatusCode::CONFLICT, "{path}");
+                // To load this page again would be to send the form again.
+                assert!(page.contains("Another action") && !page.contains("data-refresh"), "{page}");
             }
+            assert!(setting.answer(setting.page("/none")).await.1.contains("data-refresh"));
+            assert!(!include_str!("../../templates/ui/script.js").contains(".reload("), "it sends forms again");
             drop(turn);
             assert!(setting.console.dead.turn("").is_some());
         })

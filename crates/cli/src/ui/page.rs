@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Form, FromRequest as _, Query, Request, State};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Router, body::Body};
@@ -122,12 +122,14 @@ pub(super) struct Visit {
     pub(super) console: Console,
     session: Arc<BrowserSession>,
     request: Request,
+    is_form: bool,
 }
 
 impl Visit {
     fn new(console: Console, request: Request) -> Self {
         let session = request.extensions().get().cloned();
-        Self { console, session: session.expect("BUG: a request without a session"), request }
+        let is_form = request.method() != Method::GET;
+        Self { console, session: session.expect("BUG: a request without a session"), request, is_form }
     }
 
     /// The fields of the address.
@@ -191,6 +193,7 @@ impl Visit {
             figures_of: None,
             read_only: self.console.read_only,
             secret: self.session.form_secret.clone(),
+            refreshes: !self.is_form,
         }
     }
 }
@@ -244,6 +247,8 @@ pub(super) struct Frame {
     pub(super) read_only: bool,
     /// For the field of each form.
     pub(super) secret: String,
+    /// Whether the page may be loaded again: one that answers a form may not, because that would send the form again.
+    pub(super) refreshes: bool,
 }
 
 impl Frame {

@@ -86,6 +86,11 @@ function replace(region, fresh) {
   enliven(region);
 }
 
+// Gets the page anew. A reload would send the form again whose answer it is.
+function again() {
+  location.replace(location.pathname + location.search);
+}
+
 async function refresh() {
   // What stands still changes only with its form.
   const regions = [...document.querySelectorAll("[data-refresh][id]:not([data-refresh=still])")];
@@ -94,14 +99,14 @@ async function refresh() {
   if (regions.length === 0 || isDone || document.visibilityState !== "visible") return;
   try {
     const answer = await fetch(address, { headers: { accept: "text/html" } });
-    if (answer.status === 403) return location.reload();
+    if (answer.status === 403) return again();
     if (address !== location.href) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const region of regions) {
       const fresh = page.getElementById(region.id);
       if (fresh && !isInUse(region)) replace(region, fresh);
       // What ended takes its buttons with it, and what cannot be read any more its whole page.
-      if (!fresh || fresh.dataset.refresh === "done") return isTyping() || location.reload();
+      if (!fresh || fresh.dataset.refresh === "done") return isTyping() || again();
     }
     gone = 0;
   } catch {
