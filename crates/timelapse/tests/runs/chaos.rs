@@ -122,6 +122,23 @@ fn hundreds_of_storms_break_no_invariant() {
     });
 }
 
+/// Its retention ends while a slow handler works on it. Without the excuse of `Oracle::removed`, each seed breaks an invariant.
+#[test]
+fn a_message_that_expires_in_a_handlers_hands_may_be_settled() {
+    (0..6u64).into_par_iter().for_each(|seed| {
+        let scenario = Scenario {
+            seed,
+            failure_rate: 1.0,
+            retry_after: Some(Duration::from_secs(60)),
+            handler_run_time: Duration::from_secs(50),
+            duration: 4 * HOUR,
+            ..with(Fault::RetentionEnded, Strikes::always(1.0))
+        };
+        let summary = summary(&scenario, long_waits());
+        assert!(summary.dead_lettered.contains_key("expired"), "seed {seed}");
+    });
+}
+
 #[test]
 fn events_that_multiply_without_end_end_the_run() {
     let often = Settings { max_retries: 10_000, max_backoff: 1, ..long_waits() };
