@@ -124,7 +124,7 @@ impl fmt::Display for QueueArn {
 }
 
 /// `NAME` or `NAME:QUALIFIER`, split.
-pub fn name_and_qualifier(text: &str) -> (&str, Option<&str>) {
+fn name_and_qualifier(text: &str) -> (&str, Option<&str>) {
     text.split_once(':').map_or((text, None), |(name, qualifier)| (name, Some(qualifier)))
 }
 
@@ -134,20 +134,6 @@ pub fn short_name(arn: &str) -> &str {
         let length = name.len() + qualifier.map_or(0, |qualifier| 1 + qualifier.len());
         &arn[arn.len() - length..]
     })
-}
-
-/// The qualifier in a text that names this function by the same ARN or bare name: `Some(None)` if the text has no qualifier,
-/// `None` if it names another function.
-///
-/// ```
-/// use comeback_engine::qualifier_after;
-///
-/// let after = ["orders", "orders:live", "orders-eu"].map(|text| qualifier_after(text, "orders"));
-/// assert_eq!(after, [Some(None), Some(Some("live")), None]);
-/// ```
-pub fn qualifier_after<'t>(text: &'t str, function: &str) -> Option<Option<&'t str>> {
-    let rest = text.strip_prefix(function)?;
-    if rest.is_empty() { Some(None) } else { rest.strip_prefix(':').map(Some) }
 }
 
 /// One entry of `TARGET_FUNCTIONS`: a function ARN whose name may contain `*`.

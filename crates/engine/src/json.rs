@@ -53,18 +53,18 @@ pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// The text of a string that people read, or that is compared with other texts: a lone surrogate becomes U+FFFD. `None` for
-/// any other value. Copied only where it has an escape.
-///
-/// ```
-/// # let raw: Box<serde_json::value::RawValue> = serde_json::from_str(r#""held by \ud83d""#).unwrap();
-/// assert_eq!(comeback_engine::lossy_text(&raw).as_deref(), Some("held by \u{fffd}"));
-/// ```
-pub fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
+/// The text of a string that people read; `None` for any other value. Copied only where it has an escape.
+pub(crate) fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(|LossyText(text)| text)
 }
 
-/// A string in which a lone surrogate becomes U+FFFD; for keys of an object.
+/// A string that people read, or that is compared with other texts: a lone surrogate becomes U+FFFD.
+///
+/// ```
+/// let text: comeback_engine::LossyText = serde_json::from_str(r#""held by \ud83d""#)?;
+/// assert_eq!(text.0, "held by \u{fffd}");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LossyText<'a>(pub Cow<'a, str>);
 

@@ -69,8 +69,7 @@ pub use account::{
     VisibilityChange,
 };
 pub use arn::{
-    BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, PauseTarget, QueueArn,
-    name_and_qualifier, qualifier_after, short_name,
+    BadPattern, FunctionArn, FunctionPattern, HandlerFunction, NotAnArn, PauseTarget, QueueArn, short_name,
 };
 pub use batch_event::{BatchEvent, IncompleteMessage};
 pub use dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
@@ -80,7 +79,7 @@ pub use due::{DueBy, Early};
 pub use environment::Environment;
 pub use failed_event::FailedEvent;
 pub use invocation_record::InvocationRecord;
-pub use json::{LossyText, lossy_text};
+pub use json::LossyText;
 pub use known_pauses::LONG_PAUSE;
 pub use log_fold::{LogFold, MessageKind, MessageState, WaitingMessage, WaitsFor};
 pub use log_line::{LogLevel, LogLine, LoggedEarly, LoggedEvent, LoggedFailure, NotALine, Version, What};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::{FunctionConfiguration, FunctionEventInvokeConfig, RecursiveLoop};
-use comeback_engine::{FunctionArn, name_and_qualifier, short_name};
+use comeback_engine::{FunctionArn, short_name};
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
@@ -56,7 +56,7 @@ impl FromStr for FunctionName {
         let arn = text.parse::<FunctionArn>().ok();
         let (name, qualifier) = match &arn {
             Some(arn) => (&*arn.name, arn.qualifier.as_deref()),
-            None => name_and_qualifier(text),
+            None => text.split_once(':').map_or((text, None), |(name, after)| (name, Some(after))),
         };
         let is_name = |text: &str| {
             !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
@@ -70,6 +70,11 @@ impl FromStr for FunctionName {
         let place = arn.as_ref().map(FunctionArn::unqualified);
         Ok(Self { name: name.to_owned(), place, qualifier, is_latest })
     }
+}
+
+/// Whether a text is this function's ARN, or the ARN of one of its versions or aliases.
+pub(crate) fn is_same_function(text: &str, arn: &str) -> bool {
+    text.strip_prefix(arn).is_some_and(|after| after.is_empty() || after.starts_with(':'))
 }
 
 impl fmt::Display for FunctionName {
@@ -326,6 +331,14 @@ mod tests {
         let expected = "`comeback attach orders --stack shop`, use a deployment in the account and region of \
                         arn:aws:lambda:eu-west-2:123456789012:function:orders (if";
         assert!(commands.starts_with(expected), "{commands}");
+    }
+
+    #[test]
+    fn versions_and_aliases_are_the_same_function() {
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        let is_same = |after: &str| is_same_function(&format!("{arn}{after}"), arn);
+        assert_eq!(["", ":live", ":7", "-eu", "*"].map(is_same), [true, true, true, false, false]);
+        assert!(!is_same_function("orders", arn));
     }
 
     #[test]

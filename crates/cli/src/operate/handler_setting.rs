@@ -6,11 +6,10 @@ use std::time::Duration;
 use aws_sdk_cloudformation::types::{Capability, Parameter, Stack, StackEvent, StackStatus};
 use aws_sdk_lambda::error::ProvideErrorMetadata;
 use aws_sdk_lambda::types::{Environment, FunctionConfiguration, LastUpdateStatus};
-use comeback_engine::qualifier_after;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::entries;
-use crate::operate::function::get_function;
+use crate::operate::function::{get_function, is_same_function};
 use crate::operate::session::Interrupt;
 
 /// A variable of the handler, and the stack's parameter that sets it.
@@ -47,12 +46,12 @@ pub(crate) fn list_with(list: &str, arn: &str) -> String {
 
 /// An allow-list without the entries that name this function, whatever their qualifier. Patterns stay.
 pub(crate) fn list_without(list: &str, arn: &str) -> String {
-    entries(list).filter(|entry| qualifier_after(entry, arn).is_none()).collect::<Vec<_>>().join(",")
+    entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
 }
 
 /// Whether an entry of an allow-list names this function alone.
 pub(crate) fn list_has(list: &str, arn: &str) -> bool {
-    entries(list).any(|entry| qualifier_after(entry, arn).is_some())
+    entries(list).any(|entry| is_same_function(entry, arn))
 }
 
 /// The variables' size, as Lambda counts it.

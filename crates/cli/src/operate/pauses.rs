@@ -11,13 +11,13 @@ use std::time::Duration;
 use aws_sdk_ssm::types::ParameterType;
 use comeback_engine::{
     FunctionPattern, GarbledPauses, LONGEST_PAUSES, Pause, PauseTarget, Pauses, Timestamp, TooLarge,
-    longest_between_reads, qualifier_after, short_name,
+    longest_between_reads, short_name,
 };
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
-use crate::operate::function::FunctionName;
+use crate::operate::function::{FunctionName, is_same_function};
 use crate::operate::session::{Interrupt, Session};
 use crate::text::numbers::counted;
 
@@ -217,7 +217,7 @@ pub(crate) fn retried_target(
     let arn = target.to_string();
     let is_allowed = deployment.target_functions().any(|entry| {
         // An entry with a qualifier is about a part of the function.
-        function.qualifier.is_none() && qualifier_after(entry, &arn).is_some()
+        function.qualifier.is_none() && is_same_function(entry, &arn)
             || entry.parse::<FunctionPattern>().is_ok_and(|entry| entry.allows(&arn))
     });
     if is_allowed {

@@ -3,14 +3,14 @@
 use std::hash::RandomState;
 use std::time::Duration;
 
-use comeback_engine::{LogFold, LogLine, NotALine, RETENTION, Timestamp, WaitsFor, qualifier_after};
+use comeback_engine::{LogFold, LogLine, NotALine, RETENTION, Timestamp, WaitsFor};
 use indicatif::HumanCount;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::kept;
 use crate::operate::deployment::{Deployment, Depth};
-use crate::operate::function::InvokeSettings;
+use crate::operate::function::{InvokeSettings, is_same_function};
 use crate::operate::log::{HIDING_INFO, LogEvent, Search};
 use crate::text::terminal::Progress;
 
@@ -91,9 +91,7 @@ async fn read_waiting(
     let search = Search { group: &deployment.log_group, term: arn, since, until: None, stream: None };
     let mut log = Waiting::default();
     let see = |event: LogEvent| match LogLine::read(&event.message) {
-        Ok(line)
-            if line.event.as_ref().is_some_and(|event| qualifier_after(&event.target, arn).is_some()) =>
-        {
+        Ok(line) if line.event.as_ref().is_some_and(|event| is_same_function(&event.target, arn)) => {
             log.messages.take(&line);
         }
         Err(NotALine::Newer) => log.is_newer = true,

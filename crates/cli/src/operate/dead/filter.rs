@@ -5,9 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::{Args, FromArgMatches as _};
-use comeback_engine::{
-    DeadLetterKind, LossyText, ReasonCode, ReceivedDeadLetter, Timestamp, error_names, lossy_text,
-};
+use comeback_engine::{DeadLetterKind, LossyText, ReasonCode, ReceivedDeadLetter, Timestamp, error_names};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wildmatch::WildMatch;
@@ -156,7 +154,7 @@ impl PayloadTest {
         let found = self.pointer.split('/').skip(1).try_fold(payload, member);
         found.is_some_and(|found| {
             let json = serde_json::from_str(&self.value);
-            lossy_text(found).is_some_and(|text| text == *self.value)
+            parsed::<LossyText<'_>>(found).is_some_and(|LossyText(text)| text == *self.value)
                 || json.is_ok_and(|json| is_same(json, found))
         })
     }
@@ -185,7 +183,8 @@ fn is_same(one: &RawValue, other: &RawValue) -> bool {
         };
         return one.len() == other.len() && one.iter().all(is_in_other);
     }
-    one.get() == other.get() || lossy_text(one).is_some_and(|one| lossy_text(other) == Some(one))
+    one.get() == other.get()
+        || parsed::<LossyText<'_>>(one).is_some_and(|one| parsed(other).as_ref() == Some(&one))
 }
 
 fn parsed<'j, T: Deserialize<'j>>(json: &'j RawValue) -> Option<T> {
