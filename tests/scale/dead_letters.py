@@ -113,7 +113,7 @@ def scan(comeback, variables, folder, seconds_of_a_list):
         console.post("/dead/scan", once="1")
         seconds = time.monotonic() - start
         row("scan in the console", LETTERS, seconds, console.megabytes())
-        first, seconds_of_first = console.page("/dead/letters")
+        first, seconds_of_first = console.page("/dead/each")
         row("its first page of letters", 100, seconds_of_first, console.megabytes())
         _, seconds_of_next = console.page(link(first, "next"))
         row("the next page", 100, seconds_of_next, console.megabytes())

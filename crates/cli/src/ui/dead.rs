@@ -46,7 +46,7 @@ pub(super) fn routes() -> Router<Console> {
     Router::new()
         .route("/dead", page(overview))
         .route("/dead/scan", form_that_reads(scan))
-        .route("/dead/letters", page(dead_letters))
+        .route("/dead/each", page(dead_letters))
         .merge(dead_letter::routes())
         .merge(change::routes())
         .merge(files::routes())
@@ -209,7 +209,7 @@ impl OfEvent {
     pub(super) fn in_scan(console: &Console, key: &str) -> Option<Self> {
         let snapshot = console.dead.snapshot()?;
         let id = snapshot.dead_letter_of(key)?.message_id.to_string();
-        let path = format!("/dead/letter/{}", encoded(&id));
+        let path = format!("/dead/each/{}", encoded(&id));
         Some(Self { at: Moment::at(snapshot.at), scan: scan_id(&snapshot), id, path })
     }
 }
@@ -272,7 +272,7 @@ async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
     let from = fields.get("from").and_then(|from| from.parse().ok()).unwrap_or(0);
     let (shown, earlier, later) = part(from, rows.len());
     let query = group.map(|number| format!("group={number}&")).unwrap_or_default();
-    let link = |from: usize| format!("/dead/letters?{query}from={from}");
+    let link = |from: usize| format!("/dead/each?{query}from={from}");
     let range = format!(
         "{} to {} of {}, the oldest first",
         HumanCount(shown.start as u64 + 1),
@@ -318,8 +318,8 @@ mod tests {
             let group = snapshot.groups()[0].0;
             let setting = Setting::new(false).await;
             setting.console.dead.set_snapshot(Some(snapshot));
-            let addresses = ["/dead/letters".to_owned(), "/dead/letters?from=100".into()];
-            let addresses = addresses.into_iter().chain(paths.iter().map(|id| format!("/dead/letter/{id}")));
+            let addresses = ["/dead/each".to_owned(), "/dead/each?from=100".into()];
+            let addresses = addresses.into_iter().chain(paths.iter().map(|id| format!("/dead/each/{id}")));
             let mut all = String::new();
             for address in addresses {
                 let (status, text) = setting.answer(setting.page(&address)).await;
@@ -330,10 +330,9 @@ mod tests {
                 assert!(!all.contains(never), "{never:?}");
             }
             assert!(all.contains("&#60;script&#62;alert(1)") && all.contains("\\u{202e}"));
-            let (_, page) =
-                setting.answer(setting.page(&format!("/dead/letters?group={group}&from=100"))).await;
+            let (_, page) = setting.answer(setting.page(&format!("/dead/each?group={group}&from=100"))).await;
             assert!(page.contains("101 to 149 of 149, the oldest first"), "{page}");
-            for missing in ["/dead/letter/none", "/dead/letters?group=x", "/dead/redrive?group=1&letter=2"] {
+            for missing in ["/dead/each/none", "/dead/each?group=x", "/dead/redrive?group=1&dead_letter=2"] {
                 assert_eq!(setting.answer(setting.page(missing)).await.0, StatusCode::NOT_FOUND, "{missing}");
             }
         })
@@ -356,7 +355,7 @@ mod tests {
             // A second reader would hide the dead-letters from the first.
             let turn = setting.console.dead.turn("/progress/1").unwrap();
             let busy = |path: &str| setting.form_of(path, "once=2&show=details");
-            for path in ["/dead/scan", "/dead/export", "/dead/letter/m-1"] {
+            for path in ["/dead/scan", "/dead/export", "/dead/each/m-1"] {
                 let (status, page) = setting.answer(busy(path)).await;
                 assert_eq!(status, StatusCode::CONFLICT, "{path}");
                 // To load this page again would be to send the form again.

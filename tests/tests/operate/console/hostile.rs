@@ -64,7 +64,7 @@ pub(crate) async fn console_never_runs_what_it_shows(world: &World) {
 /// One of a function with hostile texts, in a payload of half a megabyte too; one that was not understood; and one of a
 /// function whose name is markup.
 fn dead_letters(function_arn: &str) -> [(String, Option<&'static str>); 3] {
-    let letter = |function_arn: &str, key: String, note: String| {
+    let dead_letter = |function_arn: &str, key: String, note: String| {
         json!({
             "reason": "max_age", "detail": HOSTILE, "function_arn": function_arn, "retries_made": 7,
             "initial_timestamp": 1_789_400_814, "dead_lettered_at": 1_789_404_414, "origin_request_id": key,
@@ -75,9 +75,9 @@ fn dead_letters(function_arn: &str) -> [(String, Option<&'static str>); 3] {
     let long = format!("{HOSTILE}{}", "<b>\u{202e}\u{1b}[2J".repeat(40_000));
     let named_so = MiniStack::function_arn("<script>obeyed=4</script>");
     [
-        (letter(function_arn, format!("1{HOSTILE}"), long), None),
+        (dead_letter(function_arn, format!("1{HOSTILE}"), long), None),
         (HOSTILE.into(), Some("<script>obeyed=5</script>")),
-        (letter(&named_so, format!("2{HOSTILE}"), String::new()), None),
+        (dead_letter(&named_so, format!("2{HOSTILE}"), String::new()), None),
     ]
 }
 
@@ -96,11 +96,11 @@ async fn shows_dead_letters(browser: &mut Browser, function: &str) {
     shows_it(browser, "/dead").await;
     let groups = links(browser);
     assert_eq!(groups.len(), 3, "{groups:?}");
-    browser.visit("/dead/letters");
-    shows_it(browser, "/dead/letters").await;
-    let letters = links(browser);
-    assert_eq!(letters.len(), 3, "{letters:?}");
-    for page in groups.iter().chain(&letters) {
+    browser.visit("/dead/each");
+    shows_it(browser, "/dead/each").await;
+    let dead_letters = links(browser);
+    assert_eq!(dead_letters.len(), 3, "{dead_letters:?}");
+    for page in groups.iter().chain(&dead_letters) {
         browser.visit(page);
         is_harmless(browser, page);
     }
@@ -108,9 +108,9 @@ async fn shows_dead_letters(browser: &mut Browser, function: &str) {
     browser.sees("its dead-letters", |text| text.contains("max_age")).await;
     is_harmless(browser, "the function's page");
     let mut longest = 0;
-    for letter in &letters {
+    for dead_letter in &dead_letters {
         for how in ["Without its payload", "With its payload, formatted", "With its payload, verbatim"] {
-            browser.visit(letter);
+            browser.visit(dead_letter);
             browser.follow(how).await;
             is_harmless(browser, how);
             let text = browser.text();
@@ -122,11 +122,11 @@ async fn shows_dead_letters(browser: &mut Browser, function: &str) {
     }
     assert!(longest > 400_000, "half a megabyte was asked for: {longest}");
     for action in ["Redrive …", "Discard …"] {
-        browser.visit(&letters[0]);
+        browser.visit(&dead_letters[0]);
         browser.follow(action).await;
         is_harmless(browser, action);
     }
-    browser.visit(&letters[0]);
+    browser.visit(&dead_letters[0]);
     browser.follow("Export").await;
     browser.sees("the end of the export", |text| text.contains("Done.")).await;
     is_harmless(browser, "an export");

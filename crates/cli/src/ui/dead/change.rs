@@ -116,7 +116,7 @@ impl Change {
         let failure = result.err().filter(|_| question.is_none()).map(|failure| failure.to_string());
         let count = self.selected(&snapshot, &wanted).ids().len();
         let to_type = (self.is_discard && question.is_some()).then(|| count.to_string());
-        let named = ["scan", "group", "letter", "export"].into_iter();
+        let named = ["scan", "group", "dead_letter", "export"].into_iter();
         let hidden = named.filter_map(|name| Some((name, wanted.fields.get(name)?.to_owned())));
         let mut inputs = vec![Input {
             name: "rate",

@@ -21,7 +21,7 @@ use crate::ui::page::{Fields, Frame, Problem, Visit, form_that_reads, ok, page};
 use crate::ui::work::PageScreen;
 
 pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/dead/letter/{id}", page(show).merge(form_that_reads(read)))
+    Router::new().route("/dead/each/{id}", page(show).merge(form_that_reads(read)))
 }
 
 #[derive(Template)]

@@ -84,7 +84,7 @@ pub(super) fn until(moment: Timestamp, now: Timestamp) -> Moment {
 
 /// Fields that name dead-letters of a snapshot.
 pub(super) fn selection(fields: &Fields) -> Result<Selection, Problem> {
-    match (fields.get("group"), fields.get("letter")) {
+    match (fields.get("group"), fields.get("dead_letter")) {
         (None, None) => Ok(Selection::All),
         (Some(group), None) => group.parse().map(Selection::Group).map_err(|_| Problem::Missing),
         (None, Some(dead_letter)) => Ok(Selection::DeadLetter(dead_letter.to_owned())),
@@ -109,7 +109,7 @@ impl DeadLetterLine {
     pub(super) fn of(snapshot: &Snapshot, row: &Row, now: Timestamp) -> Self {
         let alike = snapshot.alike(row);
         Self {
-            path: format!("/dead/letter/{}", encoded(&row.message_id)),
+            path: format!("/dead/each/{}", encoded(&row.message_id)),
             key: row.key.as_ref().unwrap_or(&row.message_id).to_string(),
             function: function_name(alike.target.as_deref().unwrap_or_default()).to_owned(),
             reason: alike.reason,

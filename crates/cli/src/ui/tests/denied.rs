@@ -149,7 +149,7 @@ async fn a_dead_event_offers_what_its_dead_letter_does() {
         }
         let snapshot = setting.console.dead.snapshot().unwrap();
         let id = &snapshot.dead_letter_of(&letter.key).unwrap().message_id;
-        assert!(after.contains(&format!("name=\"letter\" value=\"{id}\"")), "{after}");
+        assert!(after.contains(&format!("name=\"dead_letter\" value=\"{id}\"")), "{after}");
     })
     .await;
 }
