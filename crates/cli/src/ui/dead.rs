@@ -362,7 +362,10 @@ mod tests {
                 assert!(page.contains("Another action") && !page.contains("data-refresh"), "{page}");
             }
             assert!(setting.answer(setting.page("/none")).await.1.contains("data-refresh"));
-            assert!(!include_str!("../../templates/ui/script.js").contains(".reload("), "it sends forms again");
+            assert!(
+                !include_str!("../../templates/ui/script.js").contains(".reload("),
+                "it sends forms again"
+            );
             drop(turn);
             assert!(setting.console.dead.turn("").is_some());
         })
