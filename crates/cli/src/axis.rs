@@ -12,6 +12,8 @@ use crate::text::durations;
 /// An axis from 0, or a logarithmic one with ticks at 1, 2 and 5.
 pub(crate) enum CountAxis {
     Linear(RangedCoordf64),
+    /// With room below 0 and ticks at whole numbers, as of attempts.
+    Whole(RangedCoordf64),
     Log(Range<f64>),
 }
 
@@ -34,7 +36,7 @@ impl Ranged for CountAxis {
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         match self {
-            Self::Linear(axis) => axis.map(value, limit),
+            Self::Linear(axis) | Self::Whole(axis) => axis.map(value, limit),
             Self::Log(Range { start, end }) => {
                 let share = (value / start).ln() / (end / start).ln();
                 limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
@@ -45,6 +47,10 @@ impl Ranged for CountAxis {
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
         let (start, end) = match self {
             Self::Linear(axis) => return axis.key_points(hint),
+            Self::Whole(axis) => {
+                let ticks = axis.key_points(hint).into_iter();
+                return ticks.filter(|tick| *tick > -0.1 && (tick - tick.round()).abs() < 1e-6).collect();
+            }
             Self::Log(range) => (range.start, range.end),
         };
         let ticks = |steps: &[f64]| -> Vec<f64> {
@@ -58,7 +64,7 @@ impl Ranged for CountAxis {
 
     fn range(&self) -> Range<f64> {
         match self {
-            Self::Linear(axis) => axis.range(),
+            Self::Linear(axis) | Self::Whole(axis) => axis.range(),
             Self::Log(range) => range.clone(),
         }
     }
@@ -231,6 +237,14 @@ mod tests {
         assert_eq!(axis.range().start, 0.0);
         assert_eq!(axis.map(&0.0, (0, 100)), 0);
         assert_eq!(ticks(&axis, 6)[..3], ["0", "50", "100"]);
+    }
+
+    #[test]
+    fn an_axis_of_attempts_has_whole_numbers() {
+        let axis = |most: f64| CountAxis::Whole((-0.7..most + 0.7).into());
+        assert_eq!(ticks(&axis(0.0), 6), ["0"]);
+        assert_eq!(ticks(&axis(1.0), 6), ["0", "1"]);
+        assert_eq!(ticks(&axis(6.0), 10), ["0", "1", "2", "3", "4", "5", "6"]);
     }
 
     fn labels(axis: &TimeAxis, apart: f64) -> Vec<String> {

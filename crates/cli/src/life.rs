@@ -52,7 +52,7 @@ pub(crate) fn draw(moments: &[Moment], line: Option<(Duration, &str)>) -> String
     let end = moments.last().map_or(START, |moment| since(moment.since));
     let most = moments.iter().map(|moment| moment.attempt).max().unwrap_or(0) as f64;
     let x = TimeAxis::logarithmic(START, end * 1.3);
-    let y = CountAxis::Linear((-0.7..most + 0.7).into());
+    let y = CountAxis::Whole((-0.7..most + 0.7).into());
     drawn(|root| {
         let line = line.filter(|(moment, _)| x.shows(since(*moment)));
         let mut chart = frame(root, (x, y), "time since the first failure", "")?;

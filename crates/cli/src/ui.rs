@@ -86,7 +86,7 @@ pub(crate) struct UiArguments {
     /// Print the address, and do not open a browser
     #[arg(long)]
     no_open: bool,
-    /// Leave out everything that changes something
+    /// Leave out everything that changes something or hides dead-letters
     #[arg(long)]
     read_only: bool,
     #[command(flatten)]

@@ -192,7 +192,7 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     let of_function = |options: &str| format!("pause {function} --reason why {options}");
     refused(&all, &of_function("--until 2020-01-01T00:00:00Z"), 2, "not after its start");
     refused(&all, &of_function("--for 30d"), 2, "SQS keeps no message longer");
-    refused(&all, "resume orders", 3, "no pause covers orders");
+    refused(&all, "resume orders", 3, "orders is not paused");
     // The stack's pattern allows any name.
     let unknown = "lambda:GetFunctionConfiguration on orders";
     refused(&all, "pause orders --reason why", 1, unknown);
@@ -200,7 +200,7 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     refused(&all, &format!("pause {function} --reason {}", "y".repeat(4_100)), 3, "the parameter holds 4096");
     let elsewhere = "arn:aws:lambda:eu-south-2:999999999999:function:orders";
     refused(&all, &format!("pause {elsewhere} --reason why"), 1, "TARGET_FUNCTIONS does not allow");
-    refused(&all, &format!("resume {elsewhere}"), 3, "no pause covers orders");
+    refused(&all, &format!("resume {elsewhere}"), 3, "orders is not paused");
     refused(&all, "resume orders --spread 15d", 2, "at most 1209600 s");
     let reader = Operator::of_command(ministack, "status", stack, "orders");
     refused(&reader, "pause orders --reason why", 1, unknown);

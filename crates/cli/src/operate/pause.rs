@@ -179,8 +179,7 @@ impl PauseRequest {
     fn text(&self, planned: &Pause) -> String {
         let name = &self.name;
         let Some(open) = &self.open else { return format!("{name}: will be paused {}\n", terms(planned)) };
-        let by = shown(open.by.as_deref().unwrap_or("somebody")).into_owned();
-        let is = format!("{name}: paused since {} by {by}, {}\n", open.from, terms(open));
+        let is = is_paused(name, open);
         match open == planned {
             true => is + "Nothing to change.\n",
             false => format!("{is}  will be paused {}\n", terms(planned)),
@@ -212,6 +211,12 @@ fn identity(pause: &Pause) -> OpenPause {
     OpenPause::of(pause, pause.from)
 }
 
+/// Since when, by whom and until when.
+fn is_paused(name: &str, pause: &Pause) -> String {
+    let by = shown(pause.by.as_deref().unwrap_or("somebody")).into_owned();
+    format!("{name}: paused since {} by {by}, {}\n", pause.from, terms(pause))
+}
+
 /// `until resumed, then back over 30m (deploy 4711)`
 fn terms(pause: &Pause) -> String {
     let until = pause.until.map_or_else(|| "resumed".to_owned(), |until| until.to_string());
@@ -220,10 +225,11 @@ fn terms(pause: &Pause) -> String {
 }
 
 fn done_text(pause: &Pause, arguments: &PauseArguments, noticed: Option<Duration>, place: &str) -> String {
-    let mut text = String::from("Paused.\n");
+    let mut text = format!("{} is paused.", named(arguments.function.as_ref()));
     if let Some(noticed) = noticed.map(durations::text) {
-        text += &format!("Takes effect within {noticed}; until then, the handler may still retry.\n");
+        text += &format!(" Retries may still go out for the next {noticed}.");
     }
+    text.push('\n');
     text += &format!(
         "Retries are held, also those of events that already wait. New events still run, and are held if they fail.\n\
          The pause uses up no retry and does not count towards MAX_AGE. An event that comes due during it is checked \
@@ -379,8 +385,12 @@ pub(crate) async fn resume(
     let parameter = SsmParameter::of(&session, &deployment)?;
     let target = pauses::target(&deployment, arguments.function.as_ref())?;
     let pauses = session.interrupt.or(parameter.read()).await?.0;
-    let open: Vec<_> = open_of(&pauses, &target, now()).map(identity).collect();
-    confirm_plan(&format!("resume {name}?"), &open, &session).await?;
+    let open: Vec<&Pause> = open_of(&pauses, &target, now()).collect();
+    open.iter().try_for_each(|pause| session.say(&is_paused(&name, pause)))?;
+    if !open.is_empty() {
+        let plan: Vec<_> = open.into_iter().map(identity).collect();
+        confirm_plan(&format!("resume {name}?"), &plan, &session).await?;
+    }
     let now = now();
     let pauses = parameter.read().await?.0;
     let spread = arguments.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
@@ -414,11 +424,10 @@ pub(crate) async fn resume(
     }
     forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
     let Some(still) = still.first() else {
-        let of_its_own = match &arguments.function {
-            Some(function) => format!("no pause covers {function}"),
-            None => "no pause covers every function".to_owned(),
+        let nothing = match &arguments.function {
+            Some(function) => format!("{function} is not paused; see `comeback pause --list{place}`"),
+            None => format!("no pause covers every function; see `comeback pause --list{place}`"),
         };
-        let nothing = format!("{of_its_own}; see `comeback pause --list{place}`");
         return if ended.is_empty() { Err(Failure::Undone(nothing).into()) } else { Ok(()) };
     };
     let by = still.by.as_deref().unwrap_or("somebody");

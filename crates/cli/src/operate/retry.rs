@@ -270,9 +270,6 @@ fn text(name: &str, reach: &Reach, within: Duration, hidden: Duration) -> String
             durations::text(hidden),
             durations::text(within)
         );
-    } else if reach.reached > 0 {
-        text += "A hidden message cannot be recalled: the handler finds the request when it next checks the \
-                 message.\n";
     }
     text
 }
@@ -349,9 +346,8 @@ a note
         let due = Reach { found: 4, reached: 4, all_within_seconds: Some(3_261), ..Reach::default() };
         assert_eq!(
             said(&due),
-            "orders: no waiting event would be retried sooner: 4 events are due within 54m 21s anyway, before \
-             the handler finds the request\nA hidden message cannot be recalled: the handler finds the \
-             request when it next checks the message.\n"
+            "orders: nothing to speed up. A waiting message stays hidden until its next check; for these 4 events, that \
+             is when they are due anyway (within 54m 21s)\n"
         );
     }
 

@@ -128,6 +128,7 @@ impl Action {
             command: self.line_to_copy(&fields, &visit.console.common.place_flags()),
             plan: format!("{}?{}", self.path, fields.to_query()),
             back: self.back,
+            next: "Back",
             agreed: digest.to_owned(),
         };
         let console = visit.console.clone();

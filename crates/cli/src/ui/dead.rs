@@ -26,6 +26,7 @@ use crate::operate::dead::redrive;
 use crate::operate::dead::snapshot::{Selection, Snapshot};
 use crate::operate::dead::survey::Group;
 use crate::operate::function::FunctionName;
+use crate::operate::status::DEAD_LETTERS;
 use crate::text::numbers::counted;
 use crate::text::terminal::command_line;
 use crate::ui::access::token;
@@ -34,9 +35,8 @@ use crate::ui::dead::parts::{
     DeadLetterLine, Input, aged, described, incomplete, perform_in_turn, selection, snapshot, until,
 };
 use crate::ui::dead::state::scan_id;
-use crate::ui::page::{
-    Fields, Frame, Moment, Problem, Visit, encoded, form_that_reads, function_name, ok, page,
-};
+use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, encoded, form, function_name, ok, page};
+use crate::ui::response::html;
 use crate::ui::work::Summary;
 
 /// Dead-letters on a page.
@@ -45,7 +45,7 @@ const ON_A_PAGE: usize = 100;
 pub(super) fn routes() -> Router<Console> {
     Router::new()
         .route("/dead", page(overview))
-        .route("/dead/scan", form_that_reads(scan))
+        .route("/dead/scan", form(scan))
         .route("/dead/each", page(dead_letters))
         .merge(dead_letter::routes())
         .merge(change::routes())
@@ -81,6 +81,8 @@ struct DeadPage {
     once: String,
     scanned: Option<Scanned>,
     files: Vec<String>,
+    /// Why a filter was refused.
+    refused: Option<String>,
 }
 
 /// A snapshot on the page.
@@ -88,6 +90,8 @@ struct Scanned {
     at: Moment,
     id: String,
     command: String,
+    /// The filter, and how many of all it has taken; empty without one.
+    only: String,
     /// What it says of itself: how many there are, and which are not among them.
     notes: Vec<String>,
     left: HumanCount,
@@ -124,16 +128,26 @@ pub(super) struct OfEvent {
 }
 
 async fn overview(visit: Visit) -> Result<Response, Problem> {
+    let page = dead_page(&visit, &Fields::default(), None).await;
+    ok(&page)
+}
+
+/// The page, with what a form held that was refused, and why.
+async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<String>) -> DeadPage {
     let dead = &visit.console.dead;
     let status = visit.console.status().await.value;
     let place = visit.console.common.place_flags();
     let count = status.map_err(|failure| failure.to_string()).map(|status| {
-        let line = status.lines(&place).into_iter().find(|(title, _)| *title == "Dead-letters");
-        line.map(|(_, line)| anstream::adapter::strip_str(&line).to_string()).unwrap_or_default()
+        let line = status.lines(&place).into_iter().find(|(title, _)| *title == DEAD_LETTERS);
+        let line = line.map(|(_, line)| anstream::adapter::strip_str(&line).to_string()).unwrap_or_default();
+        let all = status.dead_letters.total();
+        let rest = line.strip_prefix(&HumanCount(all).to_string());
+        rest.map(|rest| counted(all, "dead-letter", "dead-letters") + rest).unwrap_or(line)
     });
     let snapshot = dead.snapshot();
-    let input = |(name, label, hint)| Input { name, label, hint, value: String::new() };
-    ok(&DeadPage {
+    let value = |name: &str| filled.get(name).unwrap_or_default().to_owned();
+    let input = |(name, label, hint)| Input { name, label, hint, value: value(name) };
+    DeadPage {
         frame: match &snapshot {
             Some(snapshot) => visit.frame("Dead-letters", None).of(snapshot.at),
             None => visit.frame("Dead-letters", None),
@@ -144,7 +158,8 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
         once: token(),
         scanned: snapshot.map(|snapshot| Scanned::of(&snapshot, &place, now())),
         files: dead.files(),
-    })
+        refused,
+    }
 }
 
 impl Scanned {
@@ -166,12 +181,23 @@ impl Scanned {
         Self {
             at: Moment::at(snapshot.at),
             id: scan_id(snapshot),
+            only: only(snapshot),
             command: command_line(words) + place,
             notes: newer.into_iter().chain(incomplete).chain(hidden).collect(),
             left: HumanCount(snapshot.rows(&Selection::All).len() as u64),
             groups: snapshot.groups().into_iter().map(line).collect(),
         }
     }
+}
+
+/// `only: retries 0, payload /order=4001. 2 of 9.`
+fn only(snapshot: &Snapshot) -> String {
+    if snapshot.flags.is_empty() {
+        return String::new();
+    }
+    let named = snapshot.flags.iter().map(|flag| flag.trim_start_matches('-').replacen('=', " ", 1));
+    let (taken, all) = (snapshot.rows(&Selection::All).len() as u64, snapshot.read.dead_letters);
+    format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), HumanCount(taken), HumanCount(all))
 }
 
 impl GroupLine {
@@ -218,13 +244,17 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let once = fields.get("once").ok_or_else(incomplete)?;
     let flags = flags(&fields);
     // Said before anything is hidden.
-    Filter::read(&flags).map_err(|refused| Problem::Refused(StatusCode::BAD_REQUEST, refused.to_string()))?;
+    if let Err(refused) = Filter::read(&flags) {
+        let page = dead_page(&visit, &fields, Some(refused.to_string())).await;
+        return Ok(html(StatusCode::BAD_REQUEST, &page));
+    }
     let words = ["comeback", "dead", "list", "--each"].into_iter().chain(flags.iter().map(String::as_str));
     let summary = Summary {
         title: "Scan the dead-letters".into(),
         command: command_line(words) + &visit.console.common.place_flags(),
         plan: "/dead".into(),
         back: "/dead",
+        next: "See them",
         agreed: String::new(),
     };
     let console = visit.console.clone();
@@ -352,6 +382,12 @@ mod tests {
                 let (status, text) = setting.answer(setting.page(path)).await;
                 assert!(status == StatusCode::FORBIDDEN && text.contains("read-only"), "{path}: {text}");
             }
+            for path in ["/dead/scan", "/dead/export", "/dead/each/m-1"] {
+                let form = setting.form_of(path, "once=2&show=details");
+                assert_eq!(setting.answer(form).await.0, StatusCode::FORBIDDEN, "{path} hides dead-letters");
+            }
+            let setting = Setting::new(false).await;
+            setting.console.dead.set_snapshot(Some(Snapshot::sample([]).await));
             // A second reader would hide the dead-letters from the first.
             let turn = setting.console.dead.turn("/progress/1").unwrap();
             let busy = |path: &str| setting.form_of(path, "once=2&show=details");

@@ -40,7 +40,11 @@ struct Life {
     key: String,
     function: String,
     first_failure: Moment,
+    /// The last one, the attempt that failed with it, and when.
+    error: Option<(String, u64, Moment)>,
     end: String,
+    /// Nothing more happens to it by itself.
+    is_over: bool,
     is_dead: bool,
     chart: Option<Chart>,
     steps: Vec<(Moment, String)>,
@@ -82,7 +86,9 @@ fn life(trace: &Trace, with_logs: Option<String>, now: Timestamp, place: &str) -
         key: story.key.clone(),
         function: function_name(&story.target).to_owned(),
         first_failure: story.first_failure.map(Moment::at).unwrap_or_default(),
+        error: story.steps.iter().rev().find_map(last_error),
         end: plain(&end(trace, now, place)),
+        is_over: is_over(trace),
         is_dead: matches!(story.end, End::GivenUp),
         chart: chart(trace, now),
         steps: story.steps.iter().map(|step| (Moment::at(step.at), plain(&sentence(step)))).collect(),
@@ -96,6 +102,26 @@ fn life(trace: &Trace, with_logs: Option<String>, now: Timestamp, place: &str) -
             .collect(),
         with_logs,
         lines: story.lines.iter().map(|line| (Moment::at(line.at), line.line.clone())).collect(),
+    }
+}
+
+fn last_error(step: &Step) -> Option<(String, u64, Moment)> {
+    match &step.what {
+        What::Failed { attempt, error_type: Some(error), .. } => {
+            Some((error.clone(), *attempt, Moment::at(step.at)))
+        }
+        _ => None,
+    }
+}
+
+/// Whether it was given up, or probably succeeded.
+fn is_over(trace: &Trace) -> bool {
+    match &trace.story.end {
+        End::GivenUp => true,
+        End::Invoked { request_id, .. } => invocation(trace, request_id).is_some_and(|invocation| {
+            matches!(&invocation.report, Report::Seen { status, .. } if status.as_deref().is_none_or(|it| it == "success"))
+        }),
+        End::Waiting { .. } | End::Held | End::Kept => false,
     }
 }
 

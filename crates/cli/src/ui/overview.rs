@@ -79,7 +79,7 @@ fn count(title: &str, status: &Status) -> Option<(u64, Option<&'static str>)> {
     match title {
         WAITING => Some((status.retry_queue.in_flight + status.retry_queue.delayed, Some("/waiting"))),
         DUE => Some((status.retry_queue.visible, None)),
-        DEAD_LETTERS => Some((status.dead_letters.total(), None)),
+        DEAD_LETTERS => Some((status.dead_letters.total(), Some("/dead"))),
         _ => None,
     }
 }

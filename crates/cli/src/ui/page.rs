@@ -189,7 +189,7 @@ impl Visit {
             path: self.request.uri().path().to_owned(),
             deployment: self.console.common.deployment.name(),
             place: self.console.account().map(|account| account.place.clone()),
-            age: at.map(|at| short(now().since(at).as_secs() as f64)),
+            age: at.map(|at| now().since(at).as_secs()).map(|age| (age, short(age as f64))),
             figures_of: None,
             read_only: self.console.read_only,
             secret: self.session.form_secret.clone(),
@@ -240,8 +240,8 @@ pub(super) struct Frame {
     pub(super) deployment: String,
     /// `None` until the account was reached.
     pub(super) place: Option<Place>,
-    /// How old the figures are that the page refreshes.
-    pub(super) age: Option<String>,
+    /// How old the figures are that the page refreshes: in seconds and in words.
+    pub(super) age: Option<(u64, String)>,
     /// When the others were read.
     pub(super) figures_of: Option<Moment>,
     pub(super) read_only: bool,
@@ -293,6 +293,35 @@ pub(super) fn parts<T: AsRef<str> + ?Sized>(text: &T) -> impl Iterator<Item = (b
     };
     let parts = paired.split('`').enumerate().map(|(place, part)| (place % 2 == 1, part));
     parts.chain([(false, rest)]).filter(|(_, part)| !part.is_empty())
+}
+
+/// What a command printed, in parts, each with whether it is a table.
+pub(super) fn tables<T: AsRef<str> + ?Sized>(text: &T) -> Vec<(bool, String)> {
+    let is_table = |line: &str| line.trim_end().ends_with(['│', '┐', '┤', '┘', '╡', '╢', '╗', '╝']);
+    let mut parts: Vec<(bool, String)> = Vec::new();
+    for line in text.as_ref().split_inclusive('\n') {
+        match parts.last_mut().filter(|(is, _)| *is == is_table(line)) {
+            Some((_, part)) => part.push_str(line),
+            None => parts.push((is_table(line), line.to_owned())),
+        }
+    }
+    parts
+}
+
+/// The page that shows what a command prints, or does what it does.
+pub(super) fn page_of(command: &str) -> Option<&'static str> {
+    let words = command.strip_prefix("comeback ")?;
+    let pages = [
+        ("status", "/"),
+        ("waiting", "/waiting"),
+        ("pause --list", "/"),
+        ("dead ", "/dead"),
+        ("doctor", "/doctor"),
+        ("pause", "/pause"),
+        ("resume", "/resume"),
+        ("retry", "/retry"),
+    ];
+    pages.into_iter().find(|(command, _)| words.starts_with(command)).map(|(_, page)| page)
 }
 
 /// A page that all is well with.
@@ -370,6 +399,30 @@ mod tests {
         assert_eq!(said("run `a b`, or `c`"), [text("run "), command("a b"), text(", or "), command("c")]);
         assert_eq!(said("`a` is `half"), [command("a"), text(" is "), text("`half")]);
         assert_eq!(said(""), []);
+    }
+
+    #[test]
+    fn a_table_is_told_from_the_text_around_it() {
+        let mut table = crate::text::terminal::unwrapped_table();
+        table.set_header(["reason", "message"]);
+        table.add_row(["max_age", "it's down"]);
+        let table = format!("{table}\n");
+        let parts = tables(&format!("to redrive: 1\n{table}skipped: 2\n"));
+        let expected = [(false, "to redrive: 1\n"), (true, &*table), (false, "skipped: 2\n")];
+        assert_eq!(parts, expected.map(|(is_table, part)| (is_table, part.to_owned())));
+    }
+
+    #[test]
+    fn a_command_leads_to_the_page_of_it() {
+        for (command, page) in [
+            ("comeback pause --list --stack shop", Some("/")),
+            ("comeback pause orders", Some("/pause")),
+            ("comeback dead show k-1", Some("/dead")),
+            ("comeback attach orders", None),
+            ("waiting", None),
+        ] {
+            assert_eq!(page_of(command), page, "{command}");
+        }
     }
 
     #[test]

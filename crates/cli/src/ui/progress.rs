@@ -30,6 +30,7 @@ struct WorkPage {
     /// The plan has changed since it was shown, so nothing was done.
     changed: Option<String>,
     back: &'static str,
+    next: &'static str,
 }
 
 async fn show(visit: Visit) -> Result<Response, Problem> {
@@ -47,6 +48,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
         result: result.as_ref().map(|result| result.as_ref().map_err(ToString::to_string).copied()),
         changed: work.screen.open_question().filter(|_| result.is_some()).map(|_| work.plan.clone()),
         back: work.back,
+        next: if matches!(*result, Some(Ok(()))) { work.next } else { "Back" },
     })
 }
 

@@ -85,6 +85,8 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
 pub(super) async fn answer(request: Request, router: &Router, access: &Access) -> Response {
     let mut response = match check(&request) {
         Err((status, why)) => refused(status, why),
+        // Browsers ask for it where a page names no icon.
+        Ok(()) if request.uri().path() == "/favicon.ico" => StatusCode::NO_CONTENT.into_response(),
         Ok(()) => match access.admit(request, clock::now()) {
             ControlFlow::Break(response) => response,
             ControlFlow::Continue(request) => router.clone().oneshot(request).await.into_response(),

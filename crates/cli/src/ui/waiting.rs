@@ -25,6 +25,7 @@ use crate::text::numbers::counted;
 use crate::ui::console::{Console, Waiting};
 use crate::ui::fresh::Read;
 use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
+use crate::ui::response::html;
 
 /// Events on a page.
 const A_PAGE: usize = 100;
@@ -44,6 +45,8 @@ struct WaitingPage {
     error: String,
     within: String,
     key: String,
+    /// Why the filter was refused.
+    refused: Option<String>,
     /// `None` while the log is read for the first time.
     report: Result<Option<Shown>, String>,
     pages_read: u64,
@@ -54,6 +57,8 @@ struct WaitingPage {
 /// A report, as the page shows it.
 struct Shown {
     found: String,
+    /// How many wait, whatever the filter; empty if none does.
+    all: String,
     queue: String,
     retries: Vec<String>,
     notes: Vec<String>,
@@ -100,11 +105,23 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     let field = |name: &str| fields.get(name).unwrap_or_default().to_owned();
     let number = fields.get("page").and_then(|page| page.parse().ok()).unwrap_or(1usize).clamp(1, 1 << 20);
     let page = PageOf { fields: &fields, number };
-    let listing = |now| page.listing(now).map_err(|why| Problem::Refused(StatusCode::BAD_REQUEST, why));
-    listing(Timestamp::from_secs(0))?;
+    let shell = WaitingPage {
+        frame: visit.frame("Waiting", None),
+        function: field("function"),
+        error: field("error"),
+        within: field("within"),
+        key: field("key"),
+        refused: page.listing(Timestamp::from_secs(0)).err(),
+        report: Ok(None),
+        pages_read: 0,
+        counts: Vec::new(),
+    };
+    if shell.refused.is_some() {
+        return Ok(html(StatusCode::BAD_REQUEST, &shell));
+    }
     let look = |reading: &mut Reading, now| {
         reading.heed_pauses(now);
-        let listing = listing(now).expect("BUG: it was just read");
+        let listing = page.listing(now).expect("BUG: it was just read");
         page.shown(reading, &reading.report(&listing, now), now)
     };
     let read = visit.console.waiting(look).await;
@@ -115,16 +132,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
         }
     };
     let counts = if report.is_err() { counts(&visit.console).await } else { Vec::new() };
-    ok(&WaitingPage {
-        frame: visit.frame("Waiting", at),
-        function: field("function"),
-        error: field("error"),
-        within: field("within"),
-        key: field("key"),
-        report,
-        pages_read,
-        counts,
-    })
+    ok(&WaitingPage { frame: visit.frame("Waiting", at), report, pages_read, counts, ..shell })
 }
 
 /// What `comeback status` says of the retry queue, if that can be read.
@@ -145,8 +153,10 @@ impl PageOf<'_> {
     /// The filter, and the events of the page.
     fn listing(&self, now: Timestamp) -> Result<Listing, String> {
         let Self { fields, number } = *self;
-        let functions = fields.get("function").map(|name| name.parse::<FunctionName>()).transpose()?;
-        let within = fields.get("within").map(durations::read).transpose()?;
+        let functions = fields.get("function").map(|name| name.parse::<FunctionName>());
+        let functions = functions.transpose().map_err(|why| format!("Function: {why}"))?;
+        let within = fields.get("within").map(durations::read).transpose();
+        let within = within.map_err(|why| format!("Due within: {why}"))?;
         let wanted = Wanted {
             functions: functions.into_iter().collect(),
             error: fields.get("error").map(ToOwned::to_owned),
@@ -165,6 +175,10 @@ impl PageOf<'_> {
         let to = |number: usize| format!("/waiting?{}", fields.with("page", &number.to_string()).to_query());
         Shown {
             found: counted(report.found, "waiting event", "waiting events"),
+            all: Some(reading.waits.count() as u64)
+                .filter(|all| *all > 0)
+                .map(|all| counted(all, "waiting event", "waiting events"))
+                .unwrap_or_default(),
             queue: HumanCount(report.retry_queue.total()).to_string(),
             retries: report.retries.iter().flatten().map(|request| request.line()).collect(),
             notes: report.notes.clone(),

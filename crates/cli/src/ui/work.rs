@@ -98,7 +98,9 @@ impl Screen for PageScreen {
         let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         let is_agreed = self.agreed.as_ref() == Some(&digest) && !self.has_agreed.replace(true);
         self.has_agreed.set(is_agreed);
-        self.asked.replace(Some(Question { text: question.to_owned(), digest }));
+        let mut text = question.to_owned();
+        text.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
+        self.asked.replace(Some(Question { text, digest }));
         if is_agreed { Ok(()) } else { Err(account::Failure::NotConfirmed("nothing was changed".into())) }
     }
 }
@@ -111,8 +113,9 @@ pub(super) struct Work {
     pub(super) command: String,
     /// The page with its plan.
     pub(super) plan: String,
-    /// Where to go when it is done.
+    /// Where to go when it is done, and the link's name if it ended well.
     pub(super) back: &'static str,
+    pub(super) next: &'static str,
     stop: watch::Sender<bool>,
     result: RefCell<Option<Result<(), CommandFailure>>>,
 }
@@ -143,6 +146,7 @@ pub(super) struct Summary {
     pub(super) command: String,
     pub(super) plan: String,
     pub(super) back: &'static str,
+    pub(super) next: &'static str,
     /// The digest of the plan that the operator has agreed to.
     pub(super) agreed: String,
 }
@@ -177,8 +181,9 @@ impl Works {
         let (stop, interrupt) = Interrupt::new();
         let screen = Rc::new(PageScreen::agreeing(&summary.agreed));
         let performing = command(Rc::clone(&screen), interrupt);
-        let Summary { title, command, plan, back, .. } = summary;
-        let work = Rc::new(Work { screen, title, command, plan, back, stop, result: RefCell::default() });
+        let Summary { title, command, plan, back, next, .. } = summary;
+        let result = RefCell::default();
+        let work = Rc::new(Work { screen, title, command, plan, back, next, stop, result });
         self.by_id.borrow_mut().push((id, Rc::clone(&work)));
         let ended = Rc::clone(&self.ended);
         tokio::task::spawn_local(async move {
@@ -240,6 +245,7 @@ mod tests {
             command: "comeback dead discard".into(),
             plan: "/dead/discard?plan=yes".into(),
             back: "/dead",
+            next: "Back",
             agreed: agreed.into(),
         }
     }

@@ -4,8 +4,7 @@
 
 const EVERY = 5000;
 const SOON = 300;
-let gone = 0;
-let next;
+let next, readAt;
 
 // What a command wrote: its moments, in UTC, become elements.
 function moments(root) {
@@ -58,6 +57,17 @@ function copyButtons(root) {
   }
 }
 
+// The figures' age by this browser's clock: it goes on while nobody answers.
+function readFrom(page) {
+  readAt = Date.now() - 1000 * (page.querySelector("[data-age]")?.dataset.age ?? 0);
+}
+
+function grow() {
+  const age = Math.round((Date.now() - readAt) / 1000);
+  const text = age < 120 ? `${age}s` : `${Math.floor(age / 60)}m`;
+  document.querySelectorAll("[data-age]").forEach((it) => (it.textContent = `figures ${text} old`));
+}
+
 function enliven(root) {
   local(root);
   copyButtons(root);
@@ -68,10 +78,6 @@ function isInUse(region) {
   const selection = document.getSelection();
   const isSelected = selection && !selection.isCollapsed && region.contains(selection.anchorNode);
   return isSelected || region.contains(document.activeElement);
-}
-
-function isTyping() {
-  return /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName);
 }
 
 function replace(region, fresh) {
@@ -94,7 +100,7 @@ function again() {
 async function refresh() {
   // What stands still changes only with its form.
   const regions = [...document.querySelectorAll("[data-refresh][id]:not([data-refresh=still])")];
-  const address = location.href;
+  const [address, gone] = [location.href, document.getElementById("gone")];
   const isDone = regions.some((region) => region.dataset.refresh === "done");
   if (regions.length === 0 || isDone || document.visibilityState !== "visible") return;
   try {
@@ -106,13 +112,14 @@ async function refresh() {
       const fresh = page.getElementById(region.id);
       if (fresh && !isInUse(region)) replace(region, fresh);
       // What ended takes its buttons with it, and what cannot be read any more its whole page.
-      if (!fresh || fresh.dataset.refresh === "done") return isTyping() || again();
+      if (!fresh || fresh.dataset.refresh === "done") return document.activeElement?.matches("input, select, textarea") || again();
     }
-    gone = 0;
+    readFrom(page);
+    gone.hidden = true;
   } catch {
-    gone += 1;
+    gone.querySelector("strong").textContent = new Date(readAt).toLocaleTimeString(undefined, { hourCycle: "h23" });
+    gone.hidden = false;
   }
-  document.getElementById("gone").hidden = gone < 2;
 }
 
 async function keepFresh() {
@@ -136,6 +143,8 @@ function follow(form) {
 }
 
 enliven(document);
+readFrom(document);
+setInterval(grow, 1000);
 document.querySelectorAll("form[data-live]").forEach(follow);
 next = setTimeout(keepFresh, document.querySelector("[data-refresh=soon]") ? SOON : EVERY);
 document.addEventListener("visibilitychange", refresh);

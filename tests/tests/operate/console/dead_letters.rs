@@ -35,7 +35,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     // One is read, and sent back.
     group(&mut browser, "Mended").await;
     browser.follow("mended").await;
-    browser.follow("With its payload, formatted").await;
+    browser.follow("Show payload").await;
     browser.sees("the payload", |text| text.contains("\"id\": \"mended\"")).await;
     browser.follow("Redrive …").await;
     let (first, plan) = (browser.tab(), browser.ask("return location.pathname + location.search"));

@@ -71,7 +71,8 @@ pub(crate) async fn ask_and_import<Q: QueueCalls>(
     let (mut done, mut interrupted) = (Done::default(), false);
     let is_idle = dry_run || count == 0;
     if !is_idle {
-        confirm(&format!("send {to_send} to the dead-letter queue?"), session).await?;
+        let these = counted(count, "dead-letter", "dead-letters");
+        confirm(&format!("add {these} to the dead-letter queue?"), session).await?;
         (done, interrupted) = importing.run(&dead_letters.reader(count), pace, &queue.arn).await?;
     }
     let summary = done.summary("imported");
@@ -219,8 +220,11 @@ struct Progress(File);
 impl Progress {
     /// Locks the record until this is dropped: to be locked on NFS, a file must be writable.
     fn open(path: &Path, length: u64) -> Result<Self, Failure> {
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let mut file = opened.map_err(|error| unreadable(path, &error))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path).map_err(|error| unreadable(path, &error))?;
         check_lock(path, file.try_lock(), "another import of this file is running")?;
         if file.metadata().map_err(|error| unreadable(path, &error))?.len() != length {
             let problem = "another import of this file ran in the meantime; run the command again";

@@ -154,6 +154,12 @@ impl<'a> Redrive<'a> {
     /// For the functions that the dead-letters name, or for `retarget`.
     pub(crate) fn new(policies: &'a Policies, retarget: Option<&'a str>) -> Result<Self, Failure> {
         match retarget.filter(|arn| !policies.stack().allows(arn)) {
+            Some(name) if !name.starts_with("arn:") => {
+                let what = format!(
+                    "--retarget {name}: give the full ARN, such as arn:aws:lambda:REGION:ACCOUNT:function:{name}"
+                );
+                Err(Failure::Refused(what))
+            }
             Some(arn) => Err(Failure::Refused(format!(
                 "--retarget {arn}: TARGET_FUNCTIONS does not allow it, so its events would be dead-lettered \
                  again; run `comeback attach` first, and pass the function's full ARN"

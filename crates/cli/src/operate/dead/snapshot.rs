@@ -5,14 +5,16 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 
 use comeback_engine::{Reason, ReasonCode, ReceivedDeadLetter, Timestamp};
+use indicatif::HumanCount;
 
 use crate::failure::CommandFailure;
 use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::filter::Filter;
 use crate::operate::dead::queue::{CallFailure, QueueCalls, Received};
 use crate::operate::dead::scan::{End, Read};
-use crate::operate::dead::survey::{Alike, Group, LONGEST_ERROR, MOST_GROUPS, Survey, cut, headline};
+use crate::operate::dead::survey::{Alike, Group, LONGEST_ERROR, MOST_GROUPS, Survey, cut};
 use crate::operate::dead::work::DeadLetterAction;
+use crate::text::numbers::counted;
 
 /// Bytes of a dead-letter's key that a row keeps.
 const MOST_OF_A_KEY: usize = 120;
@@ -107,6 +109,22 @@ impl Rows {
     }
 }
 
+/// `Read 9 dead-letters, of which 2 match; they are visible to everybody again.`
+fn said(chosen: u64, read: &Read) -> String {
+    let all = counted(read.dead_letters, "dead-letter", "dead-letters");
+    let matching = if chosen == read.dead_letters {
+        String::new()
+    } else {
+        format!(", of which {} match", HumanCount(chosen))
+    };
+    let visible = if read.dead_letters > 0 && read.still_hidden.is_none() {
+        "; they are visible to everybody again"
+    } else {
+        ""
+    };
+    format!("Read {all}{matching}{visible}.\n")
+}
+
 fn beginning(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
@@ -136,7 +154,7 @@ impl Snapshot {
             End::All | End::Enough | End::TooManyHidden => {}
         }
         dead_letters.check_target(&survey, &filter, &read)?;
-        dead_letters.session.say(&format!("{}\n", headline(survey.chosen, read.dead_letters)))?;
+        dead_letters.session.say(&said(survey.chosen, &read))?;
         let Rows { mut rows, kinds, .. } = rows;
         rows.sort_by_key(|row| row.sent);
         rows.shrink_to_fit();
@@ -231,7 +249,11 @@ impl Selected<'_> {
             left.into_iter().for_each(|code| survey.leave(code, target));
             left.is_none()
         });
-        for (number, group) in self.snapshot.counted(&rows) {
+        for (number, mut group) in self.snapshot.counted(&rows) {
+            // A group has the message of its first, which need not be this one.
+            if let (Selection::DeadLetter(_), [row]) = (&self.selection, &*rows) {
+                group.error_message = row.message.as_ref().map(ToString::to_string);
+            }
             survey.take_group(&self.snapshot.kinds[number].alike, group);
         }
         survey
@@ -413,7 +435,7 @@ mod tests {
         let snapshot = console.scan(&[]).await;
         assert_eq!(
             (console.dead_letters.queues.depth().in_flight, console.said()),
-            (0, "4 of about 4 dead-letters".into())
+            (0, "Read 4 dead-letters; they are visible to everybody again.".into())
         );
         let groups = snapshot.groups();
         let counts: Vec<_> = groups.iter().map(|(_, group)| (group.reason, group.count)).collect();
@@ -429,6 +451,18 @@ mod tests {
         assert_eq!((some.rows(&Selection::All).len(), some.read.dead_letters), (2, 4));
         let refused = scan(vec!["--retries=many".into()], NOW, &console.dead_letters).await.unwrap_err();
         assert!(refused.to_string().starts_with("invalid value 'many' for '--retries <TEST>'"), "{refused}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_plan_for_one_has_its_own_message() {
+        let mut other = event("Timeout");
+        other.body = other.body.replace("\"m\"", "\"order 4001\"");
+        let snapshot = Snapshot::sample([event("Timeout"), other]).await;
+        for row in snapshot.rows(&Selection::All) {
+            let selection = Selection::DeadLetter(row.message_id.to_string());
+            let survey = Selected { snapshot: &snapshot, selection, acting: Acting::Redrive }.survey();
+            assert_eq!(survey.groups()[0].error_message.as_deref(), row.message.as_deref());
+        }
     }
 
     #[tokio::test(start_paused = true)]

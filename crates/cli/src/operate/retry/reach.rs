@@ -32,8 +32,10 @@ pub(super) struct Reach {
     pub(super) all_within_seconds: Option<u64>,
     /// Their function asked for the wait.
     pub(super) retry_after: u64,
-    /// A pause holds them or their function, or has moved them.
+    /// A pause holds them or their function.
     pub(super) paused: u64,
+    /// They return within the spread of a pause that is over.
+    pub(super) returning: u64,
     /// A call for them was not answered or did not work, or pauses could not be read.
     pub(super) unanswered: u64,
     /// Their next retry is the last that `MAX_RETRIES` allows.
@@ -69,7 +71,9 @@ impl Reach {
             reach.found += 1;
             match event.why {
                 Why::RetryAfter => reach.retry_after += 1,
-                Why::Pause | Why::Resumed => reach.paused += 1,
+                Why::Resumed => reach.returning += 1,
+                Why::Pause if !event.target.is_some_and(is_paused) => reach.returning += 1,
+                Why::Pause => reach.paused += 1,
                 Why::UnansweredCall | Why::FailedCall | Why::PausesUnknown => reach.unanswered += 1,
                 // A note says what becomes of them.
                 Why::NotAllowed => {}
@@ -109,13 +113,14 @@ impl Reach {
             return no_error_matches(glob, errors);
         }
         if reached == 0 {
-            return "no waiting event would be retried sooner".into();
+            return "nothing to speed up".into();
         }
         if !self.brings_forward {
-            let due = counted(reached, "event is", "events are");
+            let (these, they) = if reached == 1 { ("this", "it is") } else { ("these", "they are") };
+            let events = counted(reached, "event", "events");
             return format!(
-                "no waiting event would be retried sooner: {due} due within {all} anyway, before the handler \
-                 finds the request"
+                "nothing to speed up. A waiting message stays hidden until its next check; for {these} {events}, that \
+                 is when {they} due anyway (within {all})"
             );
         }
         let events = if reached == found {
@@ -128,10 +133,11 @@ impl Reach {
 
     /// What the request leaves alone, and why.
     pub(super) fn left_alone(&self) -> impl Iterator<Item = (u64, &'static str)> {
-        let Self { retry_after, paused, unanswered, last_retry, .. } = *self;
+        let Self { retry_after, paused, returning, unanswered, last_retry, .. } = *self;
         let all = [
             (retry_after, "which wait because their function asked for it (RetryAfter)"),
-            (paused, "held by a pause or returning after one: resume, then retry again"),
+            (paused, "held by a pause: resume, then retry again"),
+            (returning, "returning within the spread of a pause that has ended; nothing brings them forward"),
             (unanswered, "whose last call failed or was not answered"),
             (last_retry, "with only one retry left (MAX_RETRIES)"),
         ];
@@ -192,7 +198,7 @@ mod tests {
             Reach::of(&waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
         assert_eq!((reach.found, reach.reached), (6, 3));
         assert_eq!((reach.half_within_seconds, reach.all_within_seconds), (Some(1_000), Some(3_500)));
-        assert_eq!((reach.retry_after, reach.last_retry, reach.paused), (1, 1, 1));
+        assert_eq!((reach.retry_after, reach.last_retry, reach.paused, reach.returning), (1, 1, 0, 1));
     }
 
     #[test]
@@ -210,7 +216,7 @@ mod tests {
         };
         let one = "1 of 2 waiting events will be retried, all within 16m 40s, half within 16m 40s";
         assert_eq!(reach(billing), (1, 1, true, one.into()));
-        assert_eq!(reach("*"), (0, 2, false, "no waiting event would be retried sooner".into()));
+        assert_eq!(reach("*"), (0, 2, false, "nothing to speed up".into()));
     }
 
     #[test]
@@ -234,16 +240,27 @@ mod tests {
                 Reach::of(waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
             (reach.brings_forward, reach.in_words())
         };
-        let nothing = "no waiting event would be retried sooner";
-        let anyway = " anyway, before the handler finds the request";
+        let nothing = "nothing to speed up";
+        let stays = "A waiting message stays hidden until its next check; for";
         assert_eq!(reach(&waits), (false, nothing.to_owned()));
         // The handler notices a request within 38 s.
         take(&mut waits, ("k-1", 1), before(10), soon);
-        assert_eq!(reach(&waits), (false, format!("{nothing}: 1 event is due within 20s{anyway}")));
+        assert_eq!(
+            reach(&waits),
+            (false, format!("{nothing}. {stays} this 1 event, that is when it is due anyway (within 20s)"))
+        );
         // Hidden until it is due, so the handler does not check it before.
         let hidden = json!({"due": NOW.saturating_add(Duration::from_secs(280)).to_string(), "delay": 300});
         take(&mut waits, ("k-2", 1), before(20), hidden);
-        assert_eq!(reach(&waits), (false, format!("{nothing}: 2 events are due within 4m 40s{anyway}")));
+        assert_eq!(
+            reach(&waits),
+            (
+                false,
+                format!(
+                    "{nothing}. {stays} these 2 events, that is when they are due anyway (within 4m 40s)"
+                )
+            )
+        );
         take(&mut waits, ("k-3", 1), before(10), json!({}));
         assert!(reach(&waits).0);
     }

@@ -128,7 +128,7 @@ impl Change {
             inputs.push(Input {
                 name: "retarget",
                 label: "Another function",
-                hint: "Full ARN, which TARGET_FUNCTIONS must allow; empty: the original function",
+                hint: "Give the full ARN; TARGET_FUNCTIONS must allow it. Empty: the original function",
                 value: wanted.retarget.clone().unwrap_or_default(),
             });
         }
@@ -172,8 +172,9 @@ impl Change {
             let snapshot = snapshot(&visit.console)?;
             let count = self.selected(&snapshot, &wanted).ids().len();
             if !is_count(form.get("typed").unwrap_or_default(), count) {
+                // Where none is left, the plan says so.
                 let problem = format!("Nothing was done: to discard them, type {count}.");
-                return self.plan_page(&visit, fields, Some(problem)).await;
+                return self.plan_page(&visit, fields, Some(problem).filter(|_| count > 0)).await;
             }
         }
         let snapshot = visit.console.dead.snapshot();
@@ -184,6 +185,7 @@ impl Change {
             command: command.unwrap_or_default(),
             plan: format!("{}?{}", self.path, wanted.fields.to_query()),
             back: "/dead",
+            next: "Back",
             agreed: digest.to_owned(),
         };
         let console = visit.console.clone();

@@ -17,11 +17,15 @@ use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::parts::{DeadLetterLine, incomplete, snapshot, turn};
 use crate::ui::dead::state::scan_id;
-use crate::ui::page::{Fields, Frame, Problem, Visit, form_that_reads, ok, page};
+use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
+use crate::ui::response::go_to;
 use crate::ui::work::PageScreen;
 
+/// The field of an address that names what was read again.
+const READ: &str = "read";
+
 pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/dead/each/{id}", page(show).merge(form_that_reads(read)))
+    Router::new().route("/dead/each/{id}", page(show).merge(form(read)))
 }
 
 #[derive(Template)]
@@ -34,11 +38,11 @@ struct DeadLetterPage {
     once: String,
     command: String,
     known: DeadLetterLine,
-    read: Option<ReadAgain>,
+    read: Option<Rc<ReadAgain>>,
 }
 
 /// A dead-letter as it was read again for this page.
-struct ReadAgain {
+pub(super) struct ReadAgain {
     lines: Vec<(String, String)>,
     /// The payload or, where no event was found, the body; if it was asked for.
     text: Option<(&'static str, String)>,
@@ -75,10 +79,6 @@ impl Wanted {
 }
 
 async fn show(visit: Visit) -> Result<Response, Problem> {
-    dead_letter_page(&visit, None)
-}
-
-fn dead_letter_page(visit: &Visit, read: Option<ReadAgain>) -> Result<Response, Problem> {
     let snapshot = snapshot(&visit.console)?;
     let id = visit.last_of_path();
     let selection = Selection::DeadLetter(id.clone());
@@ -95,12 +95,12 @@ fn dead_letter_page(visit: &Visit, read: Option<ReadAgain>) -> Result<Response, 
         command: command_line(["comeback", "dead", "show", &*id]) + &visit.console.common.place_flags(),
         id,
         known: DeadLetterLine::of(&snapshot, row, now()),
-        read,
+        read: visit.query().get(READ).and_then(|read| visit.console.dead.read_again(read)),
     })
 }
 
 /// Reads the queue until the dead-letter is found. It goes on if the browser hangs up, so that the dead-letters are
-/// given back.
+/// given back. Leads to a page that shows the latest that was read: the address has no payload, and Back sends no form.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = Wanted::of(&fields).ok_or_else(incomplete)?;
     let turn = turn(&visit.console, "")?;
@@ -114,8 +114,45 @@ async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let (dead_letter, read) =
         reading.await.map_err(|_| Failure::CouldNot("the dead-letter could not be read".into()))??;
     let problem = read.result("the dead-letter was found").err().map(|problem| problem.to_string());
-    dead_letter_page(
-        &visit,
-        Some(ReadAgain { lines: dead_letter.lines(), text: wanted.text(&dead_letter), problem }),
-    )
+    let read = ReadAgain { lines: dead_letter.lines(), text: wanted.text(&dead_letter), problem };
+    Ok(go_to(&format!("{}?{READ}={}", visit.path(), visit.console.dead.has_read(read))))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operate::dead::simulated::event;
+    use crate::operate::dead::snapshot::Snapshot;
+    use crate::ui::tests::{Setting, locally};
+
+    use super::*;
+
+    /// The address has no payload, and of two that were read again only the latest is kept.
+    #[tokio::test]
+    async fn what_was_read_again_is_shown_by_its_name_alone() {
+        locally(async {
+            let setting = Setting::new(false).await;
+            let snapshot = Snapshot::sample([event("Timeout")]).await;
+            let path = format!("/dead/each/{}", snapshot.rows(&Selection::All)[0].message_id);
+            setting.console.dead.set_snapshot(Some(snapshot));
+            let read = |text: &str| ReadAgain {
+                lines: Vec::new(),
+                text: Some(("Payload, formatted", text.to_owned())),
+                problem: None,
+            };
+            let old = setting.console.dead.has_read(read("the old payload"));
+            let new = setting.console.dead.has_read(read("the new payload"));
+            for (name, shown) in [(&*new, true), (&*old, false), ("", false)] {
+                let (status, page) = setting.answer(setting.page(&format!("{path}?read={name}"))).await;
+                assert_eq!(status, StatusCode::OK);
+                assert_eq!(
+                    (page.contains("the new payload"), page.contains("the old")),
+                    (shown, false),
+                    "{page}"
+                );
+            }
+            setting.console.dead.set_snapshot(None);
+            assert!(setting.console.dead.read_again(&new).is_none(), "the next scan ends it");
+        })
+        .await;
+    }
 }

@@ -46,7 +46,7 @@ const ENDING: &str = ".jsonl";
 
 pub(super) fn routes() -> Router<Console> {
     Router::new()
-        .route("/dead/export", form_that_reads(export))
+        .route("/dead/export", form(export))
         .route("/dead/file", form_that_reads(download))
         .route("/dead/upload", upload(receive).layer(DefaultBodyLimit::max(LARGEST_UPLOAD)))
         .route("/dead/import", page(plan).merge(form(import)))
@@ -76,7 +76,8 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
         title: format!("Export {}", described(&snapshot, &selection)),
         command: String::new(),
         plan: "/dead".into(),
-        back: "/dead",
+        back: "/dead#files",
+        next: "Download it",
         agreed: String::new(),
     };
     let console = visit.console.clone();
@@ -127,7 +128,15 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
             Some("secret") => has_secret = visit.has_secret(&part.text().await.map_err(refused)?),
             // The secret comes first: without it nothing is even stored.
             Some("file") if has_secret => {
-                let name = store(part, &visit.console.dead.folder()).await?;
+                let folder = visit.console.dead.folder();
+                let (name, is_new) = store(part, &folder).await?;
+                let path = folder.join(&name);
+                if let Err(failure) = Importing::read(&path) {
+                    if is_new {
+                        let _ = std::fs::remove_file(&path);
+                    }
+                    return Err(Problem::Refused(StatusCode::BAD_REQUEST, failure.to_string()));
+                }
                 return Ok(go_to(&format!("/dead/import?file={name}")));
             }
             _ => break,
@@ -137,8 +146,8 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     Err(if has_secret { incomplete() } else { Problem::Refused(StatusCode::FORBIDDEN, why.into()) })
 }
 
-/// Stores an upload under the name of its bytes.
-async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<String, Problem> {
+/// Stores an upload under the name of its bytes, and says whether that is new.
+async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), Problem> {
     let failure = |error: std::io::Error| Failure::CouldNot(format!("{}: {error}", folder.display()));
     let mut file = tempfile::Builder::new().prefix("uploading-").tempfile_in(folder).map_err(failure)?;
     let (mut digest, mut length) = (Sha256::new(), 0);
@@ -160,7 +169,7 @@ async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<String, Problem>
             Err(failure(error.error).into())
         }
         // The same bytes are there already, and what was imported of them is recorded beside them.
-        _ => Ok(name),
+        stored => Ok((name, stored.is_ok())),
     }
 }
 
@@ -208,6 +217,7 @@ async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
         command: command(&file, &visit.console),
         plan: format!("/dead/import?file={file}"),
         back: "/dead",
+        next: "Back",
         agreed: digest.to_owned(),
     };
     let console = visit.console.clone();

@@ -9,6 +9,8 @@ use tokio::sync::{Notify, watch};
 use crate::account::Failure;
 use crate::operate::dead::snapshot::Snapshot;
 use crate::operate::session::Interrupt;
+use crate::ui::access::token;
+use crate::ui::dead::dead_letter::ReadAgain;
 
 /// What the console knows of the dead-letters.
 #[derive(Default)]
@@ -20,6 +22,8 @@ pub(in crate::ui) struct Dead {
     /// Raised when the server stops.
     stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
+    /// The dead-letter that was read again last, and the one-time name of that.
+    read: RefCell<Option<(String, Rc<ReadAgain>)>>,
     /// Where they are; `None`: where the server was started.
     folder: Option<PathBuf>,
 }
@@ -43,7 +47,19 @@ impl Dead {
     }
 
     pub(in crate::ui) fn set_snapshot(&self, snapshot: Option<Snapshot>) {
+        self.read.replace(None);
         self.snapshot.replace(snapshot.map(Rc::new));
+    }
+
+    /// Keeps a dead-letter that was read again, until the next is. Gives its name.
+    pub(super) fn has_read(&self, read: ReadAgain) -> String {
+        let name = token();
+        self.read.replace(Some((name.clone(), Rc::new(read))));
+        name
+    }
+
+    pub(super) fn read_again(&self, name: &str) -> Option<Rc<ReadAgain>> {
+        self.read.borrow().as_ref().filter(|(known, _)| known == name).map(|(_, read)| Rc::clone(read))
     }
 
     /// The snapshot that a form is about.

@@ -14,12 +14,16 @@ use super::{Setting, locally};
 
 /// A console of a handler whose operator may make these calls alone, and those without which there is no page.
 async fn allowed(calls: &'static [&'static str], lines: Vec<String>) -> Setting {
+    served(calls, lines, false).await
+}
+
+async fn served(calls: &'static [&'static str], lines: Vec<String>, read_only: bool) -> Setting {
     let account = Account::answering_all(move |call, body| {
         let is_allowed = calls.contains(&call) || call.starts_with("/2015-03-31/");
         let answer = is_allowed.then(|| answer(call, &body, &lines)).flatten();
         answer.map_or_else(|| (403, json!({"message": "you may not"})), |answer| (200, answer))
     });
-    let console = Console::new(DeploymentFlags::of_handler("retries"), false);
+    let console = Console::new(DeploymentFlags::of_handler("retries"), read_only);
     console.reach(account.await);
     Setting::of(console).await
 }
@@ -150,6 +154,46 @@ async fn a_dead_event_offers_what_its_dead_letter_does() {
         let snapshot = setting.console.dead.snapshot().unwrap();
         let id = &snapshot.dead_letter_of(&letter.key).unwrap().message_id;
         assert!(after.contains(&format!("name=\"dead_letter\" value=\"{id}\"")), "{after}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_filter_that_is_refused_stays_in_its_form() {
+    locally(async {
+        let here = allowed(&[], Vec::new()).await;
+        let (status, page) = here.answer(here.page("/waiting?within=soon&key=k-1")).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert!(page.contains("Due within: ") && page.contains("value=\"soon\""), "{page}");
+        assert!(page.contains("value=\"k-1\"") && !page.contains("data-refresh"), "{page}");
+        let (status, page) = here.answer(here.form_of("/dead/scan", "once=1&retries=many&key=k-1")).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert!(page.contains("Nothing was read") && page.contains("--retries"), "{page}");
+        assert!(page.contains("value=\"many\"") && page.contains("value=\"k-1\""), "{page}");
+        assert!(!page.contains("data-refresh"), "it would send the form again");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_read_only_console_offers_no_scan() {
+    locally(async {
+        for read_only in [false, true] {
+            let here = served(&["GetQueueAttributes"], Vec::new(), read_only).await;
+            let (_, page) = here.answer(here.page("/dead")).await;
+            assert_eq!(page.contains("action=\"/dead/scan\""), !read_only, "{page}");
+            assert!(page.contains("3 dead-letters"), "{page}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_filter_without_a_match_can_be_cleared() {
+    locally(async {
+        let here = allowed(&["GetQueueAttributes", "FilterLogEvents", "GetParameter"], Vec::new()).await;
+        let (_, page) = here.answer(here.page("/waiting?key=none")).await;
+        assert!(page.contains("No event is waiting") && !page.contains("Clear the filter"), "{page}");
     })
     .await;
 }
