@@ -14,9 +14,12 @@ use clap::Parser as _;
 use crate::failure::CommandFailure;
 use crate::operate::OperateCommand;
 use crate::operate::session::Interrupt;
+use crate::operate::waiting::{Listing, Reading, Wanted};
+use crate::text::numbers::counted;
 use crate::text::terminal::command_line;
 use crate::ui::access::token;
-use crate::ui::console::Console;
+use crate::ui::console::{Console, Waiting};
+use crate::ui::fresh::Read;
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::ui::work::{PageScreen, Question, Summary};
 
@@ -37,6 +40,8 @@ pub(super) struct Action {
     /// Its words before the flags: `dead`, `redrive`.
     pub(super) command: &'static [&'static str],
     pub(super) inputs: &'static [Input],
+    /// Whether its plan says how many events are held.
+    pub(super) is_about_held: bool,
     /// The page to go back to.
     pub(super) back: &'static str,
 }
@@ -100,10 +105,15 @@ impl Action {
 
     async fn plan(&'static self, visit: Visit) -> Result<Response, Problem> {
         let fields = visit.query();
-        let planned = match fields.get(PLAN) {
+        let mut planned = match fields.get(PLAN) {
             Some(_) => Some(Planned::of(self, &fields, &visit.console).await),
             None => None,
         };
+        if let Some(planned) =
+            planned.as_mut().filter(|planned| self.is_about_held && planned.question.is_some())
+        {
+            planned.notes.extend(held(&fields, &visit.console).await);
+        }
         let values =
             self.inputs.iter().map(|input| (input, fields.get(input.name).unwrap_or_default().to_owned()));
         ok(&ActionPage {
@@ -163,6 +173,24 @@ fn parsed(words: Vec<String>) -> Result<Box<OperateCommand>, CommandFailure> {
     }
 }
 
+/// How many events a pause holds, if the log says that.
+async fn held(fields: &Fields, console: &Console) -> Option<String> {
+    let function = fields.get("function")?;
+    let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
+    let wanted = Wanted { functions, ..Wanted::default() };
+    let look = |reading: &mut Reading, now| {
+        reading.heed_pauses(now);
+        let listing = Listing { wanted, by: None, events: None };
+        reading.report(&listing, now).groups.iter().map(|group| group.held).sum::<u64>()
+    };
+    match console.waiting(look).await {
+        Waiting::Read(Read { value: Ok(held), .. }) => {
+            Some(format!("{} held now.", counted(*held, "event is", "events are")))
+        }
+        Waiting::Read(_) | Waiting::Reading(_) => None,
+    }
+}
+
 /// What a command would do.
 struct Planned {
     text: String,
@@ -208,6 +236,7 @@ mod tests {
             Input { name: "function", label: "", hint: "", argument: Argument::FunctionOrAll },
             Input { name: "reason", label: "", hint: "", argument: Argument::Flag("--reason") },
         ],
+        is_about_held: false,
         back: "/",
     };
 

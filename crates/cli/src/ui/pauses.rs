@@ -43,6 +43,7 @@ static PAUSE: Action = Action {
             argument: Argument::Flag("--spread"),
         },
     ],
+    is_about_held: false,
     back: "/waiting",
 };
 
@@ -60,6 +61,7 @@ static RESUME: Action = Action {
             argument: Argument::Flag("--spread"),
         },
     ],
+    is_about_held: true,
     back: "/waiting",
 };
 
@@ -91,5 +93,6 @@ static RETRY: Action = Action {
             argument: Argument::Flag("--why"),
         },
     ],
+    is_about_held: false,
     back: "/waiting",
 };

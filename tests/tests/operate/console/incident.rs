@@ -38,7 +38,7 @@ pub(crate) async fn console_leads_through_an_incident(world: &World) {
     browser.fill("Reason", "a deploy broke it");
     browser.follow("Show the plan").await;
     browser.follow("Pause").await;
-    browser.sees("the pause", |text| text.contains("Done.")).await;
+    browser.sees("the pause", |text| text.contains("Done.") && text.contains("is paused. Retries may")).await;
     let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
     assert_eq!(listed["pauses"][0]["why"], "a deploy broke it", "{listed:#}");
     browser.visit("/");
@@ -47,6 +47,8 @@ pub(crate) async fn console_leads_through_an_incident(world: &World) {
     break_it(ministack, function, "");
     browser.visit("/waiting");
     browser.follow(&format!("Resume {function}")).await;
+    let plan = browser.text();
+    assert!(plan.contains("a deploy broke it") && plan.contains("held now."), "{plan}");
     browser.follow("Resume").await;
     browser.sees("the end of the pause", |text| text.contains("Done.")).await;
     let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
@@ -55,6 +57,8 @@ pub(crate) async fn console_leads_through_an_incident(world: &World) {
     are_delivered(ministack, &stack, 2).await;
     browser.visit("/waiting");
     browser.sees("that nothing waits", |text| text.contains("No event is waiting.")).await;
+    drop(running);
+    browser.shows("whoever still looks", "comeback ui has stopped").await;
 }
 
 /// Where the browser is nine hours ahead, each moment is, and UTC is said of it. Without the script, UTC is all there is.
