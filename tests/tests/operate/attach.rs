@@ -333,7 +333,7 @@ pub(crate) async fn what_waits_of_a_detached_function_is_read_from_the_log(world
     detached_long_ago(ministack, FUNCTION);
     let waits = detach("");
     assert_eq!(waits.code, 3, "{}{}", waits.stdout, waits.stderr);
-    assert!(waits.stderr.contains("1 of its events are waiting, the last until 20"), "{}", waits.stderr);
+    assert!(waits.stderr.contains("1 of its events is waiting, the last until 20"), "{}", waits.stderr);
     let said = detach("--now").ended(0);
     assert!(said.contains("will be dead-lettered as target_not_allowed"), "{said}");
     assert_eq!(tags(ministack, FUNCTION), json!({}));
