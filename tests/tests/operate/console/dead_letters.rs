@@ -73,10 +73,20 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
 
     export_the_rest(&mut browser, &running.folder).await;
 
+    // A file of anything else is refused, and does not stay.
+    browser.visit("/dead");
+    let other = scratch("console-other").join("other.jsonl");
+    std::fs::write(&other, "{}\n").expect("a file can be written");
+    choose_file(&mut browser, &other);
+    browser.follow("Upload").await;
+    browser.sees("that it is refused", |text| text.contains("Refused")).await;
+    assert!(!has_imports(&running.folder), "the upload stays");
+
     // The discarded ones are brought back.
     browser.visit("/dead");
     choose_file(&mut browser, &discarded);
     browser.follow("Upload").await;
+    browser.sees("the question", |text| text.contains("Add 2 dead-letters to the dead-letter queue?")).await;
     browser.follow("Import").await;
     done(&mut browser).await;
     let function = stack.output("ExampleTargetName");
@@ -123,6 +133,11 @@ async fn group(browser: &mut Browser, error: &str) {
         json!(error)
     ));
     browser.arrives(error).await;
+}
+
+fn has_imports(folder: &Path) -> bool {
+    let mut files = std::fs::read_dir(folder).expect("the console's folder");
+    files.any(|file| file.expect("a file").file_name().to_string_lossy().starts_with("imported-"))
 }
 
 /// The one file whose name begins so.

@@ -146,6 +146,8 @@ async fn a_dead_event_offers_what_its_dead_letter_does() {
         let path = format!("/event?id={}", letter.key);
         let before = text(&setting, &path).await;
         assert!(before.contains("Scan for it") && !before.contains("Redrive …"), "{before}");
+        assert!(before.contains("<dt>Outcome</dt>") && !before.contains("<dt>Next</dt>"), "{before}");
+        assert!(before.contains("<dt>Error</dt><dd>Timeout, attempt 7 at <time"), "{before}");
         setting.console.dead.set_snapshot(Some(Snapshot::sample([event("Fatal"), letter.clone()]).await));
         let after = text(&setting, &path).await;
         for action in ["Redrive …", "Discard …", "Export", "its error and payload"] {
@@ -191,9 +193,19 @@ async fn a_read_only_console_offers_no_scan() {
 #[tokio::test]
 async fn a_filter_without_a_match_can_be_cleared() {
     locally(async {
-        let here = allowed(&["GetQueueAttributes", "FilterLogEvents", "GetParameter"], Vec::new()).await;
-        let (_, page) = here.answer(here.page("/waiting?key=none")).await;
-        assert!(page.contains("No event is waiting") && !page.contains("Clear the filter"), "{page}");
+        let line = json!({
+            "timestamp": now(), "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1", "target": ORDERS, "retry": 1,
+            "request_id": "r-0", "error_type": "Timeout", "first_failure": now(), "action": "defer",
+            "due": now().saturating_add(std::time::Duration::from_secs(600)), "due_by": "policy", "delay": 600,
+        });
+        for (lines, shown) in [
+            (Vec::new(), "No event is waiting"),
+            (vec![line.to_string()], "None of the 1 waiting event matches. <a href=\"/waiting\">Clear the filter</a>"),
+        ] {
+            let here = allowed(&["GetQueueAttributes", "FilterLogEvents", "GetParameter"], lines).await;
+            let (_, page) = here.answer(here.page("/waiting?key=none")).await;
+            assert!(page.contains(shown), "{shown}: {page}");
+        }
     })
     .await;
 }
