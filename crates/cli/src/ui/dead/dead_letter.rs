@@ -16,7 +16,7 @@ use crate::text::terminal::{command_line, shown_json, shown_lines};
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::parts::{DeadLetterLine, incomplete, snapshot, turn};
-use crate::ui::dead::state::scan_id;
+use crate::ui::dead::state::{ReadAgain, scan_id};
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::ui::response::go_to;
 use crate::ui::work::PageScreen;
@@ -39,14 +39,6 @@ struct DeadLetterPage {
     command: String,
     known: DeadLetterLine,
     read: Option<Rc<ReadAgain>>,
-}
-
-/// A dead-letter as it was read again for this page.
-pub(super) struct ReadAgain {
-    lines: Vec<(String, String)>,
-    /// The payload or, where no event was found, the body; if it was asked for.
-    text: Option<(&'static str, String)>,
-    problem: Option<String>,
 }
 
 /// What to show of a dead-letter that is read again.

@@ -10,7 +10,6 @@ use crate::account::Failure;
 use crate::operate::dead::snapshot::Snapshot;
 use crate::operate::session::Interrupt;
 use crate::ui::access::token;
-use crate::ui::dead::dead_letter::ReadAgain;
 
 /// What the console knows of the dead-letters.
 #[derive(Default)]
@@ -26,6 +25,14 @@ pub(in crate::ui) struct Dead {
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
     /// Where they are; `None`: where the server was started.
     folder: Option<PathBuf>,
+}
+
+/// A dead-letter as it was read again when somebody asked.
+pub(super) struct ReadAgain {
+    pub(super) lines: Vec<(String, String)>,
+    /// The payload or, where no event was found, the body; if it was asked for.
+    pub(super) text: Option<(&'static str, String)>,
+    pub(super) problem: Option<String>,
 }
 
 /// Holds the queue until it is dropped.
