@@ -69,8 +69,8 @@ static RETRY: Action = Action {
     path: "/retry",
     title: "Retry now",
     about: "Retry waiting events now, after a fix, instead of when their backoff ends. It helps where a message is checked \
-            before its retry: a wait of more than 15 minutes above HIDE_UP_TO, where messages are moved, and else one of more \
-            than 12 hours. Other messages stay hidden until they are due.",
+            before its retry: above HIDE_UP_TO, where messages are moved, and waits are longer than 15 minutes. Other messages \
+            stay hidden until they are due.",
     command: &["retry"],
     inputs: &[
         FUNCTION,
