@@ -73,14 +73,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
 
     export_the_rest(&mut browser, &running.folder).await;
 
-    // A file of anything else is refused, and does not stay.
-    browser.visit("/dead");
-    let other = scratch("console-other").join("other.jsonl");
-    std::fs::write(&other, "{}\n").expect("a file can be written");
-    choose_file(&mut browser, &other);
-    browser.follow("Upload").await;
-    browser.sees("that it is refused", |text| text.contains("Refused")).await;
-    assert!(!has_imports(&running.folder), "the upload stays");
+    refuse_another_file(&mut browser, &running.folder).await;
 
     // The discarded ones are brought back.
     browser.visit("/dead");
@@ -95,6 +88,17 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
         listed["dead_letters"].as_array().expect("a list").iter().map(|it| &it["key"]).collect();
     keys.sort_by_key(|key| key.to_string());
     assert_eq!(keys, ["kept", "spoilt-1", "spoilt-2"]);
+}
+
+/// A file of anything else is refused, and does not stay.
+async fn refuse_another_file(browser: &mut Browser, folder: &Path) {
+    browser.visit("/dead");
+    let other = scratch("console-other").join("other.jsonl");
+    std::fs::write(&other, "{}\n").expect("a file can be written");
+    choose_file(browser, &other);
+    browser.follow("Upload").await;
+    browser.sees("that it is refused", |text| text.contains("Refused")).await;
+    assert!(!has_imports(folder), "the upload stays");
 }
 
 /// What is left is exported, and the download is the file.
