@@ -38,7 +38,7 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     // Between a re-invocation and its failure, the event does not wait. On a busy machine, it may wait for a failed call.
     let found = async || {
         let said = run(&waiting);
-        (said.matches("1 waiting event found").count() == 2 && said.contains(" backoff\n")).then_some(said)
+        (said.matches("1 waiting event (").count() == 2 && said.contains(" backoff\n")).then_some(said)
     };
     let waiting = eventually("the log to show the second order waiting", found).await;
     for expected in ["┆ orders   ┆ TargetDown ┆", "Found in the log: 1 of about "] {
