@@ -211,7 +211,7 @@ fn identity(pause: &Pause) -> OpenPause {
     OpenPause::of(pause, pause.from)
 }
 
-/// Since when, by whom and until when.
+/// `orders: paused since … by alice, until resumed; …`
 fn is_paused(name: &str, pause: &Pause) -> String {
     let by = shown(pause.by.as_deref().unwrap_or("somebody")).into_owned();
     format!("{name}: paused since {} by {by}, {}\n", pause.from, terms(pause))

@@ -122,7 +122,7 @@ impl Console {
         Waiting::Read(Read { at, value: value.map(look) })
     }
 
-    /// A command has changed something: what waits is read again before it is shown.
+    /// Called after a command has changed something: the log is read again before a page shows it.
     pub(super) fn has_changed(&self) {
         self.log.outdate();
     }

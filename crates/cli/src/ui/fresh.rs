@@ -74,14 +74,20 @@ pub(super) struct Behind<T> {
     /// The last value, to go on from. A failure does not end it.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// Something was changed since the last reading began.
-    is_outdated: Cell<bool>,
+    /// How often something was changed, and how often before the last reading began.
+    changes: Cell<u64>,
+    changes_read: Cell<u64>,
 }
 
 impl<T> Default for Behind<T> {
     fn default() -> Self {
-        let is_reading = watch::Sender::new(false);
-        Self { last: RefCell::default(), known: RefCell::default(), is_reading, is_outdated: Cell::default() }
+        Self {
+            last: RefCell::default(),
+            known: RefCell::default(),
+            is_reading: watch::Sender::new(false),
+            changes: Cell::default(),
+            changes_read: Cell::default(),
+        }
     }
 }
 
@@ -96,17 +102,17 @@ impl<T: 'static> Behind<T> {
     where
         F: Future<Output = Result<Rc<T>, Failure>> + 'static,
     {
-        if self.is_outdated.get() {
+        if !self.is_current() {
             self.settled().await;
         }
-        let is_current = !self.is_outdated.get();
+        let is_current = self.is_current();
         let last = self.last.borrow().clone();
         if is_current && last.as_ref().is_some_and(|last| last.is_fresh(now())) {
             return last;
         }
         let is_shown = is_current && last.as_ref().is_some_and(|last| last.is_shown(now()));
         if !self.is_reading.send_replace(true) {
-            self.is_outdated.set(false);
+            let changes = self.changes.get();
             let (shared, reading) = (Rc::clone(self), read(self.known.borrow().clone()));
             tokio::task::spawn_local(async move {
                 let value = reading.await;
@@ -114,6 +120,7 @@ impl<T: 'static> Behind<T> {
                     shared.known.replace(Some(Rc::clone(value)));
                 }
                 shared.last.replace(Some(Read { at: now(), value }));
+                shared.changes_read.set(changes);
                 shared.is_reading.send_replace(false);
             });
         }
@@ -130,9 +137,14 @@ impl<T: 'static> Behind<T> {
         let _ = tokio::time::timeout(PATIENCE, is_reading.wait_for(|is_reading| !is_reading)).await;
     }
 
-    /// Something was changed: the last value is not shown any more while the next is read.
+    /// Whether the last reading began after the last change.
+    fn is_current(&self) -> bool {
+        self.changes_read.get() == self.changes.get()
+    }
+
+    /// To be called after a change: no page shows the last value while the next is read.
     pub(super) fn outdate(&self) {
-        self.is_outdated.set(true);
+        self.changes.set(self.changes.get() + 1);
     }
 }
 
@@ -206,7 +218,12 @@ mod tests {
             wait(8).await;
             assert_eq!(look(0).await, (0, Some(Ok(2))));
             behind.outdate();
-            assert_eq!(look(1).await, (1, Some(Ok(3))), "whoever has changed something sees that");
+            let both = join(look(1), look(1)).await;
+            assert_eq!(
+                both,
+                ((1, Some(Ok(3))), (1, Some(Ok(3)))),
+                "whoever has changed something sees that, in every tab"
+            );
             wait(60).await;
             assert_eq!(look(2).await, (2, Some(Err(1_087))), "who comes back waits for the next");
             wait(5).await;

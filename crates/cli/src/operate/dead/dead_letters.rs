@@ -60,7 +60,7 @@ impl<Q: QueueCalls> DeadLetters<Q> {
         Ok(())
     }
 
-    /// A reader whose bar counts to `dead_letters`.
+    /// A reader with a progress bar for this many dead-letters.
     pub(crate) fn reader(&self, dead_letters: u64) -> Reader<'_, Q> {
         let bar = self.session.progress(Some(dead_letters), "{pos}/{len} dead-letters");
         let progress = Box::new(move |dead_letters| bar.set(dead_letters));

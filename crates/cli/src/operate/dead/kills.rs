@@ -138,7 +138,7 @@ async fn run(simulated: &Simulated, action: &impl DeadLetterAction, work: &Work)
     work.run(&reader, &simulated.ids(), action).await.ok()
 }
 
-/// Each is a history of its own: dead-letters, a filter, a pace, faults, and up to a dozen kills.
+/// How many random histories are tried, each with its own dead-letters, filter, pace, faults and up to a dozen kills.
 const HISTORIES: u64 = 400;
 /// Of commands that wait for a disk with each step.
 const HISTORIES_WITH_FILES: u64 = 40;

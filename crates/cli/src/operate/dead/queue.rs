@@ -100,7 +100,7 @@ impl SqsQueues {
     pub(crate) fn new(account: &Account, deployment: &Deployment) -> Self {
         let client = &account.sqs;
         let (dead, retry) = (&deployment.dead_letter_queue.url, &deployment.retry_queue.url);
-        // A message without an answer is not sent again, because an accepted copy is retried by itself. Its dead-letter
+        // A send without an answer is not repeated: if SQS accepted it, the copy is retried in any case. Its dead-letter
         // stays, and the error says so.
         let once = |url: &str| {
             let sender = Sender::new(client.clone(), url).retries(Retries::none()).concurrency(AT_ONCE);

@@ -70,7 +70,7 @@ pub(crate) struct Locked {
 }
 
 impl Locked {
-    /// What is left of a queue's dead-letters that was `depth` deep at `now`, of which `read` were read since.
+    /// The dead-letters that other readers hide, in a queue that had `depth` at `now`, after `read` of them were read.
     pub(crate) fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
         // The counts may be a minute old: what was hidden then may be visible, and read, by now.
         let dead_letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
@@ -210,7 +210,7 @@ impl<'a, Q: QueueCalls> Scan<'a, Q> {
         }
     }
 
-    /// A dead-letter was deleted: it is no longer in flight.
+    /// Records that a dead-letter was deleted, so that it is not given back.
     pub(crate) fn deleted(&mut self, dead_letter: &Received) {
         let handle = self.handles.insert(dead_letter.record.message_id.clone(), None);
         self.hidden -= usize::from(handle.flatten().is_some());
@@ -229,8 +229,8 @@ impl<'a, Q: QueueCalls> Scan<'a, Q> {
             not_tried -= some.len();
             let mut causes: Vec<_> =
                 reader.queue.give_back(some.to_vec()).await.into_iter().filter_map(Result::err).collect();
-            // SQS refuses a handle whose dead-letter is visible, received by another reader, or gone. We need not give
-            // those back.
+            // SQS refuses the handle of a dead-letter that is visible, gone, or in another reader's hands: there is
+            // nothing to give back.
             causes.retain(|cause| cause.error().is_none_or(|error| error.kind != ErrorKind::Refused));
             let Some(cause) = causes.first() else { continue };
             let failure = CallFailure::of("sqs:ChangeMessageVisibility", cause);

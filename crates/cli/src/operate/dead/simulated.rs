@@ -113,7 +113,7 @@ struct World {
     retry: QueueUnderContract,
     /// Of the messages of the dead-letter queue, by id; the simulated queue carries none of these.
     attributes: BTreeMap<String, Attributes>,
-    /// Bodies whose answer was lost, or whose dead-letter could not be deleted: these may be there twice.
+    /// Bodies that may be there twice: the answer to their send was lost, or their dead-letter could not be deleted.
     explained: BTreeSet<String>,
     bodies: BTreeMap<String, String>,
     at_rest: bool,

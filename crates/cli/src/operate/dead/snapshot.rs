@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 
 use comeback_engine::{Reason, ReasonCode, ReceivedDeadLetter, Timestamp};
-use indicatif::HumanCount;
 
 use crate::failure::CommandFailure;
 use crate::operate::dead::dead_letters::DeadLetters;
@@ -109,13 +108,13 @@ impl Rows {
     }
 }
 
-/// `Read 9 dead-letters, of which 2 match; they are visible to everybody again.`
+/// `Read 9 dead-letters (2 match the filter); they are visible to everybody again.`
 fn said(chosen: u64, read: &Read) -> String {
     let all = counted(read.dead_letters, "dead-letter", "dead-letters");
     let matching = if chosen == read.dead_letters {
         String::new()
     } else {
-        format!(", of which {} match", HumanCount(chosen))
+        format!(" ({})", counted(chosen, "matches the filter", "match the filter"))
     };
     let visible = if read.dead_letters > 0 && read.still_hidden.is_none() {
         "; they are visible to everybody again"

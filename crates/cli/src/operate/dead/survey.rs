@@ -212,9 +212,9 @@ impl Survey {
         group.or_insert_with_key(|alike| Group::of(alike, message, given_up, sent)).add(given_up, sent);
     }
 
-    /// Fails if the filter names a function of which there is no dead-letter, and which the handler does not retry
-    /// either: its name may be misspelt. Gives a note if only its alias or version may be. Dead-letters that could not
-    /// be read may be of it.
+    /// Fails if the filter names a function that has no dead-letters and that the handler does not retry: its name may
+    /// be misspelled. Returns a note if only its alias or version may be. Dead-letters that could not be read may belong
+    /// to it.
     pub(crate) fn check_target(
         &self,
         filter: &Filter,

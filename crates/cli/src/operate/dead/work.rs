@@ -20,7 +20,7 @@ pub(crate) trait DeadLetterAction {
     /// Checks that it can be done.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, Reason>;
 
-    /// Does it. A dead-letter whose answer is `Ok` is safe elsewhere, and is deleted.
+    /// Performs the action. If it returns `Ok`, the dead-letter is safe elsewhere and is deleted.
     async fn perform(
         &self,
         queue: &impl QueueCalls,
@@ -107,7 +107,7 @@ struct Run<'a, Q, A> {
 }
 
 impl Work {
-    /// Does `action` with every dead-letter that the work names and whose message id is among those `planned`.
+    /// Performs `action` on every dead-letter that matches the work and whose message id was `planned`.
     pub(crate) async fn run<Q: QueueCalls, A: DeadLetterAction>(
         &self,
         reader: &Reader<'_, Q>,

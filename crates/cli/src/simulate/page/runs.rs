@@ -16,8 +16,8 @@ use crate::text::durations;
 pub(crate) struct Runs {
     /// The policy that was given, and the one to compare it with.
     pub(super) sides: Vec<Side>,
-    /// The policy with each other jitter. Empty without an outage, as there is nothing to recover from; and if an entry of
-    /// `POLICIES` has a jitter of its own, which the stack's does not change.
+    /// The policy with each other jitter. Empty without an outage, because there is nothing to recover from, and if an entry
+    /// of `POLICIES` sets a jitter, because changing the stack's would not change that one.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 
