@@ -1,15 +1,21 @@
-//! The function of the command's tests against MiniStack's: after each call, both are the same.
+//! The account of the command's tests against MiniStack: after each call, both are the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
-use comeback_tests::{MiniStack, plain_target};
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{MessageAttributeValue, MessageSystemAttributeName, QueueAttributeName};
+use comeback_engine::Record;
+use comeback_tests::{MiniStack, eventually, plain_target};
+use comeback_timelapse::Depth;
 use serde_json::{Value, json};
 
 use crate::attach::{aws, policies, recursion, settings, tags};
-use crate::model::{Call, Function};
+use crate::model::{Account, Attributes, Call, Function, Queue};
 use crate::world::World;
 
 const FUNCTION: &str = "contract";
+const QUEUE: &str = "contract";
 const TOPIC: &str = "arn:aws:sns:eu-south-2:000000000000:on-call";
 
 /// Retries and seconds; what is `None` is Lambda's default.
@@ -31,8 +37,9 @@ pub(crate) async fn the_modelled_function_is_changed_as_ministacks(world: &World
         let statement = json!({"Effect": "Allow", "Action": action, "Resource": "*"});
         json!({"Version": "2012-10-17", "Statement": [statement]}).to_string()
     };
-    let mut model: Function<Settings> = Function::new();
-    assert_eq!(read(ministack), model);
+    let mut account = Account::<Settings>::new([(FUNCTION, Function::new())], []);
+    let model = account.function(FUNCTION);
+    assert_eq!(read(ministack), *model);
     for call in [
         Call::TagResource(texts(&[("a", "1"), ("b", "1")])),
         Call::TagResource(texts(&[("b", "2"), ("c", "2")])),
@@ -56,7 +63,7 @@ pub(crate) async fn the_modelled_function_is_changed_as_ministacks(world: &World
     ] {
         make(ministack, &call);
         model.call(call.clone());
-        assert_eq!(read(ministack), model, "after {call:?}");
+        assert_eq!(read(ministack), *model, "after {call:?}");
     }
 }
 
@@ -143,4 +150,115 @@ fn read(ministack: &MiniStack) -> Function<Settings> {
 fn texts_of(object: &Value) -> BTreeMap<String, String> {
     let members = object.as_object().into_iter().flatten();
     members.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned())).collect()
+}
+
+pub(crate) async fn the_modelled_queue_carries_messages_as_ministacks(world: &World) {
+    let ministack = RealQueue::new(&world.ministack().await.sqs).await;
+    let mut account = Account::<()>::new([], [(QUEUE, Queue::new(Duration::from_secs(600)))]);
+    let model = account.queue(QUEUE);
+    let attribute = |name: &str, data_type: &str, value: &str| {
+        let value = MessageAttributeValue::builder().data_type(data_type).string_value(value).build();
+        (name.to_owned(), value.expect("it has a type"))
+    };
+    let ours = vec![attribute("Reason", "String", "max_age"), attribute("RetriesMade", "Number", "7")];
+    for (body, attributes) in [("ours", ours), ("plain", Vec::new())] {
+        ministack.send(body, &attributes).await;
+        drop(model.send(body, attributes));
+    }
+    // Given back at first, and then hidden for a second.
+    for timeout in [0, 1] {
+        let (real, modelled) = (ministack.receive().await, received_of(model));
+        assert_eq!(ministack.depth().await, model.depth());
+        for body in ["ours", "plain"] {
+            assert_eq!(real[body].seen, modelled[body].seen);
+            ministack.change_visibility(&real[body].receipt_handle, timeout).await;
+            assert!(model.change_visibility(&modelled[body].receipt_handle, Duration::from_secs(timeout)));
+        }
+    }
+    eventually("both to be back", async || (ministack.depth().await.visible == 2).then_some(())).await;
+    while model.depth().in_flight > 0 {
+        assert!(model.wait());
+    }
+    let (real, modelled) = (ministack.receive().await, received_of(model));
+    assert_eq!(real["ours"].seen, modelled["ours"].seen);
+    ministack.delete(&real["ours"].receipt_handle).await;
+    model.delete(&modelled["ours"].receipt_handle);
+    assert_eq!(ministack.depth().await, model.depth());
+}
+
+/// What a receive shows of a message: how often it was received, and its attributes.
+struct Received {
+    receipt_handle: String,
+    seen: (u32, HashMap<String, MessageAttributeValue>),
+}
+
+/// By body.
+fn received_of(queue: &mut Queue) -> HashMap<String, Received> {
+    let message = |(record, attributes): (Record, Attributes)| {
+        let seen = (record.receive_count, attributes.into_iter().collect());
+        (record.body, Received { receipt_handle: record.receipt_handle, seen })
+    };
+    queue.receive(10).into_iter().map(message).collect()
+}
+
+/// A queue of MiniStack.
+struct RealQueue<'m> {
+    sqs: &'m Client,
+    url: String,
+}
+
+impl<'m> RealQueue<'m> {
+    async fn new(sqs: &'m Client) -> Self {
+        let created = sqs.create_queue().queue_name(QUEUE);
+        let created = created.attributes(QueueAttributeName::VisibilityTimeout, "600").send().await;
+        let url = created.expect("SQS makes a queue").queue_url.expect("a queue has a URL");
+        Self { sqs, url }
+    }
+
+    async fn send(&self, body: &str, attributes: &Attributes) {
+        let request = self.sqs.send_message().queue_url(&self.url).message_body(body);
+        let request = request.set_message_attributes(Some(attributes.iter().cloned().collect()));
+        drop(request.send().await.expect("SQS takes the message"));
+    }
+
+    /// By body.
+    async fn receive(&self) -> HashMap<String, Received> {
+        let count = MessageSystemAttributeName::ApproximateReceiveCount;
+        let request = self.sqs.receive_message().queue_url(&self.url).max_number_of_messages(10);
+        let request = request.message_attribute_names("All").message_system_attribute_names(count.clone());
+        let received = request.send().await.expect("SQS answers").messages.unwrap_or_default();
+        let message = |message: aws_sdk_sqs::types::Message| {
+            let count = message.attributes.expect("a count was asked for")[&count].parse();
+            let attributes = message.message_attributes.unwrap_or_default();
+            let receipt_handle = message.receipt_handle.expect("a received message has a handle");
+            let seen = (count.expect("a count"), attributes);
+            (message.body.expect("a message has a body"), Received { receipt_handle, seen })
+        };
+        received.into_iter().map(message).collect()
+    }
+
+    async fn change_visibility(&self, receipt_handle: &str, seconds: u64) {
+        let request =
+            self.sqs.change_message_visibility().queue_url(&self.url).receipt_handle(receipt_handle);
+        let request = request.visibility_timeout(i32::try_from(seconds).expect("a second"));
+        drop(request.send().await.expect("the handle is good"));
+    }
+
+    async fn delete(&self, receipt_handle: &str) {
+        let request = self.sqs.delete_message().queue_url(&self.url).receipt_handle(receipt_handle);
+        drop(request.send().await.expect("the handle is good"));
+    }
+
+    async fn depth(&self) -> Depth {
+        let names = [
+            QueueAttributeName::ApproximateNumberOfMessages,
+            QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+            QueueAttributeName::ApproximateNumberOfMessagesDelayed,
+        ];
+        let request = self.sqs.get_queue_attributes().queue_url(&self.url);
+        let answer = request.set_attribute_names(Some(names.to_vec())).send().await.expect("SQS answers");
+        let attributes = answer.attributes.expect("the counts were asked for");
+        let [visible, in_flight, delayed] = names.map(|name| attributes[&name].parse().expect("a count"));
+        Depth { visible, in_flight, delayed }
+    }
 }

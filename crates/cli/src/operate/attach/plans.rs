@@ -21,8 +21,10 @@ use crate::operate::function::{InvokeSettings, Target};
 use crate::operate::handler_setting::{
     ENVIRONMENT_BYTES, SettingPlace, TARGET_FUNCTIONS, list_with, list_without,
 };
-use crate::operate::model::{Call, Function};
+use crate::operate::model::{Account, Call, Function};
 
+const FUNCTION: &str = "orders";
+const HANDLER: &str = "retry-handler";
 const ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const OTHER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:invoices";
 const ALARM: &str = "comeback-retries-lost-orders";
@@ -84,7 +86,7 @@ fn allowed(is_allowed: bool) -> Verdict {
 }
 
 /// The function and the handler, as AWS keeps them.
-fn kept_by_aws(it: &Attachment) -> [Function<InvokeSettings>; 2] {
+fn kept_by_aws(it: &Attachment) -> Account<InvokeSettings> {
     let given = |is_given: bool, grant: Grant| is_given.then(|| (grant.policy, String::new()));
     let topics = if it.losses.is_silent { BTreeSet::new() } else { BTreeSet::from([TOPIC.to_owned()]) };
     let function = Function {
@@ -100,12 +102,13 @@ fn kept_by_aws(it: &Attachment) -> [Function<InvokeSettings>; 2] {
         policies: given(it.invoke_policy, it.invoking()).into_iter().collect(),
         ..Function::new()
     };
-    [function, handler]
+    Account::new([(FUNCTION, function), (HANDLER, handler)], [])
 }
 
 /// Makes a change to what is there.
 fn make(it: &mut Attachment, change: &Change) {
-    let [mut function, mut handler] = kept_by_aws(it);
+    let mut account = kept_by_aws(it);
+    let function = account.function(FUNCTION);
     let qualifier = it.target.qualifier.clone();
     match change.clone() {
         Change::Keep(tags) => function.call(Call::TagResource(tags.into_iter().collect())),
@@ -118,13 +121,10 @@ fn make(it: &mut Attachment, change: &Change) {
         Change::Allow(grant) | Change::Withdraw(grant) => {
             let is_given = matches!(change, Change::Allow(_));
             let of_handler = grant.role == it.deployment.role();
-            let (role, may) = if of_handler {
-                (&mut handler, &mut it.may_invoke)
-            } else {
-                (&mut function, &mut it.may_send)
-            };
+            let (name, may) =
+                if of_handler { (HANDLER, &mut it.may_invoke) } else { (FUNCTION, &mut it.may_send) };
             *may = allowed(is_given);
-            role.call(if is_given {
+            account.function(name).call(if is_given {
                 Call::PutRolePolicy(grant.policy, String::new())
             } else {
                 Call::DeleteRolePolicy(grant.policy)
@@ -139,7 +139,9 @@ fn make(it: &mut Attachment, change: &Change) {
                 *value = edit(value);
                 it.may_invoke = allowed(it.deployment.allows(ARN));
             }
-            handler.call(Call::UpdateFunctionConfiguration(it.deployment.variables.clone()));
+            account
+                .function(HANDLER)
+                .call(Call::UpdateFunctionConfiguration(it.deployment.variables.clone()));
         }
         Change::Watch { alarm, .. } => function.call(Call::PutMetricAlarm(alarm.name, alarm.topics)),
         Change::Unwatch(alarm) => function.call(Call::DeleteAlarms(alarm)),
@@ -149,13 +151,15 @@ fn make(it: &mut Attachment, change: &Change) {
         }
         Change::Settings(to) => function.call(Call::PutFunctionEventInvokeConfig(qualifier, to)),
     }
-    it.send_policy = function.policies.contains_key(&it.sending().policy);
+    let handler = account.function(HANDLER);
     it.invoke_policy = handler.policies.contains_key(&it.invoking().policy);
+    it.deployment.variables = handler.variables.clone();
+    let function = account.function(FUNCTION);
+    it.send_policy = function.policies.contains_key(&it.sending().policy);
     let alarm = function.alarms.get(&it.losses.alarm);
     (it.losses.ours, it.losses.is_silent) = (alarm.is_some(), alarm.is_some_and(BTreeSet::is_empty));
     it.target.recursion_allowed = function.recursion_allowed;
-    (it.target.tags, it.target.invoke_settings) = (function.tags, function.invoke_settings);
-    it.deployment.variables = handler.variables;
+    (it.target.tags, it.target.invoke_settings) = (function.tags.clone(), function.invoke_settings.clone());
 }
 
 fn perform(attachment: &Attachment, plan: &AttachPlan, changes: usize) -> Attachment {

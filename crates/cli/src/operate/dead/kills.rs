@@ -89,7 +89,11 @@ impl History {
         let elsewhere: BTreeSet<String> =
             self.simulated.retried().into_iter().map(|record| key_of(&record)).chain(exported).collect();
         let there = depth.visible + depth.in_flight;
-        assert!(there + elsewhere.len() >= self.dead_letters.len(), "{there} letters, {}", elsewhere.len());
+        assert!(
+            there + elsewhere.len() >= self.dead_letters.len(),
+            "{there} dead-letters, {}",
+            elsewhere.len()
+        );
     }
 
     /// The dead-letters that are in the dead-letter queue, by body.

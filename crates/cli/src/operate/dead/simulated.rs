@@ -1,5 +1,5 @@
-//! Two simulated queues for the tests of the `dead` commands, and dead-letters of every kind. The queues fulfil the
-//! contract of the real ones (`tests/tests/stack/contract`); calls can fail, and a command can be killed at any call.
+//! Two queues for the tests of the `dead` commands, and dead-letters of every kind. Calls can fail, and a command can be
+//! killed at any call.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -10,7 +10,7 @@ use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::sqs::Message;
 use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{Policies, Record, Timestamp};
-use comeback_timelapse::{Depth, QueueUnderContract};
+use comeback_timelapse::Depth;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use send_wrapper::SendWrapper;
@@ -18,11 +18,15 @@ use tokio::sync::Notify;
 
 use crate::account::Failure;
 use crate::operate::dead::queue::{Destination, HIDDEN_FOR, QueueCalls, Received};
+use crate::operate::model::{Account, Queue};
 
 /// The only function that may be re-invoked, with any qualifier.
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 /// Later than all that a simulated queue holds.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
+
+const DEAD_LETTERS: &str = "dead-letters";
+const RETRIES: &str = "retries";
 
 thread_local!(static NUMBER: Cell<u64> = const { Cell::new(0) });
 
@@ -90,8 +94,6 @@ pub(crate) fn any(luck: &mut impl RngExt) -> Put {
     }
 }
 
-type Attributes = Vec<(String, MessageAttributeValue)>;
-
 /// Two queues, and calls to them as the command makes them: through comeback-delivery. Each call, and each of its
 /// entries, fails as often as `fault_rate` says, before it has an effect or after.
 pub(crate) struct Simulated {
@@ -109,10 +111,7 @@ pub(crate) struct Simulated {
 }
 
 struct World {
-    dead: QueueUnderContract,
-    retry: QueueUnderContract,
-    /// Of the messages of the dead-letter queue, by id; the simulated queue carries none of these.
-    attributes: BTreeMap<String, Attributes>,
+    account: Account<()>,
     /// Bodies that may be there twice: the answer to their send was lost, or their dead-letter could not be deleted.
     explained: BTreeSet<String>,
     bodies: BTreeMap<String, String>,
@@ -123,9 +122,7 @@ impl Simulated {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             world: RefCell::new(World {
-                dead: QueueUnderContract::new(HIDDEN_FOR),
-                retry: QueueUnderContract::new(HIDDEN_FOR),
-                attributes: BTreeMap::new(),
+                account: Account::new([], [DEAD_LETTERS, RETRIES].map(|name| (name, Queue::new(HIDDEN_FOR)))),
                 explained: BTreeSet::new(),
                 bodies: BTreeMap::new(),
                 at_rest: true,
@@ -151,10 +148,8 @@ impl Simulated {
             let value = MessageAttributeValue::builder().data_type("String").string_value(reason);
             ("Reason".to_owned(), value.build().expect("it has a type"))
         });
-        let world = &mut *self.world.borrow_mut();
-        let id = world.dead.send(&dead_letter.body);
-        world.attributes.insert(id.clone(), reason.into_iter().collect());
-        id
+        let account = &mut self.world.borrow_mut().account;
+        account.queue(DEAD_LETTERS).send(&dead_letter.body, reason.into_iter().collect())
     }
 
     /// Runs a command that is killed after this number of calls; `None` if it was.
@@ -170,26 +165,20 @@ impl Simulated {
 
     /// Waits until everything that is hidden has come back.
     pub(crate) fn all_come_back(&self) {
-        let dead = &mut self.world.borrow_mut().dead;
+        let world = &mut *self.world.borrow_mut();
+        let dead = world.account.queue(DEAD_LETTERS);
         while dead.depth().in_flight > 0 {
-            assert!(dead.wait(), "a letter that never comes back");
+            assert!(dead.wait(), "a dead-letter that never comes back");
         }
     }
 
     pub(crate) fn depth(&self) -> Depth {
-        self.world.borrow_mut().dead.depth()
+        self.world.borrow_mut().account.queue(DEAD_LETTERS).depth()
     }
 
     /// What there is in the dead-letter queue; everything must be visible.
     pub(crate) fn dead(&self) -> Vec<Received> {
-        let world = &mut *self.world.borrow_mut();
-        let records = all(&mut world.dead);
-        let attributes = &world.attributes;
-        let with_attributes = |record: Record| {
-            let attributes = attributes[&record.message_id].clone();
-            Received { record, attributes }
-        };
-        records.into_iter().map(with_attributes).collect()
+        all(self.world.borrow_mut().account.queue(DEAD_LETTERS))
     }
 
     /// The message ids of the dead-letter queue; everything must be visible.
@@ -199,7 +188,8 @@ impl Simulated {
 
     /// What there is in the retry queue.
     pub(crate) fn retried(&self) -> Vec<Record> {
-        all(&mut self.world.borrow_mut().retry)
+        let messages = all(self.world.borrow_mut().account.queue(RETRIES));
+        messages.into_iter().map(|received| received.record).collect()
     }
 
     /// The bodies of which a fault may have made a second copy.
@@ -294,19 +284,19 @@ impl<E, F: Fn(&mut World, &E) -> String> Operation for Call<'_, E, F> {
 }
 
 /// Looks at every message of a queue, and leaves it visible.
-fn all(queue: &mut QueueUnderContract) -> Vec<Record> {
-    let mut records = Vec::new();
+fn all(queue: &mut Queue) -> Vec<Received> {
+    let mut messages = Vec::new();
     loop {
         let some = queue.receive(10);
         if some.is_empty() {
             break;
         }
-        records.extend(some);
+        messages.extend(some.into_iter().map(|(record, attributes)| Received { record, attributes }));
     }
-    for record in &records {
-        queue.change_visibility(&record.receipt_handle, Duration::ZERO).expect("it was received just now");
+    for message in &messages {
+        assert!(queue.change_visibility(&message.record.receipt_handle, Duration::ZERO), "received just now");
     }
-    records
+    messages
 }
 
 impl QueueCalls for Simulated {
@@ -315,14 +305,15 @@ impl QueueCalls for Simulated {
         if self.denied.get() == "receive" {
             return Err(Failure::CouldNot("sqs:ReceiveMessage: AccessDenied".into()));
         }
-        let records = {
+        let received = {
             let world = &mut *self.world.borrow_mut();
             // Between two rounds, now and then, so much time passes that hidden dead-letters come back.
             let passes = self.luck.borrow_mut().random_bool(0.05);
-            if std::mem::take(&mut world.at_rest) && passes && world.dead.depth().in_flight > 0 {
-                world.dead.wait();
+            let dead = world.account.queue(DEAD_LETTERS);
+            if std::mem::take(&mut world.at_rest) && passes && dead.depth().in_flight > 0 {
+                dead.wait();
             }
-            world.dead.receive(most)
+            dead.receive(most)
         };
         self.live().await;
         if self.strikes() {
@@ -330,9 +321,8 @@ impl QueueCalls for Simulated {
             return Ok(Vec::new());
         }
         let world = &mut *self.world.borrow_mut();
-        let received = records.into_iter().map(|record| {
+        let received = received.into_iter().map(|(record, attributes)| {
             world.bodies.insert(record.receipt_handle.clone(), record.body.clone());
-            let attributes = world.attributes[&record.message_id].clone();
             Received { record, attributes }
         });
         Ok(received.collect())
@@ -341,13 +331,11 @@ impl QueueCalls for Simulated {
     async fn send(&self, to: Destination, messages: Vec<Message>) -> Vec<Result<(), Cause>> {
         self.most_sent_at_once.set(self.most_sent_at_once.get().max(messages.len()));
         let effect = |world: &mut World, message: &Message| {
-            match to {
-                Destination::RetryQueue => drop(world.retry.send(&message.body)),
-                Destination::DeadLetterQueue => {
-                    let id = world.dead.send(&message.body);
-                    world.attributes.insert(id, message.attributes.clone());
-                }
-            }
+            let queue = match to {
+                Destination::RetryQueue => RETRIES,
+                Destination::DeadLetterQueue => DEAD_LETTERS,
+            };
+            world.account.queue(queue).send(&message.body, message.attributes.clone());
             message.body.clone()
         };
         let size = |message: &Message| message.body.len();
@@ -357,7 +345,7 @@ impl QueueCalls for Simulated {
 
     async fn delete(&self, receipt_handles: Vec<String>) -> Vec<Result<(), Cause>> {
         let effect = |world: &mut World, handle: &String| {
-            world.dead.delete(handle);
+            world.account.queue(DEAD_LETTERS).delete(handle);
             String::new()
         };
         let call = Call { simulated: self, name: "delete", limits: SQS_RECEIPTS, size: |_| 0, effect };
@@ -374,7 +362,7 @@ impl QueueCalls for Simulated {
     async fn give_back(&self, receipt_handles: Vec<String>) -> Vec<Result<(), Cause>> {
         // SQS refuses a handle that a later receive made stale, and that of a visible dead-letter.
         let effect = |world: &mut World, handle: &String| {
-            let _ = world.dead.change_visibility(handle, Duration::ZERO);
+            world.account.queue(DEAD_LETTERS).change_visibility(handle, Duration::ZERO);
             String::new()
         };
         let call = Call { simulated: self, name: "give_back", limits: SQS_RECEIPTS, size: |_| 0, effect };
