@@ -18,6 +18,7 @@ const MOST_ATTRIBUTES = 10;
 const MOST_ENTRIES = 10;
 const ATTRIBUTE_CHARACTERS = 256;
 const STACK_CHARACTERS = 8_192;
+const MORE_TIME = "raise the function's timeout, or lower the batch size";
 // The grammar of a requested wait.
 const WAIT_CHARACTERS = 64;
 const DECIMAL = String.raw`\d+(?:[.,]\d+)?`;
@@ -224,6 +225,14 @@ class Batch {
     return true;
   }
 
+  /**
+   * Milliseconds that a call to SQS may take; none begins without. A fifth of the reserve is left when the last call
+   * ends: if one outlasted the function's time, Lambda would deliver the whole batch again, with all that succeeded.
+   */
+  timeForACall() {
+    return Math.max(0, Math.floor(this.context.getRemainingTimeInMillis() - this.reserve / 5));
+  }
+
   /** Runs a record: whether it is done. */
   async settles(message) {
     try {
@@ -286,6 +295,8 @@ class Batch {
     }
     if (url.split('/').slice(-2).join() === this.queueArn.split(':').slice(-2).join())
       return { problem: 'deadLetterQueueUrl is the queue itself', remedy: 'set another queue' };
+    const time = this.timeForACall();
+    if (time === 0) return { problem: 'no time was left to send it', remedy: MORE_TIME };
     const call = { QueueUrl: url, ...deadLetter(message, error, end, this.context.invokedFunctionArn, now) };
     if (url.endsWith('.fifo'))
       Object.assign(call, {
@@ -293,7 +304,7 @@ class Batch {
         MessageDeduplicationId: message.id,
       });
     try {
-      await sqs(this.queueArn).send('SendMessage', call);
+      await sqs(this.queueArn).send('SendMessage', call, time);
       return {};
     } catch (refused) {
       return problemOf(refused, 'sqs:SendMessage', url);
@@ -303,6 +314,12 @@ class Batch {
   /** One call for ten messages. What is not hidden returns after the queue's own timeout. */
   async hide(messages) {
     for (let start = 0; start < messages.length; start += MOST_ENTRIES) {
+      const time = this.timeForACall();
+      if (time === 0) {
+        const problem = `messages that no time was left to hide: ${messages.length - start}`;
+        log('ERROR', { action: 'keep', problem, remedy: MORE_TIME });
+        return;
+      }
       const part = messages.slice(start, start + MOST_ENTRIES);
       const now = Date.now();
       const Entries = part.map((message, index) => ({
@@ -312,7 +329,7 @@ class Batch {
       }));
       const call = { QueueUrl: queueUrl(this.queueArn), Entries };
       try {
-        const { Failed = [] } = await sqs(this.queueArn).send('ChangeMessageVisibilityBatch', call);
+        const { Failed = [] } = await sqs(this.queueArn).send('ChangeMessageVisibilityBatch', call, time);
         for (const { Id, Code, Message } of Failed) {
           const problem = `SQS refused to hide it: ${Code}: ${Message}`;
           log('ERROR', { message_id: part[Number(Id)].id, action: 'keep', problem });
@@ -581,7 +598,9 @@ function sqs(queueArn) {
     // Short, because calls are made in the last of the function's time.
     const requestHandler = { connectionTimeout: 1_000, requestTimeout: 2_000 };
     const client = new sdk.SQSClient({ region, maxAttempts: 2, requestHandler });
-    clients.set(region, { send: (name, call) => client.send(new sdk[`${name}Command`](call)) });
+    const send = (name, call, time) =>
+      client.send(new sdk[`${name}Command`](call), { abortSignal: AbortSignal.timeout(time) });
+    clients.set(region, { send });
   }
   return clients.get(region);
 }

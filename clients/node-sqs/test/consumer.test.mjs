@@ -53,6 +53,23 @@ test('every bad option is named', () => {
   assert.throws(() => consumer({}), { name: 'TypeError' });
 });
 
+test('no call outlasts the function', async (t) => {
+  const { lines } = recorded(t, NOW);
+  const limits = [];
+  t.mock.method(AbortSignal, 'timeout', (limit) => {
+    limits.push(limit);
+    return AbortSignal.abort(Object.assign(new Error('late'), { name: 'TimeoutError' }));
+  });
+  const handler = consumer({ deadLetterQueueUrl: DEAD }, () => Promise.reject(new NonRetryable('no')));
+  const { batchItemFailures } = await handler({ Records: [record()] }, CONTEXT);
+  assert.deepEqual(batchItemFailures, [{ itemIdentifier: 'm-0' }]);
+  assert.deepEqual(limits, [59_000, 59_000], 'a fifth of five seconds is kept free');
+  assert.deepEqual(
+    lines.map(({ problem }) => problem),
+    [`sqs:SendMessage on ${DEAD}: TimeoutError`, `sqs:ChangeMessageVisibility on ${QUEUE}: TimeoutError`],
+  );
+});
+
 test('draws stay in bounds and spread', async (t) => {
   const { calls } = recorded(t, NOW);
   let state = 7; // xorshift: the same draws in every run

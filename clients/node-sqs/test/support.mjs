@@ -7,8 +7,10 @@ const path = require.resolve('@aws-sdk/client-sqs');
 const sdk = {
   answer: () => ({}),
   SQSClient: class {
-    async send(command) {
-      return sdk.answer(command.constructor.name.replace('Command', ''), command.input);
+    async send(command, { abortSignal }) {
+      const answer = await sdk.answer(command.constructor.name.replace('Command', ''), command.input);
+      abortSignal.throwIfAborted();
+      return answer;
     }
   },
   SendMessageCommand: class SendMessageCommand {

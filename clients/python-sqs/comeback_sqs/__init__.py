@@ -12,6 +12,7 @@ import math
 import os
 import random
 import re
+import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -37,6 +38,7 @@ _MOST_ATTRIBUTES = 10
 _MOST_ENTRIES = 10
 _ATTRIBUTE_CHARACTERS = 256
 _STACK_CHARACTERS = 8_192
+_MORE_TIME = "raise the function's timeout, or lower the batch size"
 _COROUTINE = 0x80  # inspect.CO_COROUTINE
 _WAIT_CHARACTERS = 64
 _DECIMAL = r"[0-9]+(?:[.,][0-9]+)?"
@@ -271,6 +273,11 @@ class _Batch:
     def time_left(self) -> float:
         return float(self.context.get_remaining_time_in_millis()) / 1_000
 
+    def time_for_a_call(self) -> float:
+        """Seconds that a call to SQS may take; none begins without. A fifth of the reserve is left when the last call
+        ends: if one outlasted the function's time, Lambda would deliver the whole batch again, with all that succeeded."""
+        return max(0.0, self.time_left() - self.reserve / 5)
+
     def handle(self) -> _Response:
         if not all(isinstance(record.get("messageId"), str) and record["messageId"] for record in self.records):
             _log("ERROR", action="keep", problem="a record has no messageId, so none of the batch was run")
@@ -363,11 +370,14 @@ class _Batch:
             return "nothing ends its retries", "set dead_letter_queue_url, or give the queue a redrive policy"
         if url.split("/")[-2:] == self.queue_arn.split(":")[-2:]:
             return "dead_letter_queue_url is the queue itself", "set another queue"
+        seconds = self.time_for_a_call()
+        if not seconds:
+            return "no time was left to send it", _MORE_TIME
         call = _dead_letter(message, error, end, str(self.context.invoked_function_arn), now)
         if url.endswith(".fifo"):
             call |= {"MessageGroupId": message.group or message.message_id, "MessageDeduplicationId": message.message_id}
         try:
-            _sqs(self.queue_arn).send_message(QueueUrl=url, **call)
+            _call(seconds, self.queue_arn, "send_message", QueueUrl=url, **call)
         except Exception as refused:
             return _problem(refused, "sqs:SendMessage", url)
         return None, None
@@ -378,13 +388,19 @@ class _Batch:
         """One call for ten messages. What is not hidden returns after the queue's own timeout."""
         url = _queue_url(self.queue_arn)
         for start in range(0, len(messages), _MOST_ENTRIES):
+            seconds = self.time_for_a_call()
+            if not seconds:
+                problem = f"messages that no time was left to hide: {len(messages) - start}"
+                _log("ERROR", action="keep", problem=problem, remedy=_MORE_TIME)
+                return
             part, now = messages[start : start + _MOST_ENTRIES], time.time()
             entries = [
                 {"Id": str(index), "ReceiptHandle": it.record.get("receiptHandle"), "VisibilityTimeout": it.hiding(now)}
                 for index, it in enumerate(part)
             ]
             try:
-                answer = _sqs(self.queue_arn).change_message_visibility_batch(QueueUrl=url, Entries=entries)
+                hide = "change_message_visibility_batch"
+                answer = _call(seconds, self.queue_arn, hide, QueueUrl=url, Entries=entries)
             except Exception as refused:
                 problem, remedy = _problem(refused, "sqs:ChangeMessageVisibility", self.queue_arn)
                 for message in part:
@@ -647,6 +663,28 @@ def _words(thing: object) -> str:
 
 
 # AWS
+
+
+def _call(seconds: float, queue_arn: str, name: str, **arguments: Any) -> Any:
+    """SQS's answer, if it comes in time. Another thread makes the call, because boto3 cannot be interrupted."""
+    from concurrent.futures import Future
+
+    answer: Future[Any] = Future()
+
+    def make() -> None:
+        try:
+            with _LOADING:
+                client = _sqs(queue_arn)
+            answer.set_result(getattr(client, name)(**arguments))
+        except Exception as refused:
+            answer.set_exception(refused)
+
+    threading.Thread(target=make, daemon=True).start()
+    return answer.result(seconds)
+
+
+# boto3 makes one client at a time; a client may be used by several threads.
+_LOADING = threading.Lock()
 
 
 @functools.lru_cache(maxsize=None)

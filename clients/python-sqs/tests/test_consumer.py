@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import random
 import subprocess
@@ -82,6 +83,29 @@ def test_every_bad_option_is_named() -> None:
         "it must be a whole number from 1 to 1000",
         "dead_letter_queue_url is 'arn:aws:sqs:eu-west-1:1:dead'",
         "it must be the URL of an SQS queue",
+    ]
+
+
+def test_no_call_outlasts_the_function(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = threading.Event()
+
+    def never(**call: Any) -> None:
+        answers.wait()
+
+    hanging = SimpleNamespace(send_message=never, change_message_visibility_batch=never)
+    monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: hanging)
+    left = iter([60_000, 1_010, 1_010])  # a fifth of five seconds is kept free
+    context = SimpleNamespace(**{**vars(CONTEXT), "get_remaining_time_in_millis": lambda: next(left)})
+
+    @consumer(dead_letter_queue_url=DEAD)
+    def handler(record: Any, context: Any) -> None:
+        raise NonRetryable("no")
+
+    assert handler({"Records": [record()]}, context) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+    answers.set()
+    assert [json.loads(line)["problem"] for line in capsys.readouterr().out.splitlines()] == [
+        f"sqs:SendMessage on {DEAD}: TimeoutError",
+        f"sqs:ChangeMessageVisibility on {QUEUE}: TimeoutError",
     ]
 
 
@@ -259,6 +283,32 @@ def test_a_missing_permission_is_named(sqs: Sqs, monkeypatch: pytest.MonkeyPatch
     assert handler({"Records": [record()]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (line["level"], line["remedy"]) == ("ERROR", "allow sqs:ChangeMessageVisibility in the function's role")
+
+
+def test_threads_that_fail_together_make_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """boto3 makes one client at a time: two threads in it at once break its default session."""
+    fake, made = Sqs(), []
+    another = threading.Barrier(2)
+
+    def client(*_: Any, **__: Any) -> Sqs:
+        made.append(threading.get_ident())
+        with contextlib.suppress(threading.BrokenBarrierError):
+            another.wait(0.2)
+        return fake
+
+    monkeypatch.setitem(sys.modules, "boto3", SimpleNamespace(client=client))
+    monkeypatch.setitem(sys.modules, "botocore.config", SimpleNamespace(Config=dict))
+    together = threading.Barrier(4)
+
+    @consumer(concurrency=4, dead_letter_queue_url=DEAD)
+    def handler(record: Any, context: Any) -> None:
+        together.wait()
+        raise NonRetryable("no")
+
+    comeback_sqs._sqs.cache_clear()
+    assert handler({"Records": [record(number) for number in range(4)]}, CONTEXT) == {"batchItemFailures": []}
+    comeback_sqs._sqs.cache_clear()
+    assert (len(made), len(fake.sent)) == (1, 4)
 
 
 def test_no_sdk_is_loaded_without_a_failure() -> None:

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use comeback_engine::{LogLevel, Timestamp};
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _};
 use lambda_runtime::{Context, Diagnostic, LambdaEvent};
 use rand::RngExt as _;
@@ -25,6 +26,10 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// The last of the function's time, in which no record starts; a tenth of what is left at the start, if that is less.
 const RESERVE: Duration = Duration::from_secs(5);
+/// This part of it is left when the last call to SQS ends. If one outlasted the function's time, Lambda would deliver the
+/// whole batch again, with all that succeeded.
+const KEPT_FREE: u32 = 5;
+const MORE_TIME: &str = "raise the function's timeout, or lower the batch size";
 
 /// The service that [`consumer()`] makes.
 #[derive(Clone)]
@@ -226,6 +231,12 @@ where
         !self.started.swap(true, Ordering::Relaxed) || (self.shared.time_left)(&self.context) > self.reserve
     }
 
+    /// How long a call to SQS may take now; `None` if it must not begin.
+    fn time_for_a_call(&self) -> Option<Duration> {
+        let left = (self.shared.time_left)(&self.context).saturating_sub(self.reserve / KEPT_FREE);
+        (!left.is_zero()).then_some(left)
+    }
+
     async fn run_one(&self, message: &Message) -> Ending {
         let running = AssertUnwindSafe(async {
             (self.shared.handler)(redriven(&message.record), self.context.clone()).await
@@ -297,12 +308,15 @@ where
         if url.rsplit('/').take(2).eq(self.queue_arn.rsplit(':').take(2)) {
             return refused("dead_letter_queue_url is the queue itself", "set another queue");
         }
+        let Some(time) = self.time_for_a_call() else {
+            return refused("no time was left to send it", MORE_TIME);
+        };
         let target = &self.context.invoked_function_arn;
         let mut dead_letter = DeadLetter::of(&message.record, message.sent, last, target);
         if url.ends_with(".fifo") {
             dead_letter = dead_letter.in_order(message.group.as_deref().unwrap_or(&message.id), &message.id);
         }
-        self.shared.sqs.send(url, dead_letter).await
+        within(time, self.shared.sqs.send(url, dead_letter)).await
     }
 
     /// One call for ten messages. What is not hidden returns after the queue's own timeout.
@@ -310,7 +324,13 @@ where
         let url = queue_url(&self.queue_arn);
         let failed: Vec<&Message> =
             messages.iter().filter(|it| matches!(it.end, Ending::Due(_) | Ending::Blocked)).collect();
-        for part in failed.chunks(MOST_ENTRIES) {
+        for (done, part) in (0..).step_by(MOST_ENTRIES).zip(failed.chunks(MOST_ENTRIES)) {
+            let Some(time) = self.time_for_a_call() else {
+                let problem = format!("messages that no time was left to hide: {}", failed.len() - done);
+                let (problem, remedy) = (Some(problem), Some(MORE_TIME.into()));
+                self.log(&Line { problem, remedy, ..self.line(LogLevel::Error, "keep") });
+                return;
+            };
             let now = (self.shared.now)();
             let hidings: Vec<Hiding> = part
                 .iter()
@@ -322,7 +342,7 @@ where
                     },
                 })
                 .collect();
-            let (refused, remedy) = match self.shared.sqs.hide(&url, &hidings).await {
+            let (refused, remedy) = match within(time, self.shared.sqs.hide(&url, &hidings)).await {
                 Ok(failed) => (failed, None),
                 Err(Refused { problem, remedy }) => {
                     ((0..part.len()).map(|position| (position, problem.clone())).collect(), remedy)
@@ -344,6 +364,14 @@ where
     fn log(&self, line: &Line<'_>) {
         (self.shared.log)(line);
     }
+}
+
+async fn within<T>(time: Duration, call: BoxFuture<'_, Result<T, Refused>>) -> Result<T, Refused> {
+    let late = |_| {
+        let problem = "SQS did not answer before the function's time was up".into();
+        Err(Refused { problem, remedy: None })
+    };
+    tokio::time::timeout(time, call).await.unwrap_or_else(late)
 }
 
 /// What must run one after another: the messages of a FIFO group.

@@ -56,6 +56,7 @@ enum Does {
 #[derive(Clone, Default)]
 struct Fake {
     refuses: Vec<String>,
+    never_answers: bool,
     calls: Arc<Mutex<Calls>>,
 }
 
@@ -68,9 +69,12 @@ struct Calls {
 }
 
 impl Fake {
-    fn refused(&self, call: &str) -> Option<Refused> {
-        let refused = || Refused { problem: "denied".into(), remedy: None };
-        self.refuses.iter().any(|it| it == call).then(refused)
+    async fn answer<T>(&self, call: &str, answer: T) -> Result<T, Refused> {
+        if self.never_answers {
+            std::future::pending::<()>().await;
+        }
+        let refused = Refused { problem: "denied".into(), remedy: None };
+        if self.refuses.iter().any(|it| it == call) { Err(refused) } else { Ok(answer) }
     }
 }
 
@@ -84,14 +88,12 @@ impl Sqs for Fake {
         calls.hiding_calls += 1;
         let hidden = messages.iter();
         calls.hides.extend(hidden.map(|it| (it.receipt_handle[2..].into(), it.visibility_timeout.as_secs())));
-        let refused = self.refused("ChangeMessageVisibilityBatch");
-        Box::pin(async move { refused.map_or(Ok(Vec::new()), Err) })
+        Box::pin(self.answer("ChangeMessageVisibilityBatch", Vec::new()))
     }
 
     fn send<'a>(&'a self, _: &'a str, dead_letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>> {
         self.calls.lock().unwrap().dead_letters.push(dead_letter);
-        let refused = self.refused("SendMessage");
-        Box::pin(async move { refused.map_or(Ok(()), Err) })
+        Box::pin(self.answer("SendMessage", ()))
     }
 }
 
@@ -254,6 +256,21 @@ async fn a_panic_fails_its_record_alone() {
     };
     assert_eq!(failures(Options::default(), &fake, records, handler).await, ["b"]);
     assert_eq!(fake.calls.lock().unwrap().hides, [("b".to_owned(), 6)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_outlasts_the_function() {
+    let url = Some("https://sqs.eu-west-1.amazonaws.com/1/dead".into());
+    let options = Options { dead_letter_queue_url: url, ..Options::default() };
+    let fake = Fake { never_answers: true, ..Fake::default() };
+    let handler =
+        async |_, _| Err(Diagnostic { error_type: "NonRetryable".into(), error_message: String::new() });
+    let begun = tokio::time::Instant::now();
+    assert_eq!(failures(options, &fake, vec![record(&given("a"), QUEUE)], handler).await, ["a"]);
+    // Each of the two calls had what was left, less a fifth of the reserve.
+    assert_eq!(begun.elapsed().as_secs(), 2 * (60 - 1));
+    let late = "SQS did not answer before the function's time was up";
+    assert!(fake.calls.lock().unwrap().lines.iter().all(|line| line["problem"] == late));
 }
 
 #[tokio::test]
