@@ -21,7 +21,8 @@ PROGRAM = importlib.util.spec_from_file_location("verify_aws", FOLDER / "__main_
 class Stop(unittest.TestCase):
     def setUp(self) -> None:
         for number in SIGNALS:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+            # In the background of a script, they are ignored.
+            self.addCleanup(signal.signal, number, signal.signal(number, signal.SIG_DFL))
         self.run_ = run_of()
 
     def send(self, number: int) -> None:
