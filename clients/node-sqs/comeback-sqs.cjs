@@ -212,7 +212,7 @@ class Batch {
       if (blocked.has(message.group)) {
         message.due = 0;
       } else if (!this.hasTime()) {
-        return;
+        continue; // the rest of a blocked group still returns at once
       } else if (!(await this.settles(message)) && message.group !== undefined) {
         blocked.add(message.group);
       }
@@ -614,9 +614,11 @@ function queueUrl(queueArn) {
 }
 
 function problemOf(error, action, resource) {
-  const denied = /AccessDenied/.test(error?.name);
-  const remedy = denied ? `allow ${action} in the function's role` : undefined;
-  return { problem: `${action} on ${resource}: ${error?.name ?? error}`, remedy };
+  const code = String(error?.name ?? error);
+  // An encrypted queue passes on the errors of KMS.
+  const needed = /^kms/i.test(code) ? 'kms:GenerateDataKey and kms:Decrypt' : action;
+  const remedy = code.includes('AccessDenied') ? `allow ${needed} in the function's role` : undefined;
+  return { problem: `${action} on ${resource}: ${code}`, remedy };
 }
 
 function log(level, line) {

@@ -229,17 +229,21 @@ test('the line of a failure', async (t) => {
   });
 });
 
-test('a missing permission is named', async (t) => {
-  const { lines } = recorded(t, NOW, () =>
-    Promise.reject(Object.assign(new Error('no'), { name: 'AccessDenied' })),
-  );
-  const handler = consumer({}, () => Promise.reject(new Error('no')));
-  assert.deepEqual(await handler({ Records: [record()] }, CONTEXT), {
-    batchItemFailures: [{ itemIdentifier: 'm-0' }],
+for (const [name, needed] of [
+  ['AccessDenied', 'sqs:ChangeMessageVisibility'],
+  ['KmsAccessDenied', 'kms:GenerateDataKey and kms:Decrypt'],
+  ['KMS.AccessDeniedException', 'kms:GenerateDataKey and kms:Decrypt'],
+]) {
+  test(`a missing permission is named: ${name}`, async (t) => {
+    const { lines } = recorded(t, NOW, () => Promise.reject(Object.assign(new Error('no'), { name })));
+    const handler = consumer({}, () => Promise.reject(new Error('no')));
+    assert.deepEqual(await handler({ Records: [record()] }, CONTEXT), {
+      batchItemFailures: [{ itemIdentifier: 'm-0' }],
+    });
+    const { level, remedy } = lines.at(-1);
+    assert.deepEqual([level, remedy], ['ERROR', `allow ${needed} in the function's role`]);
   });
-  const { level, remedy } = lines.at(-1);
-  assert.deepEqual([level, remedy], ['ERROR', "allow sqs:ChangeMessageVisibility in the function's role"]);
-});
+}
 
 test('no SDK is loaded without a failure', () => {
   const script = `

@@ -299,7 +299,7 @@ class _Batch:
             if message.group in blocked:
                 message.due = 0
             elif not self.has_time():
-                return
+                continue  # the rest of a blocked group still returns at once
             elif not self.settles(message) and message.group is not None:
                 blocked.add(message.group)
 
@@ -706,9 +706,11 @@ def _queue_url(queue_arn: str) -> str:
 
 
 def _problem(error: Exception, action: str, resource: str) -> tuple[str, str | None]:
-    code = getattr(error, "response", {}).get("Error", {}).get("Code", type(error).__name__)
-    denied = "AccessDenied" in str(code)
-    return f"{action} on {resource}: {code}", f"allow {action} in the function's role" if denied else None
+    code = str(getattr(error, "response", {}).get("Error", {}).get("Code", type(error).__name__))
+    # An encrypted queue passes on the errors of KMS.
+    needed = "kms:GenerateDataKey and kms:Decrypt" if code[:3].upper() == "KMS" else action
+    remedy = f"allow {needed} in the function's role" if "AccessDenied" in code else None
+    return f"{action} on {resource}: {code}", remedy
 
 
 def _log(level: str, **line: Any) -> None:

@@ -267,9 +267,19 @@ def test_the_line_of_a_failure(sqs: Sqs, capsys: pytest.CaptureFixture[str]) -> 
     }
 
 
-def test_a_missing_permission_is_named(sqs: Sqs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("code", "needed"),
+    [
+        ("AccessDenied", "sqs:ChangeMessageVisibility"),
+        ("KmsAccessDenied", "kms:GenerateDataKey and kms:Decrypt"),
+        ("KMS.AccessDeniedException", "kms:GenerateDataKey and kms:Decrypt"),
+    ],
+)
+def test_a_missing_permission_is_named(
+    code: str, needed: str, sqs: Sqs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     class Denied(Exception):
-        response = {"Error": {"Code": "AccessDenied"}}
+        response = {"Error": {"Code": code}}
 
     def deny(**call: Any) -> None:
         raise Denied
@@ -282,7 +292,7 @@ def test_a_missing_permission_is_named(sqs: Sqs, monkeypatch: pytest.MonkeyPatch
 
     assert handler({"Records": [record()]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (line["level"], line["remedy"]) == ("ERROR", "allow sqs:ChangeMessageVisibility in the function's role")
+    assert (line["level"], line["remedy"]) == ("ERROR", f"allow {needed} in the function's role")
 
 
 def test_threads_that_fail_together_make_one_client(monkeypatch: pytest.MonkeyPatch) -> None:

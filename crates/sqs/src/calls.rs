@@ -111,11 +111,14 @@ impl Sqs for Aws {
 
 fn refused<E: ProvideErrorMetadata>(error: &SdkError<E>, action: &str, queue: &str) -> Refused {
     let code = error.code().map_or_else(|| error.to_string(), Into::into);
-    let denied = code.contains("AccessDenied");
-    Refused {
-        problem: format!("{action} on {queue}: {code}"),
-        remedy: denied.then(|| format!("allow {action} in the function's role")),
-    }
+    Refused { problem: format!("{action} on {queue}: {code}"), remedy: remedy(&code, action) }
+}
+
+fn remedy(code: &str, action: &str) -> Option<String> {
+    // An encrypted queue passes on the errors of KMS.
+    let is_of_kms = code.get(..3).is_some_and(|service| service.eq_ignore_ascii_case("kms"));
+    let needed = if is_of_kms { "kms:GenerateDataKey and kms:Decrypt" } else { action };
+    code.contains("AccessDenied").then(|| format!("allow {needed} in the function's role"))
 }
 
 /// The URL of the queue with this ARN; where `AWS_ENDPOINT_URL` is set, the SDK sends the call there anyway.
@@ -129,6 +132,21 @@ pub(crate) fn queue_url(arn: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_denied_is_named() {
+        for (code, needed) in [
+            ("AccessDenied", Some("sqs:SendMessage")),
+            ("AccessDeniedException", Some("sqs:SendMessage")),
+            ("KmsAccessDenied", Some("kms:GenerateDataKey and kms:Decrypt")),
+            ("KMS.AccessDeniedException", Some("kms:GenerateDataKey and kms:Decrypt")),
+            ("KmsThrottled", None),
+            ("RequestThrottled", None),
+        ] {
+            let expected = needed.map(|needed| format!("allow {needed} in the function's role"));
+            assert_eq!(remedy(code, "sqs:SendMessage"), expected, "{code}");
+        }
+    }
 
     #[test]
     fn the_url_of_a_queue() {

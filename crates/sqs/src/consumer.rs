@@ -216,7 +216,8 @@ where
                 continue;
             }
             if !self.has_time() {
-                break;
+                // The rest of a blocked group still returns at once.
+                continue;
             }
             message.end = self.run_one(message).await;
             if message.end != Ending::Settled {
