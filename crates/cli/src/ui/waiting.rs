@@ -17,9 +17,11 @@ use crate::figure::{Chart, Key, Table, drawn, frame};
 use crate::operate::function::{FunctionName, command_name};
 use crate::operate::pauses::in_force::InForce;
 use crate::operate::status::{DUE, WAITING};
-use crate::operate::waiting::{
-    Group, Listing, Reading, Report, Returns, WaitingEvent, Wanted, Why, age, due,
-};
+use crate::operate::waiting::events::{Group, WaitingEvent, Why};
+use crate::operate::waiting::reading::Reading;
+use crate::operate::waiting::report::{Listing, Report, age, due};
+use crate::operate::waiting::returns::Returns;
+use crate::operate::waiting::wanted::Wanted;
 use crate::text::durations;
 use crate::text::numbers::counted;
 use crate::ui::console::{Console, Waiting};

@@ -13,7 +13,7 @@ use crate::clock::now;
 use crate::operate::deployment::Deployment;
 use crate::operate::log::{LogEvent, Search};
 use crate::operate::session::Session;
-use crate::operate::waiting::Wanted;
+use crate::operate::waiting::wanted::Wanted;
 use crate::text::numbers::counted;
 
 /// Between two reads of the log. Its lines take some seconds to arrive.

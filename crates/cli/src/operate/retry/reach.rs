@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use crate::operate::deployment::Deployment;
 use crate::operate::pauses::noticed_within;
-use crate::operate::waiting::{WaitingEvent, Waits, Why, no_error_matches};
+use crate::operate::waiting::events::{WaitingEvent, Waits, Why};
+use crate::operate::waiting::wanted::no_error_matches;
 use crate::text::durations;
 use crate::text::numbers::counted;
 
@@ -149,7 +150,7 @@ impl Reach {
 /// earlier, and its retry is due later, then it is a copy that moves on, for 15 minutes at a time and without a line.
 fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
     match event.due {
-        _ if event.next_look >= noticed => event.next_look,
+        _ if event.next_check >= noticed => event.next_check,
         Some(due) if due <= noticed.saturating_add(HOP) => due,
         _ => noticed.saturating_add(HOP),
     }
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_would_bring_nothing_forward_is_known() {
+    fn a_request_that_would_bring_nothing_forward_is_known() {
         let soon = json!({"due": NOW.saturating_add(Duration::from_secs(20)).to_string()});
         let mut waits = Waits::default();
         let reach = |waits: &Waits| {

@@ -55,7 +55,7 @@ pub(crate) enum Why {
     RetryAfter,
     /// Its function is paused, or its retries come back spread over some time after a pause.
     Pause,
-    /// Its function was paused when the handler last looked, and no longer is.
+    /// Its function was paused at the handler's last check, and no longer is.
     Resumed,
     /// Lambda may have accepted the re-invocation, and did not answer.
     UnansweredCall,
@@ -226,7 +226,7 @@ impl Waits {
             due,
             why,
             paused_until,
-            next_look: message.next_check(),
+            next_check: message.next_check(),
         }
     }
 
@@ -252,7 +252,7 @@ impl Waits {
 /// A message with its due time.
 type Due<'w> = (Option<Timestamp>, &'w WaitingMessage);
 
-/// Events in their order. Each is made when it is looked at, so that a hundred thousand take little memory.
+/// Events in their order. Each is made when it is asked for, so that a hundred thousand take little memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Sorted<'w> {
     waits: &'w Waits,
@@ -291,9 +291,9 @@ pub(crate) struct WaitingEvent<'w> {
     pub(crate) why: Why,
     /// The planned end of the pause that holds it.
     pub(crate) paused_until: Option<Timestamp>,
-    /// When the handler looks at its message again.
+    /// When the handler next checks its message.
     #[serde(skip)]
-    pub(crate) next_look: Timestamp,
+    pub(crate) next_check: Timestamp,
 }
 
 /// The events of one function that failed with one error.

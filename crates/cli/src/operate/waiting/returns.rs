@@ -101,8 +101,9 @@ mod tests {
 
     use super::*;
     use crate::operate::log::tests::test_line;
-    use crate::operate::waiting::tests::{NOW, ORDERS};
-    use crate::operate::waiting::{Waits, Wanted};
+    use crate::operate::waiting::events::Waits;
+    use crate::operate::waiting::reading::tests::{NOW, ORDERS};
+    use crate::operate::waiting::wanted::Wanted;
 
     /// Events of functions, each due after some seconds; held without.
     fn waits(events: &[(&str, Option<u64>)]) -> Waits {

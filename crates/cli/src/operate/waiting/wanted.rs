@@ -63,6 +63,11 @@ impl Wanted {
     }
 }
 
+/// What is said where events wait, and an error glob takes none. `errors` are theirs.
+pub(crate) fn no_error_matches(glob: &str, errors: &str) -> String {
+    format!("no event has an error that matches {glob}; the errors are: {errors}")
+}
+
 fn test(field: &str, value: &str) -> String {
     format!("$.{field} = \"{value}\"")
 }

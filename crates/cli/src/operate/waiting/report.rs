@@ -1,20 +1,32 @@
 //! What waits, in words and as JSON.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
+use crate::operate::deployment::Depth;
+use crate::operate::pauses::requests::RetryRequest;
+use crate::operate::waiting::events::{Group, Sorted, WaitingEvent, Why};
+use crate::operate::waiting::reading::Reading;
+use crate::operate::waiting::returns::Returns;
+use crate::operate::waiting::wanted::Wanted;
+use crate::text::durations::short;
+use crate::text::numbers::counted;
+use crate::text::terminal::{align_right, shown, unwrapped_table};
 use comeback_engine::{Timestamp, short_name};
 use comfy_table::Table;
 use indicatif::HumanCount;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::operate::deployment::Depth;
-use crate::operate::pauses::requests::RetryRequest;
-use crate::operate::waiting::events::{Group, Sorted, WaitingEvent, Why};
-use crate::operate::waiting::returns::Returns;
-use crate::text::durations::short;
-use crate::text::numbers::counted;
-use crate::text::terminal::{align_right, shown, unwrapped_table};
+/// What of a reading is reported.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listing {
+    pub(crate) wanted: Wanted,
+    /// Only events that are due by then.
+    pub(crate) by: Option<Timestamp>,
+    /// Which of the events are listed one by one, the first due first; `None`: none.
+    pub(crate) events: Option<Range<usize>>,
+}
 
 /// What waits, as far as the log shows it.
 #[derive(Clone, Debug, Serialize)]
@@ -42,11 +54,45 @@ pub(crate) struct Report<'r> {
     pub(crate) notes: Vec<String>,
 }
 
+impl Reading {
+    pub(crate) fn report(&self, listing: &Listing, now: Timestamp) -> Report<'_> {
+        let Listing { wanted, by, events } = listing;
+        let chosen = self.waits.chosen(wanted, *by);
+        let groups = self.waits.groups(&chosen);
+        let is_everything =
+            self.is_everything && wanted.takes_everything() && by.is_none() && self.is_all_read(now);
+        let found = groups.iter().map(|group| group.count).sum();
+        // Held events have no due time, and are counted even where only those due soon are shown.
+        let all = by.map(|_| self.waits.groups(&self.waits.chosen(wanted, None)));
+        let mut notes = self.notes(all.as_ref().unwrap_or(&groups), now);
+        notes.extend(self.unlogged_note(now).filter(|_| by.is_none()));
+        Report {
+            since: self.since,
+            lines: self.lines,
+            found,
+            is_everything,
+            is_complete: self.is_complete(now),
+            retry_queue: self.retry_queue,
+            retries: self.requests(now),
+            notes,
+            returns: Returns::of(self.waits.each(&chosen), &groups, now),
+            events: events.clone().map(|range| self.waits.first(&chosen, range)),
+            groups,
+        }
+    }
+
+    /// The requests to retry now that are in force; `None` if they are not known.
+    fn requests(&self, now: Timestamp) -> Option<Vec<RetryRequest>> {
+        let pauses = self.pauses.as_ref().ok().and_then(Option::as_ref);
+        pauses.map(|pauses| RetryRequest::in_force(pauses, now))
+    }
+}
+
 /// The handler logs a due time that a request has moved when it next checks the event.
-const ORDER_NOT_COUNTED: &str =
+const REQUEST_NOT_COUNTED: &str =
     "The due times above do not reflect a request until the handler has checked the event.";
 
-pub(super) fn write(report: &Report<'_>, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write(report: &Report<'_>, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
     let Report { since, found, groups, events, .. } = report;
     match found {
         0 => writeln!(out, "No waiting event (the handler's log was read back to {since})")?,
@@ -73,10 +119,10 @@ pub(super) fn write(report: &Report<'_>, now: Timestamp, out: &mut impl Write) -
     } else {
         writeln!(out, "In the retry queue, for all functions: about {all}.")?;
     }
-    let retries = report.retries.iter().flatten().map(|order| format!("Retry now: {}.", order.line()));
+    let retries = report.retries.iter().flatten().map(|request| format!("Retry now: {}.", request.line()));
     let has_request = *found > 0 && report.retries.as_ref().is_some_and(|requests| !requests.is_empty());
-    let unordered = has_request.then(|| ORDER_NOT_COUNTED.to_owned());
-    let mut notes = retries.chain(unordered).chain(report.notes.iter().cloned());
+    let not_counted = has_request.then(|| REQUEST_NOT_COUNTED.to_owned());
+    let mut notes = retries.chain(not_counted).chain(report.notes.iter().cloned());
     notes.try_for_each(|note| writeln!(out, "{}", shown(&note)))
 }
 
@@ -172,9 +218,10 @@ mod tests {
     use super::*;
     use crate::operate::log::tests::test_line;
     use crate::operate::pauses::in_force::InForce;
+    use crate::operate::waiting::WaitingArguments;
     use crate::operate::waiting::events::Waits;
-    use crate::operate::waiting::tests::{NOW, ORDERS, reading};
-    use crate::operate::waiting::{LONGEST_HIDDEN, Reading, WaitingArguments, Wanted};
+    use crate::operate::waiting::reading::LONGEST_HIDDEN;
+    use crate::operate::waiting::reading::tests::{NOW, ORDERS, reading};
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     fn after(seconds: u64) -> Timestamp {
@@ -293,21 +340,21 @@ Due but not yet received by the handler: about 2. `comeback status --stack shop`
     }
 
     #[test]
-    fn an_order_to_retry_has_a_line() {
+    fn a_retry_request_has_a_line() {
         let waits = Waits::default();
         let mut report = report(&waits);
-        let order = r#"{"target":"*","at":1789400000,"within":300,"by":"anna"}"#;
-        let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{order}]}}"#)).unwrap();
+        let request = r#"{"target":"*","at":1789400000,"within":300,"by":"anna"}"#;
+        let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{request}]}}"#)).unwrap();
         report.retries = Some(RetryRequest::in_force(&pauses, NOW));
         let line = "\nRetry now: every function, requested at 2026-09-14T15:33:20.000Z by anna, ends at \
                     2026-09-15T16:33:20.000Z.\n";
         assert!(text(&report).contains(line), "{}", text(&report));
-        assert!(!text(&report).contains(ORDER_NOT_COUNTED), "no times are shown");
+        assert!(!text(&report).contains(REQUEST_NOT_COUNTED), "no times are shown");
         report.found = 1;
         let shown = text(&report);
-        assert!(shown.contains(&format!("{line}{ORDER_NOT_COUNTED}\n")), "{shown}");
+        assert!(shown.contains(&format!("{line}{REQUEST_NOT_COUNTED}\n")), "{shown}");
         report.retries = Some(Vec::new());
-        assert!(!text(&report).contains(ORDER_NOT_COUNTED), "no order is in force");
+        assert!(!text(&report).contains(REQUEST_NOT_COUNTED), "no request is in force");
     }
 
     #[test]
