@@ -15,7 +15,7 @@ use crate::operate::deployment::Deployment;
 use crate::operate::doctor::{Finding, check};
 use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, DeploymentFlags, Interrupt, Screen, Session};
-use crate::operate::status::Status;
+use crate::operate::status::state::Status;
 use crate::operate::trace::story::{Logs, Trace};
 use crate::operate::waiting::reading::{Reading, Scope};
 use crate::operate::waiting::wanted::Wanted;

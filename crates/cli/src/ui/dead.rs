@@ -26,7 +26,7 @@ use crate::operate::dead::redrive;
 use crate::operate::dead::snapshot::{Selection, Snapshot};
 use crate::operate::dead::survey::Group;
 use crate::operate::function::FunctionName;
-use crate::operate::status::DEAD_LETTERS;
+use crate::operate::status::text::DEAD_LETTERS;
 use crate::text::numbers::counted;
 use crate::text::terminal::command_line;
 use crate::ui::access::token;

@@ -11,7 +11,8 @@ use crate::figure::Chart;
 use crate::operate::function::command_name;
 use crate::operate::history::History;
 use crate::operate::pauses::OpenPause;
-use crate::operate::status::{DEAD_LETTERS, DUE, Status, WAITING};
+use crate::operate::status::state::Status;
+use crate::operate::status::text::{DEAD_LETTERS, DUE, WAITING};
 use crate::ui::console::Console;
 use crate::ui::page::{Frame, Problem, Visit, encoded, ok, page};
 

@@ -16,7 +16,7 @@ use crate::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
 use crate::figure::{Chart, Key, Table, drawn, frame};
 use crate::operate::function::{FunctionName, command_name};
 use crate::operate::pauses::in_force::InForce;
-use crate::operate::status::{DUE, WAITING};
+use crate::operate::status::text::{DUE, WAITING};
 use crate::operate::waiting::events::{Group, WaitingEvent, Why};
 use crate::operate::waiting::reading::Reading;
 use crate::operate::waiting::report::{Listing, Report, age, due};
