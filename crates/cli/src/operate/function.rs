@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
-use aws_sdk_lambda::types::{FunctionConfiguration, FunctionEventInvokeConfig, RecursiveLoop};
+use aws_sdk_lambda::types::{FunctionConfiguration, FunctionEventInvokeConfig, LoggingConfig, RecursiveLoop};
 use comeback_engine::{FunctionArn, short_name};
 use serde::Serialize;
 
@@ -254,6 +254,18 @@ pub(crate) async fn find_function(
     let call = account.lambda.get_function().function_name(name).set_qualifier(qualifier.map(Into::into));
     let of = qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"));
     call.send().await.unless(|it| it.is_resource_not_found_exception(), "lambda:GetFunction", &of)
+}
+
+/// A function's environment variables.
+pub(crate) fn variables(function: &FunctionConfiguration) -> BTreeMap<String, String> {
+    let variables = function.environment().and_then(|environment| environment.variables());
+    variables.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The log group of the function with this name.
+pub(crate) fn log_group(logging: Option<&LoggingConfig>, name: &str) -> String {
+    let set = logging.and_then(|logging| logging.log_group());
+    set.map_or_else(|| format!("/aws/lambda/{name}"), ToOwned::to_owned)
 }
 
 pub(crate) const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \

@@ -480,7 +480,8 @@ mod tests {
     use clap::Command;
 
     use super::*;
-    use crate::operate::deployment::{Mapping, Queue};
+    use crate::operate::deployment::mapping::Mapping;
+    use crate::operate::deployment::queue::Queue;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     #[test]

@@ -9,7 +9,8 @@ use comeback_engine::FunctionArn;
 use crate::account::{Account, CustomerKey, Failure, Or as _, Verdict, may};
 use crate::operate::alarms::Losses;
 use crate::operate::attach::grant::Grant;
-use crate::operate::deployment::{Deployment, DeploymentName, attributes};
+use crate::operate::deployment::queue::attributes;
+use crate::operate::deployment::{Deployment, DeploymentName};
 use crate::operate::function::{FunctionName, InvokeSettings, Target};
 use crate::operate::handler_setting::{self, SettingPlace, TARGET_FUNCTIONS};
 

@@ -9,7 +9,8 @@ use indicatif::HumanCount;
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::kept;
-use crate::operate::deployment::{Deployment, Depth};
+use crate::operate::deployment::Deployment;
+use crate::operate::deployment::queue::Depth;
 use crate::operate::function::{InvokeSettings, is_same_function};
 use crate::operate::log::{HIDING_INFO, LogEvent, Search};
 use crate::text::terminal::Progress;
@@ -189,7 +190,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::operate::attach::plans::attachment;
-    use crate::operate::deployment::Mapping;
+    use crate::operate::deployment::mapping::Mapping;
     use crate::operate::function::Target;
     use crate::operate::log::tests::test_line;
 

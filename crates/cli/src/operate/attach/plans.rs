@@ -16,7 +16,8 @@ use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::grant::Grant;
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
-use crate::operate::deployment::{Deployment, Queue};
+use crate::operate::deployment::Deployment;
+use crate::operate::deployment::queue::Queue;
 use crate::operate::function::{InvokeSettings, Target};
 use crate::operate::handler_setting::{
     ENVIRONMENT_BYTES, SettingPlace, TARGET_FUNCTIONS, list_with, list_without,

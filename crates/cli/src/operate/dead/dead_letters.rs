@@ -7,7 +7,8 @@ use crate::operate::dead::filter::Filter;
 use crate::operate::dead::queue::{HIDDEN_FOR, QueueCalls, Received, SqsQueues};
 use crate::operate::dead::scan::{Read, Reader, Scan};
 use crate::operate::dead::survey::Survey;
-use crate::operate::deployment::{Deployment, Depth};
+use crate::operate::deployment::Deployment;
+use crate::operate::deployment::queue::Depth;
 use crate::operate::session::Session;
 use crate::text::numbers::counted;
 

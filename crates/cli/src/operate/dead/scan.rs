@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::account::Failure;
 use crate::operate::dead::queue::{CallFailure, HIDDEN_FOR, MOST_OF_A_RECEIVE, QueueCalls, ROUND, Received};
-use crate::operate::deployment::Depth;
+use crate::operate::deployment::queue::Depth;
 use crate::operate::session::Interrupt;
 use crate::text::numbers::counted;
 

@@ -12,7 +12,8 @@ use comeback_engine::{FunctionArn, GarbledPauses, Pauses, Timestamp};
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
-use crate::operate::deployment::{Deployment, Mapping};
+use crate::operate::deployment::Deployment;
+use crate::operate::deployment::mapping::Mapping;
 use crate::operate::doctor::facts::consumers::Consumer;
 use crate::operate::doctor::facts::functions::{Destination, Function};
 use crate::operate::doctor::facts::log::LoggedErrors;

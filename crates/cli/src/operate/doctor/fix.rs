@@ -8,7 +8,9 @@ use serde_json::json;
 
 use crate::account::CustomerKey;
 use crate::deployed::parameter;
-use crate::operate::deployment::{Deployment, INVOCATIONS_OF_A_POLLER, Mapping, Queue};
+use crate::operate::deployment::Deployment;
+use crate::operate::deployment::mapping::{INVOCATIONS_OF_A_POLLER, Mapping};
+use crate::operate::deployment::queue::Queue;
 use crate::operate::doctor::facts::log::BACK;
 use crate::operate::doctor::facts::{Facts, UnreadablePauses};
 use crate::operate::function::{Target, command_name, deployment_of_its_own, is_far};

@@ -5,7 +5,7 @@ use comeback_engine::{
 };
 
 use crate::operate::alarms::{Alarm, Watched};
-use crate::operate::deployment::INVOCATIONS_OF_A_POLLER;
+use crate::operate::deployment::mapping::INVOCATIONS_OF_A_POLLER;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::{Executions, Facts};
 use crate::operate::doctor::fix;

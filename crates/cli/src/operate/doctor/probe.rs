@@ -9,7 +9,8 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::account::{Account, Failure, Or as _};
-use crate::operate::deployment::{Deployment, resources};
+use crate::operate::deployment::Deployment;
+use crate::operate::deployment::find::resources;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, skipped};
 use crate::operate::trace::sentence;
 use crate::operate::trace::story::{End, Logs, Report, Story};

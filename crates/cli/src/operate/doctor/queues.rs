@@ -6,7 +6,8 @@ use comeback_engine::{
     MAXIMUM_CONCURRENCY_RANGE, QUEUE_VISIBILITY_TIMEOUT, RETENTION, SQS_MESSAGE_BYTES, Settings,
 };
 
-use crate::operate::deployment::{Deployment, Mapping};
+use crate::operate::deployment::Deployment;
+use crate::operate::deployment::mapping::Mapping;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::fix;
@@ -281,7 +282,7 @@ mod tests {
     use crate::operate::doctor::sample::{assert_found, healthy};
 
     use super::*;
-    use crate::operate::deployment::Queue;
+    use crate::operate::deployment::queue::Queue;
 
     fn with_mapping(change: impl FnOnce(&mut Mapping)) -> Facts {
         let mut facts = healthy();

@@ -226,7 +226,7 @@ mod tests {
     use aws_sdk_kms::types::KeyState;
 
     use crate::account::{CustomerKey, Failure};
-    use crate::operate::deployment::Queue;
+    use crate::operate::deployment::queue::Queue;
     use crate::operate::doctor::facts::rights::HandlerRights;
     use crate::operate::doctor::sample::{assert_found, healthy, right};
 

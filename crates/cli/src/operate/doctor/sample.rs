@@ -7,7 +7,9 @@ use comeback_engine::{Pauses, SQS_MESSAGE_BYTES, Timestamp};
 
 use crate::account::Verdict;
 use crate::operate::alarms::{Alarm, Watched};
-use crate::operate::deployment::{Deployment, Mapping, Queue};
+use crate::operate::deployment::Deployment;
+use crate::operate::deployment::mapping::Mapping;
+use crate::operate::deployment::queue::Queue;
 use crate::operate::doctor::diagnosis::{Judged, Outcome};
 use crate::operate::doctor::facts::consumers::{Consumer, MaxAge, ReadQueue};
 use crate::operate::doctor::facts::functions::{Entrance, Function};

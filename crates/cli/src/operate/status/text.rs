@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
     use crate::operate::alarms::Watched;
-    use crate::operate::deployment::Depth;
+    use crate::operate::deployment::queue::Depth;
     use crate::operate::pauses::requests::RetryRequest;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::account::{Account, Failure, Or as _};
 use crate::clock::now;
 use crate::operate::deployment::{Deployment, Unlisted};
+use crate::operate::function;
 use crate::operate::log::{LogEvent, Search, event_line, names};
 use crate::operate::pauses::in_force::InForce;
 use crate::operate::pauses::{self, noticed_within};
@@ -449,9 +450,7 @@ fn report(events: &[LogEvent], request_id: &str) -> Report {
 async fn log_group(account: &Account, function_arn: &str) -> Result<String, Failure> {
     let call = account.lambda.get_function_configuration().function_name(function_arn);
     let answer = call.send().await.or_failure("lambda:GetFunctionConfiguration", function_arn)?;
-    let named = answer.logging_config().and_then(|logging| logging.log_group());
-    Ok(named
-        .map_or_else(|| format!("/aws/lambda/{}", answer.function_name().unwrap_or_default()), Into::into))
+    Ok(function::log_group(answer.logging_config(), answer.function_name().unwrap_or_default()))
 }
 
 #[cfg(test)]

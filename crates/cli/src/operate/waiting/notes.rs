@@ -196,7 +196,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::operate::deployment::Depth;
+    use crate::operate::deployment::queue::Depth;
     use crate::operate::log::tests::test_line;
     use crate::operate::waiting::reading::DAY;
     use crate::operate::waiting::reading::tests::{NOW, ORDERS, reading};

@@ -9,7 +9,8 @@ use comeback_engine::{
 };
 
 use crate::account::{Account, Failure, Or as _};
-use crate::operate::deployment::{Deployment, Depth, Unlisted};
+use crate::operate::deployment::queue::Depth;
+use crate::operate::deployment::{Deployment, Unlisted};
 use crate::operate::log::{LogEvent, Search};
 use crate::operate::pauses::{self, in_force::InForce, noticed_within};
 use crate::operate::session::Session;
@@ -267,7 +268,7 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::operate::deployment::Mapping;
+    use crate::operate::deployment::mapping::Mapping;
     use crate::operate::log::tests::test_line;
     use crate::operate::session::{Common, DeploymentFlags};
 

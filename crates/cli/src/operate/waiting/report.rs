@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use crate::operate::deployment::Depth;
+use crate::operate::deployment::queue::Depth;
 use crate::operate::pauses::requests::RetryRequest;
 use crate::operate::waiting::events::{Group, Sorted, WaitingEvent, Why};
 use crate::operate::waiting::reading::Reading;

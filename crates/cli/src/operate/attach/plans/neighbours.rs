@@ -10,7 +10,8 @@ use crate::operate::attach::change::{AttachPlan, Change};
 use crate::operate::attach::kept;
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::attach::plans::{all, attachment, left, set_list};
-use crate::operate::deployment::{DeploymentName, Queue};
+use crate::operate::deployment::DeploymentName;
+use crate::operate::deployment::queue::Queue;
 use crate::operate::function::{InvokeSettings, Target};
 
 /// The plan of `comeback attach` without `--move`.

@@ -5,11 +5,12 @@ use std::time::Duration;
 use comeback_engine::{RETENTION, seconds};
 
 use crate::account::{Account, Failure};
-use crate::operate::deployment::{Mapping, Queue, queue, queue_of_arn, variables};
+use crate::operate::deployment::mapping::Mapping;
+use crate::operate::deployment::queue::Queue;
 use crate::operate::doctor::diagnosis::seen;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::{Rights, SEND, ask};
-use crate::operate::function::{FunctionName, find_function};
+use crate::operate::function::{FunctionName, find_function, variables};
 
 /// Variables of a function, from which docs/consumer.md has it take its options: only its code knows them otherwise.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
@@ -74,9 +75,9 @@ impl Consumer {
                 let arn: FunctionName = arn.parse().map_err(Failure::CouldNot)?;
                 let variables = variables(&configuration);
                 let role = configuration.role().unwrap_or_default();
-                let queue = ReadQueue::read(account, queue_of_arn(account, &mapping.queue_arn).await).await;
+                let queue = ReadQueue::read(account, Queue::of_arn(account, &mapping.queue_arn).await).await;
                 let dead_letter_queue = match variables.get(DEAD_LETTER_QUEUE_URL) {
-                    Some(url) => Some(ReadQueue::read(account, self::queue(account, url).await).await),
+                    Some(url) => Some(ReadQueue::read(account, Queue::of_url(account, url).await).await),
                     None => None,
                 };
                 let dead = dead_letter_queue.iter().map(seen);

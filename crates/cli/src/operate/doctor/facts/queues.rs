@@ -7,7 +7,7 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::Value;
 
 use crate::account::{Account, CustomerKey, Failure, Or as _};
-use crate::operate::deployment::Queue;
+use crate::operate::deployment::queue::Queue;
 
 #[derive(Clone, Debug)]
 pub(crate) struct QueueSettings {

@@ -1,0 +1,90 @@
+//! An SQS queue and how many messages it has.
+
+use std::str::FromStr;
+
+use aws_sdk_sqs::types::QueueAttributeName;
+use comeback_engine::{NotAnArn, QueueArn};
+use serde::Serialize;
+
+use crate::account::{Account, Failure, Or as _};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Queue {
+    pub(crate) url: String,
+    pub(crate) arn: String,
+    pub(super) parsed_arn: QueueArn,
+}
+
+impl Queue {
+    fn new(url: &str, arn: &str) -> Result<Self, Failure> {
+        Ok(Self { url: url.to_owned(), arn: arn.to_owned(), parsed_arn: parsed(arn)? })
+    }
+
+    pub(crate) async fn of_url(account: &Account, url: &str) -> Result<Self, Failure> {
+        let [arn] = attributes(account, url, [QueueAttributeName::QueueArn]).await?;
+        let arn = arn.ok_or_else(|| Failure::CouldNot(format!("SQS returned no ARN for {url}")))?;
+        Self::new(url, &arn)
+    }
+
+    pub(crate) async fn of_arn(account: &Account, arn: &str) -> Result<Self, Failure> {
+        let QueueArn { name, account: owner, .. } = parsed(arn)?;
+        let call = account.sqs.get_queue_url().queue_name(name).queue_owner_aws_account_id(owner);
+        let answer = call.send().await.or_failure("sqs:GetQueueUrl", arn)?;
+        Self::new(answer.queue_url().unwrap_or_default(), arn)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.parsed_arn.name
+    }
+}
+
+/// The values of a queue's attributes, in the order of their names.
+pub(crate) async fn attributes<const N: usize>(
+    account: &Account,
+    url: &str,
+    names: [QueueAttributeName; N],
+) -> Result<[Option<String>; N], Failure> {
+    let call = account.sqs.get_queue_attributes().queue_url(url).set_attribute_names(Some(names.to_vec()));
+    let answer = call.send().await.or_failure("sqs:GetQueueAttributes", url)?;
+    Ok(names.map(|name| answer.attributes()?.get(&name).cloned()))
+}
+
+/// Parses an ARN that AWS returned.
+pub(super) fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
+    arn.parse().map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))
+}
+
+/// How many messages a queue has, approximately.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Depth {
+    pub(crate) visible: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) delayed: u64,
+}
+
+impl Depth {
+    pub(crate) async fn read(account: &Account, queue: &Queue) -> Result<Self, Failure> {
+        let names = [
+            QueueAttributeName::ApproximateNumberOfMessages,
+            QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
+            QueueAttributeName::ApproximateNumberOfMessagesDelayed,
+        ];
+        let counts = attributes(account, &queue.url, names).await?;
+        let [Some(visible), Some(in_flight), Some(delayed)] = counts.map(|it| it?.parse().ok()) else {
+            return Err(Failure::CouldNot(format!("SQS returned no message counts for {}", queue.url)));
+        };
+        Ok(Self { visible, in_flight, delayed })
+    }
+
+    pub(crate) const fn total(&self) -> u64 {
+        self.visible + self.in_flight + self.delayed
+    }
+}
+
+#[cfg(test)]
+impl Queue {
+    pub(crate) fn sample(name: &str) -> Self {
+        let url = format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
+        Self::new(&url, &format!("arn:aws:sqs:eu-west-1:123456789012:{name}")).unwrap()
+    }
+}
