@@ -24,6 +24,8 @@ use crate::dead_letter::{DeadLetter, Last, redriven};
 use crate::line::Line;
 use crate::policy::{BadOptions, Options, Sent};
 
+/// Lambda's.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
 /// The last of the function's time, in which no record starts; a tenth of what is left at the start, if that is less.
 const RESERVE: Duration = Duration::from_secs(5);
 /// This part of it is left when the last call to SQS ends. If one outlasted the function's time, Lambda would deliver the
@@ -70,7 +72,7 @@ where
         reason = "each draw is made once, and no other environment repeats it"
     )]
     let draw = |least, most| rand::rng().random_range(least..=most);
-    let time_left = |context: &Context| Timestamp::from_millis(context.deadline).since(now());
+    let time_left = |context: &Context| time_left(Timestamp::from_millis(context.deadline), now());
     Ok(Consumer {
         shared: Arc::new(Shared {
             options,
@@ -88,6 +90,12 @@ where
 fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// `cargo lambda watch` hands out a deadline in 1970: one more than a day away is none.
+fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
+    let left = deadline.since(now);
+    if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }
 }
 
 impl<F, Fut, E> Service<LambdaEvent<SqsEvent>> for Consumer<F>

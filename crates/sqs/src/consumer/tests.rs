@@ -258,6 +258,16 @@ async fn a_panic_fails_its_record_alone() {
     assert_eq!(fake.calls.lock().unwrap().hides, [("b".to_owned(), 6)]);
 }
 
+#[test]
+fn a_deadline_that_cannot_be_is_none() {
+    let at = |second: u64| Timestamp::from_secs(NOW.as_secs() - 100 + second);
+    let days_ahead = NOW.saturating_add(Duration::from_secs(3 * 86_400));
+    for deadline in [Timestamp::from_secs(600), days_ahead, Timestamp::from_millis(u64::MAX)] {
+        assert_eq!(time_left(deadline, NOW), LONGEST_TIMEOUT);
+    }
+    assert_eq!([at(0), at(100), at(130)].map(|it| time_left(it, NOW).as_secs()), [0, 0, 30]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_call_outlasts_the_function() {
     let url = Some("https://sqs.eu-west-1.amazonaws.com/1/dead".into());
