@@ -16,10 +16,10 @@ use crate::failure;
 use crate::operate::deployment::{Deployment, DeploymentName};
 use crate::operate::function::{FunctionName, InvokeSettings};
 use crate::operate::pauses::edits::{self, End, Wanted, check_spread, open_of};
+use crate::operate::pauses::parameter::{Parameter as _, SsmParameter, edit, read_pauses};
 use crate::operate::pauses::requests::RetryRequest;
 use crate::operate::pauses::{
-    self, DEFAULT_SPREAD, OpenPause, Parameter as _, SsmParameter, edit, forgotten_note, history, named,
-    noticed_within,
+    self, DEFAULT_SPREAD, OpenPause, forgotten_note, history, named, noticed_within,
 };
 use crate::operate::session::{Common, Session, confirm_plan};
 use crate::text::durations;
@@ -281,7 +281,7 @@ async fn list(
             Some(name) => Some(history::read(account, name).await?),
             None => None,
         };
-        Ok((pauses::read(account, deployment).await, history))
+        Ok((read_pauses(account, deployment).await, history))
     };
     let (read, history) = session.interrupt.or(work).await?;
     let read =

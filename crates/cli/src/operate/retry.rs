@@ -21,10 +21,9 @@ use crate::clock::now;
 use crate::failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::function::{FunctionName, command_name};
+use crate::operate::pauses::parameter::{Parameter as _, SsmParameter, edit};
 use crate::operate::pauses::requests::RetryRequest;
-use crate::operate::pauses::{
-    self, Parameter as _, SsmParameter, edit, forgotten_note, history, named, noticed_within, target_name,
-};
+use crate::operate::pauses::{self, forgotten_note, history, named, noticed_within, target_name};
 use crate::operate::retry::cancel::cancel;
 use crate::operate::retry::follow::{Watched, follow};
 use crate::operate::retry::reach::{Reach, Window};

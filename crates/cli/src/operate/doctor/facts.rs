@@ -22,6 +22,7 @@ use crate::operate::doctor::facts::rights::HandlerRights;
 use crate::operate::function::{FunctionName, Target};
 use crate::operate::handler_setting::{TARGET_FUNCTIONS, find_stack, list_has};
 use crate::operate::pauses::history::{Version, newest_readable, versions};
+use crate::operate::pauses::parameter::read_pauses;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
@@ -146,7 +147,7 @@ impl Facts {
             LoggedErrors::read(account, &deployment.log_group, now),
             Executions::read(account),
             Alarm::all(account, &deployment),
-            crate::operate::pauses::read(account, &deployment),
+            read_pauses(account, &deployment),
             HandlerRights::read(account, &deployment, &retry_queue, &dead_letter_queue),
             functions::read(destination, named, listed, now),
         );

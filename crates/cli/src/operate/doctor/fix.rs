@@ -15,7 +15,7 @@ use crate::operate::doctor::facts::log::BACK;
 use crate::operate::doctor::facts::{Facts, UnreadablePauses};
 use crate::operate::function::{Target, command_name, deployment_of_its_own, is_far};
 use crate::operate::handler_setting::{POLICIES, TARGET_FUNCTIONS};
-use crate::operate::pauses::{NEWER_COMMAND, put_back};
+use crate::operate::pauses::parameter::{NEWER_COMMAND, put_back};
 use crate::text::terminal::command_line;
 
 pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> String {

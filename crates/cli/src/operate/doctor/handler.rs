@@ -10,7 +10,7 @@ use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, ski
 use crate::operate::doctor::facts::{Executions, Facts};
 use crate::operate::doctor::fix;
 use crate::operate::function::Target;
-use crate::operate::pauses::nearly_full;
+use crate::operate::pauses::parameter::nearly_full;
 use crate::text::numbers::counted;
 use crate::text::terminal::command_line;
 

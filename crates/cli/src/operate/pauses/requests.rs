@@ -1,4 +1,4 @@
-//! Orders to retry now, as the commands show them.
+//! Retry requests, as the commands show them.
 
 use comeback_engine::{Pauses, RetryNow, Timestamp};
 use serde::Serialize;
@@ -14,7 +14,7 @@ pub(crate) struct RetryRequest {
     pub(crate) within_seconds: u64,
     /// `errorType` globs; empty for every error.
     pub(crate) errors: Vec<String>,
-    /// When it ends by itself.
+    /// When it ends.
     pub(crate) until: Timestamp,
     pub(crate) by: Option<String>,
     pub(crate) why: Option<String>,
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_in_force_are_named_with_their_end() {
+    fn requests_in_force_are_named_with_their_end() {
         let text = r#"{"v":1,"pauses":[],"retries":[
             {"target":"arn:aws:lambda:eu-west-1:123456789012:function:orders:live","at":1700000000,"within":300,
              "errors":["Time*","Down"],"by":"anna","why":"deploy 4712","until":1700002100},

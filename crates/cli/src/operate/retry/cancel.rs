@@ -8,10 +8,9 @@ use crate::clock::now;
 use crate::failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
+use crate::operate::pauses::parameter::{Parameter as _, SsmParameter, edit};
 use crate::operate::pauses::requests::RetryRequest;
-use crate::operate::pauses::{
-    self, Parameter as _, SsmParameter, edit, forgotten_note, named, noticed_within,
-};
+use crate::operate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::operate::session::{Session, confirm};
 use crate::text::durations;
 use crate::text::numbers::counted;

@@ -14,8 +14,9 @@ use crate::operate::deployment::queue::{Depth, Queue};
 use crate::operate::deployment::{Deployment, Stopped};
 use crate::operate::history::History;
 use crate::operate::metrics::LastHour;
+use crate::operate::pauses::OpenPause;
+use crate::operate::pauses::parameter::{nearly_full, read_pauses};
 use crate::operate::pauses::requests::RetryRequest;
-use crate::operate::pauses::{self, OpenPause, nearly_full};
 use crate::operate::session::Session;
 
 /// CloudWatch has a new point each minute, and bills each read.
@@ -117,7 +118,7 @@ impl Status {
                 HideUpTo::UpTo(limit) => Some(limit),
                 HideUpTo::Always => None,
             });
-        let (read, pauses_problem) = match pauses::read(account, &deployment).await {
+        let (read, pauses_problem) = match read_pauses(account, &deployment).await {
             Ok(read) => (read, None),
             Err(failure) => (None, Some(failure.to_string())),
         };

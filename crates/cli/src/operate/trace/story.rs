@@ -16,7 +16,8 @@ use crate::operate::deployment::{Deployment, Unlisted};
 use crate::operate::function;
 use crate::operate::log::{LogEvent, Search, event_line, names};
 use crate::operate::pauses::in_force::InForce;
-use crate::operate::pauses::{self, noticed_within};
+use crate::operate::pauses::noticed_within;
+use crate::operate::pauses::parameter::read_pauses;
 
 /// What happened to one event, as the handler logged it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -330,7 +331,7 @@ impl Trace {
 }
 
 async fn in_force(account: &Account, deployment: &Deployment, target: &str) -> Result<InForce, Failure> {
-    let pauses = pauses::read(account, deployment).await?.unwrap_or_default();
+    let pauses = read_pauses(account, deployment).await?.unwrap_or_default();
     Ok(InForce::of(&pauses, target, noticed_within(deployment).unwrap_or_default(), now()))
 }
 

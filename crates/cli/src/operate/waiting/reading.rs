@@ -12,7 +12,9 @@ use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::queue::Depth;
 use crate::operate::deployment::{Deployment, Unlisted};
 use crate::operate::log::{LogEvent, Search};
-use crate::operate::pauses::{self, in_force::InForce, noticed_within};
+use crate::operate::pauses::in_force::InForce;
+use crate::operate::pauses::noticed_within;
+use crate::operate::pauses::parameter::read_pauses;
 use crate::operate::session::Session;
 use crate::operate::waiting::events::Waits;
 use crate::operate::waiting::wanted::Wanted;
@@ -109,7 +111,7 @@ impl Reading {
     ) -> Result<Self, Failure> {
         let account = &session.account;
         let retry_queue = Depth::read(account, &deployment.retry_queue).await?;
-        let pauses = pauses::read(account, &deployment).await;
+        let pauses = read_pauses(account, &deployment).await;
         let reach = reach(&deployment, &retry_queue, &pauses, now);
         // No log group keeps lines for less than a day.
         let kept_for = if reach > DAY { kept_for(account, &deployment.log_group).await? } else { None };
