@@ -7,7 +7,9 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 
-use crate::operate::doctor::{Finding, Outcome, area, summary};
+use crate::operate::doctor::diagnosis::Outcome;
+use crate::operate::doctor::findings::Finding;
+use crate::operate::doctor::text::{area, summary};
 use crate::ui::console::Console;
 use crate::ui::page::{Frame, Problem, Visit, ok, page};
 

@@ -13,7 +13,7 @@ use crate::clock::now;
 use crate::deployed::parameter;
 use crate::figure::{Chart, Table};
 use crate::operate::deployment::{Deployment, Unlisted};
-use crate::operate::doctor::Finding;
+use crate::operate::doctor::findings::Finding;
 use crate::operate::function::{FunctionName, command_name};
 use crate::operate::waiting::reading::Reading;
 use crate::operate::waiting::report::Listing;

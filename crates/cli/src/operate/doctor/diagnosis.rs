@@ -13,7 +13,7 @@ pub(crate) enum Outcome {
     Ok,
     /// It works, but not as it should; or it could not be read.
     Warning,
-    /// Events are lost, given up too early, or not retried.
+    /// Events are lost, dead-lettered too early, or not retried.
     Broken,
 }
 

@@ -178,7 +178,22 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operate::doctor::sample::{consumer, healthy};
+    use crate::operate::function::InvokeSettings;
 
+    #[test]
+    fn a_consumer_is_left_out_unless_it_is_attached_or_listed() {
+        let consumers = [consumer()];
+        let mut facts = healthy();
+        facts.leave_out(&consumers);
+        assert_eq!(facts.functions.len(), 1, "it is attached too");
+        facts.functions[0].entrances[0].settings = InvokeSettings::default();
+        facts.leave_out(&consumers);
+        assert_eq!(facts.functions.len(), 1, "the list has it");
+        facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+        facts.leave_out(&consumers);
+        assert!(facts.functions.is_empty());
+    }
     #[test]
     fn the_newest_readable_version_is_found() {
         let of = |texts: &[&str]| {

@@ -1,0 +1,281 @@
+//! Runs checks, and what they find.
+
+use serde::Serialize;
+
+use crate::operate::doctor::checks::{Check, DESTINATION, INVOKES, Judge};
+use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, or_unseen};
+use crate::operate::doctor::facts::Facts;
+use crate::operate::doctor::facts::consumers::Consumer;
+use crate::operate::doctor::facts::functions::Entrance;
+use crate::operate::doctor::functions;
+use crate::operate::function::FunctionName;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Finding {
+    #[serde(flatten)]
+    pub(crate) check: &'static Check,
+    /// The function, and the alias or version of it; `None` for a check of the deployment.
+    pub(crate) about: Option<String>,
+    #[serde(flatten)]
+    pub(crate) diagnosis: Diagnosis,
+}
+
+impl Finding {
+    /// `CB102 orders`, or `CB012` of the deployment.
+    pub(crate) fn name(&self) -> String {
+        self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
+    }
+
+    /// What was found, after what should be. Beside what is wrong, that would contradict it.
+    pub(crate) fn found(&self) -> String {
+        let title = if self.diagnosis.outcome > Outcome::Ok { "" } else { self.check.title };
+        let colon = if title.is_empty() { "" } else { ": " };
+        format!("{title}{colon}{}", self.diagnosis.found)
+    }
+}
+
+/// Runs these checks; those about functions only on the functions that are `named`, or on all if none is. A fact that could
+/// not be read is a warning of each check that needs it.
+pub(super) fn findings(
+    facts: &Facts,
+    named: &[FunctionName],
+    checks: impl IntoIterator<Item = &'static Check>,
+) -> Vec<Finding> {
+    let functions = facts.functions.iter().filter(|function| {
+        let is_it = |name: &FunctionName| name.any_version().names(&function.arn);
+        named.is_empty() || named.iter().any(is_it)
+    });
+    let is_asked_for =
+        |entrance: &Entrance| named.is_empty() || named.iter().any(|name| name.names(&entrance.invoked_arn));
+    let mut findings = Vec::new();
+    for check in checks {
+        let mut add = |about: Option<&String>, judged| {
+            findings.push(Finding { check, about: about.cloned(), diagnosis: or_unseen(judged) });
+        };
+        let functions = functions.clone();
+        match check.judge {
+            Judge::Stack(judge) => add(None, judge(facts)),
+            Judge::Function(judge) => functions.for_each(|it| add(Some(&it.name), judge(facts, it))),
+            Judge::Entrance(judge) => functions.for_each(|function| {
+                let leaving = functions::leaving(facts, function);
+                for entrance in function.entrances.iter().filter(|it| is_asked_for(it)) {
+                    let is_destination = check.id == DESTINATION;
+                    let is_allowed = check.id == INVOKES && functions::is_allowed(facts, function, entrance);
+                    let judged = match &leaving {
+                        Some(leaving) if is_destination => Ok(leaving.clone()),
+                        _ if is_destination || is_allowed => judge(facts, entrance),
+                        Some(_) => Ok(functions::is_leaving()),
+                        None if entrance.is_attached(facts) => judge(facts, entrance),
+                        None => Ok(functions::is_not_attached()),
+                    };
+                    add(Some(&entrance.name), judged);
+                }
+            }),
+            Judge::Consumer(_) => {}
+        }
+    }
+    findings
+}
+
+/// Runs the checks that are about functions that read SQS themselves.
+pub(super) fn of_consumers(
+    consumers: &[Consumer],
+    checks: impl IntoIterator<Item = &'static Check>,
+) -> Vec<Finding> {
+    let judges = checks.into_iter().filter_map(|check| match check.judge {
+        Judge::Consumer(judge) => Some((check, judge)),
+        _ => None,
+    });
+    let of = |(check, judge): (&'static Check, fn(&Consumer) -> Judged)| {
+        consumers.iter().map(move |consumer| Finding {
+            check,
+            about: Some(consumer.name.clone()),
+            diagnosis: or_unseen(judge(consumer)),
+        })
+    };
+    judges.flat_map(of).collect()
+}
+
+pub(super) fn count(findings: &[Finding], outcome: Outcome) -> u64 {
+    findings.iter().filter(|finding| finding.diagnosis.outcome == outcome).count() as u64
+}
+
+/// Whether nothing is broken; if `strict`, nothing is a warning either.
+pub(super) fn is_healthy(findings: &[Finding], strict: bool) -> bool {
+    let worst = findings.iter().map(|finding| finding.diagnosis.outcome).max();
+    worst <= Some(if strict { Outcome::Ok } else { Outcome::Warning })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::account::{Failure, Verdict};
+    use crate::operate::deployment::DeploymentName;
+    use crate::operate::doctor::checks::{CHECKS, selected};
+    use crate::operate::doctor::sample::{self, assert_found, healthy};
+    use crate::operate::function::InvokeSettings;
+
+    use super::*;
+
+    fn ids(findings: &[Finding], is_it: impl Fn(Outcome) -> bool) -> Vec<&str> {
+        let found = findings.iter().filter(|finding| is_it(finding.diagnosis.outcome));
+        found.map(|finding| finding.check.id).collect()
+    }
+
+    #[test]
+    fn nothing_is_found_on_a_healthy_deployment() {
+        let findings = findings(&healthy(), &[], CHECKS);
+        assert_eq!(ids(&findings, |outcome| outcome != Outcome::Ok), ["CB112", "CB113", "CB201"]);
+        assert_eq!(count(&findings, Outcome::Skipped), 3);
+        assert!(is_healthy(&findings, true));
+        let of_deployment = CHECKS.iter().filter(|check| check.group != "consumers");
+        assert_eq!(findings.len(), of_deployment.count());
+    }
+
+    #[test]
+    fn a_warning_is_unhealthy_only_if_it_is_strict() {
+        let mut facts = healthy();
+        facts.alarms = Err(Failure::CouldNot("cloudwatch:DescribeAlarms denied".into()));
+        let warned = findings(&facts, &[], CHECKS);
+        assert_eq!(count(&warned, Outcome::Warning), 3, "each check of the alarms");
+        assert_eq!((is_healthy(&warned, false), is_healthy(&warned, true)), (true, false));
+        facts.deployment.mapping = None;
+        assert!(!is_healthy(&findings(&facts, &[], CHECKS), false));
+    }
+
+    #[test]
+    fn what_was_not_read_is_never_taken_for_good() {
+        let unseen = || Failure::CouldNot("denied".into());
+        let mut facts = healthy();
+        facts.mappings = Err(unseen());
+        facts.handler = Err(unseen());
+        facts.retry_queue = Err(unseen());
+        facts.dead_letter_queue = Err(unseen());
+        facts.errors = Err(unseen());
+        let function = &mut facts.functions[0];
+        function.target = Err(unseen());
+        function.dropped = Err(unseen());
+        let good = findings(&facts, &[], CHECKS);
+        let good = ids(&good, |outcome| outcome == Outcome::Ok);
+        let expected = [
+            "CB001", "CB003", "CB004", "CB005", "CB006", "CB010", "CB020", "CB021", "CB025", "CB030",
+            "CB031", "CB032", "CB033", "CB034", "CB040",
+        ];
+        assert_eq!(
+            good[..expected.len()],
+            expected,
+            "a check that needs none of these facts belongs in this list"
+        );
+    }
+
+    #[test]
+    fn a_finding_is_about_the_alias_it_was_made_of() {
+        let mut facts = healthy();
+        facts.functions[0].entrances[0].name = "orders:live".into();
+        let found = findings(&facts, &[], selected(&["CB102"], &[]));
+        let expected = serde_json::json!([{
+            "id": "CB102", "group": "functions", "title": "its failures go to the retry queue",
+            "about": "orders:live", "outcome": "ok", "found": "retries", "means": null, "fix": null,
+        }]);
+        assert_eq!(serde_json::json!(found), expected);
+    }
+
+    #[test]
+    fn a_named_function_is_checked_alone() {
+        let mut facts = healthy();
+        let mut other = facts.functions[0].clone();
+        (other.name, other.arn) = ("invoices".into(), facts.functions[0].arn.replace("orders", "invoices"));
+        facts.functions.push(other);
+        let live = &mut facts.functions[0].entrances;
+        live.push(Entrance {
+            name: "orders:live".into(),
+            invoked_arn: live[0].invoked_arn.replace("$LATEST", "live"),
+            ..live[0].clone()
+        });
+        let about = |names: &[&str]| {
+            let named: Vec<FunctionName> = names.iter().map(|name| name.parse().unwrap()).collect();
+            let found = findings(&facts, &named, selected(&["CB001", "CB101", "CB102"], &[]));
+            found.into_iter().map(|finding| finding.name()).collect::<Vec<_>>()
+        };
+        assert_eq!(about(&["orders"]), ["CB001", "CB101 orders", "CB102 orders", "CB102 orders:live"]);
+        assert_eq!(about(&["orders:live"]), ["CB001", "CB101 orders", "CB102 orders:live"]);
+        assert_eq!(about(&["invoices"])[1], "CB101 invoices");
+        assert_eq!(about(&[]).len(), 6);
+    }
+
+    #[test]
+    fn a_function_that_reads_sqs_has_checks_of_its_own() {
+        let consumers = [sample::consumer()];
+        let found = of_consumers(&consumers, CHECKS);
+        let numbers = ["CB301", "CB302", "CB303", "CB304", "CB305", "CB306"];
+        assert_eq!(ids(&found, |outcome| outcome == Outcome::Ok), numbers);
+        assert_eq!(found[0].name(), "CB301 orders");
+    }
+
+    #[test]
+    fn a_function_that_is_being_detached_has_one_warning() {
+        let mut facts = healthy();
+        let target = facts.functions[0].target.as_mut().unwrap().as_mut().unwrap();
+        target.tags.insert("comeback:detached".into(), facts.now.to_string());
+        target.invoke_settings.clear();
+        facts.functions[0].entrances[0].settings = InvokeSettings::default();
+        let found = findings(&facts, &[], CHECKS);
+        assert_eq!(ids(&found, |outcome| outcome > Outcome::Ok), ["CB102"]);
+        assert!(is_healthy(&found, false));
+        facts.functions[0].entrances[0].invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
+        let found = findings(&facts, &[], CHECKS);
+        assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"], "what waits is not retried");
+        facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+        let found = findings(&facts, &[], CHECKS);
+        assert_eq!(
+            ids(&found, |outcome| outcome == Outcome::Broken),
+            [""; 0],
+            "detach has taken away the right"
+        );
+    }
+
+    #[test]
+    fn attach_refers_to_the_check_of_a_right_that_the_handler_lacks() {
+        let mut facts = healthy();
+        let entrance = &mut facts.functions[0].entrances[0];
+        entrance.settings = InvokeSettings::default();
+        entrance.invoke.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
+        let found = findings(&facts, &[], selected(&["CB109"], &[]));
+        assert_eq!(ids(&found, |outcome| outcome == Outcome::Broken), ["CB109"]);
+    }
+
+    #[test]
+    fn a_function_that_is_not_attached_has_one_finding() {
+        let billing = Some(DeploymentName::Stack("billing".into()));
+        for (elsewhere, outcome, found, fix) in [
+            (
+                None,
+                Outcome::Broken,
+                "it is not attached: it has no failure destination",
+                "comeback attach orders",
+            ),
+            (
+                billing,
+                Outcome::Warning,
+                "it is attached to stack billing",
+                "to retry it here instead: comeback attach orders --move",
+            ),
+        ] {
+            let mut facts = healthy();
+            facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+            let function = &mut facts.functions[0];
+            let target = function.target.as_mut().unwrap().as_mut().unwrap();
+            target.recursion_allowed = false;
+            target.invoke_settings.clear();
+            let entrance = &mut function.entrances[0];
+            (entrance.settings, entrance.elsewhere) = (InvokeSettings::default(), elsewhere);
+            for rights in [&mut entrance.send, &mut entrance.invoke] {
+                rights.as_mut().unwrap()[0].verdict = Verdict::NotAllowed;
+            }
+            let findings = findings(&facts, &[], CHECKS);
+            assert_eq!(ids(&findings, |outcome| outcome > Outcome::Ok), [DESTINATION]);
+            let finding = findings.into_iter().find(|finding| finding.check.id == DESTINATION).unwrap();
+            assert_eq!(finding.diagnosis.fix.as_deref(), Some(fix));
+            assert_found(Ok(finding.diagnosis), outcome, found);
+        }
+    }
+}
