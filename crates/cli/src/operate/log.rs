@@ -45,7 +45,7 @@ impl Search<'_> {
         Ok(events)
     }
 
-    /// Each line that matches, as it comes. Gives whether there is such a log group.
+    /// Each line that matches, as it comes. Returns whether there is such a log group.
     pub(crate) async fn each(
         &self,
         account: &Account,
@@ -53,19 +53,18 @@ impl Search<'_> {
         mut take: impl FnMut(LogEvent),
     ) -> Result<bool, Failure> {
         let mut found = 0;
-        let mut look = |event: LogEvent| {
-            if event.message.contains(self.term) {
+        let take_page = |page: Vec<LogEvent>| {
+            for event in page.into_iter().filter(|event| event.message.contains(self.term)) {
                 found += 1;
                 progress(found);
                 take(event);
             }
         };
-        let look_at = |page: Vec<LogEvent>| page.into_iter().for_each(&mut look);
-        self.pages_by_pattern(account, pattern(self.term)?, look_at).await
+        self.pages_by_pattern(account, pattern(self.term)?, take_page).await
     }
 
     /// Each page of lines that one of CloudWatch's filter patterns lets pass, instead of a term, as it comes: many are empty.
-    /// Not every server that stands in for CloudWatch knows every pattern. Gives whether there is such a log group.
+    /// Not every server that stands in for CloudWatch knows every pattern. Returns whether there is such a log group.
     pub(crate) async fn pages_by_pattern(
         &self,
         account: &Account,

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_allow_list_gives_up_is_not_reached() {
+    fn what_the_allow_list_dead_letters_is_not_reached() {
         let mut waits = Waits::default();
         take(&mut waits, ("k-1", 1), before(2_600), json!({}));
         waits.heed_allow_list(|target| target.ends_with(":orders"));

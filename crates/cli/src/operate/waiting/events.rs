@@ -43,7 +43,7 @@ struct Situation {
     /// `None` if the pauses in force are not known.
     in_force: Option<InForce>,
     /// The handler dead-letters its events, because the allow-list lacks the function.
-    is_given_up: bool,
+    is_dead_lettered: bool,
 }
 
 /// What an event waits for.
@@ -112,8 +112,8 @@ impl Waits {
     }
 
     /// Takes the allow-list in force: whether the handler dead-letters a function's events because the list lacks it.
-    pub(crate) fn heed_allow_list(&mut self, gives_up: impl Fn(&str) -> bool) {
-        self.change(|it, target| it.is_given_up = target.is_some_and(&gives_up));
+    pub(crate) fn heed_allow_list(&mut self, dead_letters: impl Fn(&str) -> bool) {
+        self.change(|it, target| it.is_dead_lettered = target.is_some_and(&dead_letters));
     }
 
     fn change(&mut self, change: impl Fn(&mut Situation, Option<&str>)) {
@@ -234,7 +234,7 @@ impl Waits {
     fn now(&self, message: &WaitingMessage) -> (Why, Option<Timestamp>, Option<Timestamp>) {
         let situation = self.situations.get(message.kind as usize).copied().unwrap_or_default();
         let (why, due) = Why::of(message.waits_for);
-        if situation.is_given_up {
+        if situation.is_dead_lettered {
             // No pause holds it.
             return (Why::NotAllowed, Some(due.unwrap_or_else(|| message.next_check())), None);
         }

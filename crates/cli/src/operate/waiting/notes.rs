@@ -134,8 +134,8 @@ impl Reading {
 
     /// Which events the handler will dead-letter, because the allow-list lacks their functions, and how to keep them.
     fn not_allowed_note(&self, groups: &[Group<'_>]) -> Option<String> {
-        let given_up = || groups.iter().filter(|group| group.not_allowed > 0);
-        let count: u64 = given_up().map(|group| group.not_allowed).sum();
+        let unlisted = || groups.iter().filter(|group| group.not_allowed > 0);
+        let count: u64 = unlisted().map(|group| group.not_allowed).sum();
         let what = match count {
             0 => return None,
             1 => "1 event will be dead-lettered (target_not_allowed), because its function is".into(),
@@ -144,7 +144,7 @@ impl Reading {
                 HumanCount(count)
             ),
         };
-        let targets = given_up().filter_map(|group| group.target);
+        let targets = unlisted().filter_map(|group| group.target);
         let commands = attach_commands(targets, &self.deployment.handler_arn, &self.place);
         Some(format!("{what} not on the allow-list. To stop that: {commands}."))
     }
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_the_allow_list_gives_up_are_said() {
+    fn events_that_the_allow_list_dead_letters_have_a_note() {
         let notes = |list: &str, targets: &[&str]| {
             let mut reading = reading(Depth::default());
             reading.deployment.variables.insert("TARGET_FUNCTIONS".into(), list.into());

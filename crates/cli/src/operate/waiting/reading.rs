@@ -182,8 +182,8 @@ impl Reading {
     /// Lets the allow-list in force count. A handler that refuses its settings dead-letters nothing.
     pub(super) fn heed_allow_list(&mut self) {
         if let Ok(policies) = self.deployment.policies() {
-            let gives_up = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);
-            self.waits.heed_allow_list(gives_up);
+            let dead_letters = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);
+            self.waits.heed_allow_list(dead_letters);
         }
     }
 
