@@ -17,7 +17,7 @@ use crate::operate::doctor::findings::Finding;
 use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, DeploymentFlags, Interrupt, Screen, Session};
 use crate::operate::status::state::Status;
-use crate::operate::trace::story::{Logs, Trace};
+use crate::operate::trace::logs::{Logs, Trace};
 use crate::operate::waiting::reading::{Reading, Scope};
 use crate::operate::waiting::wanted::Wanted;
 use crate::ui::dead::state::Dead;

@@ -9,8 +9,10 @@ use comeback_engine::Timestamp;
 use crate::clock::now;
 use crate::figure::Chart;
 use crate::life::{self, Mark};
-use crate::operate::trace::story::{End, Report, Step, Trace, What};
-use crate::operate::trace::{end, invocation, sentence};
+use crate::operate::trace::ending::end;
+use crate::operate::trace::logs::{Report, Trace};
+use crate::operate::trace::story::{End, Step, What};
+use crate::operate::trace::text::sentence;
 use crate::text::durations;
 use crate::ui::access::token;
 use crate::ui::console::Console;
@@ -114,13 +116,13 @@ fn last_error(step: &Step) -> Option<(String, u64, Moment)> {
     }
 }
 
-/// Whether it was given up, or probably succeeded.
+/// Whether it was dead-lettered, or probably succeeded.
 fn is_over(trace: &Trace) -> bool {
     match &trace.story.end {
         End::GivenUp => true,
-        End::Invoked { request_id, .. } => invocation(trace, request_id).is_some_and(|invocation| {
-            matches!(&invocation.report, Report::Seen { status, .. } if status.as_deref().is_none_or(|it| it == "success"))
-        }),
+        End::Invoked { request_id, .. } => {
+            trace.invocation(request_id.as_deref()).is_some_and(|invocation| invocation.report.is_success())
+        }
         End::Waiting { .. } | End::Held | End::Kept => false,
     }
 }
@@ -174,10 +176,8 @@ fn rest(trace: &Trace, now: Timestamp) -> Option<(Timestamp, Mark)> {
         End::Waiting { due } => Some(((*due).max(now), Mark::Other)),
         End::Held | End::Kept => Some((now, Mark::Other)),
         End::GivenUp => None,
-        End::Invoked { request_id, .. } => match &invocation(trace, request_id)?.report {
-            Report::Seen { at, status } if status.as_deref().is_none_or(|it| it == "success") => {
-                Some((*at, Mark::Succeeded))
-            }
+        End::Invoked { request_id, .. } => match &trace.invocation(request_id.as_deref())?.report {
+            report @ Report::Seen { at, .. } if report.is_success() => Some((*at, Mark::Succeeded)),
             Report::Seen { at, .. } => Some((*at, Mark::Failed)),
             Report::NotSeen | Report::Unread { .. } => None,
         },

@@ -12,8 +12,9 @@ use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::operate::deployment::find::resources;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, skipped};
-use crate::operate::trace::sentence;
-use crate::operate::trace::story::{End, Logs, Report, Story};
+use crate::operate::trace::logs::{Logs, Report};
+use crate::operate::trace::story::{End, Story};
+use crate::operate::trace::text::sentence;
 
 /// The example function's name in the template.
 const EXAMPLE: &str = "ExampleTarget";
