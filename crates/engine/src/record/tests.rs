@@ -117,41 +117,34 @@ fn a_later_version_may_add_members() {
     assert_eq!(restored(&WRITTEN.replace('{', r#"{"more":[],"#)), restored(WRITTEN));
 }
 
-proptest! {
-    #[test]
-    fn what_is_written_is_read(
-        id in "[!-~]{1,100}",
+prop_compose! {
+    /// A copy of a message, as SQS delivers it.
+    fn moved_record()(
+        message_id in "[!-~]{1,100}",
         times in prop::array::uniform3(0..=9_000_000u64),
         receives in 1..=u32::MAX,
         moves in 1..u32::MAX,
+    ) -> Record {
+        let [one, other, copied] = times.map(Timestamp::from_millis);
+        let (sent, first_receive) = (one.min(other), one.max(other));
+        let moved = Moved { message_id, sent, first_receive, receives, moves, not_before: None };
+        Record { receive_count: receives, sent: copied, first_receive, moved: Some(moved), ..copy() }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(
+        record in moved_record(),
         waits_on in any::<bool>(),
         held in prop::option::of(0..=16_200_000u64),
     ) {
-        let [mut sent, mut first_receive, copied] = times;
-        if first_receive < sent {
-            std::mem::swap(&mut sent, &mut first_receive);
-        }
-        let ms = Timestamp::from_millis;
-        let moved = Moved {
-            message_id: id,
-            sent: ms(sent),
-            first_receive: ms(first_receive),
-            receives,
-            moves,
-            not_before: held.map(ms),
-        };
-        let record = Record {
-            receive_count: receives,
-            sent: ms(copied),
-            first_receive: ms(first_receive),
-            moved: Some(moved.clone()),
-            ..copy()
-        };
-        let written = Moved::next(&record, held.map(ms), waits_on);
-        let expected = Moved { moves: moves + 1, ..moved };
+        let not_before = held.map(Timestamp::from_millis);
+        let written = Moved::next(&record, not_before, waits_on);
+        let moved = record.moved.unwrap();
+        let expected = Moved { moves: moved.moves + 1, not_before, ..moved };
         prop_assert_eq!(Moved::read(&written, SENT).unwrap(), expected);
     }
-
 }
 
 const ROOT: &str = "1-5759e988-bd862e3fe1be46a994272793";

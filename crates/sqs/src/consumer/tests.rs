@@ -20,7 +20,7 @@ struct Case {
     draw: f64,
     queue: String,
     batch: Vec<Given>,
-    #[serde(default)]
+    #[serde(default = "a_minute")]
     time_left: Vec<f64>,
     #[serde(default)]
     refuses: Vec<String>,
@@ -52,12 +52,32 @@ enum Does {
     Fails(String, String),
 }
 
-/// Records the calls, and refuses those that it is told to.
-#[derive(Clone, Default)]
+/// Stands in for SQS, time and chance: records the calls, and refuses those that it is told to.
+#[derive(Clone)]
 struct Fake {
     refuses: Vec<String>,
     never_answers: bool,
+    /// Where in its range each draw lies; 0 is its least value.
+    draw: f64,
+    /// The function's time that is left at each question, in seconds; the last is repeated.
+    time_left: Vec<f64>,
     calls: Arc<Mutex<Calls>>,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self {
+            refuses: Vec::new(),
+            never_answers: false,
+            draw: 0.5,
+            time_left: a_minute(),
+            calls: Arc::default(),
+        }
+    }
+}
+
+fn a_minute() -> Vec<f64> {
+    vec![60.0]
 }
 
 #[derive(Default)]
@@ -144,9 +164,9 @@ fn context() -> Context {
     context
 }
 
-/// `left` is what is left of the function's time at each question, in seconds; the last is repeated.
-fn shared<F>(options: Options, handler: F, fake: &Fake, draw: f64, left: &[f64]) -> Shared<F> {
-    let left = Mutex::new(left.iter().copied().map(Duration::from_secs_f64).collect::<VecDeque<_>>());
+fn shared<F>(options: Options, handler: F, fake: &Fake) -> Shared<F> {
+    let left = fake.time_left.iter().copied().map(Duration::from_secs_f64).collect::<VecDeque<_>>();
+    let (left, draw) = (Mutex::new(left), fake.draw);
     let time_left = move |_: &Context| {
         let mut left = left.lock().unwrap();
         if left.len() > 1 { left.pop_front().unwrap() } else { left[0] }
@@ -163,7 +183,8 @@ fn shared<F>(options: Options, handler: F, fake: &Fake, draw: f64, left: &[f64])
 }
 
 async fn check(name: &str, case: Case) {
-    let fake = Fake { refuses: case.refuses.clone(), ..Fake::default() };
+    let (refuses, time_left) = (case.refuses.clone(), case.time_left.clone());
+    let fake = Fake { refuses, draw: case.draw, time_left, ..Fake::default() };
     let ran = Mutex::new(Vec::new());
     let handler = |record: SqsMessage, _: Context| {
         let id = record.message_id.clone().unwrap();
@@ -177,8 +198,7 @@ async fn check(name: &str, case: Case) {
             }
         }
     };
-    let left = if case.time_left.is_empty() { &[60.0][..] } else { &case.time_left };
-    let shared = shared(options(&case.options), handler, &fake, case.draw, left);
+    let shared = shared(options(&case.options), handler, &fake);
     let records: Vec<SqsMessage> = case.batch.iter().map(|given| record(given, &case.queue)).collect();
     let response = Batch::new(&shared, context(), &records).handle(records).await;
     let failures: Vec<String> =
@@ -241,7 +261,7 @@ where
     Fut: Future<Output = Result<(), E>>,
     E: Into<Diagnostic>,
 {
-    let shared = shared(options, handler, fake, 0.5, &[60.0]);
+    let shared = shared(options, handler, fake);
     let response = Batch::new(&shared, context(), &records).handle(records).await;
     response.batch_item_failures.into_iter().map(|it| it.item_identifier).collect()
 }
