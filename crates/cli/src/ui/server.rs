@@ -4,6 +4,7 @@
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,6 +16,8 @@ use axum::http::header::{
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::TryStreamExt as _;
+use futures_util::stream::try_unfold;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -31,8 +34,10 @@ use crate::ui::response::refused;
 pub(super) const CONNECTIONS: usize = 32;
 /// A browser sends its headers at once.
 pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
+/// A form arrives at once. An upload through a tunnel may halt for a while.
+pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
 /// One request with its answer: a first read of a large log takes minutes.
-const REQUEST_WITHIN: Duration = Duration::from_secs(600);
+pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);
 /// Bytes of a request's headers, and of what is read ahead.
 const BUFFER: usize = 32 << 10;
 
@@ -42,26 +47,27 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// Serves until it is stopped. Nobody waits for open connections then: they only show what was done.
 pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Access>, stop: Interrupt) {
-    let room = Rc::new(Semaphore::new(CONNECTIONS));
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let next = async {
             // Connections beyond these wait in the listener's queue.
-            room.acquire().await.expect("BUG: nobody closes the semaphore").forget();
-            listener.accept().await
+            let place = Arc::clone(&room).acquire_owned().await.expect("BUG: nobody closes the semaphore");
+            (listener.accept().await, place)
         };
-        let stream = tokio::select! {
-            stream = next => stream,
+        let (stream, place) = tokio::select! {
+            next = next => next,
             () = stop.raised() => return,
         };
-        let (router, access, room) = (router.clone(), Rc::clone(&access), Rc::clone(&room));
+        let (router, access) = (router.clone(), Rc::clone(&access));
         tokio::task::spawn_local(async move {
+            // A page that panics gives it back too.
+            let _place = place;
             if let Ok((stream, _)) = stream {
                 converse(stream, &router, &access).await;
             } else {
                 // Out of file handles, say: a moment later there may be some.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            room.add_permits(1);
         });
     }
 }
@@ -69,7 +75,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Acce
 /// One request and its answer.
 async fn converse(stream: TcpStream, router: &Router, access: &Access) {
     let service = service_fn(async |request: hyper::Request<Incoming>| {
-        Ok::<_, std::convert::Infallible>(answer(request.map(Body::new), router, access).await)
+        Ok::<_, std::convert::Infallible>(answer(request.map(in_time), router, access).await)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -79,6 +85,15 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
         .serve_connection(TokioIo::new(stream), service);
     // A browser that hangs up or is too slow gets no answer, and nobody else is told.
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
+}
+
+/// A body, which fails if its sender falls silent before its end.
+fn in_time(body: Incoming) -> Body {
+    Body::from_stream(try_unfold(Body::new(body).into_data_stream(), async |mut pieces| {
+        let piece = tokio::time::timeout(SILENT_FOR, pieces.try_next()).await;
+        let piece = piece.map_err(|_| axum::Error::new("the rest of it did not arrive"))??;
+        Ok::<_, axum::Error>(piece.map(|piece| (piece, pieces)))
+    }))
 }
 
 /// The answer to a request: from the page, if the rules and the session allow it.

@@ -282,19 +282,18 @@ async fn what_is_asked_for_is_text_on_a_page() {
 }
 
 /// A server on a free port, until its sender is dropped or sends `true`.
-async fn listening() -> (std::net::SocketAddr, watch::Sender<bool>) {
-    let here = Setting::new(false).await;
+async fn listening(here: &Setting) -> (std::net::SocketAddr, watch::Sender<bool>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (raise, stop) = Interrupt::new();
-    tokio::task::spawn_local(server::serve(listener, here.router, here.access, stop));
+    tokio::task::spawn_local(server::serve(listener, here.router.clone(), Rc::clone(&here.access), stop));
     (address, raise)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_client_is_left() {
     locally(async {
-        let (address, _stop) = listening().await;
+        let (address, _stop) = listening(&Setting::new(false).await).await;
         let begin = Instant::now();
         let mut slow = TcpStream::connect(address).await.unwrap();
         slow.write_all(b"GET / HTTP/1.1\r\nHost: ").await.unwrap();
@@ -309,7 +308,7 @@ async fn a_slow_client_is_left() {
 #[tokio::test(start_paused = true)]
 async fn more_connections_wait_until_there_is_room() {
     locally(async {
-        let (address, _stop) = listening().await;
+        let (address, _stop) = listening(&Setting::new(false).await).await;
         let mut idle = Vec::new();
         for _ in 0..server::CONNECTIONS {
             idle.push(TcpStream::connect(address).await.unwrap());
@@ -321,6 +320,74 @@ async fn more_connections_wait_until_there_is_room() {
         next.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
         assert!(begin.elapsed() >= server::HEADERS_WITHIN, "it was not served beside the others");
+    })
+    .await;
+}
+
+/// A form is small and comes from this machine: only an upload may take long, and none as long as it likes.
+#[tokio::test(start_paused = true)]
+async fn a_form_that_does_not_end_is_refused() {
+    locally(async {
+        let here = Setting::new(false).await;
+        let (address, _stop) = listening(&here).await;
+        let head = format!(
+            "POST {STOP} HTTP/1.1\r\nHost: {HERE}\r\nOrigin: http://{HERE}\r\nTransfer-Encoding: chunked\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\n"
+        );
+        // What is answered to somebody who sends such a piece so often, and after how long.
+        let sent = async |cookie: &str, piece: usize, every: Duration| {
+            let begin = Instant::now();
+            let (mut answers, mut sends) = TcpStream::connect(address).await.unwrap().into_split();
+            sends.write_all(format!("{head}Cookie: {cookie}\r\n\r\n").as_bytes()).await.unwrap();
+            let piece = format!("{piece:x}\r\n{}\r\n", "x".repeat(piece));
+            let sending = async {
+                while sends.write_all(piece.as_bytes()).await.is_ok() {
+                    tokio::time::sleep(every).await;
+                }
+                std::future::pending().await
+            };
+            let mut answer = Vec::new();
+            // A server that closes with pieces unread resets the connection, after its answer.
+            tokio::select! {
+                _ = answers.read_to_end(&mut answer) => {}
+                () = sending => {}
+            }
+            (String::from_utf8(answer).unwrap(), begin.elapsed())
+        };
+        let (silent, slow) = (Duration::from_secs(3_600), server::SILENT_FOR / 2);
+        let (answer, after) = sent("", 1, silent).await;
+        assert!(answer.starts_with("HTTP/1.1 403") && after < server::SILENT_FOR, "{after:?}: {answer}");
+        let (answer, after) = sent(&here.cookie, 1, silent).await;
+        assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("did not arrive"), "{answer}");
+        assert!(after >= server::SILENT_FOR && after < 2 * server::SILENT_FOR, "{after:?}");
+        let (answer, after) = sent(&here.cookie, 1, slow).await;
+        assert!(answer.is_empty() && after >= server::REQUEST_WITHIN, "{after:?}: {answer}");
+        assert!(after < 2 * server::REQUEST_WITHIN, "{after:?}");
+        let (answer, after) = sent(&here.cookie, 8 << 10, Duration::from_millis(1)).await;
+        assert!(answer.starts_with("HTTP/1.1 413") && after < server::SILENT_FOR, "{after:?}: {answer}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_panics_takes_no_room() {
+    locally(async {
+        let mut here = Setting::new(false).await;
+        let panics = axum::routing::get(async || {
+            if true {
+                panic!("a bug")
+            }
+        });
+        here.router = here.router.route("/panic", panics);
+        let (address, _stop) = listening(&here).await;
+        for _ in 0..=server::CONNECTIONS {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let get = format!("GET /panic HTTP/1.1\r\nHost: {HERE}\r\nCookie: {}\r\n\r\n", here.cookie);
+            stream.write_all(get.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            let ended = tokio::time::timeout(server::REQUEST_WITHIN, stream.read_to_end(&mut answer)).await;
+            assert!(ended.is_ok() && answer.is_empty(), "it is served, and has no answer");
+        }
     })
     .await;
 }
