@@ -8,6 +8,7 @@ use comeback_engine::Timestamp;
 use tokio::sync::{Mutex, watch};
 
 use crate::account::Failure;
+use crate::ui::work::panicked;
 
 /// A source is read at most once in this time.
 const FRESH_FOR: Duration = Duration::from_secs(5);
@@ -111,11 +112,13 @@ impl<T: 'static> Behind<T> {
             return last;
         }
         let is_shown = is_current && last.as_ref().is_some_and(|last| last.is_shown(now()));
-        if !self.is_reading.send_replace(true) {
-            let changes = self.changes.get();
-            let (shared, reading) = (Rc::clone(self), read(self.known.borrow().clone()));
+        if !*self.is_reading.borrow() {
+            // A task of its own: if it panics, the reading has failed, and does not go on for ever.
+            let reading = tokio::task::spawn_local(read(self.known.borrow().clone()));
+            let (shared, changes) = (Rc::clone(self), self.changes.get());
+            self.is_reading.send_replace(true);
             tokio::task::spawn_local(async move {
-                let value = reading.await;
+                let value = reading.await.unwrap_or_else(|panic| Err(panicked(panic)));
                 if let Ok(value) = &value {
                     shared.known.replace(Some(Rc::clone(value)));
                 }
@@ -183,6 +186,22 @@ mod tests {
             2,
             "a failure counts too"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reading_that_panics_has_failed_and_another_is_made() {
+        let looks = async {
+            let behind = Rc::new(Behind::<u64>::default());
+            let look = async |second, value: Option<u64>| {
+                let read = |_| async move { Ok(Rc::new(value.expect("a bug"))) };
+                let read = behind.get(move || Timestamp::from_secs(second), read).await;
+                read.expect("the reading has ended").value.map_err(|failure| failure.to_string())
+            };
+            let failure = look(100, None).await.unwrap_err();
+            assert!(failure.starts_with("this is a bug in `comeback`"), "{failure}");
+            assert_eq!(look(105, Some(7)).await, Ok(Rc::new(7)));
+        };
+        tokio::task::LocalSet::new().run_until(looks).await;
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ use indicatif::{HumanCount, ProgressBar};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinError;
 
 use crate::account;
 use crate::failure::CommandFailure;
@@ -140,6 +141,11 @@ impl Work {
     }
 }
 
+/// Why a task has no result. Its panic is on the terminal.
+pub(super) fn panicked(_: JoinError) -> account::Failure {
+    account::Failure::CouldNot("this is a bug in `comeback`; see the terminal where it runs".into())
+}
+
 /// What a page says of a work.
 pub(super) struct Summary {
     pub(super) title: String,
@@ -180,14 +186,14 @@ impl Works {
         self.forget_the_oldest();
         let (stop, interrupt) = Interrupt::new();
         let screen = Rc::new(PageScreen::agreeing(&summary.agreed));
-        let performing = command(Rc::clone(&screen), interrupt);
+        let performing = tokio::task::spawn_local(command(Rc::clone(&screen), interrupt));
         let Summary { title, command, plan, back, next, .. } = summary;
         let result = RefCell::default();
         let work = Rc::new(Work { screen, title, command, plan, back, next, stop, result });
         self.by_id.borrow_mut().push((id, Rc::clone(&work)));
         let ended = Rc::clone(&self.ended);
         tokio::task::spawn_local(async move {
-            let result = performing.await;
+            let result = performing.await.unwrap_or_else(|panic| Err(panicked(panic).into()));
             work.result.replace(Some(result));
             ended.notify_one();
         });
@@ -256,7 +262,7 @@ mod tests {
         plan: Option<&str>,
         done: Rc<Cell<u32>>,
     ) -> Result<(), CommandFailure> {
-        screen.print("2 letters, a minute old\n");
+        screen.print("2 dead-letters, a minute old\n");
         screen.confirm("delete them?", plan)?;
         done.set(done.get() + 1);
         Ok(())
@@ -366,6 +372,20 @@ mod tests {
             });
             works.stop_all().await;
             assert!(given_back.get());
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_ends_a_work() {
+        locally(async {
+            let works = Works::default();
+            works.perform("id", summary(""), |_, _| async { panic!("a bug") });
+            let stopped = tokio::time::timeout(Duration::from_secs(1), works.stop_all()).await;
+            assert!(stopped.is_ok(), "Ctrl-C waits for it");
+            let work = works.get("id").unwrap();
+            let failure = work.result().as_ref().unwrap().as_ref().unwrap_err().to_string();
+            assert_eq!(failure, "this is a bug in `comeback`; see the terminal where it runs");
         })
         .await;
     }

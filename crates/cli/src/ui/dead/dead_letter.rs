@@ -7,7 +7,6 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use crate::account::Failure;
 use crate::clock::now;
 use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::reading::{self, Whole, pretty};
@@ -19,7 +18,7 @@ use crate::ui::dead::parts::{DeadLetterLine, incomplete, snapshot, turn};
 use crate::ui::dead::state::{ReadAgain, scan_id};
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::ui::response::go_to;
-use crate::ui::work::PageScreen;
+use crate::ui::work::{PageScreen, panicked};
 
 /// The field of an address that names what was read again.
 const READ: &str = "read";
@@ -76,7 +75,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
     let selection = Selection::DeadLetter(id.clone());
     let rows = snapshot.rows(&selection);
     let row = rows.first().ok_or_else(|| {
-        let why = "The scan has no such dead-letter, or it was sent back or discarded since.";
+        let why = "The scan has no such dead-letter, or it was redriven or discarded since.";
         Problem::Refused(StatusCode::NOT_FOUND, why.into())
     })?;
     ok(&DeadLetterPage {
@@ -103,8 +102,7 @@ async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
         let dead_letters = DeadLetters::find(session).await?;
         reading::find(&id, &dead_letters).await
     });
-    let (dead_letter, read) =
-        reading.await.map_err(|_| Failure::CouldNot("the dead-letter could not be read".into()))??;
+    let (dead_letter, read) = reading.await.map_err(panicked)??;
     let problem = read.result("the dead-letter was found").err().map(|problem| problem.to_string());
     let read = ReadAgain { lines: dead_letter.lines(), text: wanted.text(&dead_letter), problem };
     Ok(go_to(&format!("{}?{READ}={}", visit.path(), visit.console.dead.has_read(read))))
