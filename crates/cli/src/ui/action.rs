@@ -141,6 +141,7 @@ impl Action {
             plan: format!("{}?{}", self.path, fields.to_query()),
             back: self.back,
             next: "Back",
+            file: None,
             agreed: digest.to_owned(),
         };
         let console = visit.console.clone();

@@ -255,6 +255,7 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
         plan: "/dead".into(),
         back: "/dead",
         next: "See them",
+        file: None,
         agreed: String::new(),
     };
     let console = visit.console.clone();

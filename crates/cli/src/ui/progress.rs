@@ -31,24 +31,28 @@ struct WorkPage {
     changed: Option<String>,
     back: &'static str,
     next: &'static str,
+    /// The file that it has written, to download.
+    file: Option<String>,
 }
 
 async fn show(visit: Visit) -> Result<Response, Problem> {
     let id = visit.last_of_path();
     let work = found(&visit, &id)?;
-    let result = work.result();
+    let (result, summary) = (work.result(), &work.summary);
+    let is_written = |file: &String| visit.console.dead.files().contains(file);
     ok(&WorkPage {
-        frame: visit.frame(&work.title, None),
+        frame: visit.frame(&summary.title, None),
         stop: format!("/progress/{id}/stop"),
-        command: work.command.clone(),
+        command: summary.command.clone(),
         text: work.screen.text(),
         notes: work.screen.notes(),
         progress: work.screen.progress(),
         is_stopping: work.is_stopping(),
         result: result.as_ref().map(|result| result.as_ref().map_err(ToString::to_string).copied()),
-        changed: work.screen.open_question().filter(|_| result.is_some()).map(|_| work.plan.clone()),
-        back: work.back,
-        next: if matches!(*result, Some(Ok(()))) { work.next } else { "Back" },
+        changed: work.screen.open_question().filter(|_| result.is_some()).map(|_| summary.plan.clone()),
+        back: summary.back,
+        next: if matches!(*result, Some(Ok(()))) { summary.next } else { "Back" },
+        file: summary.file.clone().filter(is_written),
     })
 }
 
@@ -62,4 +66,64 @@ async fn stop(visit: Visit, _: Fields) -> Result<Response, Problem> {
 
 fn found(visit: &Visit, id: &str) -> Result<Rc<Work>, Problem> {
     visit.console.works.get(id).ok_or(Problem::Missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::account::Failure;
+    use crate::ui::tests::{Setting, locally};
+    use crate::ui::work::Summary;
+
+    fn summary() -> Summary {
+        Summary {
+            title: "Export all".into(),
+            command: String::new(),
+            plan: "/dead".into(),
+            back: "/dead",
+            next: "See them",
+            file: Some("exported-2.jsonl".into()),
+            agreed: String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stopped_work_says_so_until_it_has_ended_and_then_how_far_it_came() {
+        locally(async {
+            let setting = Setting::new(false).await;
+            setting.console.works.perform("1", summary(), |_, interrupt| async move {
+                interrupt.raised().await;
+                Err(Failure::Interrupted("redrove 3 of 9".into()).into())
+            });
+            let page = async || setting.answer(setting.page("/progress/1")).await.1;
+            let going = page().await;
+            assert!(going.contains("In progress.") && going.contains("<button>Stop</button>"), "{going}");
+            setting.answer(setting.form_of("/progress/1/stop", "")).await;
+            let stopping = page().await;
+            assert!(stopping.contains("Stopping once") && !stopping.contains("<button>Stop"), "{stopping}");
+            setting.console.works.settled().await;
+            let stopped = page().await;
+            assert!(stopped.contains("<p class=\"notice bad\">interrupted: redrove 3 of 9"), "{stopped}");
+            assert!(stopped.contains("<a href=\"/dead\">Back</a>") && !stopped.contains("Stop"), "{stopped}");
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn an_export_leads_to_its_own_file_once_that_is_written() {
+        locally(async {
+            let setting = Setting::new(false).await;
+            setting.console.works.perform("1", summary(), |_, _| async { Ok(()) });
+            setting.console.works.settled().await;
+            let page = async || setting.answer(setting.page("/progress/1")).await.1;
+            setting.console.dead.has_written("exported-1.jsonl");
+            let without = page().await;
+            assert!(!without.contains("/dead/file"), "{without}");
+            setting.console.dead.has_written("exported-2.jsonl");
+            let with = page().await;
+            assert!(with.contains("<form method=\"post\" action=\"/dead/file\">"), "{with}");
+            assert!(with.contains("name=\"name\" value=\"exported-2.jsonl\""), "{with}");
+            assert!(!with.contains("exported-1.jsonl"), "{with}");
+        })
+        .await;
+    }
 }

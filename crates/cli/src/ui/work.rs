@@ -109,14 +109,7 @@ impl Screen for PageScreen {
 /// A command that is performed, or was.
 pub(super) struct Work {
     pub(super) screen: Rc<PageScreen>,
-    pub(super) title: String,
-    /// The command line that does the same.
-    pub(super) command: String,
-    /// The page with its plan.
-    pub(super) plan: String,
-    /// Where to go when it is done, and the link's name if it ended well.
-    pub(super) back: &'static str,
-    pub(super) next: &'static str,
+    pub(super) summary: Summary,
     stop: watch::Sender<bool>,
     result: RefCell<Option<Result<(), CommandFailure>>>,
 }
@@ -149,10 +142,15 @@ pub(super) fn panicked(_: JoinError) -> account::Failure {
 /// What a page says of a work.
 pub(super) struct Summary {
     pub(super) title: String,
+    /// The command line that does the same.
     pub(super) command: String,
+    /// The page with its plan.
     pub(super) plan: String,
+    /// Where to go when it is done, and the link's name if it ended well.
     pub(super) back: &'static str,
     pub(super) next: &'static str,
+    /// The name of the file that it writes to be downloaded.
+    pub(super) file: Option<String>,
     /// The digest of the plan that the operator has agreed to.
     pub(super) agreed: String,
 }
@@ -187,9 +185,7 @@ impl Works {
         let (stop, interrupt) = Interrupt::new();
         let screen = Rc::new(PageScreen::agreeing(&summary.agreed));
         let performing = tokio::task::spawn_local(command(Rc::clone(&screen), interrupt));
-        let Summary { title, command, plan, back, next, .. } = summary;
-        let result = RefCell::default();
-        let work = Rc::new(Work { screen, title, command, plan, back, next, stop, result });
+        let work = Rc::new(Work { screen, summary, stop, result: RefCell::default() });
         self.by_id.borrow_mut().push((id, Rc::clone(&work)));
         let ended = Rc::clone(&self.ended);
         tokio::task::spawn_local(async move {
@@ -252,6 +248,7 @@ mod tests {
             plan: "/dead/discard?plan=yes".into(),
             back: "/dead",
             next: "Back",
+            file: None,
             agreed: agreed.into(),
         }
     }

@@ -186,6 +186,7 @@ impl Change {
             plan: format!("{}?{}", self.path, wanted.fields.to_query()),
             back: "/dead",
             next: "Back",
+            file: None,
             agreed: digest.to_owned(),
         };
         let console = visit.console.clone();

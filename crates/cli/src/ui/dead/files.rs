@@ -72,19 +72,20 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let once = fields.get("once").ok_or_else(incomplete)?.to_owned();
     let selection = selection(&fields)?;
     let snapshot = snapshot(&visit.console)?;
+    let name = new_file_name("exported", now());
     let summary = Summary {
         title: format!("Export {}", described(&snapshot, &selection)),
         command: String::new(),
         plan: "/dead".into(),
-        back: "/dead#files",
-        next: "Download it",
+        back: "/dead",
+        next: "Back",
+        file: Some(name.clone()),
         agreed: String::new(),
     };
     let console = visit.console.clone();
     perform_in_turn(&visit.console, &once, summary, |screen, interrupt| async move {
         let snapshot = console.dead.snapshot_of(fields.get("scan"))?;
         let dead_letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
-        let name = new_file_name("exported", now());
         let path = console.dead.folder().join(&name);
         let selected = Selected { snapshot: &snapshot, selection, acting: Acting::Discard };
         let result = export_selected(&selected, &path, &dead_letters).await;
@@ -218,6 +219,7 @@ async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
         plan: format!("/dead/import?file={file}"),
         back: "/dead",
         next: "Back",
+        file: None,
         agreed: digest.to_owned(),
     };
     let console = visit.console.clone();
@@ -254,7 +256,7 @@ mod tests {
             assert_eq!(file_name(name), Some(name));
         }
         for name in
-            ["discarded-../x.jsonl", "discarded-1.jsonl.done", "letters.jsonl", "imported-\\x.jsonl", ""]
+            ["discarded-../x.jsonl", "discarded-1.jsonl.done", "dead-letters.jsonl", "imported-\\x.jsonl", ""]
         {
             assert_eq!(file_name(name), None, "{name}");
         }

@@ -23,8 +23,6 @@ pub(in crate::ui) struct Dead {
     files: RefCell<Vec<String>>,
     /// The dead-letter that was read again last, and the one-time name of that.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
-    /// Where they are; `None`: where the server was started.
-    folder: Option<PathBuf>,
 }
 
 /// A dead-letter as it was read again when somebody asked.
@@ -105,16 +103,17 @@ impl Dead {
     }
 
     /// The names of the files with dead-letters that this server has written.
-    pub(super) fn files(&self) -> Vec<String> {
+    pub(in crate::ui) fn files(&self) -> Vec<String> {
         self.files.borrow().clone()
     }
 
-    pub(super) fn has_written(&self, name: &str) {
+    pub(in crate::ui) fn has_written(&self, name: &str) {
         self.files.borrow_mut().push(name.to_owned());
     }
 
+    /// Where they are: where the server was started.
     pub(super) fn folder(&self) -> PathBuf {
-        self.folder.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default()
+        std::env::current_dir().unwrap_or_default()
     }
 }
 
