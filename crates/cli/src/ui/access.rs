@@ -27,8 +27,8 @@ const CODE_FOR: Duration = Duration::from_secs(60);
 const SESSIONS: usize = 16;
 
 const WITHOUT_SESSION: &str = "This browser is not signed in. Press Enter where `comeback ui` runs, and open the address that it prints.";
-const BAD_CODE: &str = "This code is invalid, used, or more than a minute old. Press Enter where `comeback \
-                        ui` runs for another.";
+const BAD_CODE: &str = "This code is invalid, used, or more than a minute old. For another, press Enter where \
+                        `comeback ui` runs.";
 
 /// Unguessable: 256 bits.
 pub(super) fn token() -> String {

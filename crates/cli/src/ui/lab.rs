@@ -40,8 +40,8 @@ const RUN: [Given; 5] = [
     ("outage", "Outage", "3h", "How long the target is down"),
     ("events", "Events", "1000", "Events that reach the target during the outage"),
     ("failure-rate", "Failure rate", "0", "Share of the invocations that fail after the outage, 0 to 1"),
-    ("capacity", "Capacity", "no limit", "The most the target takes, as a multiple of its usual traffic"),
-    ("for", "Virtual time", "24h", "How long the run goes on"),
+    ("capacity", "Capacity", "no limit", "Most that the target handles, as a multiple of its usual traffic"),
+    ("for", "Virtual time", "24h", "Length of the run"),
 ];
 /// Flags of `plan`; `schedule` takes the rate too.
 const GOAL: [Given; 2] = [

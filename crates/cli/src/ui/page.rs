@@ -357,7 +357,7 @@ impl Problem {
         let (status, title, why) = match self {
             Self::Missing => (StatusCode::NOT_FOUND, "No such page", "The console has no such page.".into()),
             Self::Refused(status, why) => (status, "Refused", why),
-            Self::Account(failure) => (StatusCode::BAD_GATEWAY, "Not read", failure.to_string()),
+            Self::Account(failure) => (StatusCode::BAD_GATEWAY, "Could not be read", failure.to_string()),
         };
         frame.title = title.into();
         html(status, &ProblemPage { frame, why })

@@ -19,8 +19,8 @@ const FUNCTION: Input = Input {
 static PAUSE: Action = Action {
     path: "/pause",
     title: "Pause",
-    about: "Hold the retries of a function. Events that fail now are held: they use no retry, and MAX_AGE \
-            stands still.",
+    about: "Hold the retries of a function. New events still run, and are held if they fail. The pause uses up no retry and \
+            does not count towards MAX_AGE.",
     command: &["pause"],
     inputs: &[
         FUNCTION,
@@ -68,9 +68,9 @@ static RESUME: Action = Action {
 static RETRY: Action = Action {
     path: "/retry",
     title: "Retry now",
-    about: "Retry waiting events now, after a fix, instead of when their backoff ends. It helps where a message is checked \
-            before its retry: above HIDE_UP_TO, where messages are moved, and waits are longer than 15 minutes. Other messages \
-            stay hidden until they are due.",
+    about: "Retry waiting events after a fix, without waiting for the end of their backoff. The handler finds the request when \
+            it next checks a message: within 15 minutes if it moves messages (above HIDE_UP_TO), but a hidden message only \
+            when its hiding ends, which is mostly when its retry is due anyway.",
     command: &["retry"],
     inputs: &[
         FUNCTION,

@@ -17,7 +17,9 @@ pub(crate) async fn console_lab_shows_what_simulate_prints(world: &World) {
 
     browser.visit("/lab");
     browser
-        .sees("the default policy", |text| text.contains("It is the default: there is nothing to set."))
+        .sees("the default policy", |text| {
+            text.contains("This is the default policy: there is nothing to set.")
+        })
         .await;
     browser.fill("Outage", "1h");
     browser.fill("Events", "300");

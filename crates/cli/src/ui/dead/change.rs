@@ -56,8 +56,8 @@ static REDRIVE: Change = Change {
 static DISCARD: Change = Change {
     path: "/dead/discard",
     title: "Discard",
-    about: "Write dead-letters to a file where this server was started, and delete them. Each is deleted only once it is on \
-            disk, and an import of the file brings them back.",
+    about: "Write dead-letters to a file in the folder where this server was started, and delete them. Each is deleted only \
+            once it is on disk. Import the file to bring them back.",
     name: "discard",
     is_discard: true,
     rate: "500/s",

@@ -20,14 +20,14 @@ use crate::ui::work::{PageScreen, Summary};
 
 /// The newest snapshot.
 pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
-    let why = "There is no finished scan: see the page of the dead-letters.";
+    let why = "No scan has finished: start one on the Dead-letters page.";
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
 /// Takes the queue for something with this page.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
-    let why = "Another action is reading the dead-letters, and two would hide them from each other. The page \
-               of the dead-letters shows it.";
+    let why = "Another action is reading the dead-letters, and two would hide them from each other. The \
+               Dead-letters page shows it.";
     console.dead.turn(path).ok_or_else(|| Problem::Refused(StatusCode::CONFLICT, why.into()))
 }
 

@@ -118,7 +118,7 @@ async fn a_function_has_the_dead_letters_of_the_last_scan() {
     locally(async {
         let setting = allowed(&["GetQueueAttributes", "GetParameter", "FilterLogEvents"], Vec::new()).await;
         let before = text(&setting, "/function?name=orders").await;
-        assert!(before.contains("nothing is read unasked"), "{before}");
+        assert!(before.contains("only when you ask"), "{before}");
         let letters = [event("Timeout"), event("Timeout"), event("Fatal")];
         setting.console.dead.set_snapshot(Some(Snapshot::sample(letters).await));
         let orders = text(&setting, "/function?name=orders").await;
