@@ -152,3 +152,23 @@ fn every_relative_link_leads_to_a_file() {
     }
     assert!(links > 40, "{links}");
 }
+
+/// The rows after it would be shown as text.
+#[test]
+fn no_table_has_a_blank_line_in_it() {
+    let is_row = |line: &str| line.trim_start().starts_with('|');
+    let mut tables = 0;
+    for page in pages::all().into_iter().chain(["ARCHITECTURE.md", "CONTRIBUTING.md"].map(Into::into)) {
+        let text = pages::read(&page);
+        let lines: Vec<&str> = text.lines().chain([""]).collect();
+        for three in lines.windows(3) {
+            let [before, row, below] = three else { unreachable!("BUG: windows of three") };
+            if before.is_empty() && is_row(row) {
+                let is_head = is_row(below) && !below.contains(|it| !"|-: ".contains(it));
+                assert!(is_head, "{page} has a row without a head above it: {row}");
+                tables += 1;
+            }
+        }
+    }
+    assert!(tables > 20, "{tables}");
+}

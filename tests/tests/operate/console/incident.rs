@@ -57,8 +57,12 @@ pub(crate) async fn console_leads_through_an_incident(world: &World) {
     are_delivered(ministack, &stack, 2).await;
     browser.visit("/waiting");
     browser.sees("that nothing waits", |text| text.contains("No event is waiting.")).await;
+    let is_shown = browser.ask("return document.getElementById('gone').checkVisibility()");
+    assert_eq!(is_shown, false, "it serves");
     drop(running);
     browser.shows("whoever still looks", "comeback ui has stopped").await;
+    let from = browser.ask("return document.querySelector('#gone strong').textContent").to_string();
+    assert!(from.matches(':').count() == 2, "the figures have a time: {from}");
 }
 
 /// Where the browser is nine hours ahead, each moment is, and UTC is said of it. Without the script, UTC is all there is.

@@ -480,6 +480,24 @@ mod tests {
         assert_eq!(import(importing, &simulated).await.unwrap().0.dead_letters, 1);
     }
 
+    #[cfg(unix)]
+    #[tokio::test(start_paused = true)]
+    async fn an_export_and_its_record_are_for_their_user_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dead-letters.jsonl");
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        let export = Export::create(&path).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        drop(export);
+        std::fs::write(&path, LINE).unwrap();
+        let importing = Importing::read(&path).unwrap();
+        let done_path = importing.done_path.clone();
+        import(importing, &Simulated::with([])).await.unwrap();
+        assert_eq!(mode(&done_path), 0o600);
+    }
+
     #[cfg(target_os = "linux")]
     #[tokio::test(start_paused = true)]
     async fn nothing_is_sent_that_cannot_be_recorded() {

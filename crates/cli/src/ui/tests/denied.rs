@@ -49,7 +49,13 @@ fn answer(call: &str, body: &Value, lines: &[String]) -> Option<Value> {
                 "ApproximateNumberOfMessagesNotVisible": "3", "ApproximateNumberOfMessagesDelayed": "0",
             }})
         }
-        "GetParameter" => json!({"Parameter": {"Value": r#"{"v":1,"pauses":[]}"#, "Version": 1}}),
+        "GetParameter" => {
+            let pause = json!({
+                "target": arn("lambda", "function:shop-paused"), "from": 1_789_400_000, "until": null, "spread": 600,
+                "by": "alice", "why": "a deploy broke it",
+            });
+            json!({"Parameter": {"Value": json!({"v": 1, "pauses": [pause]}).to_string(), "Version": 1}})
+        }
         "FilterLogEvents" => {
             let event = |line: &String| {
                 let at = now().as_millis();
@@ -119,8 +125,8 @@ async fn a_function_has_the_dead_letters_of_the_last_scan() {
         let setting = allowed(&["GetQueueAttributes", "GetParameter", "FilterLogEvents"], Vec::new()).await;
         let before = text(&setting, "/function?name=orders").await;
         assert!(before.contains("only when you ask"), "{before}");
-        let letters = [event("Timeout"), event("Timeout"), event("Fatal")];
-        setting.console.dead.set_snapshot(Some(Snapshot::sample(letters).await));
+        let dead_letters = [event("Timeout"), event("Timeout"), event("Fatal")];
+        setting.console.dead.set_snapshot(Some(Snapshot::sample(dead_letters).await));
         let orders = text(&setting, "/function?name=orders").await;
         assert!(
             orders.contains("<td class=\"cut\">Timeout</td><td class=\"cut\">m</td><td>2</td>"),
@@ -135,26 +141,26 @@ async fn a_function_has_the_dead_letters_of_the_last_scan() {
 #[tokio::test]
 async fn a_dead_event_offers_what_its_dead_letter_does() {
     locally(async {
-        let letter = event("Timeout");
+        let dead_letter = event("Timeout");
         let line = json!({
-            "timestamp": now(), "level": "WARN", "v": 1, "message_id": "m-1", "key": letter.key, "target": ORDERS,
+            "timestamp": now(), "level": "WARN", "v": 1, "message_id": "m-1", "key": dead_letter.key, "target": ORDERS,
             "retry": 8, "request_id": "r-0", "error_type": "Timeout", "first_failure": now(),
             "action": "dead_letter", "reason": "max_age", "detail": "too old",
         });
         let calls = &["GetQueueAttributes", "FilterLogEvents"];
         let setting = allowed(calls, vec![line.to_string()]).await;
-        let path = format!("/event?id={}", letter.key);
+        let path = format!("/event?id={}", dead_letter.key);
         let before = text(&setting, &path).await;
         assert!(before.contains("Scan for it") && !before.contains("Redrive …"), "{before}");
         assert!(before.contains("<dt>Outcome</dt>") && !before.contains("<dt>Next</dt>"), "{before}");
         assert!(before.contains("<dt>Error</dt><dd>Timeout, attempt 7 at <time"), "{before}");
-        setting.console.dead.set_snapshot(Some(Snapshot::sample([event("Fatal"), letter.clone()]).await));
+        setting.console.dead.set_snapshot(Some(Snapshot::sample([event("Fatal"), dead_letter.clone()]).await));
         let after = text(&setting, &path).await;
         for action in ["Redrive …", "Discard …", "Export", "its error and payload"] {
             assert!(after.contains(action), "{action}: {after}");
         }
         let snapshot = setting.console.dead.snapshot().unwrap();
-        let id = &snapshot.dead_letter_of(&letter.key).unwrap().message_id;
+        let id = &snapshot.dead_letter_of(&dead_letter.key).unwrap().message_id;
         assert!(after.contains(&format!("name=\"dead_letter\" value=\"{id}\"")), "{after}");
     })
     .await;
@@ -206,6 +212,38 @@ async fn a_filter_without_a_match_can_be_cleared() {
             let (_, page) = here.answer(here.page("/waiting?key=none")).await;
             assert!(page.contains(shown), "{shown}: {page}");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn resume_shows_the_pause_and_how_many_events_it_holds() {
+    locally(async {
+        let held = |key: &str, function: &str| {
+            let line = json!({
+                "timestamp": now(), "level": "INFO", "v": 1, "message_id": key, "key": key, "target": function, "retry": 1,
+                "request_id": "r-0", "error_type": "Timeout", "first_failure": now(), "action": "hold", "due": now(),
+                "delay": 60,
+            });
+            line.to_string()
+        };
+        let paused = ORDERS.replace("orders", "shop-paused");
+        let lines = vec![held("k-1", &paused), held("k-2", &paused), held("k-3", ORDERS)];
+        let here = allowed(&["GetQueueAttributes", "FilterLogEvents", "GetParameter"], lines).await;
+        let plan = text(&here, "/resume?plan=yes&function=shop-paused").await;
+        for shown in [
+            "shop-paused: paused since 2026-09-14T",
+            "by alice, until resumed; events then return over 10m (a deploy broke it)",
+            "<p class=\"notice\" data-times>2 events are held now.</p>",
+            "<p>Resume shop-paused?</p>",
+            "<button class=\"go\">Resume</button>",
+            "comeback resume --handler retries shop-paused",
+        ] {
+            assert!(plan.contains(shown), "{shown}: {plan}");
+        }
+        let plan = text(&here, "/resume?plan=yes&function=orders").await;
+        assert!(plan.contains("orders is not paused") && !plan.contains("held now"), "{plan}");
+        assert!(!plan.contains("<button class=\"go\">"), "there is nothing to resume: {plan}");
     })
     .await;
 }
