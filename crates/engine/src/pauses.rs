@@ -1,5 +1,5 @@
 //! Pauses: an operator's request not to invoke a function for a while. All of them are one document, the SSM parameter that
-//! `PAUSES` names; the commands edit and write it, and the handler reads it. The orders of `retry_now` are in it too. This
+//! `PAUSES` names; the commands edit and write it, and the handler reads it. The requests of `retry_now` are in it too. This
 //! file has the document's format, and what leaves it when it is full.
 
 use std::borrow::Cow;
@@ -84,9 +84,11 @@ impl Pauses {
 
     /// The same document without these retry requests.
     #[must_use]
-    pub fn without_retries(&self, orders: &[RetryNow]) -> Self {
+    pub fn without_retries(&self, requests: &[RetryNow]) -> Self {
         let mut document = self.clone();
-        document.retries.retain(|entry| !entry.retry.as_ref().is_ok_and(|order| orders.contains(order)));
+        document
+            .retries
+            .retain(|entry| !entry.retry.as_ref().is_ok_and(|request| requests.contains(request)));
         document
     }
 
@@ -291,7 +293,7 @@ pub struct TooLarge {
 
 impl Pauses {
     /// The document as it is written at `now`, and the pauses that had to leave it. What means nothing any more goes first:
-    /// orders to retry that are over, pauses that ended over 14 days ago, and who opened an ended one and why. If the
+    /// retry requests that are over, pauses that ended over 14 days ago, and who opened an ended one and why. If the
     /// document is still too long, ended pauses leave, the one that ended first before the others: the time that they
     /// paused counts towards `MAX_AGE` of their events again.
     ///

@@ -13,7 +13,7 @@ const EVENTS: usize = 20;
 const BROKEN: usize = 6;
 /// What is asked for.
 const WITHIN: Duration = Duration::from_secs(14 * 60);
-/// Of the function's clock, after the order.
+/// By the function's clock, after the request.
 const ALL_WITHIN: Duration = Duration::from_secs(30 * 60);
 
 /// On a clock that goes 60 times as fast, a bug fails 30 % of a function's events, and each would wait for 11 hours. Nothing is
@@ -63,17 +63,17 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     let unconfirmed = retry("");
     assert_eq!(unconfirmed.code, 4, "{}", unconfirmed.stderr);
 
-    let order = watched(&operator, &retrier, function).await;
+    let request = watched(&operator, &retrier, function).await;
     let lines = logged().await;
-    assert_are_retried(&lines, &order, &broken);
+    assert_are_retried(&lines, &request, &broken);
     let trace = operator.comeback(&format!("trace --stack fixed {}", broken[0])).ended(0);
-    let (at, by) = (&order["at"].as_str().expect("text")[11..19], order["by"].as_str().expect("text"));
+    let (at, by) = (&request["at"].as_str().expect("text")[11..19], order["by"].as_str().expect("text"));
     let early = format!(
         r"retry 1 invoked by `comeback retry` of {at} \({by}\), (9|10|11)h( \d+m)? before its time  [0-9a-f-]{{36}}\n"
     );
     assert!(Regex::new(&early).expect("a pattern").is_match(&trace), "{early}: {trace}");
     assert!(!lines.iter().any(|line| line["key"] == *other && line["action"] == "reinvoke"), "{lines:#?}");
-    // Between two looks at the other event, the queue has a message that is due.
+    // Between two checks of the other event, the queue has a message that is due.
     eventually("nothing to be retried sooner", async || {
         let useless = retry("--yes").ended(0);
         assert!(useless.contains("matches Broken; the errors are: Other (1)\n"), "{useless}");
@@ -82,39 +82,39 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     .await;
     let long = retry("--within 12h --yes");
     assert!(long.code == 2 && long.stderr.contains("must be at most 11h"), "{}", long.stderr);
-    orders_are_cancelled(&operator, function);
+    requests_are_cancelled(&operator, function);
 }
 
-/// Orders, and watches the retries to their end. Gives the order, as each command shows it that lists orders.
+/// Requests retries and watches them to their end. Returns the request, as each command that lists requests shows it.
 async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Value {
     let flags = "--error Broken --within 14m --why 'deploy 4712' --watch --yes";
     let (retrier, line) = (retrier.clone(), format!("retry {function} --stack fixed {flags}"));
     let watch = tokio::task::spawn_blocking(move || retrier.comeback(&line));
-    let listed = eventually("the order", async || {
+    let listed = eventually("the request", async || {
         let listed = operator.comeback("pause --list --stack fixed --json").json(0)["retries"].take();
         (listed != json!([])).then_some(listed)
     })
     .await;
-    let order = &listed[0];
-    assert_eq!((&order["errors"], &order["why"]), (&json!(["Broken"]), &json!("deploy 4712")));
+    let request = &listed[0];
+    assert_eq!((&request["errors"], &request["why"]), (&json!(["Broken"]), &json!("deploy 4712")));
     let shown = operator.comeback("status --stack fixed").ended(0);
     assert!(shown.contains(&format!("Retry now     {function} (Broken), requested at ")), "{shown}");
     assert_eq!(operator.comeback("waiting --stack fixed --json").json(0)["retries"], listed);
     let watched = watch.await.expect("it ran").ended(0);
     assert!(watched.ends_with(&format!("  {BROKEN} of {BROKEN} retried\n")), "{watched}");
-    order.clone()
+    request.clone()
 }
 
 /// All within the time, and each when it is due or later: events that failed at about the same time are found together. They
 /// are due at random moments of the time that was asked for, no more than half of them within half a minute.
-fn assert_are_retried(lines: &[Value], order: &Value, keys: &[String]) {
+fn assert_are_retried(lines: &[Value], request: &Value, keys: &[String]) {
     let time = |value: &Value| Timestamp::from_rfc3339(value.as_str().expect("a time")).expect("a time");
-    let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == order["at"];
+    let is_retry = |line: &&Value| line["action"] == "reinvoke" && line["asked_at"] == request["at"];
     let retries: Vec<&Value> = lines.iter().filter(is_retry).collect();
     let retried_keys: BTreeSet<&str> =
         retries.iter().map(|line| line["key"].as_str().expect("a key")).collect();
     assert_eq!(retried_keys, keys.iter().map(String::as_str).collect());
-    let asked = time(&order["at"]);
+    let asked = time(&request["at"]);
     let mut due: Vec<Timestamp> = Vec::new();
     for line in retries {
         let (at, due_at) = (time(&line["timestamp"]), time(&line["due"]));
@@ -127,12 +127,12 @@ fn assert_are_retried(lines: &[Value], order: &Value, keys: &[String]) {
     assert!(due.windows(BROKEN / 2 + 1).all(is_spread), "a burst: {due:?}");
 }
 
-fn orders_are_cancelled(operator: &Operator, function: &str) {
+fn requests_are_cancelled(operator: &Operator, function: &str) {
     let cancel = || operator.comeback(&format!("retry {function} --stack fixed --cancel --yes --json"));
     drop(operator.comeback(&format!("retry {function} --stack fixed --within 5h --yes --json")).json(0));
     let cancelled = cancel().json(0)["cancelled"].take();
     let last = cancelled.as_array().expect("a list").last();
-    assert!(last.is_some_and(|order| order["within_seconds"] == 18_000), "{cancelled}");
+    assert!(last.is_some_and(|request| request["within_seconds"] == 18_000), "{cancelled}");
     drop(cancel().json(3));
     let all = |flags: &str| operator.comeback(&format!("retry --all --stack fixed --yes --json {flags}"));
     assert_eq!(all("--within 5h").json(0)["requested"]["target"], "*");

@@ -260,7 +260,7 @@ fn an_edit_keeps_the_members_that_it_does_not_know() {
 }
 
 #[test]
-fn an_order_leaves_the_document_at_its_end_and_an_unreadable_one_after_25_hours() {
+fn a_request_leaves_the_document_at_its_end_and_an_unreadable_one_after_25_hours() {
     let document =
         |entries: &str| Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{entries}]}}"#)).unwrap();
     let left = |entries: &str, second| document(entries).fitted(at(second)).unwrap().0.retries.len();
@@ -276,7 +276,7 @@ fn an_order_leaves_the_document_at_its_end_and_an_unreadable_one_after_25_hours(
 }
 
 #[test]
-fn orders_that_stand_twice_harm_no_pause() {
+fn requests_that_stand_twice_harm_no_pause() {
     let pause = r#"{"target":"*","from":1700000000,"until":null,"spread":0}"#;
     let request = r#"{"target":"*","at":1700000000,"within":300}"#;
     for retries in [format!(r#""retries":[{request}],"retries":[{request}]"#), r#""retries":null"#.into()] {
@@ -290,7 +290,7 @@ fn orders_that_stand_twice_harm_no_pause() {
 }
 
 #[test]
-fn taking_back_an_order_leaves_everything_else() {
+fn cancelling_a_request_leaves_everything_else() {
     let entry = |target: &str| format!(r#"{{"target":"{target}","at":1700000000,"within":300,"later":[1]}}"#);
     let document = |retries: &[String]| {
         let retries = retries.join(",");
@@ -307,7 +307,7 @@ fn taking_back_an_order_leaves_everything_else() {
 }
 
 #[test]
-fn an_order_to_retry_is_written_and_read_back() {
+fn a_retry_request_is_written_and_read_back() {
     let request = RetryNow {
         target: PauseTarget::All,
         at: Timestamp::from_millis(at(0).as_millis() + 1),

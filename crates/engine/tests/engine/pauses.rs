@@ -256,8 +256,7 @@ fn a_spread_ends_in_time_for_the_last_retry() {
     assert!(mean.abs_diff((9_000 + last) / 2) < 200, "evenly, not at its end: {mean}");
 }
 
-/// A life of one message, from its first receive to its end, as the counts of a handler go that knows each
-/// change of the pauses after `lag` seconds.
+/// How a message ended under a handler that notices each change of the pauses after a while.
 struct Life {
     end: Seen,
     ended: Timestamp,
@@ -267,22 +266,31 @@ struct Life {
 /// Open from and until, in seconds after the first failure, which may be negative; and until when that was planned.
 type Span = (i64, i64, Option<i64>);
 
-/// What the document says at `now`: what has begun, and an end that has come or is planned.
-fn known(spans: &[Span], spread: u64, now: Timestamp) -> Pauses {
-    let second = now.as_secs().cast_signed() - T0.as_secs().cast_signed();
-    let begun = spans.iter().filter(|(from, ..)| *from <= second);
-    let pause =
-        |&(from, until, planned): &Span| (from, if until <= second { Some(until) } else { planned }, spread);
-    pauses(&begun.map(pause).collect::<Vec<_>>())
+/// When the function is paused, and the spread of each pause.
+struct Paused<'a> {
+    spans: &'a [Span],
+    spread: u64,
 }
 
-fn live(policy: &Policy, spans: &[Span], spread: u64, lag: u64, latency: u64) -> Life {
+impl Paused<'_> {
+    /// What the document says at `now`: what has begun, and an end that has come or is planned.
+    fn known(&self, now: Timestamp) -> Pauses {
+        let second = now.as_secs().cast_signed() - T0.as_secs().cast_signed();
+        let begun = self.spans.iter().filter(|(from, ..)| *from <= second);
+        let end = |until, planned| if until <= second { Some(until) } else { planned };
+        let pause = |&(from, until, planned): &Span| (from, end(until, planned), self.spread);
+        pauses(&begun.map(pause).collect::<Vec<_>>())
+    }
+}
+
+/// The handler notices changes `lag` seconds late, and receives the message `latency` milliseconds late.
+fn live(policy: &Policy, paused: &Paused<'_>, lag: u64, latency: u64) -> Life {
     let policies = Policies::from(policy.clone());
     let mut record = Record { receive_count: 1, ..received_at(1) };
     let mut now = at(1);
     loop {
         // An environment may have read the document up to `lag` seconds ago.
-        let document = known(spans, spread, Timestamp::from_millis(now.as_millis() - lag * 1_000));
+        let document = paused.known(Timestamp::from_millis(now.as_millis() - lag * 1_000));
         let action = decide(&record, &policies, &document, now);
         match action {
             Action::Defer { visibility_timeout: hidden, .. }
@@ -329,7 +337,7 @@ proptest! {
             let from = spans.last().map_or(begin, |(_, until, _)| *until) + gap;
             spans.push((from, from + length, too_long.map(|too_long| from + length + too_long)));
         }
-        let Life { end, ended, receives } = live(&policy, &spans, spread, lag, latency);
+        let Life { end, ended, receives } = live(&policy, &Paused { spans: &spans, spread }, lag, latency);
         prop_assert_eq!(end, Seen::Reinvoke(1), "after {}", ended);
         let paused = spans.iter().any(|&(from, until, _)| at_signed(from + lag.cast_signed()) <= ended && ended < at_signed(until));
         prop_assert!(!paused, "re-invoked at {}, in one of {:?}", ended, spans);
@@ -350,15 +358,15 @@ fn a_pause_that_ended_before_its_planned_end_costs_no_retry() {
         (settings.base_backoff, settings.max_backoff, settings.jitter) = (1, 1, Jitter::Full);
         (settings.max_age, settings.maximum_concurrency) = (60, 160);
     });
-    let Life { end, ended, .. } = live(&policy, &spans, 1_447, 47, 334);
+    let Life { end, ended, .. } = live(&policy, &Paused { spans: &spans, spread: 1_447 }, 47, 334);
     assert_eq!(end, Seen::Reinvoke(1), "after {ended}");
 }
 
 #[test]
 fn a_pause_of_13_days_takes_fewer_receives_than_sqs_allows() {
     for (max_age, backoff) in [(60, 1), (DAY, 1), (14 * DAY, 43_170), (60, 43_170)] {
-        let Life { end, receives, .. } =
-            live(&waits(backoff, max_age), &[(0, 13 * 86_400, None)], 1_800, LATEST_READ, 500);
+        let paused = Paused { spans: &[(0, 13 * 86_400, None)], spread: 1_800 };
+        let Life { end, receives, .. } = live(&waits(backoff, max_age), &paused, LATEST_READ, 500);
         assert_eq!(end, Seen::Reinvoke(1), "{max_age}");
         assert!(receives < 900, "{receives} receives");
     }

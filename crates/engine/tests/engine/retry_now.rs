@@ -28,8 +28,8 @@ fn request(second: u64, more: &str) -> String {
     format!(r#"{{"target":"{ORDERS}","at":{},"within":300{more}}}"#, T0.as_secs() + second)
 }
 
-fn with(orders: &[String], pauses: &str) -> Pauses {
-    let text = format!(r#"{{"v":1,"pauses":[{pauses}],"retries":[{}]}}"#, orders.join(","));
+fn with(requests: &[String], pauses: &str) -> Pauses {
+    let text = format!(r#"{{"v":1,"pauses":[{pauses}],"retries":[{}]}}"#, requests.join(","));
     Pauses::read(&text).expect("a document")
 }
 
@@ -44,26 +44,26 @@ fn due(record: &Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> f64
 
 const UNCHANGED: f64 = 43_171.0;
 
-fn is_reached(record: &Record, policy: &Policy, orders: &[String], now: u64) -> bool {
-    let due = due(record, policy, &with(orders, ""), at(now));
+fn is_reached(record: &Record, policy: &Policy, requests: &[String], now: u64) -> bool {
+    let due = due(record, policy, &with(requests, ""), at(now));
     assert!(due == UNCHANGED || (HOUR as f64..HOUR as f64 + 300.0).contains(&due), "due after {due} s");
     due != UNCHANGED
 }
 
 #[test]
 fn a_request_moves_what_failed_before_it_to_within_its_time() {
-    let (policy, record, orders) = (waits(), record(), [request(HOUR, "")]);
-    assert!(is_reached(&record, &policy, &orders, HOUR + 30));
+    let (policy, record, requests) = (waits(), record(), [request(HOUR, "")]);
+    assert!(is_reached(&record, &policy, &requests, HOUR + 30));
     for sent in [HOUR, HOUR + 20] {
         let later = Record { sent: at(sent), ..record.clone() };
-        assert!(!is_reached(&later, &policy, &orders, HOUR + 30), "it failed after the fix");
+        assert!(!is_reached(&later, &policy, &requests, HOUR + 30), "it failed after the fix");
     }
     let other = Record { body: replaced(&record.body, "function:orders", "function:payments"), ..record };
     let both = crate::support::policy(|settings| {
         settings.base_backoff = settings.max_backoff;
         settings.target_functions.push(ORDERS.replace("orders", "payments"));
     });
-    assert!(!is_reached(&other, &both, &orders, HOUR + 30));
+    assert!(!is_reached(&other, &both, &requests, HOUR + 30));
 }
 
 #[test]
@@ -98,13 +98,13 @@ fn a_retry_that_comes_early_names_its_request() {
 
 #[test]
 fn neither_a_wait_that_was_asked_for_nor_the_last_retry_is_moved() {
-    let orders = [request(HOUR, "")];
+    let requests = [request(HOUR, "")];
     let asked = replaced(&replaced(&record().body, "Timeout", "RetryAfter"), "too slow", "12h");
     let asked = Record { body: asked, ..record() };
     let unmoved = |record: &Record, policy: &Policy| {
         let of = |pauses: &Pauses| due(record, policy, pauses, at(HOUR + 30));
         assert!(of(&Pauses::default()) > 40_000.0);
-        of(&with(&orders, "")) == of(&Pauses::default())
+        of(&with(&requests, "")) == of(&Pauses::default())
     };
     assert!(unmoved(&asked, &waits()));
     let third = Record { body: body(&enveloped(2, "7")), ..record() };
@@ -152,7 +152,7 @@ fn a_request_ends_when_every_message_was_checked() {
 
 #[test]
 fn a_request_reaches_what_was_moved_since_by_the_time_of_its_failure() {
-    let (policy, orders) = (waits(), [request(HOUR, "")]);
+    let (policy, requests) = (waits(), [request(HOUR, "")]);
     let moved = |failed: u64| {
         let mut copy = Record { message_id: "m-9".into(), sent: at(HOUR + 60), ..record() };
         let [sent, first_receive] = [failed, failed + 1].map(|second| at(second).as_millis());
@@ -162,7 +162,7 @@ fn a_request_reaches_what_was_moved_since_by_the_time_of_its_failure() {
         copy.restore(&attribute).expect("it is well-formed");
         copy
     };
-    let of = |record: &Record| due(record, &policy, &with(&orders, ""), at(HOUR + 90));
+    let of = |record: &Record| due(record, &policy, &with(&requests, ""), at(HOUR + 90));
     assert_eq!(of(&moved(0)), of(&record()), "at the moment of the message that it was first");
     assert!(of(&moved(HOUR + 10)) > 43_000.0, "it failed after the fix");
 }
@@ -195,21 +195,21 @@ fn a_deferral_says_what_gave_its_due_time() {
 
 #[test]
 fn pauses_come_first() {
-    let (policy, record, orders) = (waits(), record(), [request(HOUR, "")]);
+    let (policy, record, requests) = (waits(), record(), [request(HOUR, "")]);
     let t0 = T0.as_secs();
     let pause = |from: u64, until: &str, spread: u64| {
         format!(r#"{{"target":"*","from":{},"until":{until},"spread":{spread}}}"#, t0 + from)
     };
-    let open = with(&orders, &pause(HOUR, "null", 0));
+    let open = with(&requests, &pause(HOUR, "null", 0));
     assert!(matches!(act(&record, &policy, &open, at(HOUR + 400)), Action::Hold { .. }));
     // What the request moves into a pause that is over comes back after it.
     let until = HOUR + 600;
-    let closed = with(&orders, &pause(HOUR, &(t0 + until).to_string(), 0));
+    let closed = with(&requests, &pause(HOUR, &(t0 + until).to_string(), 0));
     assert!((due(&record, &policy, &closed, at(until + 60)) - until as f64).abs() < 1.0);
     // A retry that the pause itself has moved keeps its moment.
     let closed = pause(43_000, &(t0 + 45_000).to_string(), 20_000);
     let request = [request(46_000, "")];
-    let of = |orders: &[String]| due(&record, &policy, &with(orders, &closed), at(46_000));
+    let of = |requests: &[String]| due(&record, &policy, &with(requests, &closed), at(46_000));
     assert_eq!(of(&request), of(&[]));
     assert!(of(&request) > 46_300.0, "the pause's spread is long: {}", of(&request));
 }
@@ -238,10 +238,10 @@ fn unreadable_requests_harm_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever is paused and ordered, no retry is due later than without orders; and none before the first of them.
+    /// Whatever is paused and requested, no retry is due later than without requests, and none before the first of them.
     #[test]
     fn nothing_is_due_later_because_of_a_request(
-        orders in proptest::collection::vec((0..60_000u64, 0..=39_600u64), 0..4),
+        requests in proptest::collection::vec((0..60_000u64, 0..=39_600u64), 0..4),
         pauses in proptest::collection::vec((0..60_000u64, 1..20_000u64, 0..40_000u64), 0..3),
         jitter in proptest::sample::select(Jitter::ALL.to_vec()),
         n in 1..40u64,
@@ -253,8 +253,8 @@ proptest! {
             (settings.jitter, settings.max_age) = (jitter, 14 * 24 * HOUR);
         });
         let t0 = T0.as_secs();
-        let (first_order, last) = (orders.iter().map(|(at, _)| *at).min(), orders.len());
-        let orders: Vec<String> = orders
+        let (first_request, count) = (requests.iter().map(|(at, _)| *at).min(), requests.len());
+        let requests: Vec<String> = requests
             .iter()
             .map(|(at, within)| format!(r#"{{"target":"*","at":{},"within":{within}}}"#, t0 + at))
             .collect();
@@ -267,13 +267,13 @@ proptest! {
             .collect();
         let text = body(&enveloped(n, "7"));
         let record = Record { message_id: id, first_receive: at(first), ..received_again(text) };
-        let of = |orders: &[String]| {
-            act(&record, &policy, &with(orders, &pauses.join(",")), at(now)).due()
+        let of = |requests: &[String]| {
+            act(&record, &policy, &with(requests, &pauses.join(",")), at(now)).due()
         };
-        let (without, with) = (of(&[]), of(&orders));
-        prop_assert!(with <= without, "{:?} after {} orders, {:?} without", with, last, without);
+        let (without, with) = (of(&[]), of(&requests));
+        prop_assert!(with <= without, "{:?} after {} requests, {:?} without", with, count, without);
         if with != without {
-            prop_assert!(with >= first_order.map(at));
+            prop_assert!(with >= first_request.map(at));
         }
     }
 }

@@ -50,7 +50,7 @@ impl Watcher for ComesBack {
 }
 
 /// 200 pauses of the target have ended, this long apart, and the parameter has room for 30: another one, of every function, is
-/// recorded and held to at once, and seven orders to retry beside it.
+/// recorded and held to at once, and seven retry requests beside it.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let ended = (0..200).map(|n| {
         let pause = OperatorPause::of_all(apart * n, apart / 2, Duration::ZERO);
