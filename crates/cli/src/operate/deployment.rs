@@ -37,7 +37,7 @@ pub(crate) struct Deployment {
     pub(crate) variables: BTreeMap<String, String>,
     /// Its reserved concurrency is 0.
     pub(crate) never_runs: bool,
-    /// The one that hands the retry queue to the handler, if there is one.
+    /// The mapping that feeds the handler from the retry queue, if there is one.
     pub(crate) mapping: Option<Mapping>,
     pub(crate) retry_queue: Queue,
     pub(crate) dead_letter_queue: Queue,
@@ -173,7 +173,7 @@ impl Deployment {
         entries(self.allow_list())
     }
 
-    /// Whether the allow-list has this function. An entry that the handler does not understand allows nothing.
+    /// Whether the allow-list has this function. An entry that the handler cannot parse allows nothing.
     pub(crate) fn allows(&self, arn: &str) -> bool {
         self.target_functions().filter_map(|it| it.parse::<FunctionPattern>().ok()).any(|it| it.allows(arn))
     }

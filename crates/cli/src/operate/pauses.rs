@@ -115,7 +115,7 @@ pub(crate) fn named(function: Option<&FunctionName>) -> String {
     function.map_or_else(|| "every function".to_owned(), ToString::to_string)
 }
 
-/// How long until the handler notices a change, in whole seconds; `None` if it does not start for its settings.
+/// How long until the handler notices a change, in whole seconds; `None` if it does not start because of its settings.
 pub(crate) fn noticed_within(deployment: &Deployment) -> Option<Duration> {
     let policies = deployment.policies().ok()?;
     let longest = longest_between_reads(policies.stack().settings().maximum_concurrency);

@@ -17,7 +17,7 @@ pub(crate) struct Wanted {
     pub(crate) by: String,
 }
 
-/// When a pause ends by itself.
+/// When a pause ends automatically.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
     At(Timestamp),

@@ -37,7 +37,8 @@ async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), 
     }
 }
 
-/// Names the fix too: the version to put back. What a later version of Comeback wrote must not be lost.
+/// Why the pauses are unreadable, and the fix: the version to put back. What a later version of Comeback wrote must not be
+/// lost.
 async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
     if let GarbledPauses::Newer(_) = garbled {
         return Failure::CouldNot(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
@@ -75,7 +76,7 @@ fn parsed(name: &str, text: &str) -> Result<Pauses, Failure> {
     Pauses::read(text).map_err(|garbled| Failure::CouldNot(format!("parameter {name}: {garbled}")))
 }
 
-/// Bytes of the parameter from which on `status` and `doctor` warn.
+/// Size in bytes at which `status` and `doctor` begin to warn.
 const NEARLY_FULL: usize = LONGEST_PAUSES / 4 * 3;
 
 /// How full the parameter is, if it is nearly full.
@@ -307,8 +308,7 @@ mod tests {
         }
     }
 
-    /// SSM's parameter: its versions, of which the last is the text, and the calls that were made. Each call waits for its
-    /// turn.
+    /// A parameter of SSM's: its versions, the last of which counts, and the calls made. Each call waits for its turn.
     #[derive(Default)]
     struct Versions {
         texts: RefCell<Vec<Pauses>>,

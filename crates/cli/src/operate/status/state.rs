@@ -90,7 +90,7 @@ pub(super) struct MappingState {
 }
 
 impl Status {
-    /// Reads the state of a deployment. `before` is the state that was read last, if there is one: the dead-letters are
+    /// Reads the state of a deployment. `before` is the state that was read last, if there is one. The dead-letters are
     /// received again only if their number has changed since, and CloudWatch's metrics are read only after a minute.
     pub(crate) async fn read(
         session: &Session,
@@ -183,7 +183,7 @@ impl Status {
     }
 }
 
-/// What CloudWatch says. What it refuses is refused for as long as its answers are kept.
+/// CloudWatch's answers. A refusal is kept for as long as an answer.
 struct Metrics {
     at: Timestamp,
     last_hour: LastHour,
@@ -212,7 +212,7 @@ impl Metrics {
 /// Why something could not be read, by the title of its line.
 pub(super) type Unread = BTreeMap<&'static str, Failure>;
 
-/// A value, or nothing and why.
+/// The value. If it could not be read: the default, and why in `unread`.
 fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread: &mut Unread) -> T {
     value.unwrap_or_else(|failure| {
         unread.insert(title, failure);

@@ -12,7 +12,7 @@ use crate::operate::trace::story::{End, Step, What};
 use crate::text::durations::short;
 use crate::text::terminal::{command_line, shown};
 
-/// How an event stands that waits, where the pauses in force say so.
+/// What the pauses in force mean for a waiting event, if they decide when it is retried.
 fn by_pauses(trace: &Trace, now: Timestamp, place: &str) -> Option<String> {
     let end = &trace.story.end;
     let due = if let End::Waiting { due } = end { Some(*due) } else { None };

@@ -29,7 +29,7 @@ pub(crate) struct Trace {
     pub(crate) pause_unknown: Option<String>,
     /// What happens to it, if its function is not on the allow-list; `None` also if it does not wait.
     pub(crate) not_allowed: Option<Unlisted>,
-    /// The handler, in whose account and region commands take names.
+    /// The handler. Suggested commands name functions of its account and region without an ARN.
     #[serde(skip)]
     pub(crate) home: FunctionArn,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Logs<'a> {
     pub(crate) account: &'a Account,
     pub(crate) deployment: &'a Deployment,
     pub(crate) since: Timestamp,
-    /// Hears how many lines were found so far.
+    /// Called with the number of lines found so far.
     pub(crate) progress: &'a dyn Fn(usize),
 }
 

@@ -69,9 +69,9 @@ pub(crate) enum What {
     Invoked {
         retry: u64,
         request_id: Option<String>,
-        /// Since it was due. Where something moved it forward: since it would have been due without that.
+        /// How late it was. If a request moved it forward: how late without that request.
         late_ms: Option<u64>,
-        /// What has moved it forward.
+        /// The request that moved it forward.
         early: Option<Early>,
         /// The entry of `POLICIES` in force; `None` if the stack's policy was.
         policy: Option<String>,
@@ -350,7 +350,7 @@ mod tests {
         assert!(sentence.contains(", whose wait was ignored: \"soon\": why"), "{sentence}");
     }
 
-    /// A change of policy while it waited.
+    /// Its policy changed while it waited.
     #[test]
     fn the_policy_of_the_last_check_gave_the_due_time() {
         let by = |mut line: LogLine<'static>, policy: &str| {
@@ -365,7 +365,7 @@ mod tests {
         );
     }
 
-    /// All that is known after it: no line came.
+    /// No line came after it, so nothing more is known.
     #[test]
     fn after_an_invocation_nothing_is_claimed() {
         let story = story(vec![defers(10, 1, 12), invokes(13, 1, 12)]);

@@ -21,13 +21,13 @@ const MOST_NAMED: usize = 5;
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     log: LogFold<RandomState>,
-    /// Of each of the log's kinds.
+    /// The situation of each of the log's kinds.
     situations: Vec<Situation>,
-    /// A message whose last line is older no longer waits: a later line is lost.
+    /// A message whose last line is older is left out: it left the queue, and the line about that is missing.
     since: Option<Timestamp>,
 }
 
-/// Which of the events.
+/// A choice of the events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chosen {
     wanted: Wanted,
@@ -106,12 +106,12 @@ impl Waits {
         self.since = Some(since);
     }
 
-    /// Takes the pauses in force, which may be younger than what the log says.
+    /// Applies the pauses in force, which may be newer than what the log says.
     pub(crate) fn heed(&mut self, in_force: impl Fn(&str) -> InForce) {
         self.change(|it, target| it.in_force = target.map(&in_force));
     }
 
-    /// Takes the allow-list in force: whether the handler dead-letters a function's events because the list lacks it.
+    /// Applies the allow-list in force: whether the handler dead-letters a function's events because the list lacks it.
     pub(crate) fn heed_allow_list(&mut self, dead_letters: impl Fn(&str) -> bool) {
         self.change(|it, target| it.is_dead_lettered = target.is_some_and(&dead_letters));
     }
@@ -124,14 +124,14 @@ impl Waits {
         }
     }
 
-    /// The events that a filter takes and that are due by then. An event without a due time is due by no time.
+    /// The events that a filter takes; with `by`, only those due by then.
     pub(crate) fn chosen(&self, wanted: &Wanted, by: Option<Timestamp>) -> Chosen {
         let takes =
             |kind: &MessageKind| wanted.takes_kind(kind.target.as_deref(), kind.error_type.as_deref());
         Chosen { wanted: wanted.clone(), kinds: self.log.kinds().iter().map(takes).collect(), by }
     }
 
-    /// The events that were chosen, in no certain order.
+    /// The events that were chosen, in any order.
     pub(crate) fn each(&self, chosen: &Chosen) -> impl Iterator<Item = WaitingEvent<'_>> {
         self.waits(chosen).map(|(_, wait)| self.event(wait))
     }
@@ -152,7 +152,7 @@ impl Waits {
         self.groups(&self.chosen(&Wanted::default(), None))
     }
 
-    /// All events that wait, in no certain order.
+    /// All events that wait, in any order.
     pub(crate) fn all(&self) -> impl Iterator<Item = WaitingEvent<'_>> {
         self.messages().map(|wait| self.event(wait))
     }
@@ -181,13 +181,13 @@ impl Waits {
         (!named.is_empty()).then(|| named.join(", "))
     }
 
-    /// Each function with events that wait although they asked for another time, and a text that was ignored, with why.
+    /// Each function with a waiting event whose `RetryAfter` was ignored: its text, and why.
     pub(crate) fn ignored(&self) -> BTreeMap<&str, &str> {
         let kinds = self.messages().map(|message| &self.log.kinds()[message.kind as usize]);
         kinds.filter_map(|kind| kind.target.as_deref().zip(kind.retry_after_ignored.as_deref())).collect()
     }
 
-    /// Some of those that were chosen, by their places: the first to be due comes first, and those without a due time last.
+    /// The chosen events at these places, in the order in which they are due; those without a due time come last.
     pub(crate) fn first(&self, chosen: &Chosen, places: Range<usize>) -> Sorted<'_> {
         let mut first = Vec::with_capacity(self.log.waiting().len());
         first.extend(self.waits(chosen));
@@ -285,8 +285,8 @@ pub(crate) struct WaitingEvent<'w> {
     pub(crate) retry: u64,
     pub(crate) error_type: Option<&'w str>,
     pub(crate) first_failure: Timestamp,
-    /// `None` while its function is paused, or if its message could not be hidden. Of a resumed function, or one off the
-    /// allow-list, the latest moment.
+    /// `None` while its function is paused, or if its message could not be hidden. For a resumed function, or one off
+    /// the allow-list, this is the latest moment.
     pub(crate) due: Option<Timestamp>,
     pub(crate) why: Why,
     /// The planned end of the pause that holds it.

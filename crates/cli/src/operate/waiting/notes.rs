@@ -149,7 +149,7 @@ impl Reading {
         Some(format!("{what} not on the allow-list. To stop that: {commands}."))
     }
 
-    /// The functions of the filter of which there are no lines, and whether the handler retries each.
+    /// The filter's functions that the log does not mention, and whether the handler retries each.
     fn unlogged<'w>(&self, wanted: &'w Wanted) -> impl Iterator<Item = (&'w FunctionName, bool)> {
         let unlogged = wanted.functions.iter().enumerate().filter(|(index, _)| !self.logged.contains(index));
         unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))
@@ -167,7 +167,7 @@ impl Reading {
         })
     }
 
-    /// Fails for the functions that the handler does not retry, and of which it has logged nothing.
+    /// Fails if the filter names functions that the handler does not retry and the log does not mention.
     pub(super) fn unknown_functions(&self, wanted: &Wanted) -> Result<(), Failure> {
         let name = |function: &FunctionName| match function.place {
             Some(_) => self.deployment.arn_of(function).to_string(),

@@ -43,7 +43,7 @@ pub(crate) struct Reading {
     pub(super) until: Option<Timestamp>,
     /// How long ago the last line about an event that waits may have been written.
     pub(super) reach: Duration,
-    /// How long the log group keeps a line; `None` if that is no shorter.
+    /// How long the log group keeps a line; `None` if at least as long as `reach`.
     pub(super) kept_for: Option<Duration>,
     pub(super) has_log: bool,
     pub(crate) waits: Waits,
@@ -51,7 +51,7 @@ pub(crate) struct Reading {
     pub(super) lines: u64,
     /// Lines of a later version than this command knows.
     pub(super) newer: u64,
-    /// Functions of the filter of which there are lines.
+    /// The filter's functions that the log mentions, by their places in it.
     pub(super) logged: BTreeSet<usize>,
 }
 
@@ -87,7 +87,7 @@ impl Reading {
         let scope = Scope { wanted: &wanted, since: None };
         let next = Self::begin(session, deployment, scope, now).await?;
         let (begun, since) = (reading.borrow().begun, reading.borrow().since);
-        // Settled messages are remembered, so once a day all is read anew. So it is if waits may be longer than before.
+        // Settled messages take memory, so everything is read anew once a day; and if waits may be longer than before.
         if now.since(begun) >= DAY || next.since < since {
             let next = RefCell::new(next);
             Self::read_log(&next, session, &wanted, now).await?;
@@ -179,7 +179,7 @@ impl Reading {
         }
     }
 
-    /// Lets the allow-list in force count. A handler that refuses its settings dead-letters nothing.
+    /// Applies the allow-list in force. A handler that refuses its settings dead-letters nothing.
     pub(super) fn heed_allow_list(&mut self) {
         if let Ok(policies) = self.deployment.policies() {
             let dead_letters = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);
@@ -187,7 +187,7 @@ impl Reading {
         }
     }
 
-    /// Lets the pauses in force count, and not those that the handler knew when it wrote its lines.
+    /// Applies the pauses in force instead of those that the handler knew when it wrote its lines.
     pub(crate) fn heed_pauses(&mut self, now: Timestamp) {
         let Ok(pauses) = &self.pauses else { return };
         let none = Pauses::default();
