@@ -201,19 +201,15 @@ where
         response
     }
 
-    /// Runs the records: one after another, or as many at once as `concurrency` says. In the order of the batch again.
+    /// Runs the records: one after another, or as many at once as `concurrency` says.
     async fn run(&self, messages: Vec<Message>) -> Vec<Message> {
         if self.shared.options.concurrency == 1 {
             return self.run_in_order(messages).await;
         }
-        let order: HashMap<String, usize> =
-            messages.iter().enumerate().map(|(position, message)| (message.id.clone(), position)).collect();
         let lanes = stream::iter(lanes(messages)).map(|lane| self.run_in_order(lane));
         let lanes: Vec<Vec<Message>> =
             lanes.buffer_unordered(self.shared.options.concurrency).collect().await;
-        let mut messages: Vec<Message> = lanes.into_iter().flatten().collect();
-        messages.sort_by_key(|message| order[&message.id]);
-        messages
+        lanes.into_iter().flatten().collect()
     }
 
     async fn run_in_order(&self, mut messages: Vec<Message>) -> Vec<Message> {
