@@ -67,7 +67,7 @@ pub(crate) async fn what_waits_is_retried_after_a_fix(world: &World) {
     let lines = logged().await;
     assert_are_retried(&lines, &request, &broken);
     let trace = operator.comeback(&format!("trace --stack fixed {}", broken[0])).ended(0);
-    let (at, by) = (&request["at"].as_str().expect("text")[11..19], order["by"].as_str().expect("text"));
+    let (at, by) = (&request["at"].as_str().expect("text")[11..19], request["by"].as_str().expect("text"));
     let early = format!(
         r"retry 1 invoked by `comeback retry` of {at} \({by}\), (9|10|11)h( \d+m)? before its time  [0-9a-f-]{{36}}\n"
     );
