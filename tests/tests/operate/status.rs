@@ -34,10 +34,10 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
     the_metrics_say_the_same(ministack, &stack).await;
 
     let alarm = format!(
-        "aws cloudwatch put-metric-alarm --alarm-name seen-letters --namespace AWS/SQS --statistic Maximum --period 60 \
+        "aws cloudwatch put-metric-alarm --alarm-name seen-dead-letters --namespace AWS/SQS --statistic Maximum --period 60 \
          --metric-name ApproximateNumberOfMessagesVisible --dimensions Name=QueueName,Value={} --evaluation-periods 1 \
          --threshold 1 --comparison-operator GreaterThanOrEqualToThreshold\n\
-         aws cloudwatch set-alarm-state --alarm-name seen-letters --state-value ALARM --state-reason test",
+         aws cloudwatch set-alarm-state --alarm-name seen-dead-letters --state-value ALARM --state-reason test",
         stack.output("DeadLetterQueueArn").rsplit(':').next().expect("an ARN has fields")
     );
     ministack.shell().run(&alarm).unwrap_or_else(|error| panic!("{error}"));
@@ -52,7 +52,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
         "Waiting       1: 1 hidden (HIDE_UP_TO 50,000), 0 delayed\n",
         "Dead-letters  1, the oldest ",
         "its mapping is Disabled: nothing is retried",
-        "1 of 11 alarms in state ALARM: seen-letters",
+        "1 of 11 alarms in state ALARM: seen-dead-letters",
     ] {
         assert!(text.contains(expected), "{text}");
     }

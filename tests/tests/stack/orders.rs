@@ -48,7 +48,7 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     orders.all_seen("every order to be taken", ORDERS, |seen| seen.taken).await;
     eventually("the retry queue to be empty", async || (held(ministack, queue).await == 0).then_some(()))
         .await;
-    assert_eq!(held(ministack, stack.output("DeadLetterQueueUrl")).await, 0, "no order is given up");
+    assert_eq!(held(ministack, stack.output("DeadLetterQueueUrl")).await, 0, "no order is dead-lettered");
     orders.assert_retries(BASE, CAP);
 }
 
@@ -107,17 +107,17 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     orders.end_outage();
     orders.all_seen("every order to be taken", ORDERS, |seen| seen.taken && seen.attempt > 0).await;
     orders.assert_retries(BACKOFF, BACKOFF);
-    let letter = dead_letter(ministack, dead_letters, "the event for nobody", |_| true).await;
-    let (context, payload) = letter.body.split_once(r#","payload":"#).expect("the payload is last");
+    let dead_letter = dead_letter(ministack, dead_letters, "the event for nobody", |_| true).await;
+    let (context, payload) = dead_letter.body.split_once(r#","payload":"#).expect("the payload is last");
     assert_eq!(payload.strip_suffix('}'), Some(PAYLOAD), "no hop changed a byte");
-    let context: Value = serde_json::from_str(&format!("{context}}}")).expect("the letter is JSON");
+    let context: Value = serde_json::from_str(&format!("{context}}}")).expect("the dead-letter is JSON");
     assert_eq!(context["reason"], "target_not_found");
     // Found missing after the backoff. Both times are in whole seconds.
     let at = |name: &str| context[name].as_f64().expect("a time");
     assert!(at("dead_lettered_at") + 1.0 >= at("initial_timestamp") + BACKOFF, "{context}");
     eventually("the retry queue to be empty", async || (held(ministack, queue).await == 0).then_some(()))
         .await;
-    assert_eq!(held(ministack, dead_letters).await, 1, "no order is given up");
+    assert_eq!(held(ministack, dead_letters).await, 1, "no order is dead-lettered");
 }
 
 /// A handler's role, whose permission to move messages can be withdrawn.

@@ -74,7 +74,7 @@ async fn ctrl_c(ministack: &MiniStack, stack: &Stack, redrive: &Operator) {
     let shell = redrive.shell().clone().with("PROCESS", &process);
     let command = "echo $$ >\"$PROCESS\"; exec \"$COMEBACK\" dead redrive --stack discard --error Timeout --rate 2/s --yes";
     let running = tokio::task::spawn_blocking(move || shell.output(command));
-    eventually("a letter to be redriven", async || {
+    eventually("a dead-letter to be redriven", async || {
         let (visible, hidden) = dead_letters_of(ministack, stack).await;
         (visible + hidden < 124).then_some(())
     })

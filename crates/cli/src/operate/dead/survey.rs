@@ -538,7 +538,7 @@ mod tests {
             assert_eq!(
                 check_read(target, &dead_letters, &locked),
                 Ok(None),
-                "the locked letters may be of it"
+                "the locked dead-letters may be of it"
             );
         }
     }

@@ -485,13 +485,13 @@ mod tests {
     #[test]
     fn disabled_actions_are_enabled() {
         let silent = with(|alarms| {
-            alarms.push(Alarm::sample("letters $1", Watched::DeadLetters));
+            alarms.push(Alarm::sample("dead $1", Watched::DeadLetters));
             alarms.push(Alarm::sample("retries-lost-orders", Watched::Lost("orders".into())));
             alarms.iter_mut().for_each(|alarm| alarm.notifies = false);
             alarms[2].has_action = false;
         });
         let fix = alarms_notify(&silent).unwrap().fix.unwrap();
-        let enable = "aws cloudwatch enable-alarm-actions --alarm-names dead-letters 'letters $1'";
+        let enable = "aws cloudwatch enable-alarm-actions --alarm-names dead-letters 'dead $1'";
         assert_eq!(fix, format!("comeback attach orders\n{enable}"));
     }
 
