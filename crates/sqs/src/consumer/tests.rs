@@ -353,13 +353,13 @@ async fn a_dead_letter_has_everything() {
     let options = Options { dead_letter_queue_url: url, ..Options::default() };
     let fake = Fake::default();
     let handler = async |_, _| {
-        let error_message = "cancelled \0\u{ffff}".to_owned();
+        let error_message = "cancelled \0\u{fffe}\u{ffff}".to_owned();
         Err(Diagnostic { error_type: "NonRetryable".into(), error_message })
     };
     assert!(failures(options, &fake, vec![record], handler).await.is_empty());
     let calls = fake.calls.lock().unwrap();
     let [dead_letter] = &calls.dead_letters[..] else { panic!("one dead-letter") };
-    assert!(!dead_letter.body.contains('\u{ffff}'), "SQS refuses it");
+    assert!(!dead_letter.body.contains(['\u{fffe}', '\u{ffff}']), "SQS refuses both");
     assert_eq!(
         serde_json::from_str::<Value>(&dead_letter.body).unwrap(),
         serde_json::json!({
@@ -370,7 +370,7 @@ async fn a_dead_letter_has_everything() {
             "initial_timestamp": NOW.as_secs(),
             "dead_lettered_at": NOW.as_secs(),
             "origin_request_id": "m-0",
-            "error": {"type": "NonRetryable", "message": "cancelled \0\u{ffff}"},
+            "error": {"type": "NonRetryable", "message": "cancelled \0\u{fffe}\u{ffff}"},
             "payload": r#"{"n": 1E400}"#,
         })
     );
@@ -380,6 +380,18 @@ async fn a_dead_letter_has_everything() {
         ["Reason", "TargetFunction", "RetriesMade", "ErrorType", "a0", "a1", "a2", "a3", "a4", "raw"]
     );
     assert_eq!(dead_letter.attributes[9].value, AttributeValue::Bytes(vec![0, 255]));
+}
+
+#[tokio::test]
+async fn a_dead_letter_has_no_empty_attribute() {
+    let url = Some("https://sqs.eu-west-1.amazonaws.com/1/dead".into());
+    let options = Options { dead_letter_queue_url: url, max_receives: Some(1), ..Options::default() };
+    let fake = Fake::default();
+    let handler = async |_, _| Err(Diagnostic { error_type: String::new(), error_message: String::new() });
+    assert!(failures(options, &fake, vec![record(&given("a"), QUEUE)], handler).await.is_empty());
+    let calls = fake.calls.lock().unwrap();
+    let names: Vec<&str> = calls.dead_letters[0].attributes.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["Reason", "TargetFunction", "RetriesMade"], "SQS refuses an empty value");
 }
 
 #[tokio::test]
