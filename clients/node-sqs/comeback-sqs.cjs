@@ -19,6 +19,7 @@ const MOST_ENTRIES = 10;
 const ATTRIBUTE_CHARACTERS = 256;
 const STACK_CHARACTERS = 8_192;
 const MORE_TIME = "raise the function's timeout, or lower the batch size";
+const NEVER_RUN = 'the function of a consumer must not be a generator: nothing would run it';
 // The grammar of a requested wait.
 const WAIT_CHARACTERS = 64;
 const DECIMAL = String.raw`\d+(?:[.,]\d+)?`;
@@ -60,6 +61,7 @@ class NonRetryable extends Error {
 function consumer(options, handler) {
   const policy = new Policy(options ?? {});
   if (typeof handler !== 'function') throw new TypeError('consumer takes its options, then a function');
+  if (isGenerator(handler)) throw new TypeError(NEVER_RUN);
   return (event, context) => new Batch(policy, handler, event, context).handle();
 }
 
@@ -95,7 +97,9 @@ class Policy {
       problems.push(`jitter is ${shown(jitter)}; it must be 'full', 'equal' or 'none'`);
     if (maxReceives !== undefined) number('maxReceives', maxReceives);
     number('concurrency', concurrency);
-    if (deadLetterQueueUrl !== undefined && !/^https?:\/\/[^/\s]+\/\S+$/.test(deadLetterQueueUrl))
+    const isUrl =
+      typeof deadLetterQueueUrl === 'string' && /^https?:\/\/[^/\s]+\/\S+$/.test(deadLetterQueueUrl);
+    if (deadLetterQueueUrl !== undefined && !isUrl)
       problems.push(`deadLetterQueueUrl is ${shown(deadLetterQueueUrl)}; it must be the URL of an SQS queue`);
     if (problems.length > 0) throw new RangeError(problems.join('; '));
     Object.assign(this, { jitter, maxReceives, deadLetterQueueUrl, concurrency });
@@ -113,9 +117,9 @@ class Policy {
   }
 
   /** Why the failure of a message is its last, whatever its age. */
-  ends(message, errorType) {
-    if (['NonRetryable', 'NonRetriable', 'NeverRetry'].includes(simpleName(errorType)))
-      return { reason: 'non_retryable_error', detail: `${errorType} forbids retries` };
+  ends(message, { type, asks }) {
+    if (['NonRetryable', 'NonRetriable', 'NeverRetry'].includes(asks))
+      return { reason: 'non_retryable_error', detail: `${type} forbids retries` };
     if (this.maxReceives !== undefined && message.receives >= this.maxReceives) {
       const detail = `received ${message.receives} times; maxReceives is ${this.maxReceives}`;
       return { reason: 'max_retries', detail };
@@ -150,14 +154,14 @@ class Message {
   constructor(record, fifo, now) {
     const attributes = record.attributes ?? {};
     const number = (name, otherwise) =>
-      /^\d+$/.test(attributes[name]) ? Number(attributes[name]) : otherwise;
+      /^\d{1,13}$/.test(attributes[name]) ? Number(attributes[name]) : otherwise;
     this.record = record;
     this.id = record.messageId;
     this.receives = Math.max(1, number('ApproximateReceiveCount', 1));
     this.sent = number('SentTimestamp', now);
     this.firstReceive = number('ApproximateFirstReceiveTimestamp', now);
     // Of a FIFO queue. In a standard queue, a group orders nothing.
-    this.group = fifo ? String(attributes.MessageGroupId) : undefined;
+    this.group = fifo ? attributes.MessageGroupId : undefined;
   }
 
   /** Seconds to hide it, counted from now. */
@@ -236,7 +240,8 @@ class Batch {
   /** Runs a record: whether it is done. */
   async settles(message) {
     try {
-      await this.handler(redriven(message.record), this.context);
+      const result = await this.handler(redriven(message.record), this.context);
+      if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid it when the consumer was made
       message.settled = true;
     } catch (error) {
       await this.fail(message, error);
@@ -259,7 +264,7 @@ class Batch {
     line.retry_after_ignored = ignored;
     const { due, dueBy } = this.policy.due(message, moment, now, this.fifo);
     const end =
-      this.policy.ends(message, error.type) ?? (due === undefined ? this.policy.tooOld(message) : undefined);
+      this.policy.ends(message, error) ?? (due === undefined ? this.policy.tooOld(message) : undefined);
     if (end === undefined) {
       message.due = due;
       log(ignored === undefined ? 'INFO' : 'WARN', {
@@ -297,13 +302,16 @@ class Batch {
       return { problem: 'deadLetterQueueUrl is the queue itself', remedy: 'set another queue' };
     const time = this.timeForACall();
     if (time === 0) return { problem: 'no time was left to send it', remedy: MORE_TIME };
-    const call = { QueueUrl: url, ...deadLetter(message, error, end, this.context.invokedFunctionArn, now) };
-    if (url.endsWith('.fifo'))
-      Object.assign(call, {
-        MessageGroupId: message.group ?? message.id,
-        MessageDeduplicationId: message.id,
-      });
     try {
+      const call = {
+        QueueUrl: url,
+        ...deadLetter(message, error, end, this.context.invokedFunctionArn, now),
+      };
+      if (url.endsWith('.fifo'))
+        Object.assign(call, {
+          MessageGroupId: message.group ?? message.id,
+          MessageDeduplicationId: message.id,
+        });
       await sqs(this.queueArn).send('SendMessage', call, time);
       return {};
     } catch (refused) {
@@ -340,6 +348,10 @@ class Batch {
       }
     }
   }
+}
+
+function isGenerator(it) {
+  return /Generator(Function)?\]$/.test(Object.prototype.toString.call(it));
 }
 
 /** What must run one after another: the messages of a FIFO group. */
@@ -395,9 +407,10 @@ function deadLetter(message, error, { reason, detail }, functionArn, now) {
 
 /** The message's own attributes, as far as ten allow. */
 function ownAttributes(record, ours) {
-  const own = Object.entries(record.messageAttributes ?? {}).flatMap(([name, value]) => {
+  const given = Object.entries(record.messageAttributes ?? {}).sort();
+  const own = given.flatMap(([name, value]) => {
     const { dataType: DataType = 'String', binaryValue, stringValue } = value;
-    if (name in ours) return [];
+    if (Object.hasOwn(ours, name)) return [];
     if (binaryValue) return [[name, { DataType, BinaryValue: Buffer.from(binaryValue, 'base64') }]];
     return stringValue ? [[name, { DataType, StringValue: stringValue }]] : [];
   });
@@ -430,15 +443,18 @@ function described(thrown) {
     const message = String(isError ? (thrown.message ?? '') : thrown);
     const stack =
       isError && thrown.stack !== undefined ? String(thrown.stack).slice(0, STACK_CHARACTERS) : undefined;
-    return { type, message, stack };
+    // Also of a class of the function's own that extends ours, whatever its name.
+    const ours =
+      (thrown instanceof RetryAfter && 'RetryAfter') || (thrown instanceof NonRetryable && 'NonRetryable');
+    return { type, asks: ours || simpleName(type), message, stack };
   } catch {
-    return { type: 'Error', message: '', stack: undefined };
+    return { type: 'Error', asks: undefined, message: '', stack: undefined };
   }
 }
 
 /** The moment that a `RetryAfter` asks for, or why it is ignored. */
-function asked({ type, message }, now) {
-  if (simpleName(type) !== 'RetryAfter') return {};
+function asked({ asks, message }, now) {
+  if (asks !== 'RetryAfter') return {};
   const { wait, ignored } = requestedWait(message, now);
   if (wait > 0) return { moment: now + wait * 1_000 };
   const said = JSON.stringify(message.split(';', 1)[0].trim().slice(0, WAIT_CHARACTERS));
@@ -448,10 +464,10 @@ function asked({ type, message }, now) {
 /** As the retry handler has it: without what compilers, bundlers and packages put around a name, and its ending. */
 function simpleName(errorType) {
   const name = withoutGenerics(errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, ''));
-  const last = name
-    .replace(/(?<=.)(\$\d*)+$/, '')
-    .split(/[.$/]/)
-    .at(-1);
+  // The lookbehind keeps the search short in a name of many `$`.
+  const stem = name.replace(/(?<![$\d])[$\d]+$/, '');
+  const numbers = name.indexOf('$', Math.max(1, stem.length));
+  const last = (numbers < 0 ? name : name.slice(0, numbers)).split(/[.$/]/).at(-1);
   return last
     .slice(last.lastIndexOf('::') < 0 ? 0 : last.lastIndexOf('::') + 2)
     .replace(/(?<=.)(Error|Exception)$/, '');
@@ -583,7 +599,7 @@ function words(thing) {
 }
 
 function shown(value) {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+  return typeof value === 'string' ? JSON.stringify(value) : words(value);
 }
 
 // AWS
@@ -609,7 +625,7 @@ function queueUrl(queueArn) {
   const [, partition, , region, account, name] = queueArn.split(':');
   const suffix = partition === 'aws-cn' ? 'amazonaws.com.cn' : 'amazonaws.com';
   const endpoint =
-    process.env.AWS_ENDPOINT_URL_SQS ?? process.env.AWS_ENDPOINT_URL ?? `https://sqs.${region}.${suffix}`;
+    process.env.AWS_ENDPOINT_URL_SQS || process.env.AWS_ENDPOINT_URL || `https://sqs.${region}.${suffix}`;
   return `${endpoint.replace(/\/$/, '')}/${account}/${name}`;
 }
 

@@ -8,12 +8,12 @@ import { recorded } from './support.mjs';
 const FOLDER = new URL('../../../tests/golden/consumer/', import.meta.url);
 const NOW = Date.parse('2026-11-26T12:00:00Z');
 
-function record({ id, receives, sent_ago, first_ago, group, body }, queue) {
+function record({ id, receives, sent_ago, first_ago, group, attributes, body }, queue) {
   return {
     messageId: id,
     receiptHandle: `h-${id}`,
     body: body ?? id,
-    attributes: {
+    attributes: attributes ?? {
       ApproximateReceiveCount: String(receives),
       SentTimestamp: String(NOW - sent_ago * 1_000),
       ApproximateFirstReceiveTimestamp: String(NOW - first_ago * 1_000),

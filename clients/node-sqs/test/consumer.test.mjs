@@ -51,6 +51,18 @@ test('every bad option is named', () => {
     ].join('; '),
   });
   assert.throws(() => consumer({}), { name: 'TypeError' });
+  assert.throws(() => consumer({ deadLetterQueueUrl: new URL(DEAD) }, () => {}), { name: 'RangeError' });
+});
+
+test('a function that nothing would run is refused', async (t) => {
+  const { calls } = recorded(t, NOW);
+  for (const generator of [function* () {}, async function* () {}]) {
+    assert.throws(() => consumer({}, generator), { name: 'TypeError', message: /must not be a generator/ });
+    const handler = consumer({}, () => generator());
+    const { batchItemFailures } = await handler({ Records: [record()] }, CONTEXT);
+    assert.deepEqual(batchItemFailures, [{ itemIdentifier: 'm-0' }]);
+  }
+  assert.equal(calls.length, 2);
 });
 
 test('no call outlasts the function', async (t) => {
@@ -103,13 +115,13 @@ test('draws stay in bounds and spread', async (t) => {
 test('a dead-letter has everything', async (t) => {
   const { calls } = recorded(t, NOW);
   const own = Object.fromEntries(
-    [0, 1, 2, 3, 4].map((number) => [`a${number}`, { stringValue: 'x', dataType: 'String' }]),
+    ['a', 'b', 'constructor', 'd', 'e'].map((name) => [name, { stringValue: 'x', dataType: 'String' }]),
   );
   const messageAttributes = {
     ...own,
     Reason: { stringValue: 'theirs', dataType: 'String' },
+    zeta: { stringValue: 'the eleventh by name', dataType: 'String' },
     raw: { binaryValue: 'AP8=', dataType: 'Binary' },
-    over: { stringValue: 'the eleventh', dataType: 'String' },
   };
   const handler = consumer({ deadLetterQueueUrl: DEAD }, () => {
     throw new NonRetryable('cancelled \ud800\0\uffff');
@@ -159,6 +171,20 @@ test('a dead-letter that is too large is the body with its reason', async (t) =>
     assert.ok(call.MessageBody === body);
     assert.deepEqual(Object.keys(call.MessageAttributes ?? {}), attributes);
   }
+});
+
+test('a dead-letter that cannot be made keeps its message', async (t) => {
+  const { calls } = recorded(t, NOW);
+  const handler = consumer({ deadLetterQueueUrl: DEAD }, () => {
+    throw new NonRetryable('cancelled');
+  });
+  const odd = record(0, { messageAttributes: { odd: { binaryValue: 5, dataType: 'Binary' } } });
+  const { batchItemFailures } = await handler({ Records: [odd, record(1)] }, CONTEXT);
+  assert.deepEqual(batchItemFailures, [{ itemIdentifier: 'm-0' }]);
+  assert.deepEqual(
+    calls.map(([name]) => name),
+    ['SendMessage', 'ChangeMessageVisibilityBatch'],
+  );
 });
 
 test('whatever is thrown fails its record alone', async (t) => {

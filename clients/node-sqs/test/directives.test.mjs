@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import vm from 'node:vm';
 import * as envelope from '../../node/comeback-envelope.cjs';
-import { RetryAfter, consumer } from 'comeback-sqs';
+import { NonRetryable, RetryAfter, consumer } from 'comeback-sqs';
 import { recorded } from './support.mjs';
 
 const FOLDER = new URL('../../../tests/golden/directives/', import.meta.url);
@@ -45,6 +45,25 @@ for (const { error_type, name } of read('names.json')) {
     assert.equal(found.reason === undefined ? found.due_by : found.action, expected);
   });
 }
+
+test('a long name is read at once', async (t) => {
+  const found = await line(t, Object.assign(new Error('900'), { name: `${'$'.repeat(300_000)}x` }), 0);
+  assert.equal(found.due_by, 'policy');
+});
+
+test('a class made from ours asks for the same, whatever its name', async (t) => {
+  class Closed extends RetryAfter {
+    name = 'Closed';
+  }
+  class Cancelled extends NonRetryable {
+    name = 'Cancelled';
+  }
+  const failedAt = Date.parse('2026-11-26T12:00:00Z');
+  assert.equal((await line(t, new Closed(900), failedAt)).due_by, 'retry_after');
+  t.mock.reset();
+  const { reason, error_type } = await line(t, new Cancelled('order 17'), failedAt);
+  assert.deepEqual([reason, error_type], ['non_retryable_error', 'Cancelled']);
+});
 
 test('RetryAfter writes a number as it is read', () => {
   for (const { seconds, message } of read('written.json')) {

@@ -14,7 +14,7 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
@@ -39,7 +39,8 @@ _MOST_ENTRIES = 10
 _ATTRIBUTE_CHARACTERS = 256
 _STACK_CHARACTERS = 8_192
 _MORE_TIME = "raise the function's timeout, or lower the batch size"
-_COROUTINE = 0x80  # inspect.CO_COROUTINE
+_NOT_PLAIN = 0x20 | 0x80 | 0x200  # inspect.CO_GENERATOR, CO_COROUTINE and CO_ASYNC_GENERATOR
+_NEVER_RUN = "the function of a consumer must be neither async nor a generator: nothing would run it"
 _WAIT_CHARACTERS = 64
 _DECIMAL = r"[0-9]+(?:[.,][0-9]+)?"
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 0.001}
@@ -69,6 +70,8 @@ _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
 # A wait that a function asks for is lengthened by up to a tenth, so that its messages do not come back together.
 _SPREAD = 0.1
+# Neither a function that seeds `random`, nor SnapStart, which copies its state, makes messages draw the same.
+_RANDOM = random.SystemRandom()
 
 
 class RetryAfter(Exception):
@@ -128,8 +131,8 @@ def consumer(
     )
 
     def decorate(handler: _Handler) -> Callable[[dict[str, Any], Any], _Response]:
-        if getattr(getattr(handler, "__code__", None), "co_flags", 0) & _COROUTINE:
-            raise TypeError("the function of a consumer must not be async: Lambda's Python runtime does not await it")
+        if getattr(getattr(handler, "__code__", None), "co_flags", 0) & _NOT_PLAIN:
+            raise TypeError(_NEVER_RUN)
 
         @functools.wraps(handler)
         def handle(event: dict[str, Any], context: Any) -> _Response:
@@ -189,7 +192,7 @@ class _Policy(NamedTuple):
         """The backoff after this receive, in whole seconds."""
         ceiling = self.ceiling(receives, fifo)
         least = {"full": 1, "equal": -(-ceiling // 2), "none": ceiling}[self.jitter]
-        return least + math.floor(random.random() * (ceiling - least + 1))
+        return least + math.floor(_RANDOM.random() * (ceiling - least + 1))
 
     def ends(self, message: _Message, error: BaseException) -> _End | None:
         """Why the failure of a message is its last, whatever its age."""
@@ -208,7 +211,7 @@ class _Policy(NamedTuple):
         if asked is None:
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:
-            due, due_by = asked + (asked - now) * _SPREAD * random.random(), "retry_after"
+            due, due_by = asked + (asked - now) * _SPREAD * _RANDOM.random(), "retry_after"
         # The last receive leaves the function time before max_age.
         margin = min(60.0, self.max_age / 10)
         last = message.sent + self.max_age - margin
@@ -231,10 +234,8 @@ class _Message:
         attributes = record.get("attributes") or {}
 
         def number(name: str, default: float) -> float:
-            try:
-                return int(attributes[name])
-            except (KeyError, TypeError, ValueError):
-                return default
+            text = str(attributes.get(name))
+            return int(text) if re.fullmatch("[0-9]{1,13}", text) else default
 
         self.record = record
         self.message_id: str = record["messageId"]
@@ -242,7 +243,7 @@ class _Message:
         self.sent = number("SentTimestamp", now * 1_000) / 1_000
         self.first_receive = number("ApproximateFirstReceiveTimestamp", now * 1_000) / 1_000
         # Of a FIFO queue. In a standard queue, a group orders nothing.
-        self.group = str(attributes.get("MessageGroupId")) if fifo else None
+        self.group: str | None = attributes.get("MessageGroupId") if fifo else None
         # Succeeded, or accepted by the dead-letter queue.
         self.settled = False
         # When it is to come back; 0 at once. None leaves it to the queue's visibility timeout.
@@ -322,7 +323,9 @@ class _Batch:
     def settles(self, message: _Message) -> bool:
         """Runs a record: whether it is done."""
         try:
-            self.handler(_redriven(message.record), self.context)
+            result = self.handler(_redriven(message.record), self.context)
+            if isinstance(result, (Awaitable, Generator, AsyncGenerator)):
+                raise TypeError(_NEVER_RUN)  # a wrapper hid it when the consumer was made
             message.settled = True
         except BaseException as error:  # also SystemExit, which would end the whole batch
             self.fail(message, error)
@@ -373,10 +376,13 @@ class _Batch:
         seconds = self.time_for_a_call()
         if not seconds:
             return "no time was left to send it", _MORE_TIME
-        call = _dead_letter(message, error, end, str(self.context.invoked_function_arn), now)
-        if url.endswith(".fifo"):
-            call |= {"MessageGroupId": message.group or message.message_id, "MessageDeduplicationId": message.message_id}
         try:
+            call = _dead_letter(message, error, end, str(self.context.invoked_function_arn), now)
+            if url.endswith(".fifo"):
+                call |= {
+                    "MessageGroupId": message.group or message.message_id,
+                    "MessageDeduplicationId": message.message_id,
+                }
             _call(seconds, self.queue_arn, "send_message", QueueUrl=url, **call)
         except Exception as refused:
             return _problem(refused, "sqs:SendMessage", url)
@@ -401,14 +407,13 @@ class _Batch:
             try:
                 hide = "change_message_visibility_batch"
                 answer = _call(seconds, self.queue_arn, hide, QueueUrl=url, Entries=entries)
+                for entry in answer.get("Failed", []):
+                    problem = f"SQS refused to hide it: {entry.get('Code')}: {entry.get('Message')}"
+                    _log("ERROR", message_id=part[int(entry["Id"])].message_id, action="keep", problem=problem)
             except Exception as refused:
                 problem, remedy = _problem(refused, "sqs:ChangeMessageVisibility", self.queue_arn)
                 for message in part:
                     _log("ERROR", message_id=message.message_id, action="keep", problem=problem, remedy=remedy)
-                continue
-            for entry in answer.get("Failed", []):
-                problem = f"SQS refused to hide it: {entry.get('Code')}: {entry.get('Message')}"
-                _log("ERROR", message_id=part[int(entry["Id"])].message_id, action="keep", problem=problem)
 
 
 # What a message says
@@ -451,7 +456,9 @@ def _dead_letter(message: _Message, error: BaseException, end: _End, function_ar
         "RetriesMade": {"DataType": "Number", "StringValue": str(message.receives - 1)},
         "ErrorType": _string(type(error).__name__),
     }
-    text = json.dumps(body, separators=(",", ":"))
+    ours = {name: value for name, value in ours.items() if value["StringValue"]}
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    text = re.sub("[\ud800-\udfff\ufffe\uffff]", lambda it: f"\\u{ord(it[0]):04x}", text)  # SQS refuses these raw
     attributes = {**ours, **_own_attributes(message.record, ours)}
     if _size(text, attributes) <= _MOST_BYTES:
         return {"MessageBody": text, "MessageAttributes": attributes}
@@ -464,11 +471,11 @@ def _dead_letter(message: _Message, error: BaseException, end: _End, function_ar
 def _own_attributes(record: _Record, ours: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The message's own attributes, as far as ten allow."""
     own: dict[str, dict[str, Any]] = {}
-    for name, value in (record.get("messageAttributes") or {}).items():
+    for name, value in sorted((record.get("messageAttributes") or {}).items()):
         data_type = value.get("dataType", "String")
         if name in ours or len(ours) + len(own) == _MOST_ATTRIBUTES:
             continue
-        if value.get("binaryValue") is not None:
+        if value.get("binaryValue"):
             own[name] = {"DataType": data_type, "BinaryValue": base64.b64decode(value["binaryValue"])}
         elif value.get("stringValue"):
             own[name] = {"DataType": data_type, "StringValue": value["stringValue"]}
@@ -509,7 +516,8 @@ def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
 def _simple_name(error_type: str) -> str:
     """As the retry handler has it: without what compilers, bundlers and packages put around a name, and its ending."""
     name = _without_generics(re.sub("^Function<(.*)>$", r"\1", error_type).lstrip("&"))
-    name = re.sub(r"(?<=.)(\$[0-9]*)+$", "", name)
+    numbers = name.find("$", max(1, len(name.rstrip("$0123456789"))))
+    name = name if numbers < 0 else name[:numbers]
     name = re.split("[.$/]", name)[-1].rpartition("::")[2]
     return re.sub("(?<=.)(Error|Exception)$", "", name)
 
@@ -611,26 +619,29 @@ def _offset(zone: str) -> int:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # an error of the error
+    except BaseException:  # an error of the error
         return ""
 
 
-def _stack(error: BaseException) -> str:
+def _stack(error: BaseException) -> str | None:
     import traceback  # only failures need it
 
-    return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-_STACK_CHARACTERS:]
+    try:
+        return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-_STACK_CHARACTERS:]
+    except BaseException:  # an error of the error
+        return None
 
 
 def _option_seconds(value: object) -> int | None:
     """The whole seconds of an option; None if it is not a duration."""
     if isinstance(value, str):
         try:
-            value = _bare_number(value, 0) if value.isdigit() else _sum(value, _UNITS)
+            value = _bare_number(value, 0) if re.fullmatch("[0-9]+", value) else _sum(value, _UNITS)
         except _Unreadable:
             return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value != int(value):
-        return None
-    return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _moment(when: object) -> str:
@@ -715,7 +726,8 @@ def _problem(error: Exception, action: str, resource: str) -> tuple[str, str | N
 
 def _log(level: str, **line: Any) -> None:
     known = {name: value for name, value in line.items() if value is not None}
-    print(json.dumps({"timestamp": _rfc3339(time.time()), "level": level, "v": 1, **known}), flush=True)
+    text = json.dumps({"timestamp": _rfc3339(time.time()), "level": level, "v": 1, **known})
+    print(text + "\n", end="", flush=True)  # at once: threads print too
 
 
 def _rfc3339(seconds: float) -> str:

@@ -54,7 +54,7 @@ def record(message: dict[str, Any], queue: str) -> dict[str, Any]:
         "messageId": message["id"],
         "receiptHandle": f"h-{message['id']}",
         "body": message.get("body", message["id"]),
-        "attributes": attributes,
+        "attributes": message.get("attributes", attributes),
         "messageAttributes": {},
         "eventSourceARN": queue,
     }
@@ -78,7 +78,7 @@ def test_case(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     sqs = Sqs(case.get("refuses", []))
     monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: sqs)
     monkeypatch.setattr("time.time", lambda: NOW)
-    monkeypatch.setattr("random.random", lambda: case["draw"])
+    monkeypatch.setattr(comeback_sqs._RANDOM, "random", lambda: case["draw"])
     messages = {message["id"]: message for message in case["batch"]}
     ran: list[str] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import json
 import random
 import subprocess
@@ -109,22 +110,33 @@ def test_no_call_outlasts_the_function(monkeypatch: pytest.MonkeyPatch, capsys: 
     ]
 
 
-@pytest.mark.parametrize("value", [True, float("nan"), float("inf"), 1.5, None, "", "-5", "1M", [10]])
+@pytest.mark.parametrize("value", [True, float("nan"), float("inf"), 1.5, 10**400, None, "", "-5", "1M", "²", [10]])
 def test_what_is_not_whole_seconds_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="base_backoff is"):
         consumer(base_backoff=value)
 
 
-def test_an_async_function_is_refused() -> None:
-    async def handler(record: Any, context: Any) -> None: ...
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_a_function_that_nothing_would_run_is_refused(sqs: Sqs) -> None:
+    async def coroutine(record: Any, context: Any) -> None: ...
 
-    with pytest.raises(TypeError, match="async"):
-        consumer()(handler)
+    async def steps(record: Any, context: Any) -> Any:
+        yield
+
+    def generator(record: Any, context: Any) -> Any:
+        yield
+
+    for function in (coroutine, steps, generator):
+        with pytest.raises(TypeError, match="neither async nor a generator"):
+            consumer()(function)
+        hidden = consumer()(functools.partial(function))
+        assert hidden({"Records": [record()]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+    assert len(sqs.hidden) == 3
 
 
 @pytest.mark.parametrize(("jitter", "least", "mean"), [("full", 1, 320.5), ("equal", 320, 480.0)])
-def test_draws_stay_in_bounds_and_spread(jitter: str, least: int, mean: float) -> None:
-    random.seed(7)
+def test_draws_stay_in_bounds_and_spread(jitter: str, least: int, mean: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comeback_sqs, "_RANDOM", random.Random(7))
     policy = comeback_sqs._Policy.of(
         base_backoff=10,
         max_backoff=None,
@@ -143,19 +155,30 @@ def test_draws_stay_in_bounds_and_spread(jitter: str, least: int, mean: float) -
         assert all(1 <= policy.draw(receives, False) <= ceiling for _ in range(200))
 
 
+def test_a_function_that_seeds_random_does_not_set_the_draws(sqs: Sqs) -> None:
+    @consumer(base_backoff=3_600)
+    def handler(record: Any, context: Any) -> None:
+        random.seed(7)
+        raise ValueError
+
+    handler({"Records": [record(number) for number in range(10)]}, CONTEXT)
+    assert len(set(sqs.hidden)) > 1
+
+
 def test_a_dead_letter_has_everything(sqs: Sqs) -> None:
     own = {f"a{number}": {"stringValue": "x", "dataType": "String"} for number in range(5)}
     own["Reason"] = {"stringValue": "theirs", "dataType": "String"}
+    own["zeta"] = {"stringValue": "the eleventh by name", "dataType": "String"}
     own["raw"] = {"binaryValue": base64.b64encode(b"\x00\xff").decode(), "dataType": "Binary"}
-    own["over"] = {"stringValue": "the eleventh", "dataType": "String"}
 
     @consumer(dead_letter_queue_url=DEAD)
     def handler(record: Any, context: Any) -> None:
-        raise NonRetryable("cancelled \ud800\x00")
+        raise NonRetryable("cancelled \ud800\x00\uffff")
 
     handler({"Records": [record(body='{"n": 1E400}', messageAttributes=own)]}, CONTEXT)
     (call,) = sqs.sent
     assert call["QueueUrl"] == DEAD
+    assert "\uffff" not in call["MessageBody"] and call["MessageBody"].encode(), "SQS refuses it"
     assert json.loads(call["MessageBody"]) == {
         "reason": "non_retryable_error",
         "detail": "NonRetryable forbids retries",
@@ -164,7 +187,7 @@ def test_a_dead_letter_has_everything(sqs: Sqs) -> None:
         "initial_timestamp": int(NOW),
         "dead_lettered_at": int(NOW),
         "origin_request_id": "m-0",
-        "error": {"type": "NonRetryable", "message": "cancelled \ud800\x00"},
+        "error": {"type": "NonRetryable", "message": "cancelled \ud800\x00\uffff"},
         "payload": '{"n": 1E400}',
     }
     attributes = call["MessageAttributes"]
@@ -182,14 +205,36 @@ def test_a_dead_letter_that_is_too_large_is_the_body_with_its_reason(sqs: Sqs) -
         handler({"Records": [record(body="x" * size)]}, CONTEXT)
         call = sqs.sent.pop()
         assert (call["MessageBody"], list(call.get("MessageAttributes", {}))) == ("x" * size, attributes)
+    handler({"Records": [record(body="ж" * 500_000)]}, CONTEXT)
+    assert json.loads(sqs.sent.pop()["MessageBody"])["payload"] == "ж" * 500_000, "a million bytes"
+
+
+def test_a_dead_letter_that_cannot_be_made_keeps_its_message(sqs: Sqs) -> None:
+    @consumer(dead_letter_queue_url=DEAD)
+    def handler(record: Any, context: Any) -> None:
+        raise NonRetryable
+
+    odd = record(messageAttributes={"odd": {"binaryValue": "%A", "dataType": "Binary"}})
+    assert handler({"Records": [odd, record(1)]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+    assert (len(sqs.sent), len(sqs.hidden)) == (1, 1)
+
+
+def test_an_error_without_a_name_is_dead_lettered(sqs: Sqs) -> None:
+    @consumer(dead_letter_queue_url=DEAD)
+    def handler(record: Any, context: Any) -> None:
+        raise type("", (NonRetryable,), {})
+
+    handler({"Records": [record()]}, CONTEXT)
+    assert list(sqs.sent[0]["MessageAttributes"]) == ["Reason", "TargetFunction", "RetriesMade"], "SQS refuses empty ones"
 
 
 def test_an_error_of_any_kind_fails_its_record_alone(sqs: Sqs) -> None:
     class Unprintable(Exception):
         def __str__(self) -> str:
-            raise RuntimeError
+            raise SystemExit
 
-    errors: list[BaseException] = [SystemExit(1), Unprintable(), KeyboardInterrupt(), MemoryError()]
+    untraceable = SyntaxError("no", ("file", 1, 2, 3))  # type: ignore[arg-type]  # its line is not text
+    errors: list[BaseException] = [SystemExit(1), Unprintable(), KeyboardInterrupt(), untraceable]
 
     @consumer(jitter="none")
     def handler(record: Any, context: Any) -> None:
@@ -293,6 +338,25 @@ def test_a_missing_permission_is_named(
     assert handler({"Records": [record()]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (line["level"], line["remedy"]) == ("ERROR", f"allow {needed} in the function's role")
+
+
+def test_an_answer_about_a_message_that_was_not_asked_for_is_survived(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = {"Failed": [{"Id": "10", "Code": "InternalError"}]}
+    monkeypatch.setattr(sqs, "change_message_visibility_batch", lambda **call: answer)
+
+    @consumer()
+    def handler(record: Any, context: Any) -> None:
+        raise ValueError
+
+    assert handler({"Records": [record()]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+
+
+def test_a_line_is_written_at_once(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise two threads may write theirs into one."""
+    written: list[str] = []
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(write=written.append, flush=lambda: None))
+    comeback_sqs._log("INFO", action="defer")
+    assert [text[-2:] for text in written if text] == ["}\n"]
 
 
 def test_threads_that_fail_together_make_one_client(monkeypatch: pytest.MonkeyPatch) -> None:

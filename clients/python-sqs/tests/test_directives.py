@@ -38,6 +38,10 @@ def test_name(case: dict[str, str]) -> None:
     assert comeback_sqs._simple_name(case["error_type"]) == case["name"]
 
 
+def test_a_long_name_is_read_at_once() -> None:
+    assert comeback_sqs._simple_name("$" * 300_000 + "x") == "x"
+
+
 @pytest.mark.parametrize("case", cases("written.json"), ids=lambda case: case["message"])
 def test_retry_after_writes(case: dict[str, Any]) -> None:
     assert str(RetryAfter(case["seconds"])) == str(RetryAfter(timedelta(seconds=case["seconds"]))) == case["message"]

@@ -31,6 +31,8 @@ const RESERVE: Duration = Duration::from_secs(5);
 /// This part of it is left when the last call to SQS ends. If one outlasted the function's time, Lambda would deliver the
 /// whole batch again, with all that succeeded.
 const KEPT_FREE: u32 = 5;
+/// Of a number that SQS states: milliseconds up to the year 2286.
+const MOST_DIGITS: usize = 13;
 const MORE_TIME: &str = "raise the function's timeout, or lower the batch size";
 
 /// The service that [`consumer()`] makes.
@@ -147,10 +149,15 @@ enum Ending {
 impl Message {
     fn of(record: SqsMessage, fifo: bool, now: Timestamp) -> Self {
         let attribute = |name: &str| record.attributes.get(name);
-        let millis =
-            |name| attribute(name).and_then(|it| it.parse().ok()).map_or(now, Timestamp::from_millis);
+        let number = |name: &str| -> Option<u64> {
+            let text = attribute(name)?;
+            let holds = text.len() <= MOST_DIGITS && text.bytes().all(|it| it.is_ascii_digit());
+            text.parse().ok().filter(|_| holds)
+        };
+        let millis = |name| number(name).map_or(now, Timestamp::from_millis);
+        let receives = number("ApproximateReceiveCount").unwrap_or(1).max(1);
         let sent = Sent {
-            receives: attribute("ApproximateReceiveCount").and_then(|it| it.parse().ok()).unwrap_or(1),
+            receives: receives.try_into().unwrap_or(u32::MAX),
             sent: millis("SentTimestamp"),
             first_receive: millis("ApproximateFirstReceiveTimestamp"),
             fifo,
@@ -244,11 +251,12 @@ where
 
     async fn run_one(&self, message: &Message) -> Ending {
         let running = AssertUnwindSafe(async {
-            (self.shared.handler)(redriven(&message.record), self.context.clone()).await
+            let running = (self.shared.handler)(redriven(&message.record), self.context.clone());
+            running.await.map_err(Into::<Diagnostic>::into) // its own code again, which may panic
         });
         let error = match running.catch_unwind().await {
             Ok(Ok(())) => return Ending::Settled,
-            Ok(Err(error)) => error.into(),
+            Ok(Err(error)) => error,
             Err(panic) => {
                 let said = panic.downcast_ref::<&str>().copied().map(str::to_owned);
                 let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
@@ -384,16 +392,12 @@ fn lanes(messages: Vec<Message>) -> Vec<Vec<Message>> {
     let mut lanes: Vec<Vec<Message>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for message in messages {
-        match &message.group {
-            Some(group) => {
-                let place = *places.entry(group.clone()).or_insert(lanes.len());
-                if place == lanes.len() {
-                    lanes.push(Vec::new());
-                }
-                lanes[place].push(message);
-            }
-            None => lanes.push(vec![message]),
+        let lane = message.group.as_ref().unwrap_or(&message.id).clone();
+        let place = *places.entry(lane).or_insert(lanes.len());
+        if place == lanes.len() {
+            lanes.push(Vec::new());
         }
+        lanes[place].push(message);
     }
     lanes
 }

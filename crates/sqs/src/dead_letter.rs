@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use aws_lambda_events::sqs::{SqsMessage, SqsMessageAttribute};
 use comeback_engine::{ReasonCode, Timestamp};
 use lambda_runtime::Diagnostic;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{End, Sent};
@@ -12,6 +13,8 @@ use crate::policy::{End, Sent};
 /// Bytes of an SQS message with its attributes.
 const MOST_BYTES: usize = 1_048_576;
 const MOST_ATTRIBUTES: usize = 10;
+/// Those of a consumer. The retry handler has more.
+const REASONS: [ReasonCode; 3] = [ReasonCode::MaxRetries, ReasonCode::MaxAge, ReasonCode::NonRetryableError];
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +72,7 @@ struct ErrorBody<'a> {
 struct Redriven {
     reason: String,
     #[serde(rename = "dead_lettered_at")]
-    _dead_lettered_at: u64,
+    _dead_lettered_at: IgnoredAny,
     payload: String,
 }
 
@@ -78,7 +81,7 @@ pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
     let mut record = record.clone();
     let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));
     let dead_letter: Option<Redriven> = body.and_then(|body| serde_json::from_str(body).ok());
-    if let Some(it) = dead_letter.filter(|it| ReasonCode::named(&it.reason).is_some()) {
+    if let Some(it) = dead_letter.filter(|it| REASONS.iter().any(|reason| reason.name() == it.reason)) {
         record.body = Some(it.payload);
     }
     record
@@ -152,10 +155,8 @@ fn own_attributes(given: &HashMap<String, SqsMessageAttribute>, ours: &[Attribut
         .filter(|(name, _)| ours.iter().all(|it| it.name != **name))
         .filter_map(|(name, given)| {
             let text = given.string_value.clone().filter(|text| !text.is_empty()).map(Value::Text);
-            let value = match &given.binary_value {
-                Some(bytes) => Value::Bytes(bytes.0.clone()),
-                None => text?,
-            };
+            let binary = given.binary_value.as_ref().filter(|bytes| !bytes.0.is_empty());
+            let value = binary.map(|bytes| Value::Bytes(bytes.0.clone())).or(text)?;
             let data_type = given.data_type.clone().unwrap_or_else(|| "String".into());
             Some(Attribute { name: name.clone(), data_type, value })
         })

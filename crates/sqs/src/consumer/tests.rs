@@ -40,6 +40,8 @@ struct Given {
     sent_ago: u64,
     first_ago: u64,
     group: Option<String>,
+    /// Instead of those that SQS states.
+    attributes: Option<HashMap<String, String>>,
     body: Option<String>,
     sees: Option<String>,
     does: Does,
@@ -153,7 +155,7 @@ fn record(given: &Given, queue: &str) -> SqsMessage {
     record.receipt_handle = Some(format!("h-{}", id.as_deref().unwrap_or_default()));
     record.body = given.body.clone().or_else(|| id.clone());
     record.message_id = id;
-    record.attributes = attributes;
+    record.attributes = given.attributes.clone().unwrap_or(attributes);
     record.event_source_arn = Some(queue.into());
     record
 }
@@ -244,6 +246,7 @@ fn given(id: &str) -> Given {
         sent_ago: 0,
         first_ago: 0,
         group: None,
+        attributes: None,
         body: None,
         sees: None,
         does: Does::Succeeds,
@@ -286,6 +289,24 @@ fn a_deadline_that_cannot_be_is_none() {
         assert_eq!(time_left(deadline, NOW), LONGEST_TIMEOUT);
     }
     assert_eq!([at(0), at(100), at(130)].map(|it| time_left(it, NOW).as_secs()), [0, 0, 30]);
+}
+
+#[tokio::test]
+async fn an_error_that_cannot_be_told_fails_its_record_alone() {
+    struct Untold;
+    impl From<Untold> for Diagnostic {
+        fn from(_: Untold) -> Self {
+            panic!("planned")
+        }
+    }
+    let records = ["a", "b"].map(|id| record(&given(id), QUEUE)).to_vec();
+    let fake = Fake::default();
+    let handler = async |record: SqsMessage, _| match record.message_id.as_deref() {
+        Some("a") => Err(Untold),
+        _ => Ok(()),
+    };
+    assert_eq!(failures(Options::default(), &fake, records, handler).await, ["a"]);
+    assert_eq!(fake.calls.lock().unwrap().hides, [("a".to_owned(), 6)]);
 }
 
 #[tokio::test(start_paused = true)]
