@@ -606,11 +606,21 @@ function shown(value) {
 
 const clients = new Map();
 
+function loaded() {
+  try {
+    return require('@aws-sdk/client-sqs');
+  } catch {
+    // A bundle that is an ES module has no `require`.
+    const { createRequire } = process.getBuiltinModule('module');
+    return createRequire(`${process.cwd()}/`)('@aws-sdk/client-sqs');
+  }
+}
+
 /** Loaded on the first failure: the SDK takes longer to load than the function may take to run. */
 function sqs(queueArn) {
   const region = queueArn.split(':')[3] || undefined;
   if (!clients.has(region)) {
-    const sdk = require('@aws-sdk/client-sqs');
+    const sdk = loaded();
     // Short, because calls are made in the last of the function's time.
     const requestHandler = { connectionTimeout: 1_000, requestTimeout: 2_000 };
     const client = new sdk.SQSClient({ region, maxAttempts: 2, requestHandler });
@@ -630,7 +640,7 @@ function queueUrl(queueArn) {
 }
 
 function problemOf(error, action, resource) {
-  const code = String(error?.name ?? error);
+  const code = String(error?.name === 'Error' ? error.message : (error?.name ?? error));
   // An encrypted queue passes on the errors of KMS.
   const needed = /^kms/i.test(code) ? 'kms:GenerateDataKey and kms:Decrypt' : action;
   const remedy = code.includes('AccessDenied') ? `allow ${needed} in the function's role` : undefined;

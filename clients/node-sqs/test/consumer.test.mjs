@@ -1,6 +1,7 @@
 // What the common cases do not show: options, the draw's distribution, dead-letters in full, concurrency, and the log.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { NonRetryable, RetryAfter, consumer } from 'comeback-sqs';
 import { recorded } from './support.mjs';
@@ -270,6 +271,24 @@ for (const [name, needed] of [
     assert.deepEqual([level, remedy], ['ERROR', `allow ${needed} in the function's role`]);
   });
 }
+
+test('a bundle that is an ES module finds the SDK too', async (t) => {
+  const { calls } = recorded(t, NOW);
+  const bundled = { exports: {} };
+  const refuses = (name) => assert.fail(`Dynamic require of "${name}" is not supported`);
+  const source = readFileSync(new URL('../comeback-sqs.cjs', import.meta.url), 'utf8');
+  new Function('module', 'require', source)(bundled, refuses);
+  const handler = bundled.exports.consumer({}, () => Promise.reject(new Error('no')));
+  await handler({ Records: [record()] }, CONTEXT);
+  assert.equal(calls.length, 1);
+});
+
+test('an error of SQS without a name is told', async (t) => {
+  const { lines } = recorded(t, NOW, () => Promise.reject(new Error('no route')));
+  const handler = consumer({}, () => Promise.reject(new Error('no')));
+  await handler({ Records: [record()] }, CONTEXT);
+  assert.equal(lines.at(-1).problem, `sqs:ChangeMessageVisibility on ${QUEUE}: no route`);
+});
 
 test('no SDK is loaded without a failure', () => {
   const script = `
