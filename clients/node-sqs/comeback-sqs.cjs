@@ -240,7 +240,8 @@ class Batch {
   /** Runs a record: whether it is done. */
   async settles(message) {
     try {
-      const result = await this.handler(redriven(message.record), this.context);
+      // A copy: functions like to parse the body in its place, and a dead-letter needs its text.
+      const result = await this.handler({ ...redriven(message.record) }, this.context);
       if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid it when the consumer was made
       message.settled = true;
     } catch (error) {

@@ -323,7 +323,8 @@ class _Batch:
     def settles(self, message: _Message) -> bool:
         """Runs a record: whether it is done."""
         try:
-            result = self.handler(_redriven(message.record), self.context)
+            # A copy: functions like to parse the body in its place, and a dead-letter needs its text.
+            result = self.handler({**_redriven(message.record)}, self.context)
             if isinstance(result, (Awaitable, Generator, AsyncGenerator)):
                 raise TypeError(_NEVER_RUN)  # a wrapper hid it when the consumer was made
             message.settled = True
