@@ -51,8 +51,8 @@ pub(crate) fn retention(consumer: &Consumer) -> Judged {
     let source = match &consumer.max_age {
         MaxAge::Set(_) => format!("its variable {MAX_AGE}"),
         MaxAge::Default => format!("the default: it has no variable {MAX_AGE}"),
-        MaxAge::Unreadable(text) => {
-            format!("the default: its variable {MAX_AGE} is {text:?}, not a duration")
+        MaxAge::Refused(text) => {
+            format!("the default: its variable {MAX_AGE} is {text:?}, not 60s to 14d")
         }
     };
     let is = format!("{} keeps messages for {}", queue.name(), short(settings.retention));
@@ -174,11 +174,11 @@ mod tests {
         let found = "orders keeps messages for 4d; max_age is 14d (the default: it has no variable MAX_AGE)";
         assert_found(retention(&consumer), Outcome::Broken, found);
         assert!(fix(retention(&consumer)).contains("MessageRetentionPeriod=1209600"));
-        consumer.max_age = MaxAge::Unreadable("soon".into());
+        consumer.max_age = MaxAge::Refused("soon".into());
         assert_found(
             retention(&consumer),
             Outcome::Broken,
-            "its variable MAX_AGE is \"soon\", not a duration",
+            "its variable MAX_AGE is \"soon\", not 60s to 14d",
         );
         consumer.max_age = MaxAge::Set(Duration::from_secs(4 * 86_400));
         assert_found(retention(&consumer), Outcome::Ok, "max_age is 4d (its variable MAX_AGE)");

@@ -15,6 +15,8 @@ use crate::operate::function::{FunctionName, find_function, variables};
 /// Variables of a function, from which docs/consumer.md has it take its options: only its code knows them otherwise.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
+/// Of the package.
+const SHORTEST_AGE: Duration = Duration::from_secs(60);
 const HIDE: [&str; 1] = ["sqs:ChangeMessageVisibility"];
 
 /// A function, and one queue that it reads by an event source mapping.
@@ -50,8 +52,8 @@ pub(crate) enum MaxAge {
     Set(Duration),
     /// The package's default: the variable is not set.
     Default,
-    /// The variable's text.
-    Unreadable(String),
+    /// The variable's text, with which the package does not start.
+    Refused(String),
 }
 
 impl Consumer {
@@ -115,14 +117,16 @@ impl ReadQueue {
 impl MaxAge {
     fn of(variable: Option<&String>) -> Self {
         let Some(text) = variable else { return Self::Default };
-        seconds(text).map_or_else(|_| Self::Unreadable(text.clone()), |it| Self::Set(Duration::from_secs(it)))
+        let read = seconds(text).ok().map(Duration::from_secs);
+        let taken = read.filter(|it| (SHORTEST_AGE..=RETENTION).contains(it));
+        taken.map_or_else(|| Self::Refused(text.clone()), Self::Set)
     }
 
     /// What the consumer reckons with, as far as that is known.
     pub(crate) fn duration(&self) -> Duration {
         match self {
             Self::Set(duration) => *duration,
-            Self::Default | Self::Unreadable(_) => RETENTION,
+            Self::Default | Self::Refused(_) => RETENTION,
         }
     }
 }
@@ -136,7 +140,9 @@ mod tests {
         let of = |text: &str| MaxAge::of(Some(&text.to_owned()));
         assert_eq!(of("2d"), MaxAge::Set(Duration::from_secs(172_800)));
         assert_eq!(of("3600"), MaxAge::Set(Duration::from_secs(3_600)));
-        assert_eq!(of("soon"), MaxAge::Unreadable("soon".into()));
+        for text in ["soon", "59", "15d"] {
+            assert_eq!(of(text), MaxAge::Refused(text.into()));
+        }
         assert_eq!((MaxAge::of(None), MaxAge::Default.duration()), (MaxAge::Default, RETENTION));
     }
 }
