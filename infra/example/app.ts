@@ -54,7 +54,7 @@ class Example extends Stack {
       architecture,
       bootstrap: builtHandler(architecture),
       envelope: EnvelopeStyle.INLINE,
-      // An event that always fails is given up within a minute.
+      // An event that always fails is dead-lettered within a minute.
       maxRetries: 4,
       // `cdk destroy` leaves nothing of an example behind.
       removalPolicy: RemovalPolicy.DESTROY,

@@ -14,7 +14,7 @@ use crate::figure::{Key, TEXT, drawn, frame};
 pub(crate) struct Moment {
     /// Since the first failure.
     pub(crate) since: Duration,
-    /// The attempt that was made, hidden for or given up.
+    /// The attempt that was made, hidden for or dead-lettered.
     pub(crate) attempt: u64,
     pub(crate) mark: Mark,
 }
@@ -26,7 +26,7 @@ pub(crate) enum Mark {
     Succeeded,
     /// A bar until the next moment.
     Hid,
-    GaveUp,
+    DeadLettered,
     /// No mark: a re-invocation, or a step that failed and left the message in the queue.
     Other,
 }
@@ -81,7 +81,7 @@ pub(crate) fn draw(moments: &[Moment], line: Option<(Duration, &str)>) -> String
                 Mark::Succeeded => {
                     chart.draw_series([Circle::new(at, size + 2, GREEN.filled())]).map(drop)?
                 }
-                Mark::GaveUp => {
+                Mark::DeadLettered => {
                     chart.draw_series([TriangleMarker::new(at, size + 3, PURPLE.filled())]).map(drop)?
                 }
                 Mark::Hid | Mark::Other => {}

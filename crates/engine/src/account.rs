@@ -68,7 +68,7 @@ pub trait Account {
     /// as not sent.
     fn send_dead_letters(
         &self,
-        given_up: &[GivenUp<'_>],
+        dead_lettered: &[DeadLettered<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>>;
 
@@ -99,7 +99,7 @@ pub struct VisibilityChange<'a> {
 
 /// A dead-letter, and the message that it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GivenUp<'a> {
+pub struct DeadLettered<'a> {
     /// The message.
     pub record: &'a Record,
     /// Its dead-letter.
@@ -212,9 +212,9 @@ impl<A: Account> Guarded<'_, A> {
         self.answers(changes.iter().map(|change| change.record), call).await
     }
 
-    pub(crate) async fn send_dead_letters(&self, given_up: &[GivenUp<'_>]) -> Answers {
-        let call = async { self.account.send_dead_letters(given_up, self.past_deadline).await };
-        self.answers(given_up.iter().map(|it| it.record), call).await
+    pub(crate) async fn send_dead_letters(&self, dead_lettered: &[DeadLettered<'_>]) -> Answers {
+        let call = async { self.account.send_dead_letters(dead_lettered, self.past_deadline).await };
+        self.answers(dead_lettered.iter().map(|it| it.record), call).await
     }
 
     pub(crate) async fn send_again(&self, moves: &[Move<'_>]) -> Answers<MoveFailure> {

@@ -1,4 +1,4 @@
-//! The dead-letter on the wire, and its reason: what an operator sees of an event that was given up, and what a redrive
+//! The dead-letter on the wire, and its reason: what an operator sees of an event that was dead-lettered, and what a redrive
 //! starts it anew from.
 
 use std::borrow::Cow;

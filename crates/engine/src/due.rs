@@ -114,7 +114,7 @@ impl Case<'_, '_> {
         moments.filter(|(at, _)| *at < otherwise_due).min_by_key(|(at, _)| *at)
     }
 
-    /// Rule 6: when `MAX_AGE` ends, or when the message is given up before SQS deletes it, if that is sooner.
+    /// Rule 6: when `MAX_AGE` ends, or when the message is dead-lettered before SQS deletes it, if that is sooner.
     pub(crate) fn last_moment(&self) -> Timestamp {
         self.end_of_max_age().min(self.end_of_retention())
     }

@@ -9,7 +9,7 @@ use futures_util::future::join;
 use futures_util::stream::{self, StreamExt};
 
 use crate::account::{
-    Account, CONCURRENT_INVOKES, CallFailure, GivenUp, Guarded, InvokeFailure, Move, MoveFailure,
+    Account, CONCURRENT_INVOKES, CallFailure, DeadLettered, Guarded, InvokeFailure, Move, MoveFailure,
     VisibilityChange, isolated,
 };
 use crate::arn::QueueArn;
@@ -279,13 +279,13 @@ impl Environment {
                 (Cause::Unanswered, CallFailure { cause, remedy: Some(UNANSWERED.into()) }, wait)
             }
             InvokeFailure::NotFound(detail) => {
-                return message.give_up(Reason::new(ReasonCode::TargetNotFound, detail), now);
+                return message.dead_letter(Reason::new(ReasonCode::TargetNotFound, detail), now);
             }
             InvokeFailure::TooLarge(detail) => {
-                return message.give_up(Reason::new(ReasonCode::PayloadTooLarge, detail), now);
+                return message.dead_letter(Reason::new(ReasonCode::PayloadTooLarge, detail), now);
             }
             InvokeFailure::Refused(detail) => {
-                return message.give_up(Reason::new(ReasonCode::TargetRefused, detail), now);
+                return message.dead_letter(Reason::new(ReasonCode::TargetRefused, detail), now);
             }
         };
         message.next(Happened::NotInvoked { cause, failure, wait });
@@ -381,12 +381,12 @@ async fn send_dead_letters<A: Account>(
     now: Timestamp,
     account: &Guarded<'_, A>,
 ) {
-    let given_up = messages.iter().filter_map(|message| match &message.state {
-        State::DeadLetter { dead_letter, .. } => Some(GivenUp { record: message.record, dead_letter }),
+    let dead_lettered = messages.iter().filter_map(|message| match &message.state {
+        State::DeadLetter { dead_letter, .. } => Some(DeadLettered { record: message.record, dead_letter }),
         _ => None,
     });
-    let given_up: Vec<GivenUp<'_>> = given_up.collect();
-    let mut answers = account.send_dead_letters(&given_up).await;
+    let dead_lettered: Vec<DeadLettered<'_>> = dead_lettered.collect();
+    let mut answers = account.send_dead_letters(&dead_lettered).await;
     for message in messages {
         let Some(answer) = answers.remove(&message.record.message_id) else { continue };
         let wait = Wait::after_failure(message.record, now);

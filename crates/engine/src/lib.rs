@@ -64,7 +64,7 @@ pub use comeback_backoff::{Backoff, Jitter};
 pub use comeback_envelope::{Envelope, Style};
 
 pub use account::{
-    Account, CALL_TIMEOUT, COUNT_TIMEOUT, CallFailure, GivenUp, HANDLER_TIMEOUT, INVOKE_RESERVE,
+    Account, CALL_TIMEOUT, COUNT_TIMEOUT, CallFailure, DeadLettered, HANDLER_TIMEOUT, INVOKE_RESERVE,
     INVOKE_TIMEOUT, InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE, SqsBatchCalls,
     VisibilityChange,
 };

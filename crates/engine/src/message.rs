@@ -90,7 +90,7 @@ impl<'a> Message<'a> {
                 State::Wait { why: Why::Held { due }, wait: Wait::from(now, visibility_timeout) }
             }
             Action::Reinvoke { due, early, envelope } => State::Invoke { due, early, envelope },
-            Action::DeadLetter { reason } => return self.give_up(reason, now),
+            Action::DeadLetter { reason } => return self.dead_letter(reason, now),
         };
     }
 
@@ -99,16 +99,16 @@ impl<'a> Message<'a> {
     }
 
     /// Not decided. It waits as after a failed call, so that 1,000 receives outlast SQS's 14 days. Shortly before these end,
-    /// it is given up.
+    /// it is dead-lettered.
     pub(crate) fn keep_unless(&mut self, expiring: Option<Reason>, why: Why, now: Timestamp) {
         match expiring {
-            Some(reason) => self.give_up(reason, now),
+            Some(reason) => self.dead_letter(reason, now),
             None => self.keep(why, Wait::after_failure(self.record, now)),
         }
     }
 
     /// Its event can no longer be retried, or its target has refused it for good.
-    pub(crate) fn give_up(&mut self, reason: Reason, now: Timestamp) {
+    pub(crate) fn dead_letter(&mut self, reason: Reason, now: Timestamp) {
         let due = if let State::Invoke { due, .. } = self.state { Some(due) } else { None };
         let dead_letter = isolated(|| match &self.event {
             Some(event) => event.dead_letter(self.record, &reason, now),

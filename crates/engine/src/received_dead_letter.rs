@@ -31,7 +31,7 @@ pub struct ReceivedDeadLetter<'a> {
     record: &'a Record,
     /// Its kind.
     pub kind: DeadLetterKind,
-    /// Why the event was given up. SQS never says, for a [`DeadLetterKind::Record`].
+    /// Why the event was dead-lettered. SQS never says, for a [`DeadLetterKind::Record`].
     pub reason: Option<ReasonCode>,
     /// What was found, and which limit it broke.
     pub detail: Option<String>,
@@ -41,8 +41,8 @@ pub struct ReceivedDeadLetter<'a> {
     pub retries_made: Option<u64>,
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// When the event was given up, but not after the message was sent; if the message does not say, when it was sent.
-    pub given_up: Timestamp,
+    /// When the event was dead-lettered, but not after the message was sent; if the message does not say, when it was sent.
+    pub dead_lettered_at: Timestamp,
     /// The event's key: its `origin_request_id`, or the message's first id.
     pub key: Option<String>,
     /// The last error's type.
@@ -86,7 +86,7 @@ impl<'a> ReceivedDeadLetter<'a> {
             function_arn: None,
             retries_made: None,
             first_failure: None,
-            given_up: record.sent,
+            dead_lettered_at: record.sent,
             key: None,
             error_type: None,
             error_message: None,
@@ -105,12 +105,12 @@ impl<'a> ReceivedDeadLetter<'a> {
     fn with_body(self, dead_letter: Redriven<'a>) -> Self {
         let is_received =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);
-        let (reason, detail, given_up) = (self.reason, self.detail.clone(), self.given_up);
+        let (reason, detail, dead_lettered_at) = (self.reason, self.detail.clone(), self.dead_lettered_at);
         let event = self.with_event(dead_letter);
         if !is_received {
             return event;
         }
-        Self { kind: DeadLetterKind::Verbatim, reason, detail, given_up, ..event }
+        Self { kind: DeadLetterKind::Verbatim, reason, detail, dead_lettered_at, ..event }
     }
 
     /// The body with which the event starts anew on the retry queue, for its own function or for another one: with its
@@ -128,7 +128,7 @@ impl<'a> ReceivedDeadLetter<'a> {
             function_arn: function_arn.unwrap_or(&event.function_arn),
             retries_made: self.retries_made.unwrap_or(0),
             initial_timestamp: self.first_failure.unwrap_or(event.first_failure).as_secs(),
-            dead_lettered_at: self.given_up.as_secs(),
+            dead_lettered_at: self.dead_lettered_at.as_secs(),
             origin_request_id: &event.origin_request_id,
             error: None,
             payload: &event.payload,
@@ -172,7 +172,7 @@ impl<'a> ReceivedDeadLetter<'a> {
             function_arn: Some(dead_letter.function_arn),
             retries_made: number(history.retries_made),
             first_failure: number(history.initial_timestamp).map(Timestamp::from_secs),
-            given_up: Timestamp::from_secs(dead_letter.dead_lettered_at).min(self.record.sent),
+            dead_lettered_at: Timestamp::from_secs(dead_letter.dead_lettered_at).min(self.record.sent),
             key: id(dead_letter.origin_request_id).or_else(|| Some(self.record.first_id().to_owned())),
             error_type: error.r#type.and_then(non_empty_text),
             error_message: error.message.and_then(non_empty_text),

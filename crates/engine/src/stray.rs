@@ -32,7 +32,7 @@ pub(crate) fn named(record: &Record) -> Option<String> {
         .or_else(|| target_event(&members))
 }
 
-/// The record of an event source mapping, with the batch that it gave up. Sources: the pages on failure destinations of
+/// The record of an event source mapping, with the batch that it dropped. Sources: the pages on failure destinations of
 /// Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
 fn mapping(members: &Members<'_>) -> Option<String> {
     let (member, batch) = members.iter().find(|(name, _)| name.ends_with("BatchInfo"))?;

@@ -50,8 +50,8 @@ impl Wait {
         Self::from(now, after_failure(record))
     }
 
-    /// The wait of a message whose re-invocation may have been accepted. It begins when the invoke was given up, which
-    /// the engine does not see.
+    /// The wait of a message whose re-invocation may have been accepted. It begins when the handler stopped waiting for the
+    /// answer, which the engine does not see.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         let hiding = after_unanswered(case);
         Self { visibility_timeout: hiding, ..Self::from(case.now, hiding + INVOKE_TIMEOUT) }
@@ -75,7 +75,7 @@ fn after_failure(record: &Record) -> Duration {
     backoff.delay(retry, &mut generator_of(record)).expect("BUG: it has no last retry")
 }
 
-/// One to two hours, cut by rule 6 so that a last try is left. With too little time for one, the message is given up
+/// One to two hours, cut by rule 6 so that a last try is left. With too little time for one, the message is dead-lettered
 /// when it comes back.
 fn after_unanswered(case: &Case<'_, '_>) -> Duration {
     let drawn = Duration::from_secs(generator_of(case.record).random_range(AFTER_UNANSWERED));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{Answer, Cause, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
-    Account, CallFailure, GivenUp, InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT, Record,
-    SqsBatchCalls, VisibilityChange,
+    Account, CallFailure, DeadLettered, InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT,
+    Record, SqsBatchCalls, VisibilityChange,
 };
 use futures_util::future::Either;
 
@@ -27,9 +27,9 @@ pub(crate) trait Service {
     fn invoke(&mut self, record: &Record, function_arn: &str, payload: String) -> Invoked;
 
     /// The handler is about to send these dead-letters.
-    fn gives_up(&mut self, _: &[GivenUp<'_>]) {}
+    fn decides_to_dead_letter(&mut self, _: &[DeadLettered<'_>]) {}
 
-    fn send_dead_letters(&mut self, given_up: &[&&GivenUp<'_>]) -> Answers;
+    fn send_dead_letters(&mut self, dead_lettered: &[&&DeadLettered<'_>]) -> Answers;
 
     fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers;
 
@@ -93,13 +93,13 @@ impl<S: Service> Account for SimulatedAccount<S> {
 
     async fn send_dead_letters(
         &self,
-        given_up: &[GivenUp<'_>],
+        dead_lettered: &[DeadLettered<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        self.perform(|service| service.gives_up(given_up));
-        let size = |given_up: &&GivenUp<'_>| given_up.dead_letter.size();
+        self.perform(|service| service.decides_to_dead_letter(dead_lettered));
+        let size = |dead_lettered: &&DeadLettered<'_>| dead_lettered.dead_letter.size();
         let calls = Calls { account: self, limits: SQS_SEND, size, call: S::send_dead_letters };
-        let answers = calls.deliver(given_up, self.retries.clone(), past_deadline).await;
+        let answers = calls.deliver(dead_lettered, self.retries.clone(), past_deadline).await;
         answers.map(|answer| answer.map_err(failure)).collect()
     }
 

@@ -182,7 +182,7 @@ impl Summary {
             events: scenario.events,
             virtual_seconds: scenario.duration.as_secs(),
             delivered: balance.delivered,
-            dead_lettered: balance.given_up,
+            dead_lettered: balance.dead_lettered,
             waiting: balance.waiting,
             not_arrived: balance.not_arrived,
             retries,
@@ -250,12 +250,12 @@ pub struct TargetFigures {
 
 impl TargetFigures {
     fn of(target: String, balance: Balance, retries_by_minute: Vec<u32>) -> Self {
-        let Balance { delivered, given_up, waiting, not_arrived, attempts, hit, recovery } = balance;
+        let Balance { delivered, dead_lettered, waiting, not_arrived, attempts, hit, recovery } = balance;
         Self {
             target,
-            events: delivered + given_up.values().sum::<usize>() + waiting + not_arrived,
+            events: delivered + dead_lettered.values().sum::<usize>() + waiting + not_arrived,
             delivered,
-            dead_lettered: given_up,
+            dead_lettered,
             waiting,
             not_arrived,
             attempts: Percentiles::of(attempts),

@@ -157,7 +157,7 @@ fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
 fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
     if goal.takes_too_little() {
-        let complete = grid.iter().filter(|candidate| candidate.given_up.is_empty());
+        let complete = grid.iter().filter(|candidate| candidate.dead_lettered.is_empty());
         let soonest = complete.min_by(by_p99).or_else(|| grid.iter().min_by(by_p99));
         return soonest.map(|candidate| limit(LimitedBy::Capacity, candidate)).into_iter().collect();
     }
@@ -167,7 +167,7 @@ fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
         |candidate: &&Candidate| p99(candidate).is_finite() && p99(candidate) > time.as_millis() as f64;
     let in_time: Vec<&Candidate> = grid.iter().filter(|candidate| !is_late(candidate)).collect();
     let fewest = |by, reason: &str| {
-        let of = |candidate: &Candidate| candidate.given_up.get(reason).copied();
+        let of = |candidate: &Candidate| candidate.dead_lettered.get(reason).copied();
         let some = in_time.iter().filter(|candidate| of(candidate).is_some());
         some.min_by_key(|candidate| of(candidate)).map(|candidate| limit(by, candidate))
     };

@@ -1,8 +1,8 @@
 //! One batch on an AWS that accepts everything, and every call that the handler makes.
 
 use comeback_engine::{
-    Attribute, BatchEvent, BatchReport, CallFailure, Environment, GivenUp, InFlightCount, Move, Policies,
-    Record, Timestamp, VisibilityChange,
+    Attribute, BatchEvent, BatchReport, CallFailure, DeadLettered, Environment, InFlightCount, Move,
+    Policies, Record, Timestamp, VisibilityChange,
 };
 use futures_util::FutureExt;
 use serde::Serialize;
@@ -115,14 +115,14 @@ impl Service for Recorder {
         Ok(None)
     }
 
-    fn send_dead_letters(&mut self, given_up: &[&&GivenUp<'_>]) -> Answers {
+    fn send_dead_letters(&mut self, dead_lettered: &[&&DeadLettered<'_>]) -> Answers {
         let named = |it: &Attribute| (it.name.to_string(), it.value.clone());
-        let message = |given_up: &&&GivenUp<'_>| SentMessage {
-            attributes: given_up.dead_letter.attributes.iter().map(named).collect(),
-            body: given_up.dead_letter.body.clone(),
+        let message = |dead_lettered: &&&DeadLettered<'_>| SentMessage {
+            attributes: dead_lettered.dead_letter.attributes.iter().map(named).collect(),
+            body: dead_lettered.dead_letter.body.clone(),
         };
-        let messages = given_up.iter().map(message).collect();
-        self.accept(Call::SendMessageBatch { messages }, given_up.len())
+        let messages = dead_lettered.iter().map(message).collect();
+        self.accept(Call::SendMessageBatch { messages }, dead_lettered.len())
     }
 
     fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers {

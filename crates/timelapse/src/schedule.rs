@@ -35,7 +35,7 @@ pub struct Schedule {
     /// How many retries an event had.
     pub retries_made: RetriesMade,
     /// How many events were dead-lettered in the end, by reason.
-    pub given_up: BTreeMap<&'static str, usize>,
+    pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Figures of each retry that any event had, the first one first.
     pub retries: Vec<ScheduledRetry>,
     /// How long each event waited from its first failure to its last retry, in seconds, ascending.
@@ -111,9 +111,9 @@ impl Schedule {
             chain
         };
         let chains: Vec<Chain> = (0..events).into_par_iter().map(follow).collect();
-        let mut given_up = BTreeMap::new();
+        let mut dead_lettered = BTreeMap::new();
         for chain in &chains {
-            *given_up.entry(chain.given_up.name()).or_default() += 1;
+            *dead_lettered.entry(chain.dead_lettered.name()).or_default() += 1;
         }
         let retries_made = RetriesMade::of(chains.iter().map(|chain| chain.retries.len()).collect());
         let retries = (0..retries_made.max).into_par_iter().map(|i| ScheduledRetry::of(policy, i, &chains));
@@ -126,7 +126,7 @@ impl Schedule {
             seed,
             events,
             retries_made,
-            given_up,
+            dead_lettered,
             retries: retries.collect(),
             waits,
             moves_of_an_event: moves as f64 / events.max(1) as f64,
@@ -185,7 +185,7 @@ impl Spread {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chain {
     retries: Vec<Made>,
-    given_up: ReasonCode,
+    dead_lettered: ReasonCode,
 }
 
 /// When a retry was made, in seconds: the engine waits for whole ones, and nothing else takes time here.
@@ -217,14 +217,14 @@ impl Chain {
             };
             match serve_backoff(&mut record, policies, &mut now) {
                 Ok(enveloped) => payload = enveloped,
-                Err(given_up) => return Self { retries, given_up },
+                Err(dead_lettered) => return Self { retries, dead_lettered },
             }
             retries.push(Made { wait: seconds(failed_at, now), at: seconds(START, now) });
         }
     }
 }
 
-/// Receives a message until it is retried at `now`, and gives the retry's payload; or until it is given up.
+/// Receives a message until it is retried at `now`, and gives the retry's payload; or until it is dead-lettered.
 fn serve_backoff(
     record: &mut Record,
     policies: &Policies,
@@ -288,7 +288,7 @@ mod tests {
             Schedule::of(&Policy::new(settings).unwrap(), 1, 20, &|| {})
         };
         let schedule = of(vec![refunds.into()]);
-        assert!(schedule.given_up.keys().eq(["max_age"].iter()), "{:?}", schedule.given_up);
+        assert!(schedule.dead_lettered.keys().eq(["max_age"].iter()), "{:?}", schedule.dead_lettered);
         assert_eq!(schedule.retries_made, of(vec![TARGET_ARN.into()]).retries_made);
     }
 
@@ -299,7 +299,7 @@ mod tests {
         // 1, 2, 4, 8, 16 and 32 s add up to 63 s. Another 64 s are too many: they are cut to end a tenth of
         // MAX_AGE before its end.
         assert_eq!(made, [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 63), (27, 90)]);
-        assert_eq!(chain.given_up, ReasonCode::MaxAge);
+        assert_eq!(chain.dead_lettered, ReasonCode::MaxAge);
         // After 511 s, 512 s more are too many. A tenth of MAX_AGE would be over a minute.
         let cut = waits(Settings { max_age: 700, ..without_jitter() });
         assert_eq!(cut, [1, 2, 4, 8, 16, 32, 64, 128, 256, 700 - 60 - 511]);

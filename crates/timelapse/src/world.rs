@@ -158,7 +158,7 @@ impl World {
         self.now = now;
     }
 
-    /// After each happening: messages that the queue has removed are given up, and pollers see what is visible.
+    /// After each happening: messages that the queue has removed are dead-lettered, and pollers see what is visible.
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);

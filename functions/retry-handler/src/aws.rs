@@ -19,7 +19,7 @@ use aws_smithy_types::base64;
 use comeback_delivery::sqs::{Message, Sender, Visibility, VisibilityChanger};
 use comeback_delivery::{Retries, classify};
 use comeback_engine::{
-    Account, Attribute, CALL_TIMEOUT, COUNT_TIMEOUT, CallFailure, DeadLetter, GivenUp, INVOKE_TIMEOUT,
+    Account, Attribute, CALL_TIMEOUT, COUNT_TIMEOUT, CallFailure, DeadLetter, DeadLettered, INVOKE_TIMEOUT,
     InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT, Record, SqsBatchCalls, TraceHeader,
     VisibilityChange,
 };
@@ -173,10 +173,10 @@ impl Account for AwsAccount<'_> {
 
     async fn send_dead_letters(
         &self,
-        given_up: &[GivenUp<'_>],
+        dead_lettered: &[DeadLettered<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> Vec<Result<(), CallFailure>> {
-        let messages = given_up.iter().map(|given_up| message(given_up.dead_letter));
+        let messages = dead_lettered.iter().map(|dead_lettered| message(dead_lettered.dead_letter));
         let outcome = self.dead_letter_queue.send_while(messages, || !past_deadline()).await;
         failure::answers(outcome, failure::of_dead_letters(&self.dead_letter_queue_url))
     }

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_letter_that_could_not_be_sent_is_stuck_and_not_given_up() {
+    fn a_dead_letter_that_could_not_be_sent_is_stuck_and_not_dead_lettered() {
         let (reason, failure) = (reason(ReasonCode::MaxAge), throttled());
         let stuck = hidden(Why::NotDeadLettered { due: None, reason, failure });
         let [line] = &lines(&target(), vec![stuck])[..] else { panic!("one line") };

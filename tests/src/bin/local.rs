@@ -119,7 +119,7 @@ impl Watch {
         }
     }
 
-    /// Sends an event and prints its trace until it succeeds, is given up, or Ctrl-C.
+    /// Sends an event and prints its trace until it succeeds, is dead-lettered, or Ctrl-C.
     async fn send(&mut self, event: &str) {
         let Self { ministack, stack, interrupts } = self;
         let target = stack.output("ExampleTargetName");
@@ -132,7 +132,7 @@ impl Watch {
     }
 }
 
-/// Prints the lines of `comeback trace` as they appear, until the event succeeds or is given up.
+/// Prints the lines of `comeback trace` as they appear, until the event succeeds or is dead-lettered.
 async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
     let operator = Operator::of(ministack);
     let trace = |output: &str| operator.comeback(&format!("trace --stack {} {output} {id}", stack.name()));
@@ -144,7 +144,7 @@ async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
         if ran.stderr.contains("no line of") {
             return has_succeeded.then(|| println!("It succeeded at once: there is nothing to trace."));
         }
-        let is_over = has_succeeded || ran.json(0)["end"]["end"] == "given_up";
+        let is_over = has_succeeded || ran.json(0)["end"]["end"] == "dead_lettered";
         let text = trace("").ended(0);
         let story = text.trim_end().rsplit_once("\n\n").map_or(text.as_str(), |(story, _)| story);
         let news = if is_over { text.trim_end() } else { story }.lines();

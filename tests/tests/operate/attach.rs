@@ -240,8 +240,8 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), recursion(ministack, FUNCTION)), (1, json!("Allow")));
 
     let detached = comeback("detach --now", &live, 3).await;
-    let given_up = format!("waiting events of {FUNCTION} will be dead-lettered as target_not_allowed");
-    assert_eq!(detached["notes"], json!([given_up]));
+    let dead_lettered = format!("waiting events of {FUNCTION} will be dead-lettered as target_not_allowed");
+    assert_eq!(detached["notes"], json!([dead_lettered]));
     assert!(
         detached["left"].as_str().is_some_and(|it| it.contains("keeps its permission to send")),
         "{detached:#}"

@@ -73,7 +73,7 @@ fn main() -> ExitCode {
         pause::a_full_history_leaves_room_for_what_is_new,
         pause::two_operators_at_once_lose_neithers_pause,
         pause::what_cannot_be_paused_is_said,
-        status::the_status_shows_what_waits_and_what_was_given_up,
+        status::the_status_shows_what_waits_and_what_was_dead_lettered,
         waiting::what_waits_is_found_in_the_log,
         hostile::console_never_runs_what_it_shows,
         lab::console_lab_shows_what_simulate_prints,

@@ -2,7 +2,7 @@ use comeback_tests::{MiniStack, Operator, Stack, eventually, log_lines};
 
 use crate::world::World;
 
-pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &World) {
+pub(crate) async fn the_status_shows_what_waits_and_what_was_dead_lettered(world: &World) {
     // The first retry is due in hours.
     let parameters =
         "BaseBackoff=40000 MaxBackoff=43170 MaxRetries=1 Jitter=none NonRetryableErrors=Fatal Metrics=target";
@@ -20,7 +20,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_given_up(world: &Wo
 
     ministack.invoke(target, r#"{"fail": true}"#).await;
     ministack.invoke(target, r#"{"fail": true, "error_type": "Fatal"}"#).await;
-    let busy = eventually("one event to wait and one to be given up", async || {
+    let busy = eventually("one event to wait and one to be dead-lettered", async || {
         let status = status();
         (status["retry_queue"]["in_flight"] == 1 && status["dead_letters"]["visible"] == 1).then_some(status)
     })

@@ -28,8 +28,8 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
 
     run(&attach);
     run(&refuse);
-    let given_up = async || (now()["dead_letters"]["visible"] == 1).then_some(());
-    eventually("the first order to be given up", given_up).await;
+    let dead_lettered = async || (now()["dead_letters"]["visible"] == 1).then_some(());
+    eventually("the first order to be dead-lettered", dead_lettered).await;
     run(&fail);
     let waits = async || (now()["retry_queue"]["in_flight"] == 1).then_some(());
     eventually("the second order to wait", waits).await;

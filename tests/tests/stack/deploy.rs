@@ -12,7 +12,7 @@ use comeback_tests::{
 };
 use serde_json::json;
 
-use crate::policies::{given_up, update, waiting};
+use crate::policies::{dead_lettered, update, waiting};
 use crate::retries::successes;
 use crate::world::World;
 
@@ -43,7 +43,7 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     ships_what_sam_builds(&output);
 
     ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
-    gives_up_its_python_function_sooner(ministack, &stack).await;
+    dead_letters_its_python_function_sooner(ministack, &stack).await;
     let succeeded = eventually("the fourth invocation", async || {
         // The error of an event that chooses none.
         successes(ministack, stack.target_logs(), "FailedOnRequest").await.pop()
@@ -72,13 +72,13 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
 
 /// It counts its attempts by the key that the inline style adds. It has a policy of its own: with the stack's, it would
 /// be retried four times.
-async fn gives_up_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
+async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
     /// `maxRetries` of its policy in `infra/example/app.ts`.
     const MAX_RETRIES: u64 = 2;
     let event = json!({"fail_times": MAX_RETRIES + 1, "order": 9});
     let orders = stack.output("OrdersName");
     ministack.invoke(orders, &event.to_string()).await;
-    let dead_letter = given_up(ministack, stack, orders).await;
+    let dead_letter = dead_lettered(ministack, stack, orders).await;
     assert_eq!((&dead_letter["reason"], &dead_letter["payload"]), (&json!("max_retries"), &event));
     assert_eq!(dead_letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
 }
@@ -95,7 +95,7 @@ async fn changes_a_policy_while_an_event_waits(ministack: &MiniStack, stack: &St
     let waits = waiting(ministack, stack, flaky).await;
     assert_eq!((&waits["policy"], &waits["delay"]), (&json!(flaky), &json!(12)));
     update(ministack, stack, &format!("--template-body file://{}", template.display()));
-    let dead_letter = given_up(ministack, stack, flaky).await;
+    let dead_letter = dead_lettered(ministack, stack, flaky).await;
     assert_eq!(
         (&dead_letter["reason"], dead_letter["retries_made"].as_u64() < Some(4)),
         (&json!("max_retries"), true)

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     }
     let mut trials = trials![
         retries::succeeds_on_the_fourth_invocation,
-        retries::gives_up_after_max_retries,
+        retries::dead_letters_after_max_retries,
         orders::outages_and_restarts_lose_nothing,
         orders::moved_messages_are_not_lost,
         policies::policies_of_the_template_change_while_an_event_waits,

@@ -86,11 +86,11 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     let record = format!(r#"{{"requestContext":{{"functionArn":"{nobody}"}},"requestPayload":{PAYLOAD}}}"#);
     ministack.sqs.send_message().queue_url(queue).message_body(record).send().await.expect("SQS takes it");
     eventually("all others to be delayed, none lost or doubled", async || {
-        // On a slow machine, the event for nobody has been given up by then.
-        let given_up = held(ministack, dead_letters).await;
+        // On a slow machine, the event for nobody has been dead-lettered by then.
+        let dead_lettered = held(ministack, dead_letters).await;
         let Depth { visible, in_flight, delayed } = depth(ministack, queue).await;
-        let all = delayed + in_flight + given_up == ORDERS as usize + 1;
-        (all && visible == 0 && in_flight <= 1 && given_up <= 1).then_some(())
+        let all = delayed + in_flight + dead_lettered == ORDERS as usize + 1;
+        (all && visible == 0 && in_flight <= 1 && dead_lettered <= 1).then_some(())
     })
     .await;
     let denied = eventually("the denied move in the log", async || {

@@ -18,7 +18,7 @@ pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: 
     send_failures_to(&ministack.shell(), stack.output("RetryQueueArn"), "export");
 
     ministack.invoke("export", r#"{"fail": true}"#).await;
-    let exported = given_up(ministack, &stack, "export").await;
+    let exported = dead_lettered(ministack, &stack, "export").await;
     assert_eq!((&exported["reason"], &exported["retries_made"]), (&json!("max_retries"), &json!(0)));
 
     let ruled = stack.output("ExampleTargetName");
@@ -33,7 +33,7 @@ pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: 
              'ParameterKey=FunctionPolicies,ParameterValue={policies} MAX_RETRIES=0'"
         ),
     );
-    let dead_letter = given_up(ministack, &stack, ruled).await;
+    let dead_letter = dead_lettered(ministack, &stack, ruled).await;
     assert_eq!(dead_letter["reason"], "max_retries");
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str
 }
 
 /// The body of a function's dead-letter.
-pub(crate) async fn given_up(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
+pub(crate) async fn dead_lettered(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     let dead_letter = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), function, |dead_letter| {
         dead_letter
             .attributes

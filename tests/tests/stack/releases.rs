@@ -67,7 +67,7 @@ pub(crate) async fn update_of_the_release_before_loses_nothing(world: &World) {
     orders.all_seen("the envelopes to be understood", EACH, |seen| seen.taken && seen.attempt == 2).await;
     eventually("the retry queue to be empty", async || (held(ministack, queue).await == 0).then_some(()))
         .await;
-    assert_eq!(held(ministack, stack.output("DeadLetterQueueUrl")).await, 0, "no order is given up");
+    assert_eq!(held(ministack, stack.output("DeadLetterQueueUrl")).await, 0, "no order is dead-lettered");
     orders.assert_retries(BACKOFF, BACKOFF);
 }
 

@@ -24,23 +24,24 @@ pub(crate) async fn succeeds_on_the_fourth_invocation(world: &World) {
     assert_eq!(keys.len(), 1, "{keys:?}");
 }
 
-pub(crate) async fn gives_up_after_max_retries(world: &World) {
+pub(crate) async fn dead_letters_after_max_retries(world: &World) {
     let (ministack, stack) = (world.ministack().await, world.quick().await);
-    let event =
-        json!({"fail": true, "error_type": "GivenUp", "amount": 1.5, "text": "\u{e9}\"\\", "nothing": null});
+    let event = json!({"fail": true, "error_type": "OrderRefused", "amount": 1.5, "text": "\u{e9}\"\\", "nothing": null});
     let function = stack.output("ExampleTargetName");
     ministack.invoke(function, &event.to_string()).await;
-    let dead_letter =
-        dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the event given up", |dead_letter| {
-            dead_letter.attributes.get("ErrorType").is_some_and(|error| error == "GivenUp")
-        })
-        .await;
+    let dead_letter = dead_letter(
+        ministack,
+        stack.output("DeadLetterQueueUrl"),
+        "the dead-lettered event",
+        |dead_letter| dead_letter.attributes.get("ErrorType").is_some_and(|error| error == "OrderRefused"),
+    )
+    .await;
     let body: Value = serde_json::from_str(&dead_letter.body).expect("the body is JSON");
     let function_arn = MiniStack::function_arn(function);
     assert_eq!(body["reason"], "max_retries");
     assert_eq!(body["retries_made"], 2);
     assert_eq!(body["function_arn"], function_arn);
-    assert_eq!(body["error"], json!({"type": "GivenUp", "message": "attempt 2 was asked to fail"}));
+    assert_eq!(body["error"], json!({"type": "OrderRefused", "message": "attempt 2 was asked to fail"}));
     assert_eq!(body["payload"], event);
     assert!(body["dead_lettered_at"].as_u64() >= body["initial_timestamp"].as_u64(), "{body}");
     for (name, value) in [("Reason", "max_retries"), ("RetriesMade", "2"), ("TargetFunction", &function_arn)]

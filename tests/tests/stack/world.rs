@@ -69,7 +69,7 @@ impl World {
         or_panic(self.comeback.get_or_init(deploy).await)
     }
 
-    /// A stack that gives up after two retries a second apart, in inline style, and may invoke any function.
+    /// A stack that dead-letters after two retries a second apart, in inline style, and may invoke any function.
     pub(crate) async fn quick(&self) -> &Stack {
         self.built().await;
         let any = MiniStack::function_arn("*");

@@ -95,9 +95,9 @@ pub(super) fn legend(plan: &Plan) -> String {
     let cheapest = |_| format!("{CHEAPEST}the cheapest that recovers within {within}; ");
     let cheapest = plan.cheapest.as_ref().map(cheapest).unwrap_or_default();
     let defaults = &plan.defaults;
-    let given_up: usize = defaults.given_up.values().sum();
-    let percent = rounded(given_up as f64 / REHEARSED as f64 * 100.0);
-    let loss = (given_up > 0).then(|| format!(", which dead-letter {percent} % of the events"));
+    let dead_lettered: usize = defaults.dead_lettered.values().sum();
+    let percent = rounded(dead_lettered as f64 / REHEARSED as f64 * 100.0);
+    let loss = (dead_lettered > 0).then(|| format!(", which dead-letter {percent} % of the events"));
     let loss = loss.unwrap_or_default();
     format!(
         "{cheapest}{DEFAULTS}the defaults{loss}\np50, p99: time from the end of the outage until 50 % and 99 \
@@ -204,8 +204,8 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
 
 /// `2.1 % of the events`
 fn share(policy: &Candidate, reason: &str) -> String {
-    let given_up = policy.given_up.get(reason).copied().unwrap_or_default();
-    format!("{:.1} % of the events", given_up as f64 / REHEARSED as f64 * 100.0)
+    let dead_lettered = policy.dead_lettered.get(reason).copied().unwrap_or_default();
+    format!("{:.1} % of the events", dead_lettered as f64 / REHEARSED as f64 * 100.0)
 }
 
 #[cfg(test)]
@@ -227,7 +227,7 @@ mod tests {
             waiting: 100.0,
             usd_per_million_events: 10.0,
             maximum_concurrency: 2,
-            given_up: BTreeMap::new(),
+            dead_lettered: BTreeMap::new(),
         };
         let limit = Limit { limit: LimitedBy::Waits, policy };
         let text = sentence(&limit, &Goal::default(), &Settings::default());

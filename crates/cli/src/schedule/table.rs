@@ -57,7 +57,7 @@ pub(super) fn outcome(schedule: &Schedule) -> String {
         )
     };
     let reasons: Vec<String> = schedule
-        .given_up
+        .dead_lettered
         .iter()
         .map(|(reason, &count)| format!("{reason} ({})", HumanCount(count as u64)))
         .collect();

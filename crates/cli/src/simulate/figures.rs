@@ -87,14 +87,14 @@ pub(super) fn figures(runs: &[&Summary]) -> Vec<Figure> {
     };
     let count = |count: usize| HumanCount(count as u64).to_string();
     let any = |figure: fn(&Summary) -> usize| runs.iter().any(|run| figure(run) > 0);
-    let given_up = |run: &Summary| run.dead_lettered.values().sum::<usize>();
+    let dead_lettered = |run: &Summary| run.dead_lettered.values().sum::<usize>();
     let time = |ms| durations::text(Duration::from_millis(ms));
     row("delivered", Some(Color::Green), &|run| count(run.delivered));
-    row("dead-lettered", any(given_up).then_some(Color::Red), &|run| count(given_up(run)));
+    row("dead-lettered", any(dead_lettered).then_some(Color::Red), &|run| count(dead_lettered(run)));
     let reasons: BTreeSet<_> = runs.iter().flat_map(|run| run.dead_lettered.keys()).collect();
     for reason in reasons {
-        let given_up = |run: &Summary| count(run.dead_lettered.get(reason).copied().unwrap_or(0));
-        row(&format!("  {reason}"), None, &given_up);
+        let dead_lettered = |run: &Summary| count(run.dead_lettered.get(reason).copied().unwrap_or(0));
+        row(&format!("  {reason}"), None, &dead_lettered);
     }
     row("waiting", any(|run| run.waiting).then_some(Color::Yellow), &|run| count(run.waiting));
     if any(|run| run.not_arrived) {

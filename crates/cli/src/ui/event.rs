@@ -91,7 +91,7 @@ fn life(trace: &Trace, with_logs: Option<String>, now: Timestamp, place: &str) -
         error: story.steps.iter().rev().find_map(last_error),
         end: plain(&end(trace, now, place)),
         is_over: is_over(trace),
-        is_dead: matches!(story.end, End::GivenUp),
+        is_dead: matches!(story.end, End::DeadLettered),
         chart: chart(trace, now),
         steps: story.steps.iter().map(|step| (Moment::at(step.at), plain(&sentence(step)))).collect(),
         logged: logged
@@ -119,7 +119,7 @@ fn last_error(step: &Step) -> Option<(String, u64, Moment)> {
 /// Whether it was dead-lettered, or probably succeeded.
 fn is_over(trace: &Trace) -> bool {
     match &trace.story.end {
-        End::GivenUp => true,
+        End::DeadLettered => true,
         End::Invoked { request_id, .. } => {
             trace.invocation(request_id.as_deref()).is_some_and(|invocation| invocation.report.is_success())
         }
@@ -164,7 +164,7 @@ fn mark(step: &Step) -> (Option<u64>, Mark) {
         What::Failed { attempt, .. } => (Some(attempt), Mark::Failed),
         What::Waits { retry, .. } | What::Held { retry, .. } => (Some(retry), Mark::Hid),
         What::Invoked { retry, .. } => (Some(retry), Mark::Other),
-        What::GivenUp { .. } => (None, Mark::GaveUp),
+        What::DeadLettered { .. } => (None, Mark::DeadLettered),
         What::Kept { .. } => (None, Mark::Other),
         What::Redriven => (Some(0), Mark::Other),
     }
@@ -175,7 +175,7 @@ fn rest(trace: &Trace, now: Timestamp) -> Option<(Timestamp, Mark)> {
     match &trace.story.end {
         End::Waiting { due } => Some(((*due).max(now), Mark::Other)),
         End::Held | End::Kept => Some((now, Mark::Other)),
-        End::GivenUp => None,
+        End::DeadLettered => None,
         End::Invoked { request_id, .. } => match &trace.invocation(request_id.as_deref())?.report {
             report @ Report::Seen { at, .. } if report.is_success() => Some((*at, Mark::Succeeded)),
             Report::Seen { at, .. } => Some((*at, Mark::Failed)),

@@ -45,10 +45,10 @@ fn the_same_seed_gives_the_same_bytes() {
     let json = run(5);
     assert_eq!(json, run(5));
     assert_ne!(json, run(6));
-    assert_eq!(members(&json), ["policy", "seed", "events", "retries_made", "given_up", "retries"]);
+    assert_eq!(members(&json), ["policy", "seed", "events", "retries_made", "dead_lettered", "retries"]);
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["policy"]["max_backoff_seconds"], 3_600);
-    assert_eq!(json["given_up"]["max_age"], 300);
+    assert_eq!(json["dead_lettered"]["max_age"], 300);
     assert_eq!(json["retries"][8]["ceiling_seconds"], 2_560);
     assert_eq!(json["retries"][9]["ceiling_seconds"], 3_600);
 }
@@ -88,7 +88,7 @@ fn decorrelated_jitter_has_no_ceiling() {
     assert!(text.contains("│     2 ┆       - ┆ "), "{text}");
     let json = json_of(flags);
     assert_eq!(json["retries"][1]["ceiling_seconds"], Value::Null);
-    assert_eq!(json["given_up"]["max_retries"], 50);
+    assert_eq!(json["dead_lettered"]["max_retries"], 50);
 }
 
 #[test]

@@ -15,10 +15,10 @@ fn json_is_as_documented_and_the_same_for_the_same_seed() {
         handler_gb_seconds target_gb_seconds log_bytes cost_usd repeat";
     assert_eq!(members(&text).join(" "), documented);
     let json: Value = serde_json::from_str(&text).expect("JSON");
-    let given_up: u64 =
+    let dead_lettered: u64 =
         json["dead_lettered"].as_object().expect("an object").values().filter_map(Value::as_u64).sum();
     assert!(json["dead_lettered"]["max_retries"].as_u64() > Some(0), "{json}");
-    assert_eq!(number(&json, "delivered") + given_up + number(&json, "waiting"), 30);
+    assert_eq!(number(&json, "delivered") + dead_lettered + number(&json, "waiting"), 30);
     assert_eq!(json["api_calls"]["lambda:Invoke (target)"], json["retries"]);
     let repeat = "cargo run --release -p comeback -- simulate --seed 5 --events 30 --max-retries 9 --json";
     assert_eq!(json["repeat"], repeat);

@@ -10,9 +10,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use comeback_engine::{
-    Account, Attribute, BatchEvent, BatchReport, CallFailure, DeadLetter, Environment, GivenUp, HideUpTo,
-    InFlightCount, InvokeFailure, Move, MoveFailure, Policies, Policy, Record, Timestamp, TraceHeader,
-    VisibilityChange,
+    Account, Attribute, BatchEvent, BatchReport, CallFailure, DeadLetter, DeadLettered, Environment,
+    HideUpTo, InFlightCount, InvokeFailure, Move, MoveFailure, Policies, Policy, Record, Timestamp,
+    TraceHeader, VisibilityChange,
 };
 
 /// What a batch call does.
@@ -220,10 +220,10 @@ impl Account for World<'_> {
 
     fn send_dead_letters(
         &self,
-        given_up: &[GivenUp<'_>],
+        dead_lettered: &[DeadLettered<'_>],
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
-        let dead_letters: Vec<DeadLetter> = given_up.iter().map(|it| it.dead_letter.clone()).collect();
+        let dead_letters: Vec<DeadLetter> = dead_lettered.iter().map(|it| it.dead_letter.clone()).collect();
         let behaviour = self.start_batch(Call::Send(dead_letters.clone()), past_deadline, &self.send);
         async move { self.answer_batch(behaviour, dead_letters, Some(&self.sent)).await }
     }

@@ -326,7 +326,7 @@ fn an_unanswered_invoke_leaves_time_for_a_last_try() {
         }
         let too_late = before_the_end(20 + 2 * margin - 1);
         let hidden = hidden_unanswered(received_again(body("7")), &policy, too_late);
-        assert!(hidden >= 3_600, "no last try is left: what comes back is given up");
+        assert!(hidden >= 3_600, "no last try is left: what comes back is dead-lettered");
     }
 }
 

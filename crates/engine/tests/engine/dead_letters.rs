@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::account::World;
 use crate::support::*;
 
-/// What a message becomes that is given up.
+/// The dead-letter of a message.
 fn dead_letter_under(record: Record, policy: &Policy) -> DeadLetter {
     let world = World::default();
     world.handle(&[record], policy, NOW);
@@ -238,7 +238,7 @@ fn a_dead_letter_tells_its_whole_story() {
     assert_eq!(dead_letter.detail.as_deref(), Some("2 retries made; MAX_RETRIES is 2"));
     assert_eq!((dead_letter.function_arn.as_deref(), dead_letter.retries_made), (Some(TARGET), Some(2)));
     assert_eq!(
-        (dead_letter.first_failure, dead_letter.given_up),
+        (dead_letter.first_failure, dead_letter.dead_lettered_at),
         (Some(T0), Timestamp::from_secs(NOW.as_secs()))
     );
     assert_eq!(dead_letter.key.as_deref(), Some("r-0"));
@@ -272,7 +272,7 @@ fn reason_and_detail_of_the_attributes_win_over_the_body() {
         (DeadLetterKind::Verbatim, Some(ReasonCode::MalformedEnvelope))
     );
     assert_eq!(dead_letter.detail.as_deref(), Some("`_retry_metadata` is not an object"));
-    assert_eq!(dead_letter.given_up, NOW, "when it was sent");
+    assert_eq!(dead_letter.dead_lettered_at, NOW, "when it was sent");
     assert_eq!((dead_letter.function_arn.as_deref(), dead_letter.key.as_deref()), (Some("f"), Some("r-9")));
     // The received body of an event that left no room has a Reason alone.
     let no_room = (record(CLAIM), vec![string("Reason", "max_retries")]);
@@ -281,14 +281,14 @@ fn reason_and_detail_of_the_attributes_win_over_the_body() {
         (dead_letter.kind, dead_letter.reason),
         (DeadLetterKind::Verbatim, Some(ReasonCode::MaxRetries))
     );
-    assert_eq!((dead_letter.detail.as_deref(), dead_letter.given_up), (None, SENT));
+    assert_eq!((dead_letter.detail.as_deref(), dead_letter.dead_lettered_at), (None, SENT));
 }
 
 #[test]
 fn a_letter_of_the_future_counts_from_when_it_was_sent() {
     let claim = CLAIM.replace(r#""dead_lettered_at":9"#, r#""dead_lettered_at":99999999999"#);
     let dead_letter = (record(claim), vec![string("Reason", "max_age")]);
-    assert_eq!((read(&dead_letter).kind, read(&dead_letter).given_up), (DeadLetterKind::Event, SENT));
+    assert_eq!((read(&dead_letter).kind, read(&dead_letter).dead_lettered_at), (DeadLetterKind::Event, SENT));
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn a_record_that_sqs_took_has_no_reason() {
         (DeadLetterKind::Record, None, None)
     );
     assert_eq!((dead_letter.retries_made, dead_letter.key.as_deref()), (Some(3), Some("r-0")));
-    assert_eq!((dead_letter.first_failure, dead_letter.given_up), (Some(T0), SENT));
+    assert_eq!((dead_letter.first_failure, dead_letter.dead_lettered_at), (Some(T0), SENT));
     assert_eq!(dead_letter.error_type.as_deref(), Some("Timeout"));
 }
 

@@ -72,8 +72,8 @@ fn non_retryable_errors_match_the_type_its_class_name_and_its_simple_name() {
     ] {
         let policy = policy(|settings| settings.non_retryable_errors = vec![glob.into()]);
         let record = record(replaced(&body("7"), "Timeout", written));
-        let is_given_up = decided(&record, &policy, SENT) == Seen::DeadLetter("non_retryable_error");
-        assert_eq!(is_given_up, matches, "{glob} and {written}");
+        let is_dead_lettered = decided(&record, &policy, SENT) == Seen::DeadLetter("non_retryable_error");
+        assert_eq!(is_dead_lettered, matches, "{glob} and {written}");
     }
 }
 

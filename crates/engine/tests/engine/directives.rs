@@ -105,11 +105,11 @@ fn a_moment_past_max_age_is_one_last_retry_before_it() {
 
 #[test]
 fn no_wait_goes_on_until_sqs_deletes_the_message() {
-    let given_up = after(SENT, (13 * DAY + DAY / 2) * 1_000);
-    let last = Timestamp::from_millis(given_up.as_millis() - 60_000);
+    let dead_lettered = after(SENT, (13 * DAY + DAY / 2) * 1_000);
+    let last = Timestamp::from_millis(dead_lettered.as_millis() - 60_000);
     assert_eq!(due(&retry_after("14d"), &days(14), FIRST_RECEIVE), last);
     let late = |millis| Record {
-        first_receive: Timestamp::from_millis(given_up.as_millis() - millis),
+        first_receive: Timestamp::from_millis(dead_lettered.as_millis() - millis),
         ..retry_after("14d")
     };
     assert_eq!(due(&late(120_000), &days(14), late(120_000).first_receive), last);

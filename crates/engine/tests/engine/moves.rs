@@ -160,7 +160,7 @@ fn a_new_environment_counts_before_it_hides() {
 }
 
 #[test]
-fn without_targets_a_copy_is_given_up_by_its_first_sending() {
+fn without_targets_a_copy_is_dead_lettered_by_its_first_sending() {
     let policy = policy(|settings| {
         settings.hide_up_to = HideUpTo::UpTo(0);
         settings.target_functions.clear();

@@ -23,8 +23,8 @@ fn error_type_globs() {
         ("RuntimeXExitError", false),
     ] {
         let record = record(replaced(&body("7"), "Timeout", error_type));
-        let given_up = decided(&record, &policy, SENT) == Seen::DeadLetter("non_retryable_error");
-        assert_eq!(given_up, matches, "{error_type}");
+        let dead_lettered = decided(&record, &policy, SENT) == Seen::DeadLetter("non_retryable_error");
+        assert_eq!(dead_lettered, matches, "{error_type}");
     }
 }
 

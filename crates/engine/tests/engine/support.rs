@@ -124,7 +124,7 @@ pub(crate) fn decided(record: &Record, policy: &Policy, now: Timestamp) -> Seen 
 pub(crate) fn detail(record: &Record, policy: &Policy, now: Timestamp) -> String {
     match decide(record, policy, now) {
         Action::DeadLetter { reason, .. } => reason.detail,
-        other => panic!("not given up: {other:?}"),
+        other => panic!("not dead-lettered: {other:?}"),
     }
 }
 

@@ -20,7 +20,7 @@ const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
 /// The same on a later receive, which a throttled poller may have held for all of the queue's timeout.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
-/// A message older than this is given up, before its retention ends.
+/// A message older than this is dead-lettered, before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
 /// How long a message is hidden after an unanswered re-invocation.
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
@@ -122,7 +122,7 @@ impl Bounds {
         if seen.is_first_receive() {
             return broken(Invariant::DueTime, format!("re-invoked at {now}, on a first receive"));
         }
-        let earliest = self.earliest(seen, retry, end.min(given_up(seen)));
+        let earliest = self.earliest(seen, retry, end.min(last_of_retention(seen)));
         let may_be_early = self.asked(seen).is_none() && retry < self.policy.settings().max_retries;
         let requested = known.requested(seen.first_sent, now, self.between_reads);
         let earliest =
@@ -149,7 +149,7 @@ impl Bounds {
             Some(window) => start.max(window.latest).saturating_add(SECOND),
             None => start.saturating_add(self.longest(seen.origin.attempt.number + 1)),
         };
-        let last_retry = self.latest_before(start, self.end(handling).min(given_up(seen)));
+        let last_retry = self.latest_before(start, self.end(handling).min(last_of_retention(seen)));
         let latest = known.latest_due(start, backoff_ends.min(last_retry), now);
         let most = if seen.is_first_receive() { LONGEST_HIDING } else { LONGEST_LATER_HIDING };
         if now.saturating_add(hidden_for) > latest || hidden_for > most {
@@ -173,7 +173,8 @@ impl Bounds {
         let is_true = match reason {
             ReasonCode::MaxRetries => seen.origin.attempt.number >= self.policy.settings().max_retries,
             ReasonCode::MaxAge => {
-                let is_too_old = !known.is_nothing() && self.is_too_old(now, start, end.min(given_up(seen)));
+                let is_too_old =
+                    !known.is_nothing() && self.is_too_old(now, start, end.min(last_of_retention(seen)));
                 is_too_old || now.since(seen.sent) > OLDEST_MESSAGE
             }
             ReasonCode::TargetNotAllowed => seen.origin.flaw == Some(Flaw::Unlisted),
@@ -372,8 +373,8 @@ impl InFlightBound {
     }
 }
 
-/// When a message is given up, whatever its event's age.
-fn given_up(seen: &SeenMessage) -> Timestamp {
+/// When a message is dead-lettered, whatever its event's age.
+fn last_of_retention(seen: &SeenMessage) -> Timestamp {
     seen.sent.saturating_add(OLDEST_MESSAGE)
 }
 

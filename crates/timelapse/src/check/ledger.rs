@@ -26,7 +26,7 @@ pub(super) struct Life {
     pub(super) arrived: Option<Timestamp>,
     pub(super) first_failure: Option<Timestamp>,
     pub(super) delivered: Option<Timestamp>,
-    pub(super) given_up: Option<&'static str>,
+    pub(super) dead_lettered: Option<&'static str>,
 }
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub struct FaultCounts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Balance {
     pub(crate) delivered: usize,
-    pub(crate) given_up: BTreeMap<&'static str, usize>,
+    pub(crate) dead_lettered: BTreeMap<&'static str, usize>,
     pub(crate) waiting: usize,
     pub(crate) not_arrived: usize,
     /// Of each event that arrived, the number of the last retry that carried it.
@@ -133,7 +133,7 @@ impl Ledger {
                 End::Delivered => balance.delivered += 1,
                 End::Waiting => balance.waiting += 1,
                 End::NotArrived => balance.not_arrived += 1,
-                End::GivenUp(reason) => *balance.given_up.entry(reason).or_default() += 1,
+                End::DeadLettered(reason) => *balance.dead_lettered.entry(reason).or_default() += 1,
             }
             let Some(arrived) = life.arrived else { continue };
             balance.attempts.push(life.attempts);
@@ -153,17 +153,17 @@ enum End {
     Delivered,
     Waiting,
     NotArrived,
-    GivenUp(&'static str),
+    DeadLettered(&'static str),
 }
 
 impl Life {
     /// Delivered if any copy was; else waiting while anything carries it.
     fn end(&self, event: EventNumber) -> Result<End, Broken> {
-        match (self.delivered, self.given_up) {
+        match (self.delivered, self.dead_lettered) {
             (Some(_), _) => Ok(End::Delivered),
             (None, _) if self.carriers > 0 => Ok(End::Waiting),
             (None, _) if self.arrived.is_none() => Ok(End::NotArrived),
-            (None, Some(reason)) => Ok(End::GivenUp(reason)),
+            (None, Some(reason)) => Ok(End::DeadLettered(reason)),
             (None, None) => {
                 let detail = "no invocation and no message carries it, and no dead-letter has it";
                 Err(Broken::new(Invariant::NoneVanishes, event, detail))
@@ -192,11 +192,11 @@ mod tests {
     #[test]
     fn counts_each_event_once() {
         let mut ledger = carried_twice();
-        ledger.life(EVENT).given_up = Some("max_age");
+        ledger.life(EVENT).dead_lettered = Some("max_age");
         ledger.drop_carrier(EVENT).unwrap();
         assert_eq!(balance(&ledger).unwrap().waiting, 1);
         ledger.drop_carrier(EVENT).unwrap();
-        assert_eq!(balance(&ledger).unwrap().given_up, BTreeMap::from([("max_age", 1)]));
+        assert_eq!(balance(&ledger).unwrap().dead_lettered, BTreeMap::from([("max_age", 1)]));
         ledger.life(EVENT).delivered = Some(Timestamp::from_secs(2));
         assert_eq!(balance(&ledger), Ok(Balance { delivered: 1, attempts: vec![0], ..Balance::default() }));
     }

@@ -178,7 +178,7 @@ impl Oracle {
         }
         // A handler may still be working on it.
         self.books.excuse(entry);
-        self.ledger.life(event).given_up.get_or_insert(reason);
+        self.ledger.life(event).dead_lettered.get_or_insert(reason);
         self.drop_carrier(event);
     }
 
@@ -515,7 +515,7 @@ impl Oracle {
     }
 
     /// The handler dead-letters a message, whose body is `original` if it is still on the queue.
-    pub(crate) fn gives_up(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
+    pub(crate) fn dead_letters(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
         let checked = self.check_dead_letter(position, dead_letter, original);
         let reason = self.note(checked);
         self.mark(position, |copy| copy.reason = reason);
@@ -573,7 +573,7 @@ impl Oracle {
         self.ledger.faults.duplicate_dead_letters += u64::from(self.settle(position));
         let InHand { seen, reason, .. } = *self.in_hand(position);
         if let Some(reason) = reason {
-            self.ledger.life(seen.origin.attempt.event).given_up.get_or_insert(reason.name());
+            self.ledger.life(seen.origin.attempt.event).dead_lettered.get_or_insert(reason.name());
         }
     }
 

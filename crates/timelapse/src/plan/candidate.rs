@@ -42,7 +42,7 @@ pub struct Candidate {
     /// Batches under way at once in the busiest minute: the least `MAXIMUM_CONCURRENCY`.
     pub maximum_concurrency: u64,
     /// Rehearsed events that could have succeeded and were dead-lettered, by reason.
-    pub given_up: BTreeMap<&'static str, usize>,
+    pub dead_lettered: BTreeMap<&'static str, usize>,
 }
 
 impl Candidate {
@@ -98,13 +98,13 @@ impl Candidate {
             waiting: summary.peak_in_flight as f64 * factor + never.waiting,
             usd_per_million_events: usd * 1e6,
             maximum_concurrency: pollers(retries_per_second, moves_per_second + never.moves_per_second),
-            given_up: summary.dead_lettered,
+            dead_lettered: summary.dead_lettered,
         }
     }
 
     /// Whether every event that can succeed does, with no more pollers than Lambda allows.
     pub fn loses_nothing(&self) -> bool {
-        self.given_up.is_empty() && self.maximum_concurrency <= *MAXIMUM_CONCURRENCY_RANGE.end()
+        self.dead_lettered.is_empty() && self.maximum_concurrency <= *MAXIMUM_CONCURRENCY_RANGE.end()
     }
 
     pub(super) fn has_default_backoff(&self) -> bool {
@@ -113,7 +113,7 @@ impl Candidate {
     }
 }
 
-/// The events that never succeed, once as many are given up as arrive.
+/// The events that never succeed, once as many are dead-lettered as arrive.
 #[derive(Default)]
 struct Never {
     /// Mean of one event.

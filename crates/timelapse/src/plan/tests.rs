@@ -24,23 +24,24 @@ fn candidate(p99_seconds: Option<u64>, retries: u64, usd: u64) -> Candidate {
         waiting: 0.0,
         usd_per_million_events: usd as f64,
         maximum_concurrency: 2,
-        given_up: BTreeMap::new(),
+        dead_lettered: BTreeMap::new(),
     }
 }
 
-fn giving_up(reason: &'static str, events: usize) -> Candidate {
-    Candidate { given_up: BTreeMap::from([(reason, events)]), ..candidate(Some(10), 1, 1) }
+fn dead_lettering(reason: &'static str, events: usize) -> Candidate {
+    Candidate { dead_lettered: BTreeMap::from([(reason, events)]), ..candidate(Some(10), 1, 1) }
 }
 
 /// Few values, so that many are equal.
 fn grids() -> impl Strategy<Value = Vec<Candidate>> {
     let figures = (proptest::option::weighted(0.9, 1..60u64), 1..9u64, 1..9u64);
-    let any =
-        (figures, 0..8usize, 1..1_100u64).prop_map(|((p99, retries, usd), given_up, pollers)| Candidate {
+    let any = (figures, 0..8usize, 1..1_100u64).prop_map(|((p99, retries, usd), dead_lettered, pollers)| {
+        Candidate {
             maximum_concurrency: pollers,
-            given_up: (given_up == 0).then_some(("max_age", 1)).into_iter().collect(),
+            dead_lettered: (dead_lettered == 0).then_some(("max_age", 1)).into_iter().collect(),
             ..candidate(p99, retries, usd)
-        });
+        }
+    });
     proptest::collection::vec(any, 0..40)
 }
 
@@ -67,7 +68,7 @@ proptest! {
     #[test]
     fn the_cheapest_meets_the_goal_and_none_cheaper_does(grid in grids()) {
         let meets = |it: &Candidate| {
-            it.given_up.is_empty() && it.maximum_concurrency <= 1_000 && p99(it) <= 30_000.0
+            it.dead_lettered.is_empty() && it.maximum_concurrency <= 1_000 && p99(it) <= 30_000.0
         };
         let usd = |it: &Candidate| it.usd_per_million_events;
         let least = grid.iter().filter(|it| meets(it)).map(usd).min_by(f64::total_cmp);
@@ -82,8 +83,8 @@ proptest! {
 fn what_limits_the_policies_that_are_fast_enough_is_named() {
     let slow = candidate(Some(31), 1, 1);
     let busy = |pollers| Candidate { maximum_concurrency: pollers, ..candidate(Some(10), 1, 1) };
-    let [few, many] = [giving_up("max_retries", 1), giving_up("max_retries", 2)];
-    let old = giving_up("max_age", 3);
+    let [few, many] = [dead_lettering("max_retries", 1), dead_lettering("max_retries", 2)];
+    let old = dead_lettering("max_age", 3);
     let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
     let [retries, age] = [limit(LimitedBy::MaxRetries, &few), limit(LimitedBy::MaxAge, &old)];
     for (grid, expected) in [
@@ -113,7 +114,7 @@ fn a_target_that_takes_too_little_is_named_before_the_waits() {
         base_backoff: default.base_backoff,
         ..candidate(Some(29), 1, 1)
     };
-    let plan = Plan::chosen(half, vec![giving_up("max_retries", 1), soon.clone()]);
+    let plan = Plan::chosen(half, vec![dead_lettering("max_retries", 1), soon.clone()]);
     assert_eq!(plan.cheapest, None, "whatever a run says");
     assert_eq!(plan.limits, [Limit { limit: LimitedBy::Capacity, policy: soon }]);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use comeback_delivery::{Answer, ErrorKind, ServiceError};
 use comeback_engine::{
-    BatchReport, CallFailure, End, GivenUp, HideUpTo, InFlightCount, InvokeFailure, Move, Record,
+    BatchReport, CallFailure, DeadLettered, End, HideUpTo, InFlightCount, InvokeFailure, Move, Record,
     VisibilityChange, Why,
 };
 use rand::RngExt;
@@ -70,18 +70,19 @@ impl Service for World {
         Ok(Some(self.target.request_id(invocation)))
     }
 
-    fn gives_up(&mut self, given_up: &[GivenUp<'_>]) {
-        for GivenUp { record, dead_letter } in given_up {
+    fn decides_to_dead_letter(&mut self, dead_lettered: &[DeadLettered<'_>]) {
+        for DeadLettered { record, dead_letter } in dead_lettered {
             let position = self.at_hand().position(record);
             let original = self.queue.message(&self.at_hand().messages[position].received);
-            self.oracle.gives_up(position, dead_letter, original.map(|message| message.body.as_str()));
+            self.oracle.dead_letters(position, dead_letter, original.map(|message| message.body.as_str()));
         }
     }
 
-    fn send_dead_letters(&mut self, given_up: &[&&GivenUp<'_>]) -> Answers {
-        let bytes = given_up.iter().map(|given_up| given_up.dead_letter.size()).sum();
+    fn send_dead_letters(&mut self, dead_lettered: &[&&DeadLettered<'_>]) -> Answers {
+        let bytes = dead_lettered.iter().map(|dead_lettered| dead_lettered.dead_letter.size()).sum();
         self.tallies.calls.add_carrying(ApiCall::SendMessageBatch, bytes);
-        let (positions, events) = self.positions(given_up.iter().map(|given_up| given_up.record));
+        let (positions, events) =
+            self.positions(dead_lettered.iter().map(|dead_lettered| dead_lettered.record));
         self.refuse(Fault::DeadLetterRefused, &events, "ServiceUnavailable", "the request has failed")?;
         for &position in &positions {
             self.oracle.dead_lettered(position);
@@ -93,7 +94,7 @@ impl Service for World {
                 self.oracle.excuse(self.at_hand().messages[position].carried.entry);
             }
         }
-        lost.map(|()| vec![Ok(()); given_up.len()])
+        lost.map(|()| vec![Ok(()); dead_lettered.len()])
     }
 
     fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers {

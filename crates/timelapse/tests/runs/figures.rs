@@ -5,7 +5,7 @@ use std::time::Duration;
 use comeback_engine::{Jitter, Settings};
 use comeback_timelapse::{ApiCall, Percentiles, Scenario, Summary};
 
-use super::{busy, given_up, hours, long_waits, summary};
+use super::{busy, dead_lettered, hours, long_waits, summary};
 
 #[test]
 fn every_minute_says_how_deep_the_queue_was() {
@@ -41,19 +41,19 @@ fn delays_are_those_of_the_events_that_the_outage_hit() {
 fn calls_are_those_that_the_events_need() {
     let summary = summary(&busy(), Settings { max_retries: 5, ..long_waits() });
     let calls = |operation| summary.api_calls.of(operation);
-    let given_up = given_up(&summary) as u64;
-    assert!(given_up > 0 && summary.delivered > 0);
+    let dead_lettered = dead_lettered(&summary) as u64;
+    assert!(dead_lettered > 0 && summary.delivered > 0);
     assert_eq!(calls(ApiCall::InvokeTarget), summary.retries);
     // Each invocation, first ones and retries, ends in a delivery or in a record.
     assert_eq!(calls(ApiCall::SendMessage) + summary.delivered as u64, summary.retries + 40);
-    assert!(calls(ApiCall::SendMessageBatch) <= given_up);
-    assert!(calls(ApiCall::DeleteMessageBatch) <= summary.retries + given_up);
+    assert!(calls(ApiCall::SendMessageBatch) <= dead_lettered);
+    assert!(calls(ApiCall::DeleteMessageBatch) <= summary.retries + dead_lettered);
     let minutes = |count: fn(&comeback_timelapse::Minute) -> u32| {
         summary.minutes.iter().map(|minute| u64::from(count(minute))).sum::<u64>()
     };
     assert_eq!(minutes(|minute| minute.retries), summary.retries);
     assert_eq!(minutes(|minute| minute.delivered), summary.delivered as u64);
-    assert_eq!(minutes(|minute| minute.dead_lettered), given_up);
+    assert_eq!(minutes(|minute| minute.dead_lettered), dead_lettered);
     let events_of: Vec<usize> = summary.events_by_attempts.clone();
     assert_eq!(
         (events_of.iter().sum::<usize>(), events_of.len() as u64 - 1),

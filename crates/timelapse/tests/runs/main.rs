@@ -46,7 +46,7 @@ fn summary(scenario: &Scenario, settings: Settings) -> Summary {
     watched(scenario, settings, &mut ())
 }
 
-fn given_up(summary: &Summary) -> usize {
+fn dead_lettered(summary: &Summary) -> usize {
     summary.dead_lettered.values().sum()
 }
 
@@ -73,7 +73,7 @@ fn after_any_outage_every_event_is_back_within_the_hour() {
             ..Scenario::default()
         };
         let summary = summary(&scenario, Settings { max_age: 2 * 86_400, ..Settings::default() });
-        assert_eq!((summary.delivered, given_up(&summary)), (200, 0), "{outage:?}");
+        assert_eq!((summary.delivered, dead_lettered(&summary)), (200, 0), "{outage:?}");
         let recovery = summary.recovery_delay_ms.unwrap();
         assert!(recovery.max < 3_602_000, "{outage:?}: {recovery:?}");
     }
@@ -91,7 +91,7 @@ fn an_outage_of_five_days_loses_nothing_and_what_always_fails_ends_as_too_old() 
         ..Scenario::default()
     };
     let recovered = summary(&scenario, fortnight.clone());
-    assert_eq!((recovered.delivered, given_up(&recovered)), (100, 0));
+    assert_eq!((recovered.delivered, dead_lettered(&recovered)), (100, 0));
     let failing = Scenario { events: 20, arrival_spread: HOUR, poison: 1.0, ..scenario };
     let failed = summary(&failing, fortnight);
     assert_eq!((failed.delivered, failed.dead_lettered), (0, [("max_age", 20)].into()));
@@ -102,7 +102,7 @@ fn an_outage_of_five_days_loses_nothing_and_what_always_fails_ends_as_too_old() 
 #[test]
 fn an_outage_of_three_hours_loses_nothing() {
     let summary = summary(&Scenario { events: 200, ..Scenario::default() }, long_waits());
-    assert_eq!((summary.delivered, given_up(&summary), summary.waiting), (200, 0, 0));
+    assert_eq!((summary.delivered, dead_lettered(&summary), summary.waiting), (200, 0, 0));
     assert_eq!(summary.peak_in_flight, 200, "at the outage's end every event is hidden");
     let attempts = summary.attempts.unwrap();
     assert!((12..=16).contains(&attempts.p50), "{attempts:?}: ceilings double, so 3 h are about 14 retries");
@@ -142,7 +142,7 @@ fn a_target_that_says_when_is_left_alone_until_then() {
     let outage = Scenario { events: 200, arrival_spread: hours(1), ..Scenario::default() };
     let asking = Scenario { retry_after: Some(hours(3)), ..outage.clone() };
     let asked = summary(&asking, long_waits());
-    assert_eq!((asked.delivered, given_up(&asked), asked.retries), (200, 0, 200), "one retry each");
+    assert_eq!((asked.delivered, dead_lettered(&asked), asked.retries), (200, 0, 200), "one retry each");
     let drawn = summary(&outage, long_waits());
     let off = summary(&asking, Settings { directives: false, ..long_waits() });
     assert_eq!((off.retries, drawn.delivered), (drawn.retries, 200), "as if it had said nothing");
@@ -277,13 +277,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_event_is_delivered_given_up_or_waiting(scenario in any_scenario(), settings in any_settings()) {
+    fn every_event_is_delivered_dead_lettered_or_waiting(scenario in any_scenario(), settings in any_settings()) {
         let mut tally = Tally::default();
         let max_retries = settings.max_retries;
         let summary = run(&scenario, &policies(settings), &mut tally).unwrap();
-        prop_assert_eq!(summary.delivered + given_up(&summary) + summary.waiting + summary.not_arrived, summary.events);
+        prop_assert_eq!(summary.delivered + dead_lettered(&summary) + summary.waiting + summary.not_arrived, summary.events);
         prop_assert_eq!(summary.retries, tally.reinvoked);
-        prop_assert_eq!(given_up(&summary), tally.dead_lettered);
+        prop_assert_eq!(dead_lettered(&summary), tally.dead_lettered);
         prop_assert!(summary.peak_in_flight <= scenario.in_flight_limit);
         prop_assert!(summary.attempts.is_none_or(|attempts| attempts.max <= max_retries));
     }

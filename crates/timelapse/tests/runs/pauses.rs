@@ -139,8 +139,13 @@ fn a_pause_that_nobody_ends_gives_events_up_before_sqs_deletes_them() {
     let pauses = vec![OperatorPause { length: None, ..OperatorPause::of_all(HOUR, HOUR, HOUR) }];
     let scenario = Scenario { events: 40, duration: 15 * DAY, pauses, ..paused(HOUR, HOUR) };
     let summary = summary(&Scenario { outage: 2 * HOUR, ..scenario }, long_waits());
-    let given_up = summary.dead_lettered.get("max_age").copied().unwrap_or_default();
-    assert_eq!((summary.delivered, given_up, summary.waiting), (0, 40, 0), "{:?}", summary.dead_lettered);
+    let dead_lettered = summary.dead_lettered.get("max_age").copied().unwrap_or_default();
+    assert_eq!(
+        (summary.delivered, dead_lettered, summary.waiting),
+        (0, 40, 0),
+        "{:?}",
+        summary.dead_lettered
+    );
 }
 
 /// Most events would be too old at its end, and the hold of some ends after that.

@@ -55,7 +55,7 @@ fn with_one_function_its_entry_is_as_good_as_a_stacks_policy() {
 }
 
 #[test]
-fn a_shorter_age_gives_up_the_events_that_wait() {
+fn a_shorter_age_dead_letters_the_events_that_wait() {
     let long = read(&[]);
     let short = read(&[("POLICIES", "export-eu MAX_AGE=2h")]);
     let changes = [PolicyChange { at: 4 * HOUR, policies: short }];

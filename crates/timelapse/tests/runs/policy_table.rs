@@ -144,7 +144,7 @@ pub(crate) mod failing {
         let pollers = steady.clone().map(|it| it.pollers).max().expect("there are seeds");
         let moves = Spread::of(steady.map(|it| it.moves.usd_per_hour / HOUR as f64 / EVENTS_PER_SECOND)).mean;
         let usd = (retries.mean * prices::usd_a_retry() + moves) * 1e6;
-        let reasons: Vec<&str> = schedules[0].given_up.keys().copied().collect();
+        let reasons: Vec<&str> = schedules[0].dead_lettered.keys().copied().collect();
         let reasons = reasons.join("`, `");
         format!("| {days} d | {policy} | {} | {pollers} | {usd:.0} | `{reasons}` |", retries.text())
     }

@@ -80,7 +80,7 @@ fn a_stalled_queue_gives_events_up_before_sqs_deletes_them() {
         Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..long_waits() };
     let summary = summary(&Scenario { in_flight_limit: 1, ..two_weeks() }, settings);
     assert_eq!(summary.peak_in_flight, 1);
-    // The wait of one is cut, so that it has a last retry before its message is given up.
+    // The wait of one is cut, so that it has a last retry before its message is dead-lettered.
     assert_eq!((summary.dead_lettered, summary.delivered), ([("max_age", 39)].into(), 1));
 }
 

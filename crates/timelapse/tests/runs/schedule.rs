@@ -23,7 +23,7 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
 fn backoffs_of_up_to_12_hours_make_about_18_retries_and_a_last_one() {
     let schedule = schedule(long_waits(), 1, 2_000);
     assert!((19.1..19.25).contains(&schedule.retries_made.mean), "{:?}", schedule.retries_made);
-    assert_eq!(schedule.given_up.into_iter().collect::<Vec<_>>(), [("max_age", 2_000)]);
+    assert_eq!(schedule.dead_lettered.into_iter().collect::<Vec<_>>(), [("max_age", 2_000)]);
 }
 
 /// An hour's cap is reached after 43 minutes on average. From then on, retries are half an hour apart on average.
@@ -31,7 +31,7 @@ fn backoffs_of_up_to_12_hours_make_about_18_retries_and_a_last_one() {
 fn the_default_policy_makes_about_56_retries() {
     let schedule = schedule(Settings::default(), 1, 2_000);
     assert!((55.0..57.5).contains(&schedule.retries_made.mean), "{:?}", schedule.retries_made);
-    assert_eq!(schedule.given_up.into_iter().collect::<Vec<_>>(), [("max_age", 2_000)]);
+    assert_eq!(schedule.dead_lettered.into_iter().collect::<Vec<_>>(), [("max_age", 2_000)]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn each_wait_is_cut_into_moves() {
     assert_eq!((in_flight.moves.per_second, in_flight.moves.delayed), (2.0 * 15.0, 2.0 * 4_095.0));
 }
 
-/// Moves a second that a simulation makes once as many events are given up as arrive.
+/// Moves a second that a simulation makes once as many events are dead-lettered as arrive.
 fn simulated_moves_per_second(settings: &Settings, events: usize) -> f64 {
     let hours = |hours: u64| Duration::from_secs(hours * 3_600);
     let moves_until = |end| {
@@ -135,7 +135,7 @@ proptest! {
         prop_assert!(made.min <= made.p5 && made.p5 <= made.p95 && made.p95 <= made.max);
         prop_assert!(made.max as u64 <= settings.max_retries);
         prop_assert_eq!(schedule.retries.len(), made.max);
-        prop_assert_eq!(schedule.given_up.values().sum::<usize>(), events);
+        prop_assert_eq!(schedule.dead_lettered.values().sum::<usize>(), events);
         for (i, retry) in schedule.retries.iter().enumerate() {
             prop_assert_eq!(retry.retry, i as u64 + 1);
             check(retry, &settings);

@@ -241,8 +241,8 @@ fn dead_letter(body: &str) -> DeadLetter {
     DeadLetter { body: body.into(), attributes: Vec::new() }
 }
 
-fn given_up(dead_letter: &DeadLetter) -> GivenUp<'_> {
-    GivenUp { record: &MESSAGE, dead_letter }
+fn dead_lettered(dead_letter: &DeadLetter) -> DeadLettered<'_> {
+    DeadLettered { record: &MESSAGE, dead_letter }
 }
 
 fn done(ids: Range<usize>) -> Value {
@@ -273,7 +273,7 @@ async fn a_dead_letter_goes_out_with_its_attributes() {
     let attributes =
         vec![Attribute { name: "RetriesMade".into(), data_type: "Number".into(), value: "2".into() }];
     let dead_letter = DeadLetter { attributes, ..dead_letter("{}") };
-    assert_eq!(account(&aws).send_dead_letters(&[given_up(&dead_letter)], IN_TIME).await, [Ok(())]);
+    assert_eq!(account(&aws).send_dead_letters(&[dead_lettered(&dead_letter)], IN_TIME).await, [Ok(())]);
     let attributes = json!({"RetriesMade": {"DataType": "Number", "StringValue": "2"}});
     assert_eq!(
         entries(&requests),
@@ -298,7 +298,7 @@ async fn a_copy_and_a_dead_letter_have_the_senders_attributes() {
     });
     let (aws, requests) = answering(200, "", &done(0..1));
     let dead_letter = DeadLetter { attributes: attributes.clone(), ..dead_letter("{}") };
-    assert_eq!(account(&aws).send_dead_letters(&[given_up(&dead_letter)], IN_TIME).await, [Ok(())]);
+    assert_eq!(account(&aws).send_dead_letters(&[dead_lettered(&dead_letter)], IN_TIME).await, [Ok(())]);
     let record = Record { attributes, ..MESSAGE.clone() };
     let copy = Move { record: &record, attribute: "{}".into(), delay: Duration::from_secs(1) };
     assert_eq!(account(&aws).send_again(&[copy], IN_TIME).await, [Ok(())]);
@@ -324,7 +324,8 @@ async fn a_dead_letter_of_the_engines_limit_goes_out_and_a_byte_more_does_not() 
         |bytes| DeadLetter { attributes: attributes.clone(), ..dead_letter(&"x".repeat(bytes - beside)) };
     let (largest, over) = (of_body(SQS_MESSAGE_BYTES), of_body(SQS_MESSAGE_BYTES + 1));
     assert_eq!((beside, largest.size()), (6 + 6 + 2 + 11 + 6 + 2, SQS_MESSAGE_BYTES));
-    let results = account(&aws).send_dead_letters(&[given_up(&largest), given_up(&over)], IN_TIME).await;
+    let results =
+        account(&aws).send_dead_letters(&[dead_lettered(&largest), dead_lettered(&over)], IN_TIME).await;
     let failure =
         CallFailure { cause: "too large: 1048577 bytes, the limit is 1048576".into(), remedy: None };
     assert_eq!(results, [Ok(()), Err(failure)]);
@@ -339,7 +340,7 @@ async fn a_missing_permission_comes_with_its_remedy() {
         remedy: Some(remedy.into()),
     };
     let send = "allow sqs:SendMessage on the dead-letter queue, and the use of its KMS key if it has one";
-    let sent = account(&aws).send_dead_letters(&[given_up(&dead_letter("{}")); 2], IN_TIME).await;
+    let sent = account(&aws).send_dead_letters(&[dead_lettered(&dead_letter("{}")); 2], IN_TIME).await;
     assert_eq!(sent, vec![Err(failure(send)); 2]);
     let hide =
         "allow sqs:ChangeMessageVisibility on the retry queue, and the use of its KMS key if it has one";
@@ -356,7 +357,8 @@ async fn a_missing_queue_and_credentials_that_expired_come_with_their_remedies()
         ("InvalidClientTokenId", "credentials are invalid", "credentials are invalid"),
     ] {
         let (aws, _) = answering(400, error, &json!({"message": "no"}));
-        let sent = account(&aws).send_dead_letters(&[given_up(&dead_letter("{}"))], IN_TIME).await.remove(0);
+        let sent =
+            account(&aws).send_dead_letters(&[dead_lettered(&dead_letter("{}"))], IN_TIME).await.remove(0);
         let hidden = account(&aws).change_visibility(&[hidden(1)], IN_TIME).await.remove(0);
         for (answer, remedy) in [(sent, sent_remedy), (hidden, hidden_remedy)] {
             let failure = answer.unwrap_err();
@@ -374,7 +376,7 @@ async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
     let started = tokio::time::Instant::now();
     for results in [
         account(&aws).change_visibility(&[hidden(1)], IN_TIME).await,
-        account(&aws).send_dead_letters(&[given_up(&dead_letter("{}"))], IN_TIME).await,
+        account(&aws).send_dead_letters(&[dead_lettered(&dead_letter("{}"))], IN_TIME).await,
     ] {
         let cause = results.into_iter().map(|result| result.unwrap_err().cause).collect::<Vec<_>>();
         let left_out = "message omitted, because it may quote the event";
@@ -408,7 +410,7 @@ async fn past_the_deadline_nothing_is_called_again() {
     let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
     let end = tokio::time::Instant::now() + Duration::from_millis(250);
     let past_deadline = || tokio::time::Instant::now() >= end;
-    let results = account(&aws).send_dead_letters(&[given_up(&dead_letter("{}"))], &past_deadline).await;
+    let results = account(&aws).send_dead_letters(&[dead_lettered(&dead_letter("{}"))], &past_deadline).await;
     // At once, after 100 ms, and not after 300 ms more.
     assert_eq!(requests.lock().unwrap().len(), 2);
     let [Err(CallFailure { cause, remedy: None })] = results.as_slice() else { panic!("{results:?}") };

@@ -81,7 +81,7 @@ fn looks_well(browser: &mut Browser, page: &str) {
     }
 }
 
-/// Functions fail, one of them is paused, and some events are given up. Their records come from here: no function runs.
+/// Functions fail, one of them is paused, and some events are dead-lettered. Their records come from here: no function runs.
 async fn happen(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
     for function in ["checkout", "invoicing", "thumbnails"] {
         plain_target(ministack, function).await;

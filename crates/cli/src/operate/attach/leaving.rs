@@ -27,7 +27,7 @@ const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
-    /// Events that still wait are given up (`--now`).
+    /// Events that still wait are dead-lettered (`--now`).
     pub(crate) at_once: bool,
     /// Why events may wait, according to the retry queue and the log; `None` if none do.
     pub(crate) waiting: Option<String>,
@@ -64,7 +64,7 @@ impl Leaving {
         (self.now < end).then_some(end)
     }
 
-    /// Why the function's events may not have left yet; `None` if they have, or are given up.
+    /// Why the function's events may not have left yet; `None` if they have, or are dead-lettered.
     pub(crate) fn wait(&self, attachment: &Attachment) -> Option<String> {
         if self.at_once {
             return None;
@@ -303,8 +303,9 @@ mod tests {
         assert_eq!(after(&[], after_due), None);
         assert_eq!(after(std::slice::from_ref(&defer), before_due), waits);
         assert_eq!(after(std::slice::from_ref(&defer), after_due), due);
-        let given_up = line(2, json!({"action": "dead_letter", "reason": "max_age", "detail": "too old"}));
-        for end in [settled.clone(), given_up] {
+        let dead_lettered =
+            line(2, json!({"action": "dead_letter", "reason": "max_age", "detail": "too old"}));
+        for end in [settled.clone(), dead_lettered] {
             assert_eq!(after(&[defer.clone(), end.clone()], after_due), None);
             assert_eq!(after(&[end, defer.clone()], after_due), None, "whatever comes first");
         }

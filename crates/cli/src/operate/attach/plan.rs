@@ -321,7 +321,7 @@ impl Attachment {
     }
 
     /// Plans the changes that detach the function. The destination is removed at once. What retries the function's events
-    /// is removed when they have left the retry queue, or at once if they are given up.
+    /// is removed when they have left the retry queue, or at once if they are dead-lettered.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<AttachPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());

@@ -384,7 +384,7 @@ fn settings_of_before_are_not_overwritten_by_ours() {
 }
 
 #[test]
-fn events_that_wait_keep_the_allow_list_unless_they_may_be_given_up() {
+fn events_that_wait_keep_the_allow_list_unless_they_may_be_dead_lettered() {
     let mut detached = all(&attachment(), &attachment().attach(false).unwrap());
     detached = all(&detached, &detached.detach(&left()).unwrap());
     let later = Leaving { now: left().now.saturating_add(Duration::from_secs(600)), ..left() };
@@ -467,7 +467,7 @@ fn what_was_attached_by_hand_gets_lambdas_defaults() {
 }
 
 #[test]
-fn what_is_under_way_may_still_send_even_if_what_waits_is_given_up() {
+fn what_is_under_way_may_still_send_even_if_what_waits_is_dead_lettered() {
     let attached = all(&attachment(), &attachment().attach(false).unwrap());
     let at_once = Leaving { at_once: true, ..left() };
     let plan = attached.detach(&at_once).unwrap();

@@ -72,7 +72,7 @@ impl Filter {
 
     /// Whether it takes a dead-letter, with its age measured at `now`.
     pub(crate) fn takes(&self, dead_letter: &ReceivedDeadLetter<'_>, now: Timestamp) -> bool {
-        let age = now.since(dead_letter.given_up);
+        let age = now.since(dead_letter.dead_lettered_at);
         self.takes_everything()
             || dead_letter.kind != DeadLetterKind::Unknown
                 && self.reason.is_none_or(|reason| reason == reason_of(dead_letter))
@@ -214,7 +214,7 @@ mod tests {
         Received { record, attributes: Vec::new() }
     }
 
-    /// Whether a filter takes a dead-letter of seven retries that timed out, an hour after it was given up.
+    /// Whether a filter takes a dead-letter of seven retries that timed out and was written an hour ago.
     fn takes(filter: Filter) -> bool {
         let now = Timestamp::from_secs(1_000_003_600);
         filter.takes(&received(&event("com.acme.TimeoutException")).dead_letter(), now)

@@ -187,7 +187,7 @@ impl Whole {
             ("error", described.error_type.as_deref()),
             ("message", described.error_message.as_deref()),
             ("first failure", first_failure.as_deref()),
-            ("dead-lettered", Some(&described.given_up.to_string())),
+            ("dead-lettered", Some(&described.dead_lettered_at.to_string())),
             ("sent", Some(&described.sent.to_string())),
         ];
         let lines = lines.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));

@@ -197,7 +197,7 @@ impl DeadLetterAction for Redrive<'_> {
     }
 }
 
-/// Asks the handler's own rules whether the event would be given up, on its first receive or when its first retry is
+/// Asks the handler's own rules whether the event would be dead-lettered, on its first receive or when its first retry is
 /// due. The event starts anew, so the answer is the same whenever its message is sent.
 fn rehearse(body: String, sent: Timestamp, policies: &Policies) -> Result<String, Reason> {
     let mut record = Record {

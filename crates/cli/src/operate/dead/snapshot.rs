@@ -45,7 +45,7 @@ pub(crate) struct Row {
     pub(crate) key: Option<Box<str>>,
     /// The last error's message or, of a dead-letter that was not understood, why; or its beginning.
     pub(crate) message: Option<Box<str>>,
-    pub(crate) given_up: Timestamp,
+    pub(crate) dead_lettered_at: Timestamp,
     pub(crate) sent: Timestamp,
     pub(crate) retries: Option<u32>,
     /// Its place in [`Snapshot::kinds`].
@@ -99,7 +99,7 @@ impl Rows {
             message_id: received.record.message_id.as_str().into(),
             key: dead_letter.key.as_ref().map(|key| beginning(key, MOST_OF_A_KEY).into()),
             message: message.map(|message| beginning(message, MOST_OF_A_MESSAGE).into()),
-            given_up: dead_letter.given_up,
+            dead_lettered_at: dead_letter.dead_lettered_at,
             sent: received.record.sent,
             retries: dead_letter.retries_made.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX)),
             kind,
@@ -185,8 +185,8 @@ impl Snapshot {
         let mut groups: Vec<Option<Group>> = self.kinds.iter().map(|_| None).collect();
         for row in rows {
             let Kind { alike, message } = &self.kinds[row.kind as usize];
-            let first = || Group::of(alike, message.clone(), row.given_up, row.sent);
-            groups[row.kind as usize].get_or_insert_with(first).add(row.given_up, row.sent);
+            let first = || Group::of(alike, message.clone(), row.dead_lettered_at, row.sent);
+            groups[row.kind as usize].get_or_insert_with(first).add(row.dead_lettered_at, row.sent);
         }
         groups.into_iter().enumerate().filter_map(|(number, group)| Some((number, group?))).collect()
     }

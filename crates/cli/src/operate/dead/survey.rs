@@ -89,7 +89,7 @@ pub(crate) struct Group {
     /// What was wrong with dead-letters that were not understood and name no error; or its first 256 characters.
     pub(crate) detail: Option<String>,
     pub(crate) count: u64,
-    /// When the first and the last of them were given up.
+    /// When the first and the last of them were dead-lettered.
     pub(crate) oldest: Timestamp,
     pub(crate) newest: Timestamp,
     /// When SQS deletes the first of them.
@@ -98,7 +98,12 @@ pub(crate) struct Group {
 
 impl Group {
     /// A group without dead-letters yet, with what is known of its first.
-    pub(crate) fn of(alike: &Alike, message: Option<String>, given_up: Timestamp, sent: Timestamp) -> Self {
+    pub(crate) fn of(
+        alike: &Alike,
+        message: Option<String>,
+        dead_lettered_at: Timestamp,
+        sent: Timestamp,
+    ) -> Self {
         let Alike { reason, target, error_type, detail } = alike.clone();
         Self {
             reason,
@@ -107,16 +112,16 @@ impl Group {
             error_message: message,
             detail,
             count: 0,
-            oldest: given_up,
-            newest: given_up,
+            oldest: dead_lettered_at,
+            newest: dead_lettered_at,
             expires: expires(sent),
         }
     }
 
-    pub(crate) fn add(&mut self, given_up: Timestamp, sent: Timestamp) {
+    pub(crate) fn add(&mut self, dead_lettered_at: Timestamp, sent: Timestamp) {
         self.count += 1;
-        self.oldest = given_up.min(self.oldest);
-        self.newest = given_up.max(self.newest);
+        self.oldest = dead_lettered_at.min(self.oldest);
+        self.newest = dead_lettered_at.max(self.newest);
         self.expires = expires(sent).min(self.expires);
     }
 }
@@ -141,7 +146,7 @@ pub(crate) struct Described {
     pub(crate) error_type: Option<String>,
     pub(crate) error_message: Option<String>,
     pub(crate) retries: Option<u64>,
-    pub(crate) given_up: Timestamp,
+    pub(crate) dead_lettered_at: Timestamp,
     pub(crate) sent: Timestamp,
     /// What was found, and which limit it broke.
     pub(crate) detail: Option<String>,
@@ -185,7 +190,7 @@ impl Survey {
             self.dead_letters.push(Described { error_type, error_message, detail, ..described });
         }
         let message = dead_letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
-        self.take(Alike::of(&dead_letter), message, dead_letter.given_up, received.record.sent);
+        self.take(Alike::of(&dead_letter), message, dead_letter.dead_lettered_at, received.record.sent);
         true
     }
 
@@ -204,12 +209,14 @@ impl Survey {
     }
 
     /// Counts a dead-letter that can be acted on.
-    fn take(&mut self, alike: Alike, message: Option<String>, given_up: Timestamp, sent: Timestamp) {
+    fn take(&mut self, alike: Alike, message: Option<String>, dead_lettered_at: Timestamp, sent: Timestamp) {
         self.chosen += 1;
         let is_other = self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&alike);
         let alike = if is_other { Alike::OTHER } else { alike };
         let group = self.groups.entry(alike);
-        group.or_insert_with_key(|alike| Group::of(alike, message, given_up, sent)).add(given_up, sent);
+        group
+            .or_insert_with_key(|alike| Group::of(alike, message, dead_lettered_at, sent))
+            .add(dead_lettered_at, sent);
     }
 
     /// Fails if the filter names a function that has no dead-letters and that the handler does not retry: its name may
@@ -276,7 +283,7 @@ impl Survey {
                 dead_letter.error_type.as_deref().unwrap_or_default(),
                 &shown_message(dead_letter.error_message.as_ref().or(dead_letter.detail.as_ref())),
                 &dead_letter.retries.map(|retries| retries.to_string()).unwrap_or_default(),
-                &age(dead_letter.given_up, now),
+                &age(dead_letter.dead_lettered_at, now),
             ];
             table.add_row(row.map(shown));
         }
@@ -346,7 +353,7 @@ impl Described {
             error_type: dead_letter.error_type.clone(),
             error_message: dead_letter.error_message.clone(),
             retries: dead_letter.retries_made,
-            given_up: dead_letter.given_up,
+            dead_lettered_at: dead_letter.dead_lettered_at,
             sent: received.record.sent,
             detail: dead_letter.detail.clone(),
         }

@@ -96,7 +96,7 @@ async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Diagnosis>, Fail
             });
             Ok(succeeded.then(|| ok(format!("{} failed once, and its retry succeeded", story.key))))
         }
-        End::GivenUp => Ok(Some(broken(
+        End::DeadLettered => Ok(Some(broken(
             "the event was dead-lettered",
             "failed events are not retried as configured",
             logs.deployment.command(format!("trace {}", story.key)),

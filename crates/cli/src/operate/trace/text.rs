@@ -84,7 +84,7 @@ pub(crate) fn sentence(step: &Step) -> String {
             let remedy = remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
             red(format!("kept: {}: {problem}{remedy}", kept_because(*cause)))
         }
-        What::GivenUp { reason, detail, policy } => {
+        What::DeadLettered { reason, detail, policy } => {
             let detail = detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
             red(format!("dead-lettered, {reason}{detail}")) + &policy_of("under", policy)
         }
@@ -254,7 +254,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
     fn a_dead_letter_names_the_policy_of_its_function() {
         let detail = Some("7200 s passed".into());
         for (policy, expected) in [(Some("orders-*".into()), ", under the policy of orders-*"), (None, "")] {
-            let what = What::GivenUp { reason: "max_age".into(), detail: detail.clone(), policy };
+            let what = What::DeadLettered { reason: "max_age".into(), detail: detail.clone(), policy };
             let said = sentence(&Step { at: at(1), what });
             let said = anstream::adapter::strip_str(&said).to_string();
             assert_eq!(said, format!("dead-lettered, max_age: 7200 s passed{expected}"));
@@ -284,7 +284,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
                 policy: Some(hostile()),
             },
             What::Kept { cause: Some(Cause::Refused), problem: hostile(), remedy: Some(hostile()) },
-            What::GivenUp { reason: hostile(), detail: Some(hostile()), policy: Some(hostile()) },
+            What::DeadLettered { reason: hostile(), detail: Some(hostile()), policy: Some(hostile()) },
         ];
         let invocation = Invocation {
             request_id: hostile(),

@@ -20,7 +20,7 @@ pub(crate) struct Lives(Vec<Vec<Moment>>);
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     at: Duration,
-    /// The attempt that was made, hidden for or given up.
+    /// The attempt that was made, hidden for or dead-lettered.
     attempt: u64,
     mark: Mark,
     text: String,
@@ -73,7 +73,7 @@ impl Watcher for Lives {
                 (Mark::Hid, format!("hidden for {hidden} until retry {attempt}"))
             }
             End::Reinvoked { .. } => (Mark::Other, format!("re-invoked, retry {attempt}")),
-            End::DeadLettered { reason, .. } => (Mark::GaveUp, format!("dead-lettered: {reason}")),
+            End::DeadLettered { reason, .. } => (Mark::DeadLettered, format!("dead-lettered: {reason}")),
             End::Hidden { .. } | End::Moved { .. } => {
                 let cause = outcome.problem().map_or("not decided", |problem| &problem.cause);
                 (Mark::Other, format!("kept before retry {attempt}: {cause}"))

@@ -101,7 +101,7 @@ pub(super) struct DeadLetterLine {
     pub(super) error: String,
     pub(super) message: String,
     pub(super) retries: String,
-    pub(super) given_up: Moment,
+    pub(super) dead_lettered_at: Moment,
     pub(super) expires: Moment,
 }
 
@@ -116,7 +116,7 @@ impl DeadLetterLine {
             error: alike.error_type.clone().unwrap_or_default(),
             message: row.message.as_deref().unwrap_or_default().to_owned(),
             retries: row.retries.map(|retries| HumanCount(retries.into()).to_string()).unwrap_or_default(),
-            given_up: aged(row.given_up, now),
+            dead_lettered_at: aged(row.dead_lettered_at, now),
             expires: until(expires(row.sent), now),
         }
     }

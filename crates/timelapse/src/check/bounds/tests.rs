@@ -100,9 +100,9 @@ fn a_payload_is_too_large_if_the_record_of_its_next_failure_would_be() {
     let largest = 1_048_576 - 64 * 1_024;
     let checked = |bytes| {
         let seen = SeenMessage { bytes, ..seen(2) };
-        let given_up = hourly().dead_letter(&handling(&seen, at(20.0)), ReasonCode::PayloadTooLarge);
+        let dead_lettered = hourly().dead_letter(&handling(&seen, at(20.0)), ReasonCode::PayloadTooLarge);
         let reinvoked = hourly().reinvocation(&handling(&seen, at(20.0)), &RIGHT);
-        (given_up.map_err(|broken| broken.invariant), reinvoked.map_err(|broken| broken.invariant))
+        (dead_lettered.map_err(|broken| broken.invariant), reinvoked.map_err(|broken| broken.invariant))
     };
     assert_eq!(checked(largest - 256), (Err(Invariant::TrueReasons), Ok(())));
     assert_eq!(checked(largest), (Ok(()), Ok(())), "it depends on the envelope");

@@ -113,7 +113,7 @@ impl Fixture {
     fn dead_letter(&mut self, reason: &str, body: String) {
         let value = reason.to_owned();
         let attributes = vec![Attribute { name: "Reason".into(), data_type: "String".into(), value }];
-        self.oracle.gives_up(0, &DeadLetter { body, attributes }, None);
+        self.oracle.dead_letters(0, &DeadLetter { body, attributes }, None);
         self.oracle.dead_lettered(0);
     }
 

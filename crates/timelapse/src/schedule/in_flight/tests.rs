@@ -9,11 +9,11 @@ const LIMIT: usize = 1_000;
 /// Events that wait so long each, for one retry.
 fn schedule(waits: &[u32], hide_up_to: HideUpTo) -> Schedule {
     let retries_made = RetriesMade { mean: 1.0, min: 1, p5: 1, p95: 1, max: 1 };
-    let (given_up, retries) = (Default::default(), Vec::new());
+    let (dead_lettered, retries) = (Default::default(), Vec::new());
     let moves: u64 = waits.iter().copied().map(moves_of).sum();
     let moves_of_an_event = moves as f64 / waits.len() as f64;
     let (events, waits) = (waits.len(), waits.to_vec());
-    Schedule { seed: 1, events, retries_made, given_up, retries, waits, moves_of_an_event, hide_up_to }
+    Schedule { seed: 1, events, retries_made, dead_lettered, retries, waits, moves_of_an_event, hide_up_to }
 }
 
 fn always(waits: &[u32], rate: f64) -> InFlight {
@@ -28,12 +28,12 @@ fn rate_times_wait_is_waiting() {
 }
 
 #[test]
-fn the_limit_is_reached_while_some_have_already_been_given_up() {
+fn the_limit_is_reached_while_some_have_already_been_dead_lettered() {
     let full_after =
         |rate, limit| schedule(&[100, 300], HideUpTo::Always).in_flight(rate, limit).full_after_seconds;
-    assert_eq!(full_after(10.0, 1_000), Some(100.0), "nobody has been given up yet");
+    assert_eq!(full_after(10.0, 1_000), Some(100.0), "none has been dead-lettered yet");
     assert_eq!(full_after(10.0, 500), Some(50.0));
-    // After 100 s half of the events are given up in time: 10 a second, then 5.
+    // After 100 s half of the events are dead-lettered in time: 10 a second, then 5.
     assert_eq!(full_after(10.0, 1_500), Some(200.0));
     assert_eq!(full_after(10.0, 2_000), Some(300.0), "the limit is reached exactly");
     assert_eq!(full_after(10.0, 2_001), None);

@@ -182,7 +182,8 @@ async fn a_dead_letter_over_the_queues_own_limit_comes_with_the_command_that_rai
     ] {
         let endpoint = ending_with(answer.clone()).await;
         let aws = calling(&format!("http://{endpoint}"), connecting());
-        let sent = account(&aws).send_dead_letters(&[given_up(&dead_letter("{}"))], IN_TIME).await.remove(0);
+        let sent =
+            account(&aws).send_dead_letters(&[dead_lettered(&dead_letter("{}"))], IN_TIME).await.remove(0);
         let CallFailure { cause, remedy } = sent.unwrap_err();
         let command = format!(
             "aws sqs set-queue-attributes --queue-url {DEAD_LETTERS} --attributes MaximumMessageSize=1048576"
