@@ -3,7 +3,7 @@
 //! SQS cannot list a queue: a dead-letter must be received, which hides it from everybody. So each command receives
 //! every dead-letter once, hides it for [`HIDDEN_FOR`](queue::HIDDEN_FOR), and in the end gives back what it did not
 //! delete. It deletes a dead-letter only once the dead-letter is accepted elsewhere. A command killed at any moment
-//! loses nothing: hidden dead-letters become visible by themselves, and at most the dead-letters at hand get a second
+//! loses nothing: hidden dead-letters become visible again, and at most the dead-letters at hand get a second
 //! copy, with the same keys.
 
 pub(crate) mod dead_letters;

@@ -361,7 +361,7 @@ fn joined(one: &str, other: &str) -> String {
 }
 
 /// Asks whether to go on, unless there is `--yes`. Fails where nobody can answer. The question is about the text printed so
-/// far, which must not change by itself.
+/// far, which must not change automatically.
 pub(crate) async fn confirm(question: &str, session: &Session) -> Result<(), Failure> {
     confirm_about(question, None, session).await
 }

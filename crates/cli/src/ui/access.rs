@@ -121,8 +121,8 @@ impl Access {
         found.next().cloned()
     }
 
-    /// Answers with a page that goes on by itself: a browser does not send a new `SameSite=Strict` cookie when it follows a
-    /// redirect that began on another site or in a file.
+    /// Answers with a page that continues automatically: a browser does not send a new `SameSite=Strict` cookie when it
+    /// follows a redirect that began on another site or in a file.
     fn exchange(&self, code: &str, now: Timestamp) -> Response {
         let mut codes = self.codes.borrow_mut();
         let Some(position) = codes.iter().position(|(known, _)| is_same(code, known)) else {

@@ -45,7 +45,7 @@ struct Life {
     /// The last one, the attempt that failed with it, and when.
     error: Option<(String, u64, Moment)>,
     end: String,
-    /// Nothing more happens to it by itself.
+    /// Nothing more happens to it automatically.
     is_over: bool,
     is_dead: bool,
     chart: Option<Chart>,

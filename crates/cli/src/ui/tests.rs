@@ -190,7 +190,7 @@ async fn without_a_session_every_path_answers_with_what_to_do() {
         }
         let mut icon = here.page("/favicon.ico");
         icon.cookie = None;
-        assert_eq!(here.answer(icon).await.0, StatusCode::NO_CONTENT, "browsers ask for it by themselves");
+        assert_eq!(here.answer(icon).await.0, StatusCode::NO_CONTENT, "browsers ask for it unasked");
         assert_eq!(here.status(|sent| sent.cookie = None).await, 403);
         assert_eq!(here.status(|sent| sent.cookie = Some("comeback-7070=guess".into())).await, 403);
     })

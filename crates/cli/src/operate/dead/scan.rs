@@ -53,7 +53,7 @@ pub(crate) struct Read {
     /// Dead-letters left alone, because they were sent too late.
     pub(crate) newer: u64,
     pub(crate) end: End,
-    /// Dead-letters that could not be given back, and why. They become visible by themselves.
+    /// Dead-letters that could not be given back, and why. They become visible again.
     pub(crate) still_hidden: Option<(u64, String)>,
     /// Dead-letters that another reader has hidden.
     pub(crate) locked: Option<Locked>,
