@@ -54,6 +54,9 @@ class RetryAfter(Exception):
 class NonRetryable(Exception):
     """Raise it if no retry can help. The event is dead-lettered with this error's message."""
 
+    def __str__(self) -> str:
+        return _words(Exception(*self.args))
+
 
 def open_event(event: Any, request_id: str) -> Event:
     """Opens what a handler received: the payload, the attempt number and the idempotency key.
@@ -117,9 +120,10 @@ def _seconds(seconds: int) -> str:
 
 
 def _words(thing: object) -> str:
-    """Its text. An error that is being built must not fail."""
+    """Its text, without lone surrogates. Lambda's runtime crashes on what it cannot print, and the directive is lost."""
     try:
-        return thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
+        text = thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     except Exception:
         return f"an unprintable {type(thing).__name__}"
 
