@@ -564,7 +564,8 @@ function offsetOf(zone) {
 
 /** The whole seconds of an option; undefined if it is not a duration. */
 function optionSeconds(value) {
-  const read = (text) => (/^\d+$/.test(text) ? Number(text) : sum(text, UNITS).wait);
+  // Rounded, because 1.1 · 3600 is not whole.
+  const read = (text) => (/^\d+$/.test(text) ? Number(text) : Number(sum(text, UNITS).wait?.toFixed(9)));
   const seconds = typeof value === 'string' ? read(value) : value;
   return Number.isInteger(seconds) ? seconds : undefined;
 }
@@ -623,8 +624,8 @@ function sqs(queueArn) {
   if (!clients.has(region)) {
     const sdk = loaded();
     // Short, because calls are made in the last of the function's time.
-    const requestHandler = { connectionTimeout: 1_000, requestTimeout: 2_000 };
-    const client = new sdk.SQSClient({ region, maxAttempts: 2, requestHandler });
+    const timeouts = { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true };
+    const client = new sdk.SQSClient({ region, maxAttempts: 2, requestHandler: timeouts });
     const send = (name, call, time) =>
       client.send(new sdk[`${name}Command`](call), { abortSignal: AbortSignal.timeout(time) });
     clients.set(region, { send });

@@ -35,6 +35,16 @@ for (const { text, failed_at, wait, ignored } of read('retry-after.json')) {
   });
 }
 
+for (const { text, seconds } of read('max-age.json')) {
+  test(`a max_age of ${JSON.stringify(text)}`, async (t) => {
+    const { lines } = recorded(t, Date.parse('2026-11-26T12:00:00Z'));
+    const made = () => consumer({ maxAge: text }, () => assert.fail('always'));
+    if (seconds === null) return assert.throws(made, { message: /^maxAge is / });
+    await made()({ Records: [{ messageId: 'm', attributes: { SentTimestamp: '0' } }] }, CONTEXT);
+    assert.ok(lines[0].detail.endsWith(`; maxAge is ${seconds} s`));
+  });
+}
+
 const ENDS = ['NonRetryable', 'NonRetriable', 'NeverRetry'];
 
 for (const { error_type, name } of read('names.json')) {

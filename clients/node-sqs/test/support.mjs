@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
@@ -7,6 +8,9 @@ const path = require.resolve('@aws-sdk/client-sqs');
 const sdk = {
   answer: () => ({}),
   SQSClient: class {
+    constructor({ requestHandler }) {
+      assert.ok(requestHandler.throwOnRequestTimeout, 'otherwise the SDK only warns of a timeout');
+    }
     async send(command, { abortSignal }) {
       const answer = await sdk.answer(command.constructor.name.replace('Command', ''), command.input);
       abortSignal.throwIfAborted();

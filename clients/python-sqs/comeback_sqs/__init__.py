@@ -637,7 +637,8 @@ def _option_seconds(value: object) -> int | None:
     """The whole seconds of an option; None if it is not a duration."""
     if isinstance(value, str):
         try:
-            value = _bare_number(value, 0) if re.fullmatch("[0-9]+", value) else _sum(value, _UNITS)
+            # Rounded, because 1.1 · 3600 is not whole.
+            value = _bare_number(value, 0) if re.fullmatch("[0-9]+", value) else round(_sum(value, _UNITS), 9)
         except _Unreadable:
             return None
     if isinstance(value, float) and value.is_integer():

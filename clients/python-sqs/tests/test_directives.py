@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 from datetime import datetime, timedelta, timezone
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import comeback_sqs
-from comeback_sqs import NonRetryable, RetryAfter
+from comeback_sqs import NonRetryable, RetryAfter, consumer
 
 FOLDER = Path(__file__).parents[3] / "tests/golden/directives"
 
@@ -31,6 +32,13 @@ def test_wait(case: dict[str, Any]) -> None:
     expected = {name: case[name] for name in ("wait", "ignored") if name in case}
     assert list(found) == list(expected), found
     assert found == expected or found["wait"] == pytest.approx(expected["wait"], abs=0.001)
+
+
+@pytest.mark.parametrize("case", cases("max-age.json"), ids=lambda case: repr(case["text"]))
+def test_max_age(case: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="max_age is") if case["seconds"] is None else contextlib.nullcontext():
+        consumer(max_age=case["text"])
+    assert case["seconds"] in (None, comeback_sqs._option_seconds(case["text"]))
 
 
 @pytest.mark.parametrize("case", cases("names.json"), ids=lambda case: repr(case["error_type"]))
