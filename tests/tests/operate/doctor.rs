@@ -28,8 +28,8 @@ may_send
 attached 0 60 "$RETRY_ARN"
 aws sqs create-queue --queue-name "$CONSUMER" --attributes VisibilityTimeout=360,MessageRetentionPeriod=172800
 aws sqs create-queue --queue-name "$CONSUMER-dead"
-aws lambda update-function-configuration --function-name "$CONSUMER" --timeout 60 \
-  --environment "Variables={MAX_AGE=2d,DEAD_LETTER_QUEUE_URL=$(consumed -dead)}"
+aws lambda update-function-configuration --function-name "$CONSUMER" --timeout 60
+consumer_variables "$(consumed -dead)"
 aws lambda create-event-source-mapping --function-name "$CONSUMER" --event-source-arn "$(consumed_arn)" --no-enabled \
   --function-response-types ReportBatchItemFailures
 consumer_may ChangeMessageVisibility "$(consumed_arn)"

@@ -318,4 +318,16 @@ pub(super) const FAULTS: &[Fault] = &[
         "sqs:SendMessage",
         Fix,
     )),
+    of_consumer(broken(
+        "CB306",
+        "consumer_variables \"$(consumed -dead)-lost\"",
+        "DEAD_LETTER_QUEUE_URL: there is no queue http",
+        By("consumer_variables \"$(consumed -dead)\""),
+    )),
+    of_consumer(broken(
+        "CB306",
+        "consumer_variables \"$CONSUMER-dead\"",
+        "is not a URL",
+        By("consumer_variables \"$(consumed -dead)\""),
+    )),
 ];

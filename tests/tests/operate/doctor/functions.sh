@@ -40,3 +40,6 @@ consumer_may() {
   aws iam put-role-policy --role-name "$CONSUMER" --policy-name "$1" --policy-document \
     '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sqs:'"$1"'","Resource":"'"$2"'"}]}'
 }
+consumer_variables() {
+  aws lambda update-function-configuration --function-name "$CONSUMER" --environment "Variables={MAX_AGE=2d,DEAD_LETTER_QUEUE_URL=$1}" >/dev/null
+}

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use aws_sdk_sqs::operation::get_queue_attributes::GetQueueAttributesError;
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_engine::{NotAnArn, QueueArn};
 use serde::Serialize;
@@ -21,21 +22,41 @@ impl Queue {
     }
 
     pub(crate) async fn of_url(account: &Account, url: &str) -> Result<Self, Failure> {
-        let [arn] = attributes(account, url, [QueueAttributeName::QueueArn]).await?;
-        let arn = arn.ok_or_else(|| Failure::CouldNot(format!("SQS returned no ARN for {url}")))?;
-        Self::new(url, &arn)
+        Self::find_url(account, url).await?.ok_or_else(|| no_queue(url))
     }
 
     pub(crate) async fn of_arn(account: &Account, arn: &str) -> Result<Self, Failure> {
+        Self::find_arn(account, arn).await?.ok_or_else(|| no_queue(arn))
+    }
+
+    /// `None` if SQS has no such queue.
+    pub(crate) async fn find_url(account: &Account, url: &str) -> Result<Option<Self>, Failure> {
+        let call = account.sqs.get_queue_attributes().queue_url(url);
+        let answer = call.attribute_names(QueueAttributeName::QueueArn).send().await;
+        let gone = |it: &GetQueueAttributesError| it.is_queue_does_not_exist() || it.is_invalid_address();
+        let Some(answer) = answer.unless(gone, "sqs:GetQueueAttributes", url)? else { return Ok(None) };
+        let arn = answer.attributes().and_then(|it| it.get(&QueueAttributeName::QueueArn));
+        let arn = arn.ok_or_else(|| Failure::CouldNot(format!("SQS returned no ARN for {url}")))?;
+        Self::new(url, arn).map(Some)
+    }
+
+    /// `None` if SQS has no such queue.
+    pub(crate) async fn find_arn(account: &Account, arn: &str) -> Result<Option<Self>, Failure> {
         let QueueArn { name, account: owner, .. } = parsed(arn)?;
         let call = account.sqs.get_queue_url().queue_name(name).queue_owner_aws_account_id(owner);
-        let answer = call.send().await.or_failure("sqs:GetQueueUrl", arn)?;
-        Self::new(answer.queue_url().unwrap_or_default(), arn)
+        let answer = call.send().await;
+        let answer = answer.unless(|it| it.is_queue_does_not_exist(), "sqs:GetQueueUrl", arn)?;
+        answer.map(|answer| Self::new(answer.queue_url().unwrap_or_default(), arn)).transpose()
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.parsed_arn.name
     }
+}
+
+fn no_queue(name: &str) -> Failure {
+    let how = "create it again, or name another where the deployment is defined";
+    Failure::CouldNot(format!("there is no queue {name}: {how}"))
 }
 
 /// The values of a queue's attributes, in the order of their names.

@@ -1,11 +1,12 @@
 //! Checks of a function that reads SQS itself: what the package `comeback-sqs` cannot see from inside.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use serde_json::json;
 
 use crate::operate::deployment::aws;
-use crate::operate::doctor::diagnosis::{Judged, Outcome, broken, ok, seen, skipped, warning};
+use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::consumers::{Consumer, DEAD_LETTER_QUEUE_URL, MAX_AGE, MaxAge, ReadQueue};
 use crate::operate::doctor::rights::{Need, allow, judged, of_queue};
 use crate::text::durations;
@@ -14,6 +15,8 @@ use crate::text::durations;
 const TIMEOUTS: u32 = 6;
 /// SQS's most.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
+/// As many receives last about this long at the `max_backoff` that a FIFO queue has by default.
+const FIFO_RECEIVES: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {
     if consumer.mapping.reports_failures {
@@ -28,7 +31,17 @@ pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {
 }
 
 pub(crate) fn visibility(consumer: &Consumer) -> Judged {
-    let ReadQueue { queue, settings } = seen(&consumer.queue)?;
+    let ReadQueue { queue, settings } = match seen(&consumer.queue)? {
+        Ok(queue) => queue,
+        Err(gone) => {
+            let delete = format!("lambda delete-event-source-mapping --uuid {}", consumer.mapping.uuid);
+            let fix = format!(
+                "create the queue again, or remove its mapping: {}",
+                aws(&consumer.place_flags, delete)
+            );
+            return Ok(broken(gone, "its mapping has nothing to read", fix));
+        }
+    };
     let [visibility, timeout] = [settings.visibility, consumer.timeout].map(|it| it.as_secs());
     if visibility >= timeout {
         return Ok(ok(format!("{visibility} s, for a function that may run for {timeout} s")));
@@ -45,9 +58,9 @@ pub(crate) fn visibility(consumer: &Consumer) -> Judged {
 }
 
 pub(crate) fn retention(consumer: &Consumer) -> Judged {
-    let ReadQueue { queue, settings } = seen(&consumer.queue)?;
+    let Ok(ReadQueue { queue, settings }) = seen(&consumer.queue)? else { return Ok(is_gone()) };
     let max_age = consumer.max_age.duration();
-    let short = |it: std::time::Duration| durations::short(it.as_secs_f64());
+    let short = |it: Duration| durations::short(it.as_secs_f64());
     let source = match &consumer.max_age {
         MaxAge::Set(_) => format!("its variable {MAX_AGE}"),
         MaxAge::Default => format!("the default: it has no variable {MAX_AGE}"),
@@ -68,11 +81,20 @@ pub(crate) fn retention(consumer: &Consumer) -> Judged {
 }
 
 pub(crate) fn receives(consumer: &Consumer) -> Judged {
-    let ReadQueue { queue, settings } = seen(&consumer.queue)?;
+    let Ok(ReadQueue { queue, settings }) = seen(&consumer.queue)? else { return Ok(is_gone()) };
     let Some(redrive) = &settings.redrive else { return Ok(ok("there is no redrive policy")) };
     let count = redrive.max_receive_count;
     if count >= MAX_RECEIVE_COUNT {
-        return Ok(ok(format!("after {count} receives")));
+        let found = format!("after {count} receives");
+        if !queue.name().ends_with(".fifo") || consumer.max_age.duration() <= FIFO_RECEIVES {
+            return Ok(ok(found));
+        }
+        return Ok(warning(
+            format!("SQS redrives after {count} receives, and {} is a FIFO queue", queue.name()),
+            "a message also counts a receive each time that one before it in its group fails, so SQS may dead-letter it \
+             before max_age, without a reason, and even before it has run",
+            format!("raise max_backoff in the function's code, or set its variable {MAX_AGE} to 8h or less"),
+        ));
     }
     let policy = json!({"deadLetterTargetArn": redrive.target_arn, "maxReceiveCount": "1000"}).to_string();
     Ok(warning(
@@ -87,7 +109,7 @@ pub(crate) fn hides(consumer: &Consumer) -> Judged {
         rights: &consumer.hide,
         without: Outcome::Broken,
         means: "failed messages have no backoff: each returns after the queue's own visibility timeout",
-        or_else: of_queue(consumer.queue.as_ref().ok().map(|it| &it.settings)),
+        or_else: of_queue(consumer.queue.iter().flatten().next().map(|it| &it.settings)),
     };
     let policy = policy("CB305", consumer);
     let flags = &consumer.place_flags;
@@ -101,21 +123,31 @@ pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
             "the function has no variable {DEAD_LETTER_QUEUE_URL}, which names its dead-letter queue ({page})"
         )));
     };
-    let need = Need {
-        rights: &consumer.send,
-        without: Outcome::Broken,
-        means: "a message that should be dead-lettered stays in its queue until the redrive policy or the \
-                retention removes it",
-        or_else: of_queue(Some(&seen(dead_letter_queue)?.settings)),
+    let means = "a message that should be dead-lettered stays in its queue until the redrive policy or the \
+                 retention removes it";
+    let correct = format!("correct {DEAD_LETTER_QUEUE_URL} where the function is defined (docs/consumer.md)");
+    let ReadQueue { queue, settings } = match seen(dead_letter_queue)? {
+        Ok(queue) => queue,
+        Err(gone) => return Ok(broken(format!("{DEAD_LETTER_QUEUE_URL}: {gone}"), means, correct)),
     };
+    if queue.arn == consumer.mapping.queue_arn {
+        let found = format!("{DEAD_LETTER_QUEUE_URL} names {}, the queue that it reads", queue.name());
+        return Ok(broken(found, means, correct));
+    }
+    let need =
+        Need { rights: &consumer.send, without: Outcome::Broken, means, or_else: of_queue(Some(settings)) };
     let policy = policy("CB306", consumer);
     let flags = &consumer.place_flags;
     judged(flags, &need, |refused| allow(flags, &policy, refused))
 }
 
-/// A role may be that of several functions.
+fn is_gone() -> Diagnosis {
+    skipped("the queue does not exist (CB302)")
+}
+
+/// A role may be that of several functions, and their names with that of a queue may be too long for a policy's.
 fn policy(check: &str, consumer: &Consumer) -> String {
-    format!("{check}-{}", consumer.name.replace(|it: char| !it.is_ascii_alphanumeric(), "-"))
+    format!("{check}-{}", consumer.mapping.uuid)
 }
 
 fn set(consumer: &Consumer, url: &str, attributes: impl Display) -> String {
@@ -127,10 +159,8 @@ fn set(consumer: &Consumer, url: &str, attributes: impl Display) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use crate::account::{Failure, Verdict};
-    use crate::operate::doctor::diagnosis::Diagnosis;
+    use crate::operate::deployment::queue::Queue;
     use crate::operate::doctor::facts::queues::{QueueSettings, Redrive};
     use crate::operate::doctor::sample::{assert_found, consumer};
 
@@ -142,7 +172,7 @@ mod tests {
 
     fn with_queue(change: impl FnOnce(&mut QueueSettings)) -> Consumer {
         let mut consumer = consumer();
-        change(&mut consumer.queue.as_mut().unwrap().settings);
+        change(&mut consumer.queue.as_mut().unwrap().as_mut().unwrap().settings);
         consumer
     }
 
@@ -203,6 +233,43 @@ mod tests {
     }
 
     #[test]
+    fn a_redrive_policy_may_end_what_waits_in_its_fifo_group() {
+        let mut consumer = consumer();
+        let queue = consumer.queue.as_mut().unwrap().as_mut().unwrap();
+        queue.queue = Queue::sample("orders.fifo");
+        assert_found(receives(&consumer), Outcome::Ok, "no redrive policy");
+        let queue = consumer.queue.as_mut().unwrap().as_mut().unwrap();
+        queue.settings.redrive = Some(Redrive { target_arn: "arn:dead".into(), max_receive_count: 1_000 });
+        assert_found(receives(&consumer), Outcome::Warning, "orders.fifo is a FIFO queue");
+        consumer.max_age = MaxAge::Set(Duration::from_secs(8 * 3_600));
+        assert_found(receives(&consumer), Outcome::Ok, "after 1000 receives");
+    }
+
+    #[test]
+    fn a_queue_that_does_not_exist_is_no_missing_permission() {
+        let gone = || Ok(Err("there is no queue arn:orders".to_owned()));
+        let without =
+            Consumer { queue: gone(), dead_letter_queue: Some(gone()), send: Ok(Vec::new()), ..consumer() };
+        assert_found(visibility(&without), Outcome::Broken, "there is no queue arn:orders");
+        assert!(fix(visibility(&without)).contains("aws lambda delete-event-source-mapping --uuid 6ec5b0c5"));
+        assert_found(retention(&without), Outcome::Skipped, "CB302");
+        assert_found(receives(&without), Outcome::Skipped, "CB302");
+        assert_found(
+            sends_dead_letters(&without),
+            Outcome::Broken,
+            "DEAD_LETTER_QUEUE_URL: there is no queue arn:orders",
+        );
+        assert!(fix(sends_dead_letters(&without)).contains("correct DEAD_LETTER_QUEUE_URL"));
+    }
+
+    #[test]
+    fn a_queue_is_not_its_own_dead_letter_queue() {
+        let consumer = Consumer { dead_letter_queue: Some(consumer().queue), ..consumer() };
+        let found = "DEAD_LETTER_QUEUE_URL names orders, the queue that it reads";
+        assert_found(sends_dead_letters(&consumer), Outcome::Broken, found);
+    }
+
+    #[test]
     fn its_role_may_hide_and_dead_letter() {
         let mut consumer = consumer();
         assert_found(hides(&consumer), Outcome::Ok, "sqs:ChangeMessageVisibility");
@@ -214,9 +281,12 @@ mod tests {
         assert_found(hides(&consumer), Outcome::Broken, found);
         let found = "no policy of orders-role allows sqs:SendMessage on arn:dead";
         assert_found(sends_dead_letters(&consumer), Outcome::Broken, found);
-        assert!(fix(hides(&consumer)).contains("--policy-name comeback-CB305-orders --policy-document"));
+        assert!(
+            fix(hides(&consumer))
+                .contains("--policy-name comeback-CB305-6ec5b0c5-0b8f-4a36-b1a4-6b1a2e2f9d10 ")
+        );
         assert!(fix(sends_dead_letters(&consumer)).ends_with(" --region eu-west-1"));
-        consumer.queue.as_mut().unwrap().settings.allows_by_itself = true;
+        consumer.queue.as_mut().unwrap().as_mut().unwrap().settings.allows_by_itself = true;
         assert_found(hides(&consumer), Outcome::Warning, "the queue's own policy may");
         consumer.dead_letter_queue = None;
         assert_found(sends_dead_letters(&consumer), Outcome::Skipped, "no variable DEAD_LETTER_QUEUE_URL");

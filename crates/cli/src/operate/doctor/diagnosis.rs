@@ -54,7 +54,7 @@ pub(crate) fn seen<T>(fact: &Result<T, Failure>) -> Result<&T, Failure> {
 /// What could not be read is a warning, never `ok`.
 pub(crate) fn or_unseen(judged: Judged) -> Diagnosis {
     judged.unwrap_or_else(|unseen| {
-        let fix = "grant the permissions that docs/operate.md lists for doctor";
+        let fix = "if that was denied, grant the permissions that docs/operate.md lists for doctor";
         let found = format!("not checked: {unseen}");
         Diagnosis { outcome: Outcome::Warning, means: None, fix: Some(fix.into()), ..ok(found) }
     })

@@ -53,7 +53,7 @@ pub(crate) fn healthy() -> Facts {
 
 /// A healthy function that reads the queue `orders` itself.
 pub(crate) fn consumer() -> Consumer {
-    let queue = |name: &str| ReadQueue { queue: Queue::sample(name), settings: settings(None) };
+    let queue = |name: &str| Ok(ReadQueue { queue: Queue::sample(name), settings: settings(None) });
     Consumer {
         name: "orders".into(),
         arn: ORDERS.into(),

@@ -1,8 +1,9 @@
 //! Functions that read SQS themselves, with `comeback-sqs`. They need no deployment.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use comeback_engine::{RETENTION, seconds};
+use comeback_backoff::requested_wait;
+use comeback_engine::RETENTION;
 
 use crate::account::{Account, Failure};
 use crate::operate::deployment::mapping::Mapping;
@@ -28,16 +29,19 @@ pub(crate) struct Consumer {
     pub(crate) arn: String,
     pub(crate) timeout: Duration,
     pub(crate) mapping: Mapping,
-    pub(crate) queue: Result<ReadQueue, Failure>,
+    pub(crate) queue: Result<Named, Failure>,
     pub(crate) max_age: MaxAge,
     /// `None` if its variables name none.
-    pub(crate) dead_letter_queue: Option<Result<ReadQueue, Failure>>,
+    pub(crate) dead_letter_queue: Option<Result<Named, Failure>>,
     /// Rights of its role: to hide messages of the queue, and to send to its dead-letter queue, if that is known.
     pub(crate) hide: Rights,
     pub(crate) send: Rights,
     /// The flags that lead a suggested command to its account and region.
     pub(crate) place_flags: String,
 }
+
+/// A queue that a mapping or a variable names, or why there is none of that name.
+pub(crate) type Named = Result<ReadQueue, String>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ReadQueue {
@@ -77,13 +81,13 @@ impl Consumer {
                 let arn: FunctionName = arn.parse().map_err(Failure::CouldNot)?;
                 let variables = variables(&configuration);
                 let role = configuration.role().unwrap_or_default();
-                let queue = ReadQueue::read(account, Queue::of_arn(account, &mapping.queue_arn).await).await;
+                let queue = ReadQueue::of_arn(account, &mapping.queue_arn).await;
                 let dead_letter_queue = match variables.get(DEAD_LETTER_QUEUE_URL) {
-                    Some(url) => Some(ReadQueue::read(account, Queue::of_url(account, url).await).await),
+                    Some(url) => Some(ReadQueue::of_url(account, url).await),
                     None => None,
                 };
-                let dead = dead_letter_queue.iter().map(seen);
-                let dead = dead.map(|dead| Ok(&*dead?.queue.arn)).collect::<Result<Vec<&str>, Failure>>();
+                let dead = dead_letter_queue.as_ref().map(seen).transpose();
+                let dead = dead.map(|named| named.and_then(|it| it.as_ref().ok()).map(|it| &*it.queue.arn));
                 consumers.push(Self {
                     name,
                     arn: arn.unqualified(),
@@ -108,16 +112,33 @@ impl Consumer {
 }
 
 impl ReadQueue {
-    async fn read(account: &Account, queue: Result<Queue, Failure>) -> Result<Self, Failure> {
-        let queue = queue?;
-        Ok(Self { settings: QueueSettings::read(account, &queue).await?, queue })
+    async fn of_arn(account: &Account, arn: &str) -> Result<Named, Failure> {
+        let Some(queue) = Queue::find_arn(account, arn).await? else {
+            return Ok(Err(format!("there is no queue {arn}")));
+        };
+        Ok(Ok(Self { settings: QueueSettings::read(account, &queue).await?, queue }))
+    }
+
+    async fn of_url(account: &Account, url: &str) -> Result<Named, Failure> {
+        let is_url = ["https://", "http://"].iter().any(|it| url.starts_with(it));
+        if !is_url {
+            return Ok(Err(format!("{url:?} is not a URL, and the function may not start with it")));
+        }
+        let Some(queue) = Queue::find_url(account, url).await? else {
+            return Ok(Err(format!("there is no queue {url}")));
+        };
+        Ok(Ok(Self { settings: QueueSettings::read(account, &queue).await?, queue }))
     }
 }
 
 impl MaxAge {
     fn of(variable: Option<&String>) -> Self {
         let Some(text) = variable else { return Self::Default };
-        let read = seconds(text).ok().map(Duration::from_secs);
+        // A duration of the grammar that `RetryAfter` has, which takes fractions, dates and a comment too.
+        let begins = text.starts_with(|it: char| it.is_ascii_digit()) && !text.contains([';', ':']);
+        let ends = text.trim_ascii_end().ends_with(|it: char| it.is_ascii_alphabetic());
+        let is_plain = begins && (ends || text.bytes().all(|it| it.is_ascii_digit()));
+        let read = requested_wait(text, UNIX_EPOCH).ok().filter(|it| is_plain && it.subsec_nanos() == 0);
         let taken = read.filter(|it| (SHORTEST_AGE..=RETENTION).contains(it));
         taken.map_or_else(|| Self::Refused(text.clone()), Self::Set)
     }
@@ -136,12 +157,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_age_is_read_as_the_consumer_reads_it() {
-        let of = |text: &str| MaxAge::of(Some(&text.to_owned()));
-        assert_eq!(of("2d"), MaxAge::Set(Duration::from_secs(172_800)));
-        assert_eq!(of("3600"), MaxAge::Set(Duration::from_secs(3_600)));
-        for text in ["soon", "59", "15d"] {
-            assert_eq!(of(text), MaxAge::Refused(text.into()));
+    fn an_age_is_read_as_the_consumers_read_it() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/max-age.json");
+        let cases: Vec<serde_json::Value> =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        for case in cases {
+            let text = case["text"].as_str().unwrap().to_owned();
+            let seconds = case["seconds"].as_u64().map(Duration::from_secs);
+            let expected = seconds.map_or_else(|| MaxAge::Refused(text.clone()), MaxAge::Set);
+            assert_eq!(MaxAge::of(Some(&text)), expected);
         }
         assert_eq!((MaxAge::of(None), MaxAge::Default.duration()), (MaxAge::Default, RETENTION));
     }
