@@ -1,5 +1,6 @@
 //! The two errors with which a function says how it wants to be retried.
 
+use std::error::Error;
 use std::fmt::{self, Display};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,7 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// assert_eq!(RetryAfter::seconds(900).because("the shop is closed").to_string(), "900; the shop is closed");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RetryAfter(String);
+pub struct RetryAfter(Directive);
 
 impl RetryAfter {
     /// The `errorType` that the retry handler looks for.
@@ -28,7 +29,7 @@ impl RetryAfter {
         // A larger number without a unit may have been meant as a date, so the handler reads none.
         const MOST_WITHOUT_UNIT: u64 = 14 * 86_400;
         let unit = if seconds > MOST_WITHOUT_UNIT { "s" } else { "" };
-        Self(format!("{seconds}{unit}"))
+        Self::written(format!("{seconds}{unit}"))
     }
 
     /// After this wait, counted from the failure. A part of a second counts as a whole one.
@@ -54,13 +55,17 @@ impl RetryAfter {
         const LAST: u64 = 253_402_300_799;
         let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
         let moment = UNIX_EPOCH + Duration::from_secs(rounded_up(since).min(LAST));
-        Self(humantime::format_rfc3339_seconds(moment).to_string())
+        Self::written(humantime::format_rfc3339_seconds(moment).to_string())
     }
 
     /// Adds a reason for people, who find it with the error in the function's log and in a dead-letter.
     #[must_use]
     pub fn because(self, reason: impl Display) -> Self {
-        Self(format!("{}; {reason}", self.0))
+        Self::written(format!("{self}; {reason}"))
+    }
+
+    const fn written(message: String) -> Self {
+        Self(Directive { error_type: Self::ERROR_TYPE, message })
     }
 }
 
@@ -78,7 +83,7 @@ fn rounded_up(time: Duration) -> u64 {
 /// assert_eq!(NonRetryable::new("order 17 was cancelled").to_string(), "order 17 was cancelled");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NonRetryable(String);
+pub struct NonRetryable(Directive);
 
 impl NonRetryable {
     /// The `errorType` that the retry handler looks for.
@@ -87,25 +92,49 @@ impl NonRetryable {
     /// For this reason.
     #[must_use]
     pub fn new(reason: impl Display) -> Self {
-        Self(reason.to_string())
+        Self(Directive { error_type: Self::ERROR_TYPE, message: reason.to_string() })
     }
 }
 
 impl Display for RetryAfter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.0.message)
     }
 }
 
 impl Display for NonRetryable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.0.message)
     }
 }
 
-impl std::error::Error for RetryAfter {}
+impl Error for RetryAfter {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
 
-impl std::error::Error for NonRetryable {}
+impl Error for NonRetryable {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+/// What either says. It is the cause of its error, because anyhow's box and thiserror's `transparent` hide the type of what
+/// they hold, and pass on its cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Directive {
+    error_type: &'static str,
+    message: String,
+}
+
+impl Display for Directive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.error_type)
+    }
+}
+
+impl Error for Directive {}
 
 #[cfg(feature = "lambda_runtime")]
 pub use with_lambda_runtime::diagnostic;
@@ -117,7 +146,7 @@ mod with_lambda_runtime {
 
     use lambda_runtime::Diagnostic;
 
-    use super::{NonRetryable, RetryAfter};
+    use super::{Directive, NonRetryable, RetryAfter};
 
     /// The invocation record's error for a boxed error: a [`RetryAfter`] or [`NonRetryable`] among its causes keeps its name.
     ///
@@ -139,22 +168,27 @@ mod with_lambda_runtime {
     /// ```
     pub fn diagnostic(error: lambda_runtime::Error) -> Diagnostic {
         let mut causes = successors(Some(&*error as &(dyn Error + 'static)), |cause| (*cause).source());
-        let directive = causes.find_map(|cause| {
-            let retry_after = cause.downcast_ref::<RetryAfter>().cloned().map(Diagnostic::from);
-            retry_after.or_else(|| cause.downcast_ref::<NonRetryable>().cloned().map(Diagnostic::from))
-        });
-        directive.unwrap_or_else(|| error.into())
+        match causes.find_map(|cause| cause.downcast_ref::<Directive>()) {
+            Some(directive) => directive.clone().into(),
+            None => error.into(),
+        }
+    }
+
+    impl From<Directive> for Diagnostic {
+        fn from(Directive { error_type, message }: Directive) -> Self {
+            Self { error_type: error_type.to_owned(), error_message: message }
+        }
     }
 
     impl From<RetryAfter> for Diagnostic {
         fn from(error: RetryAfter) -> Self {
-            Self { error_type: RetryAfter::ERROR_TYPE.to_owned(), error_message: error.to_string() }
+            error.0.into()
         }
     }
 
     impl From<NonRetryable> for Diagnostic {
         fn from(error: NonRetryable) -> Self {
-            Self { error_type: NonRetryable::ERROR_TYPE.to_owned(), error_message: error.to_string() }
+            error.0.into()
         }
     }
 }
@@ -241,6 +275,22 @@ mod diagnostic_tests {
         }
     }
 
+    /// As thiserror's `transparent` and anyhow's box: it stands for the inner error, and has its cause.
+    #[derive(Debug)]
+    struct Transparent(NonRetryable);
+
+    impl fmt::Display for Transparent {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+
+    impl Error for Transparent {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.0.source()
+        }
+    }
+
     fn written(error: impl Into<lambda_runtime::Error>) -> [String; 2] {
         let Diagnostic { error_type, error_message } = diagnostic(error.into());
         [error_type, error_message]
@@ -252,6 +302,7 @@ mod diagnostic_tests {
         assert_eq!(written(NonRetryable::new("cancelled")), ["NonRetryable", "cancelled"]);
         let cause = Doing("asks the shop", RetryAfter::seconds(60).into());
         assert_eq!(written(Doing("ships", cause.into())), ["RetryAfter", "60"]);
+        assert_eq!(written(Transparent(NonRetryable::new("cancelled"))), ["NonRetryable", "cancelled"]);
     }
 
     #[test]
