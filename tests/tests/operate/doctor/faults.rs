@@ -327,7 +327,7 @@ pub(super) const FAULTS: &[Fault] = &[
     of_consumer(broken(
         "CB306",
         "consumer_variables \"$CONSUMER-dead\"",
-        "is not a URL",
+        "is not the URL of a queue",
         By("consumer_variables \"$(consumed -dead)\""),
     )),
 ];

@@ -65,7 +65,11 @@ pub(crate) fn retention(consumer: &Consumer) -> Judged {
         MaxAge::Set(_) => format!("its variable {MAX_AGE}"),
         MaxAge::Default => format!("the default: it has no variable {MAX_AGE}"),
         MaxAge::Refused(text) => {
-            format!("the default: its variable {MAX_AGE} is {text:?}, not 60s to 14d")
+            return Ok(broken(
+                format!("its variable {MAX_AGE} is {text:?}, not 60s to 14d"),
+                "a function that passes it to comeback-sqs does not start",
+                format!("correct {MAX_AGE} where the function is defined (docs/consumer.md)"),
+            ));
         }
     };
     let is = format!("{} keeps messages for {}", queue.name(), short(settings.retention));
@@ -205,11 +209,9 @@ mod tests {
         assert_found(retention(&consumer), Outcome::Broken, found);
         assert!(fix(retention(&consumer)).contains("MessageRetentionPeriod=1209600"));
         consumer.max_age = MaxAge::Refused("soon".into());
-        assert_found(
-            retention(&consumer),
-            Outcome::Broken,
-            "its variable MAX_AGE is \"soon\", not 60s to 14d",
-        );
+        let found = "its variable MAX_AGE is \"soon\", not 60s to 14d";
+        assert_found(retention(&consumer), Outcome::Broken, found);
+        assert!(fix(retention(&consumer)).contains("correct MAX_AGE"), "more retention would not help");
         consumer.max_age = MaxAge::Set(Duration::from_secs(4 * 86_400));
         assert_found(retention(&consumer), Outcome::Ok, "max_age is 4d (its variable MAX_AGE)");
         consumer.max_age = MaxAge::Set(Duration::from_secs(4 * 86_400 + 1));

@@ -120,9 +120,8 @@ impl ReadQueue {
     }
 
     async fn of_url(account: &Account, url: &str) -> Result<Named, Failure> {
-        let is_url = ["https://", "http://"].iter().any(|it| url.starts_with(it));
-        if !is_url {
-            return Ok(Err(format!("{url:?} is not a URL, and the function may not start with it")));
+        if !["https://", "http://"].iter().any(|it| url.starts_with(it)) {
+            return Ok(Err(format!("{url:?} is not the URL of a queue")));
         }
         let Some(queue) = Queue::find_url(account, url).await? else {
             return Ok(Err(format!("there is no queue {url}")));
