@@ -685,6 +685,7 @@ def _call(seconds: float, queue_arn: str, name: str, **arguments: Any) -> Any:
     answer: Future[Any] = Future()
 
     def make() -> None:
+        _CALL.until = time.time() + seconds
         try:
             with _LOADING:
                 client = _sqs(queue_arn)
@@ -694,6 +695,15 @@ def _call(seconds: float, queue_arn: str, name: str, **arguments: Any) -> Any:
 
     threading.Thread(target=make, daemon=True).start()
     return answer.result(seconds)
+
+
+_CALL = threading.local()
+
+
+def _check_time(**_: Any) -> None:
+    """A call that was given up must not be tried again when Lambda thaws the function: its message may run by then."""
+    if time.time() > _CALL.until:
+        raise TimeoutError
 
 
 # boto3 makes one client at a time; a client may be used by several threads.
@@ -708,7 +718,9 @@ def _sqs(queue_arn: str) -> Any:
 
     # Short, because calls are made in the last of the function's time.
     config = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 2, "mode": "standard"})
-    return boto3.client("sqs", region_name=(queue_arn.split(":") + [""] * 4)[3] or None, config=config)
+    client = boto3.client("sqs", region_name=(queue_arn.split(":") + [""] * 4)[3] or None, config=config)
+    client.meta.events.register("before-send.sqs", _check_time)
+    return client
 
 
 def _queue_url(queue_arn: str) -> str:

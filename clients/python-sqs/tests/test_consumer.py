@@ -10,8 +10,10 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -38,6 +40,8 @@ def record(number: int = 0, **more: Any) -> dict[str, Any]:
 
 
 class Sqs:
+    meta = Mock()
+
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
         self.hidden: list[int] = []
@@ -383,6 +387,18 @@ def test_threads_that_fail_together_make_one_client(monkeypatch: pytest.MonkeyPa
     assert handler({"Records": [record(number) for number in range(4)]}, CONTEXT) == {"batchItemFailures": []}
     comeback_sqs._sqs.cache_clear()
     assert (len(made), len(fake.sent)) == (1, 4)
+
+
+def test_a_call_that_was_given_up_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    comeback_sqs._sqs.cache_clear()
+    client = comeback_sqs._sqs(QUEUE)
+    comeback_sqs._sqs.cache_clear()
+    monkeypatch.setattr(comeback_sqs._CALL, "until", time.time() - 1, raising=False)
+    with pytest.raises(TimeoutError):
+        client.send_message(QueueUrl=DEAD, MessageBody="late")
 
 
 def test_no_sdk_is_loaded_without_a_failure() -> None:
