@@ -497,10 +497,10 @@ function requestedWait(message, now) {
 }
 
 function bareNumber(text, now) {
-  const number = Number(text.replace(',', '.'));
   const [whole, fraction = ''] = text.split(/[.,]/);
-  if (number < LONGEST_AGE || Number(whole) + (/[1-9]/.test(fraction) ? 1 : 0) <= LONGEST_AGE)
-    return { wait: Number(whole) + (/[1-9]/.test(fraction) ? 1 : 0) };
+  const seconds = Number(whole) + (/[1-9]/.test(fraction) ? 1 : 0);
+  if (seconds <= LONGEST_AGE) return { wait: seconds };
+  const number = Number(text.replace(',', '.'));
   if (number < 1e9)
     return { ignored: 'its number is over 14 days of seconds, and too small for an epoch time' };
   const wait = (number < 1e12 ? number : number / 1_000) - now;

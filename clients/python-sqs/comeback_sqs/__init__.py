@@ -551,9 +551,11 @@ def _requested_wait(text: str, now: float) -> float:
 
 
 def _bare_number(text: str, now: float) -> float:
+    whole, _, fraction = text.replace(",", ".").partition(".")
+    seconds = float(whole) + bool(fraction.strip("0"))
+    if seconds <= _LONGEST_AGE:
+        return seconds
     number = float(text.replace(",", "."))
-    if number <= _LONGEST_AGE:
-        return float(text.split(".")[0].split(",")[0]) + (re.search("[.,].*[1-9]", text) is not None)
     if number < 10**9:
         raise _Unreadable("its number is over 14 days of seconds, and too small for an epoch time")
     wait = (number if number < 10**12 else number / 1_000) - now
