@@ -214,10 +214,8 @@ class Batch {
     const blocked = new Set();
     for (const message of messages) {
       if (blocked.has(message.group)) {
-        message.due = 0;
-      } else if (!this.hasTime()) {
-        continue; // the rest of a blocked group still returns at once
-      } else if (!(await this.settles(message)) && message.group !== undefined) {
+        message.due = 0; // even without time left
+      } else if (this.hasTime() && !(await this.settles(message)) && message.group !== undefined) {
         blocked.add(message.group);
       }
     }

@@ -283,7 +283,7 @@ test('a bundle that is an ES module finds the SDK too', async (t) => {
   assert.equal(calls.length, 1);
 });
 
-test('an error of SQS without a name is told', async (t) => {
+test('an error of SQS without a name is logged', async (t) => {
   const { lines } = recorded(t, NOW, () => Promise.reject(new Error('no route')));
   const handler = consumer({}, () => Promise.reject(new Error('no')));
   await handler({ Records: [record()] }, CONTEXT);

@@ -70,7 +70,7 @@ _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
 # A wait that a function asks for is lengthened by up to a tenth, so that its messages do not come back together.
 _SPREAD = 0.1
-# Neither a function that seeds `random`, nor SnapStart, which copies its state, makes messages draw the same.
+# Messages draw differently even if the function seeds `random`, or SnapStart copies its state.
 _RANDOM = random.SystemRandom()
 
 
@@ -298,10 +298,8 @@ class _Batch:
         blocked: set[str] = set()
         for message in messages:
             if message.group in blocked:
-                message.due = 0
-            elif not self.has_time():
-                continue  # the rest of a blocked group still returns at once
-            elif not self.settles(message) and message.group is not None:
+                message.due = 0  # even without time left
+            elif self.has_time() and not self.settles(message) and message.group is not None:
                 blocked.add(message.group)
 
     def run_at_once(self, messages: list[_Message]) -> None:
@@ -406,8 +404,7 @@ class _Batch:
                 for index, it in enumerate(part)
             ]
             try:
-                hide = "change_message_visibility_batch"
-                answer = _call(seconds, self.queue_arn, hide, QueueUrl=url, Entries=entries)
+                answer = _call(seconds, self.queue_arn, "change_message_visibility_batch", QueueUrl=url, Entries=entries)
                 for entry in answer.get("Failed", []):
                     problem = f"SQS refused to hide it: {entry.get('Code')}: {entry.get('Message')}"
                     _log("ERROR", message_id=part[int(entry["Id"])].message_id, action="keep", problem=problem)
@@ -703,7 +700,7 @@ _CALL = threading.local()
 
 
 def _check_time(**_: Any) -> None:
-    """A call that was given up must not be tried again when Lambda thaws the function: its message may run by then."""
+    """A call that ran out of time must not be retried when Lambda thaws the function: its message may be running again."""
     if time.time() > _CALL.until:
         raise TimeoutError
 

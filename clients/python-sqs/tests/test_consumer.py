@@ -344,7 +344,7 @@ def test_a_missing_permission_is_named(
     assert (line["level"], line["remedy"]) == ("ERROR", f"allow {needed} in the function's role")
 
 
-def test_an_answer_about_a_message_that_was_not_asked_for_is_survived(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_about_another_message_breaks_nothing(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {"Failed": [{"Id": "10", "Code": "InternalError"}]}
     monkeypatch.setattr(sqs, "change_message_visibility_batch", lambda **call: answer)
 
@@ -389,7 +389,7 @@ def test_threads_that_fail_together_make_one_client(monkeypatch: pytest.MonkeyPa
     assert (len(made), len(fake.sent)) == (1, 4)
 
 
-def test_a_call_that_was_given_up_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_ran_out_of_time_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
     for name, value in settings.items():
         monkeypatch.setenv(name, value)

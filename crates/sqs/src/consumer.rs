@@ -24,7 +24,7 @@ use crate::dead_letter::{DeadLetter, Last, redriven};
 use crate::line::Line;
 use crate::policy::{BadOptions, Options, Sent};
 
-/// Lambda's.
+/// Lambda's maximum.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
 /// The last of the function's time, in which no record starts; a tenth of what is left at the start, if that is less.
 const RESERVE: Duration = Duration::from_secs(5);
@@ -94,7 +94,7 @@ fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// `cargo lambda watch` hands out a deadline in 1970: one more than a day away is none.
+/// `cargo lambda watch` hands out a deadline in 1970. One more than a day away is bogus.
 fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
     let left = deadline.since(now);
     if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }
@@ -223,16 +223,12 @@ where
         let mut blocked: Vec<String> = Vec::new();
         for message in &mut messages {
             if message.group.as_ref().is_some_and(|group| blocked.contains(group)) {
-                message.end = Ending::Blocked;
-                continue;
-            }
-            if !self.has_time() {
-                // The rest of a blocked group still returns at once.
-                continue;
-            }
-            message.end = self.run_one(message).await;
-            if message.end != Ending::Settled {
-                blocked.extend(message.group.clone());
+                message.end = Ending::Blocked; // even without time left
+            } else if self.has_time() {
+                message.end = self.run_one(message).await;
+                if message.end != Ending::Settled {
+                    blocked.extend(message.group.clone());
+                }
             }
         }
         messages

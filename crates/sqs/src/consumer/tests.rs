@@ -282,7 +282,7 @@ async fn a_panic_fails_its_record_alone() {
 }
 
 #[test]
-fn a_deadline_that_cannot_be_is_none() {
+fn a_bogus_deadline_is_taken_for_the_longest_timeout() {
     let at = |second: u64| Timestamp::from_secs(NOW.as_secs() - 100 + second);
     let days_ahead = NOW.saturating_add(Duration::from_secs(3 * 86_400));
     for deadline in [Timestamp::from_secs(600), days_ahead, Timestamp::from_millis(u64::MAX)] {
@@ -292,17 +292,17 @@ fn a_deadline_that_cannot_be_is_none() {
 }
 
 #[tokio::test]
-async fn an_error_that_cannot_be_told_fails_its_record_alone() {
-    struct Untold;
-    impl From<Untold> for Diagnostic {
-        fn from(_: Untold) -> Self {
+async fn an_error_that_cannot_be_reported_fails_its_record_alone() {
+    struct Unreportable;
+    impl From<Unreportable> for Diagnostic {
+        fn from(_: Unreportable) -> Self {
             panic!("planned")
         }
     }
     let records = ["a", "b"].map(|id| record(&given(id), QUEUE)).to_vec();
     let fake = Fake::default();
     let handler = async |record: SqsMessage, _| match record.message_id.as_deref() {
-        Some("a") => Err(Untold),
+        Some("a") => Err(Unreportable),
         _ => Ok(()),
     };
     assert_eq!(failures(Options::default(), &fake, records, handler).await, ["a"]);
