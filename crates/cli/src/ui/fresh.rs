@@ -113,7 +113,7 @@ impl<T: 'static> Behind<T> {
         }
         let is_shown = is_current && last.as_ref().is_some_and(|last| last.is_shown(now()));
         if !*self.is_reading.borrow() {
-            // A task of its own: if it panics, the reading has failed, and does not go on for ever.
+            // A task of its own, so that a panic ends the reading, as a failure.
             let reading = tokio::task::spawn_local(read(self.known.borrow().clone()));
             let (shared, changes) = (Rc::clone(self), self.changes.get());
             self.is_reading.send_replace(true);

@@ -68,9 +68,9 @@ static RESUME: Action = Action {
 static RETRY: Action = Action {
     path: "/retry",
     title: "Retry now",
-    about: "Retry waiting events after a fix, without waiting for the end of their backoff. The handler finds the request when \
-            it next checks a message: within 15 minutes if it moves messages (above HIDE_UP_TO), but a hidden message only \
-            when its hiding ends, which is mostly when its retry is due anyway.",
+    about: "Retry waiting events after a fix, without waiting for the end of their backoff. The handler finds the request \
+            when it next checks a message: within 15 minutes if it moves messages (above HIDE_UP_TO), but a hidden message \
+            only when its hiding ends, which is mostly when its retry is due anyway.",
     command: &["retry"],
     inputs: &[
         FUNCTION,

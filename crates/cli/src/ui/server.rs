@@ -87,7 +87,7 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
 }
 
-/// A body, which fails if its sender falls silent before its end.
+/// A body that fails if its sender falls silent before its end.
 fn in_time(body: Incoming) -> Body {
     Body::from_stream(try_unfold(Body::new(body).into_data_stream(), async |mut pieces| {
         let piece = tokio::time::timeout(SILENT_FOR, pieces.try_next()).await;

@@ -334,7 +334,7 @@ async fn a_form_that_does_not_end_is_refused() {
             "POST {STOP} HTTP/1.1\r\nHost: {HERE}\r\nOrigin: http://{HERE}\r\nTransfer-Encoding: chunked\r\n\
              Content-Type: application/x-www-form-urlencoded\r\n"
         );
-        // What is answered to somebody who sends such a piece so often, and after how long.
+        // The answer to a client that sends pieces of this size at this interval, and when it came.
         let sent = async |cookie: &str, piece: usize, every: Duration| {
             let begin = Instant::now();
             let (mut answers, mut sends) = TcpStream::connect(address).await.unwrap().into_split();

@@ -15,7 +15,7 @@ use crate::text::durations;
 const TIMEOUTS: u32 = 6;
 /// SQS's most.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
-/// As many receives last about this long at the `max_backoff` that a FIFO queue has by default.
+/// A thousand receives take about this long at the default `max_backoff` of a FIFO queue.
 const FIFO_RECEIVES: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {

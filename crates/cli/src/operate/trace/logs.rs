@@ -1,4 +1,4 @@
-//! Finds an event in the handler's log, and its invocations in its targets' logs. The handler's log is the only index there is.
+//! Finds an event in the handler's log, and its invocations in its targets' logs. The handler's log is the only index.
 
 use std::collections::BTreeSet;
 

@@ -226,8 +226,8 @@ impl Reading {
 /// How long ago the last line about an event that waits may have been written.
 ///
 /// A hidden message comes back to the handler, which writes a line. A message that is sent again with a delay comes back
-/// too, but only its first move and its end have lines. So its wait may be as long as the longest `MAX_AGE` allows. That clock stops
-/// while the function is paused, so then only SQS's retention ends it.
+/// too, but only its first move and its end have lines. So its wait may be as long as the longest `MAX_AGE` allows. That
+/// clock stops while the function is paused, so then only SQS's retention ends it.
 fn reach(
     deployment: &Deployment,
     queue: &Depth,

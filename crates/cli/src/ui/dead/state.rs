@@ -111,7 +111,7 @@ impl Dead {
         self.files.borrow_mut().push(name.to_owned());
     }
 
-    /// Where they are: where the server was started.
+    /// The folder of these files, where the server was started.
     pub(super) fn folder(&self) -> PathBuf {
         std::env::current_dir().unwrap_or_default()
     }

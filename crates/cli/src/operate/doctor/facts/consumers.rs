@@ -16,7 +16,7 @@ use crate::operate::function::{FunctionName, find_function, variables};
 /// Variables of a function, from which docs/consumer.md has it take its options: only its code knows them otherwise.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
-/// Of the package.
+/// The package refuses a shorter `max_age`.
 const SHORTEST_AGE: Duration = Duration::from_secs(60);
 const HIDE: [&str; 1] = ["sqs:ChangeMessageVisibility"];
 
@@ -133,7 +133,7 @@ impl ReadQueue {
 impl MaxAge {
     fn of(variable: Option<&String>) -> Self {
         let Some(text) = variable else { return Self::Default };
-        // A duration of the grammar that `RetryAfter` has, which takes fractions, dates and a comment too.
+        // Unlike a `RetryAfter`, a `max_age` is neither a date nor in ISO 8601, has no comment, and is whole seconds.
         let begins = text.starts_with(|it: char| it.is_ascii_digit()) && !text.contains([';', ':']);
         let ends = text.trim_ascii_end().ends_with(|it: char| it.is_ascii_alphabetic());
         let is_plain = begins && (ends || text.bytes().all(|it| it.is_ascii_digit()));
