@@ -30,8 +30,8 @@ pub(super) enum Judge {
 }
 
 pub(super) const DESTINATION: &str = "CB102";
-/// The handler also re-invokes a function that is being detached, until its last events are gone. `attach` refers to this check
-/// before a function is attached.
+/// The handler also re-invokes a function that is being detached, until its last events are gone. `attach` refers to this
+/// check before a function is attached.
 pub(super) const INVOKES: &str = "CB109";
 pub(super) const PROBE: &str = "CB201";
 
@@ -90,7 +90,7 @@ pub(super) const CHECKS: &[Check] = &[
     of_entrance("CB106", "its role may use the queue's key", rights::function_uses_key),
     of_function("CB107", "its RecursiveLoop is Allow", functions::recursion),
     of_entrance("CB108", "it is on the allow-list", rights::is_on_allow_list),
-    of_entrance("CB109", "the handler may invoke it", rights::handler_invokes),
+    of_entrance(INVOKES, "the handler may invoke it", rights::handler_invokes),
     of_function("CB110", "its reserved concurrency is not 0", functions::concurrency),
     of_function("CB111", "none of its failed events was dropped", functions::nothing_dropped),
     stack(

@@ -180,7 +180,7 @@ pub(crate) enum Report {
 }
 
 impl Report {
-    /// Whether the invocation ended, as far as is known without an error.
+    /// Whether the invocation ended without an error, as far as is known.
     pub(crate) fn is_success(&self) -> bool {
         matches!(self, Self::Seen { status, .. } if status.as_deref().is_none_or(|status| status == "success"))
     }
