@@ -27,8 +27,8 @@ const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
 /// Clocks differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
-/// Sends the example function an event that fails once, and follows it in the logs until it has succeeded, was dead-lettered,
-/// or should have done either. Shows each step, once. Nothing is cleaned up: the event ends as any other.
+/// Sends the example function an event that fails once, and follows it in the logs until it has succeeded, was
+/// dead-lettered, or is overdue. Shows each step once. Nothing is cleaned up: the event ends as any other.
 pub(crate) async fn probe(account: &Account, deployment: &Deployment, now: Timestamp) -> Judged {
     let function = example(account, deployment).await?;
     let patience = match patience(deployment, &function) {

@@ -63,7 +63,7 @@ impl Wanted {
     }
 }
 
-/// What is said where events wait, and an error glob takes none. `errors` are theirs.
+/// Message for an error glob that matches none of the waiting events. `errors` are theirs.
 pub(crate) fn no_error_matches(glob: &str, errors: &str) -> String {
     format!("no event has an error that matches {glob}; the errors are: {errors}")
 }
