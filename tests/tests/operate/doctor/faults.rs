@@ -321,7 +321,7 @@ pub(super) const FAULTS: &[Fault] = &[
     of_consumer(broken(
         "CB306",
         "consumer_variables \"$(consumed -dead)-lost\"",
-        "DEAD_LETTER_QUEUE_URL: there is no queue http",
+        "-dead-lost does not exist",
         By("consumer_variables \"$(consumed -dead)\""),
     )),
     of_consumer(broken(

@@ -56,7 +56,7 @@ impl Queue {
 
 fn no_queue(name: &str) -> Failure {
     let how = "create it again, or name another where the deployment is defined";
-    Failure::CouldNot(format!("there is no queue {name}: {how}"))
+    Failure::CouldNot(format!("queue {name} does not exist: {how}"))
 }
 
 /// The values of a queue's attributes, in the order of their names.

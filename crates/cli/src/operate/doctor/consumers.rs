@@ -249,17 +249,17 @@ mod tests {
 
     #[test]
     fn a_queue_that_does_not_exist_is_no_missing_permission() {
-        let gone = || Ok(Err("there is no queue arn:orders".to_owned()));
+        let gone = || Ok(Err("queue arn:orders does not exist".to_owned()));
         let without =
             Consumer { queue: gone(), dead_letter_queue: Some(gone()), send: Ok(Vec::new()), ..consumer() };
-        assert_found(visibility(&without), Outcome::Broken, "there is no queue arn:orders");
+        assert_found(visibility(&without), Outcome::Broken, "queue arn:orders does not exist");
         assert!(fix(visibility(&without)).contains("aws lambda delete-event-source-mapping --uuid 6ec5b0c5"));
         assert_found(retention(&without), Outcome::Skipped, "CB302");
         assert_found(receives(&without), Outcome::Skipped, "CB302");
         assert_found(
             sends_dead_letters(&without),
             Outcome::Broken,
-            "DEAD_LETTER_QUEUE_URL: there is no queue arn:orders",
+            "DEAD_LETTER_QUEUE_URL: queue arn:orders does not exist",
         );
         assert!(fix(sends_dead_letters(&without)).contains("correct DEAD_LETTER_QUEUE_URL"));
     }

@@ -19,7 +19,7 @@ pub(crate) async fn read_pauses(
     Ok(Some(read_parameter(account, name).await?.0))
 }
 
-/// The pauses in a parameter, and its version; 0 if there is no parameter.
+/// The pauses in a parameter, and its version: 0 before the parameter exists.
 async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
     match account.ssm.get_parameter().name(name).send().await {
         Err(error) if error.as_service_error().is_some_and(|error| error.is_parameter_not_found()) => {
@@ -98,7 +98,7 @@ const WRITES: u32 = 8;
 
 /// Where the pauses are stored. It cannot compare and set, but it can create without overwriting.
 pub(crate) trait Parameter {
-    /// The pauses, and their version; 0 if there is no parameter.
+    /// The pauses, and their version: 0 before the parameter exists.
     async fn read(&self) -> Result<(Pauses, i64), Failure>;
 
     async fn read_version(&self, version: i64) -> Result<Pauses, Failure>;
@@ -178,8 +178,8 @@ impl Parameter for SsmParameter<'_> {
 /// Makes an edit, so that neither it nor another operator's is lost. `is_in` says whether pauses hold it. Returns the ended
 /// pauses that had to leave the parameter.
 ///
-/// Every write replaces the whole text and has the next version. So a write whose version is not the one after what was
-/// read has replaced somebody's: the replaced version is read, and written again with our edit. A write that replaced ours
+/// Each write replaces the whole text and takes the next version. If that is not the version after the one read, the write
+/// has replaced somebody's: the replaced version is read, and written again with our edit. A write that replaced ours
 /// is repaired by its writer in the same way, and by us, who check again after a while. Two operators at once so lose
 /// neither's edit, however their calls interleave. More than two may have to try again.
 pub(crate) async fn edit(

@@ -40,7 +40,7 @@ pub(crate) struct Consumer {
     pub(crate) place_flags: String,
 }
 
-/// A queue that a mapping or a variable names, or why there is none of that name.
+/// The queue that a mapping or a variable names, or why that names none.
 pub(crate) type Named = Result<ReadQueue, String>;
 
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl Consumer {
 impl ReadQueue {
     async fn of_arn(account: &Account, arn: &str) -> Result<Named, Failure> {
         let Some(queue) = Queue::find_arn(account, arn).await? else {
-            return Ok(Err(format!("there is no queue {arn}")));
+            return Ok(Err(format!("queue {arn} does not exist")));
         };
         Ok(Ok(Self { settings: QueueSettings::read(account, &queue).await?, queue }))
     }
@@ -124,7 +124,7 @@ impl ReadQueue {
             return Ok(Err(format!("{url:?} is not the URL of a queue")));
         }
         let Some(queue) = Queue::find_url(account, url).await? else {
-            return Ok(Err(format!("there is no queue {url}")));
+            return Ok(Err(format!("queue {url} does not exist")));
         };
         Ok(Ok(Self { settings: QueueSettings::read(account, &queue).await?, queue }))
     }
