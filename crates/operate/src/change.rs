@@ -1,0 +1,165 @@
+//! Changes: planned, shown, confirmed and performed in one way, whatever they change.
+//!
+//! A [`Change`] plans and performs. [`Planned`] is what a program does with it, whichever change it is: a terminal prints its
+//! layout, asks its question and performs it; a page shows it, and performs it when its button is pressed.
+
+use std::pin::Pin;
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::layout::Layout;
+use crate::text::Text;
+
+/// A serializable value that says how it is laid out.
+pub trait Answer: Serialize {
+    /// Its layout.
+    fn layout(&self) -> Layout;
+}
+
+/// A change to a deployment.
+#[allow(async_fn_in_trait, reason = "all of a command or a console runs on one thread")]
+pub trait Change {
+    /// The plan: comparable, so that it can be checked whether it still holds.
+    type Plan: Plan;
+    /// What was done, left and not possible.
+    type Done: Answer;
+
+    /// Reads what the change depends on, and plans it. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the account cannot be read, or refuses the change as a whole.
+    async fn plan(&self) -> Result<Self::Plan, Failure>;
+
+    /// Performs a plan. Reports progress, and stops between two calls if the operator asks for it.
+    async fn perform(&self, plan: &Self::Plan) -> Performed<Self::Plan, Self::Done>;
+}
+
+/// A plan of a change.
+pub trait Plan: Answer + Clone + PartialEq {
+    /// The question to ask before it is performed; `None` if there is nothing to perform.
+    fn question(&self) -> Option<Question>;
+
+    /// The end of a run that does not perform it: a failure if the plan itself shows something broken or left out.
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    fn end(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// A question to the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// In lower case, with a question mark.
+    pub text: String,
+    /// It is asked even where prompts are skipped, because nobody can know beforehand that there is something to ask.
+    pub in_person: bool,
+    /// The operator types this to confirm it; a plain yes does if it is `None`.
+    pub to_type: Option<String>,
+}
+
+impl Question {
+    /// A question that a yes answers.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), in_person: false, to_type: None }
+    }
+}
+
+/// The end of a performance.
+#[derive(Debug)]
+pub enum Performed<P, D> {
+    /// The plan no longer holds, and nothing was done. This is the plan as it is now.
+    Outdated(P),
+    /// What was done, and the failure that it ended with, if any.
+    Done(D, Result<(), Failure>),
+    /// Nothing was done, because of this failure.
+    Failed(Failure),
+}
+
+/// The plan of any change, ready to be shown and performed.
+pub struct Planned {
+    /// How it is laid out.
+    pub layout: Layout,
+    /// The plan as JSON, on one line.
+    pub json: String,
+    /// The question to ask before it is performed; `None` if there is nothing to perform.
+    pub question: Option<Question>,
+    /// The end of a run that does not perform it.
+    pub end: Result<(), Failure>,
+    perform: Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = Ended>>>>,
+}
+
+impl std::fmt::Debug for Planned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Planned").field("question", &self.question).finish_non_exhaustive()
+    }
+}
+
+/// The end of any change.
+#[derive(Debug)]
+pub enum Ended {
+    /// The plan no longer holds, and nothing was done. This is the plan as it is now.
+    Outdated(Box<Planned>),
+    /// It was performed.
+    Done {
+        /// What was done, laid out.
+        layout: Layout,
+        /// What was done, as JSON on one line.
+        json: String,
+        /// The failure that it ended with, if any.
+        result: Result<(), Failure>,
+    },
+    /// Nothing was done.
+    Failed(Failure),
+}
+
+impl Planned {
+    /// Plans a change.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Change::plan`].
+    pub async fn of<C: Change + 'static>(change: C) -> Result<Self, Failure> {
+        let plan = change.plan().await?;
+        Ok(Self::from_plan(Rc::new(change), plan))
+    }
+
+    fn from_plan<C: Change + 'static>(change: Rc<C>, plan: C::Plan) -> Self {
+        Self {
+            layout: plan.layout(),
+            json: json(&plan),
+            question: plan.question(),
+            end: plan.end(),
+            perform: Box::new(move || {
+                Box::pin(async move {
+                    match change.perform(&plan).await {
+                        Performed::Outdated(plan) => Ended::Outdated(Box::new(Self::from_plan(change, plan))),
+                        Performed::Done(done, result) => {
+                            Ended::Done { layout: done.layout(), json: json(&done), result }
+                        }
+                        Performed::Failed(failure) => Ended::Failed(failure),
+                    }
+                })
+            }),
+        }
+    }
+
+    /// Performs it.
+    pub async fn perform(self) -> Ended {
+        (self.perform)().await
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("BUG: an answer is plain JSON")
+}
+
+/// The failure of a plan that no longer holds, in a program that does not ask again.
+pub fn outdated() -> Failure {
+    Failure::undone(Text::from("the plan is out of date, and nothing was changed; run the command again"))
+}

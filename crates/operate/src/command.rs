@@ -1,0 +1,124 @@
+//! Commands of ours, as an answer suggests them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// The subcommands that an answer may suggest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandName {
+    /// `attach`
+    Attach,
+    /// `cancel`
+    Cancel,
+    /// `dead discard`
+    Discard,
+    /// `dead import`
+    Import,
+    /// `dead list`
+    DeadList,
+    /// `dead redrive`
+    Redrive,
+    /// `dead show`
+    DeadShow,
+    /// `detach`
+    Detach,
+    /// `doctor`
+    Doctor,
+    /// `history`
+    History,
+    /// `pause`
+    Pause,
+    /// `resume`
+    Resume,
+    /// `retry`
+    Retry,
+    /// `status`
+    Status,
+    /// `trace`
+    Trace,
+    /// `waiting`
+    Waiting,
+}
+
+impl CommandName {
+    /// The words of the command line.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Attach => "attach",
+            Self::Cancel => "cancel",
+            Self::Discard => "dead discard",
+            Self::Import => "dead import",
+            Self::DeadList => "dead list",
+            Self::Redrive => "dead redrive",
+            Self::DeadShow => "dead show",
+            Self::Detach => "detach",
+            Self::Doctor => "doctor",
+            Self::History => "history",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Retry => "retry",
+            Self::Status => "status",
+            Self::Trace => "trace",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+/// A command of ours with its words, quoted for a shell when it is written.
+///
+/// ```
+/// use comeback_operate::{Command, CommandName};
+///
+/// let trace = Command::new(CommandName::Trace, ["a key"], " --stack shop");
+/// assert_eq!(trace.to_string(), "comeback trace 'a key' --stack shop");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Which one.
+    pub name: CommandName,
+    /// Its arguments, each one word.
+    pub words: Vec<String>,
+    /// The flags that lead to the deployment, quoted, with a space before each.
+    pub place: String,
+}
+
+impl Command {
+    /// A command with its arguments, and the flags that lead to its deployment.
+    pub fn new<W: Into<String>>(
+        name: CommandName,
+        words: impl IntoIterator<Item = W>,
+        place: impl Into<String>,
+    ) -> Self {
+        Self { name, words: words.into_iter().map(Into::into).collect(), place: place.into() }
+    }
+
+    /// The first argument that is not a flag, such as the function.
+    pub fn operand(&self) -> Option<&str> {
+        self.words.iter().find(|word| !word.starts_with("--")).map(String::as_str)
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "comeback {}", self.name.words())?;
+        if !self.words.is_empty() {
+            write!(f, " {}", command_line(self.words.iter().map(String::as_str)))?;
+        }
+        f.write_str(&self.place)
+    }
+}
+
+/// Joins the words of a command into a line to paste into a shell.
+pub fn command_line<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
+    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// Quoted unless every shell reads it as one plain word. `shlex` alone would quote `=`, `,` and `%` too, which our
+/// flags' values are full of.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@=%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.into();
+    }
+    shlex::try_quote(word).expect("BUG: a NUL in a command line")
+}

@@ -1,0 +1,75 @@
+//! The layout of an answer: written once, drawn by a terminal and by a page.
+
+use crate::text::Text;
+
+/// The parts of an answer, from top to bottom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout(pub Vec<Block>);
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// A line of text; an empty one keeps parts apart.
+    Line(Text),
+    /// Titles with their texts, side by side. A text may have several lines.
+    Facts(Vec<(&'static str, Vec<Text>)>),
+    /// A table.
+    Table(Table),
+    /// A remark that is not part of the answer: on standard error, after `note: `.
+    Note(Text),
+    /// A remark about something that may be wrong: on standard error, after `warning: `.
+    Warning(Text),
+}
+
+/// A table, whose cells may be functions, events or moments. A row stays on one line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// The heads of the columns.
+    pub columns: Vec<Column>,
+    /// The rows, each with a cell for each column.
+    pub rows: Vec<Vec<Text>>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its head.
+    pub head: &'static str,
+    /// Its cells are figures, aligned to the right.
+    pub is_number: bool,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new<const N: usize>(heads: [&'static str; N]) -> Self {
+        let column = |head| Column { head, is_number: false };
+        Self { columns: heads.map(column).into(), rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row<T: Into<Text>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+}
+
+impl Layout {
+    /// Adds a line.
+    pub fn line(&mut self, text: impl Into<Text>) {
+        self.0.push(Block::Line(text.into()));
+    }
+
+    /// Adds a note.
+    pub fn note(&mut self, text: impl Into<Text>) {
+        self.0.push(Block::Note(text.into()));
+    }
+
+    /// Adds a table.
+    pub fn table(&mut self, table: Table) {
+        self.0.push(Block::Table(table));
+    }
+
+    /// Adds the parts of another layout.
+    pub fn and(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+}

@@ -1,0 +1,30 @@
+//! What an operator asks and changes of [Comeback](https://github.com/comeback-retries/comeback), as values.
+//!
+//! A *question* is a function that reads an [`Account`] and returns an [`Answer`]: a serializable value that says once how it
+//! is laid out. A *change* is a [`Change`]: it plans, and performs the plan, reporting progress and stopping when it is asked
+//! to. The `comeback` command and its console draw both, and so may a deploy pipeline.
+//!
+//! This crate knows no terminal, no page and no AWS SDK, except in [`aws::sdk`].
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`aws`] | the port to an account, and its implementations |
+//! | [`operator`] | who works where, and how work is watched and stopped |
+//! | [`change`] | how every change is planned and performed |
+//! | [`text`], [`layout`], [`command`] | how an answer is laid out |
+//! | [`failure`] | why a question or a change failed |
+
+pub mod aws;
+pub mod change;
+pub mod command;
+pub mod failure;
+pub mod layout;
+pub mod operator;
+pub mod text;
+
+pub use change::{Answer, Change, Ended, Performed, Plan, Planned, Question};
+pub use command::{Command, CommandName};
+pub use failure::Failure;
+pub use layout::{Block, Column, Layout, Table};
+pub use operator::{Account, Follow, Interrupt, Place, Progress, Unwatched};
+pub use text::{Piece, Quotes, Span, Text, Tone};
