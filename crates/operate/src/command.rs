@@ -122,3 +122,17 @@ fn quoted(word: &str) -> Cow<'_, str> {
     }
     shlex::try_quote(word).expect("BUG: a NUL in a command line")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_the_words_back() {
+        let words =
+            ["comeback", "", "--vs", "jitter=none,max-age=1h", "50%", "Order*", "It's $5", "a b", "~", "é"];
+        let line = command_line(words);
+        assert_eq!(line, r#"comeback '' --vs jitter=none,max-age=1h 50% 'Order*' "It's "'$5' 'a b' '~' 'é'"#);
+        assert_eq!(shlex::split(&line).unwrap(), words);
+    }
+}

@@ -12,14 +12,18 @@
 //! | [`operator`] | who works where, and how work is watched and stopped |
 //! | [`change`] | how every change is planned and performed |
 //! | [`text`], [`layout`], [`command`] | how an answer is laid out |
+//! | [`durations`], [`numbers`], [`shown`] | durations, counts and foreign text, as an answer writes them |
 //! | [`failure`] | why a question or a change failed |
 
 pub mod aws;
 pub mod change;
 pub mod command;
+pub mod durations;
 pub mod failure;
 pub mod layout;
+pub mod numbers;
 pub mod operator;
+pub mod shown;
 pub mod text;
 
 pub use change::{Answer, Change, Ended, Performed, Plan, Planned, Question};

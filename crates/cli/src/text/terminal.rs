@@ -1,9 +1,14 @@
-//! What a terminal shows: tables, progress bars, foreign text made harmless, and commands to paste into a shell.
+//! What a terminal shows: tables and progress bars.
 
-use std::borrow::Cow;
 #[cfg(feature = "operate")]
 use std::time::Duration;
 
+#[cfg(feature = "operate")]
+pub(crate) use comeback_operate::shown::shown_page;
+pub(crate) use comeback_operate::{
+    command::command_line,
+    shown::{shown, shown_json, shown_lines},
+};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
@@ -82,78 +87,10 @@ impl Progress {
     }
 }
 
-/// Whether a terminal obeys a character instead of showing it: control characters, and those that turn the direction of the
-/// text around them. A tab is harmless.
-fn is_obeyed(character: char) -> bool {
-    (character.is_control() && character != '\t')
-        || matches!(
-            character,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        )
-}
-
-/// A text that may come from anywhere, on one line: what a terminal would obey is escaped, as in `\u{1b}`.
-pub(crate) fn shown(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_obeyed) {
-        return text.into();
-    }
-    let mut shown = String::new();
-    for character in text.chars() {
-        if is_obeyed(character) { shown.extend(character.escape_default()) } else { shown.push(character) }
-    }
-    shown.into()
-}
-
-/// The same of a whole page: its lines stay.
-#[cfg(feature = "operate")]
-pub(crate) fn shown_page(page: String) -> String {
-    if page.contains(|character| is_obeyed(character) && character != '\n') {
-        shown_lines(&page)
-    } else {
-        page
-    }
-}
-
-/// The same of a text that keeps its lines.
-pub(crate) fn shown_lines(text: &str) -> String {
-    text.split('\n').map(shown).collect::<Vec<_>>().join("\n")
-}
-
-/// JSON with the same values, in which everything that a terminal would obey is escaped as JSON does it. serde_json leaves
-/// DEL, U+0080 to U+009F and bidirectional controls as they are.
-pub(crate) fn shown_json(json: &str) -> String {
-    let mut shown = String::with_capacity(json.len());
-    for character in json.chars() {
-        match character {
-            // White space between values: within a string, JSON escapes it.
-            '\n' => shown.push('\n'),
-            '\r' => {}
-            _ if is_obeyed(character) => shown.push_str(&format!("\\u{:04x}", u32::from(character))),
-            _ => shown.push(character),
-        }
-    }
-    shown
-}
-
 /// How to run our command again: from a checkout if cargo runs it, or by its name.
 pub(crate) fn own_command() -> &'static [&'static str] {
     let by_cargo = std::env::var_os("CARGO").is_some();
     if by_cargo { &["cargo", "run", "--release", "-p", "comeback", "--"] } else { &["comeback"] }
-}
-
-/// Joins the words of a command into a line to paste into a shell.
-pub(crate) fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-/// Quoted unless every shell reads it as one plain word. `shlex` alone would quote `=`, `,` and `%` too, which our
-/// flags' values are full of.
-fn quoted(word: &str) -> Cow<'_, str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@=%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.into();
-    }
-    shlex::try_quote(word).expect("BUG: a NUL in a command line")
 }
 
 #[cfg(test)]
@@ -164,38 +101,9 @@ pub(crate) mod tests {
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 
-    /// Whether a terminal would obey something of [`HOSTILE`] in a text. Lines and colours are ours.
+    /// Returns true if a terminal would obey something of [`HOSTILE`] in a text. Lines and colours are ours.
     pub(crate) fn is_obeyed_anywhere(text: &str) -> bool {
-        text.replace("\u{1b}[", "").contains(|character| is_obeyed(character) && character != '\n')
-    }
-
-    #[test]
-    fn what_a_terminal_would_obey_is_escaped() {
-        let expected =
-            "a\\u{1b}]0;b\\u{7}c\\u{9b}2Jd\\u{8}e\\u{7f}f\\u{202e}g\\u{2066}h\\u{200f}i\\u{61c}j\\rk\\nl\té";
-        assert_eq!(shown(HOSTILE), expected);
-        assert_eq!(shown_lines(HOSTILE), expected.replace("\\n", "\n"));
-        for end in ['\u{202a}', '\u{2069}', '\u{80}', '\u{9f}', '\u{200e}', '\0'] {
-            assert!(shown(&end.to_string()).is_ascii(), "{end:?}");
-        }
-    }
-
-    #[test]
-    fn json_is_escaped_as_json_does_it_and_keeps_its_values() {
-        let json = serde_json::to_string_pretty(&[HOSTILE]).unwrap();
-        let shown = shown_json(&json);
-        assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [HOSTILE]);
-        assert!(shown.contains("\\u009b2Jd") && shown.contains("f\\u202eg"), "{shown}");
-        assert!(!shown.contains(|character| is_obeyed(character) && character != '\n'), "{shown}");
-        assert_eq!(shown_json("[1,\r\n\t2]"), "[1,\n\t2]");
-    }
-
-    #[test]
-    fn a_shell_reads_the_words_back() {
-        let words =
-            ["comeback", "", "--vs", "jitter=none,max-age=1h", "50%", "Order*", "It's $5", "a b", "~", "é"];
-        let line = command_line(words);
-        assert_eq!(line, r#"comeback '' --vs jitter=none,max-age=1h 50% 'Order*' "It's "'$5' 'a b' '~' 'é'"#);
-        assert_eq!(shlex::split(&line).unwrap(), words);
+        let text = text.replace("\u{1b}[", "");
+        shown_lines(&text) != text
     }
 }

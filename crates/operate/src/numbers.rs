@@ -2,8 +2,6 @@
 
 use std::ops::RangeInclusive;
 
-use indicatif::HumanCount;
-
 /// Units of a rate, with their seconds.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
@@ -11,7 +9,7 @@ const UNITS: [(&str, f64); 4] = [("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 
 const SENSIBLE_RATES: RangeInclusive<f64> = 0.001 / 86_400.0..=1_000_000.0;
 
 /// To three digits: `0.0123`, `1.58`, `837,000`.
-pub(crate) fn rounded(number: f64) -> String {
+pub fn rounded(number: f64) -> String {
     if number <= 0.0 {
         return "0".into();
     }
@@ -22,27 +20,40 @@ pub(crate) fn rounded(number: f64) -> String {
         let text = format!("{rounded:.*}", digits as usize);
         return text.trim_end_matches('0').trim_end_matches('.').to_owned();
     }
-    HumanCount(rounded.round() as u64).to_string()
+    grouped(rounded.round() as u64)
+}
+
+/// A whole number with its digits in groups of three: `1,000`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 /// `1 event`, `1,000 events`.
-pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", HumanCount(count), if count == 1 { one } else { many })
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
 /// The first of 1, 2, 5, 10, 20, 50, … that is large enough.
-pub(crate) fn round_step(is_enough: impl Fn(u64) -> bool) -> u64 {
+pub fn round_step(is_enough: impl Fn(u64) -> bool) -> u64 {
     let steps = (0..).flat_map(|tens| [1, 2, 5].map(|n| n * 10u64.pow(tens)));
     steps.into_iter().find(|&step| is_enough(step)).expect("BUG: no step is enough")
 }
 
 /// Reads `3` or `0.5`; the range is checked where it is used.
-pub(crate) fn read_number(text: &str) -> Result<f64, String> {
+pub fn read_number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "must be a number such as 3 or 0.5".into())
 }
 
 /// Reads `10`, `10/s`, `600/m`, `20000/h` or `0.5/d`, as events a second.
-pub(crate) fn read_rate(text: &str) -> Result<f64, String> {
+pub fn read_rate(text: &str) -> Result<f64, String> {
     let (count, unit) = text.split_once('/').unwrap_or((text, "s"));
     let seconds = UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, seconds)| seconds);
     let rate = count.trim().parse::<f64>().ok().zip(seconds).map(|(count, seconds)| count / seconds);
@@ -52,7 +63,7 @@ pub(crate) fn read_rate(text: &str) -> Result<f64, String> {
 }
 
 /// Writes a rate with as many digits as matter: `1.58 a second`, `5,690 an hour`.
-pub(crate) fn rate_text(per_second: f64) -> String {
+pub fn rate_text(per_second: f64) -> String {
     let names = ["a second", "a minute", "an hour", "a day"];
     // The shortest time in which there is at least one.
     let readable = UNITS.iter().zip(names).find(|((_, seconds), _)| per_second * seconds >= 1.0);
@@ -61,7 +72,7 @@ pub(crate) fn rate_text(per_second: f64) -> String {
 }
 
 /// Writes a rate for the command line: as whole events in the shortest time that has at least ten, or in a day.
-pub(crate) fn rate_flag(per_second: f64) -> String {
+pub fn rate_flag(per_second: f64) -> String {
     let (unit, seconds) = UNITS.iter().find(|(_, seconds)| per_second * seconds >= 10.0).unwrap_or(&UNITS[3]);
     format!("{}/{unit}", (per_second * seconds).round().max(1.0))
 }
@@ -74,6 +85,12 @@ mod tests {
     fn writes_three_digits() {
         let texts = [0.0, 0.012_34, 0.5, 1.0, 1.576, 9.996, 99.96, 123.4, 5_689.0, 837_123.0].map(rounded);
         assert_eq!(texts, ["0", "0.0123", "0.5", "1", "1.58", "10", "100", "123", "5,690", "837,000"]);
+    }
+
+    #[test]
+    fn digits_stand_in_groups_of_three() {
+        let texts = [0, 999, 1_000, 12_345, 123_456, 1_000_000].map(grouped);
+        assert_eq!(texts, ["0", "999", "1,000", "12,345", "123,456", "1,000,000"]);
     }
 
     #[test]

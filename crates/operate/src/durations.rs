@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 /// Reads `200ms`, `90s`, `3h`, `1h 30m`, or plain seconds.
-pub(crate) fn read(text: &str) -> Result<Duration, String> {
+pub fn read(text: &str) -> Result<Duration, String> {
     comeback_engine::duration(text.trim())
         .ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
 }
 
 /// Writes a duration for people: milliseconds below a minute, whole seconds above, days from the third on.
-pub(crate) fn text(duration: Duration) -> String {
+pub fn text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {
         return humantime::format_duration(Duration::from_millis(duration.as_millis() as u64)).to_string();
@@ -23,7 +23,7 @@ pub(crate) fn text(duration: Duration) -> String {
 }
 
 /// As much of a duration as matters: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
-pub(crate) fn short(seconds: f64) -> String {
+pub fn short(seconds: f64) -> String {
     if seconds < 9.95 {
         let tenths = (seconds * 10.0).round() / 10.0;
         return format!("{tenths}s");
@@ -38,7 +38,7 @@ pub(crate) fn short(seconds: f64) -> String {
 }
 
 /// Writes a duration for the command line; [`read`] gives exactly the same one.
-pub(crate) fn flag(duration: Duration) -> String {
+pub fn flag(duration: Duration) -> String {
     let short = text(duration).replace(' ', "");
     if read(&short) == Ok(duration) {
         return short;

@@ -1,0 +1,90 @@
+//! Foreign text made harmless: what a terminal would obey is escaped.
+
+use std::borrow::Cow;
+
+/// Returns true for a character that a terminal obeys instead of showing it: control characters, and those that turn the direction of the
+/// text around them. A tab is harmless.
+fn is_obeyed(character: char) -> bool {
+    (character.is_control() && character != '\t')
+        || matches!(
+            character,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
+/// A text that may come from anywhere, on one line: what a terminal would obey is escaped, as in `\u{1b}`.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return text.into();
+    }
+    let mut shown = String::new();
+    for character in text.chars() {
+        if is_obeyed(character) { shown.extend(character.escape_default()) } else { shown.push(character) }
+    }
+    shown.into()
+}
+
+/// [`shown_lines`] of a whole page, which is returned as it is if nothing in it is obeyed.
+pub fn shown_page(page: String) -> String {
+    if page.contains(|character| is_obeyed(character) && character != '\n') {
+        shown_lines(&page)
+    } else {
+        page
+    }
+}
+
+/// [`shown`] of each line of a text.
+pub fn shown_lines(text: &str) -> String {
+    text.split('\n').map(shown).collect::<Vec<_>>().join("\n")
+}
+
+/// JSON with the same values, in which everything that a terminal would obey is escaped as JSON does it. serde_json leaves
+/// DEL, U+0080 to U+009F and bidirectional controls as they are.
+pub fn shown_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            // White space between values: within a string, JSON escapes it.
+            '\n' => shown.push('\n'),
+            '\r' => {}
+            _ if is_obeyed(character) => shown.push_str(&format!("\\u{:04x}", u32::from(character))),
+            _ => shown.push(character),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Sets the title, clears the screen, deletes, and turns the text around.
+    pub(crate) const HOSTILE: &str =
+        "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
+
+    /// Returns true if a terminal would obey something of [`HOSTILE`] in a text. Lines and colours are ours.
+    pub(crate) fn is_obeyed_anywhere(text: &str) -> bool {
+        text.replace("\u{1b}[", "").contains(|character| is_obeyed(character) && character != '\n')
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        let expected =
+            "a\\u{1b}]0;b\\u{7}c\\u{9b}2Jd\\u{8}e\\u{7f}f\\u{202e}g\\u{2066}h\\u{200f}i\\u{61c}j\\rk\\nl\té";
+        assert_eq!(shown(HOSTILE), expected);
+        assert_eq!(shown_lines(HOSTILE), expected.replace("\\n", "\n"));
+        for end in ['\u{202a}', '\u{2069}', '\u{80}', '\u{9f}', '\u{200e}', '\0'] {
+            assert!(shown(&end.to_string()).is_ascii(), "{end:?}");
+        }
+    }
+
+    #[test]
+    fn json_is_escaped_as_json_does_it_and_keeps_its_values() {
+        let json = serde_json::to_string_pretty(&[HOSTILE]).unwrap();
+        let shown = shown_json(&json);
+        assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [HOSTILE]);
+        assert!(shown.contains("\\u009b2Jd") && shown.contains("f\\u202eg"), "{shown}");
+        assert!(!shown.contains(|character| is_obeyed(character) && character != '\n'), "{shown}");
+        assert_eq!(shown_json("[1,\r\n\t2]"), "[1,\n\t2]");
+    }
+}
