@@ -15,14 +15,23 @@
 //! | [`durations`], [`numbers`], [`shown`] | durations, counts and foreign text, as an answer writes them |
 //! | [`failure`] | why a question or a change failed |
 
+pub mod alarms;
 pub mod aws;
 pub mod change;
 pub mod command;
+pub mod deployment;
 pub mod durations;
 pub mod failure;
+pub mod function;
+pub mod handler_setting;
 pub mod layout;
+pub mod log;
+pub mod metrics;
 pub mod numbers;
 pub mod operator;
+pub mod pause;
+pub mod pauses;
+pub mod resume;
 pub mod shown;
 pub mod text;
 
@@ -30,5 +39,5 @@ pub use change::{Answer, Change, Ended, Performed, Plan, Planned, Question};
 pub use command::{Command, CommandName};
 pub use failure::Failure;
 pub use layout::{Block, Column, Layout, Table};
-pub use operator::{Account, Follow, Interrupt, Place, Progress, Unwatched};
-pub use text::{Piece, Quotes, Span, Text, Tone};
+pub use operator::{Account, Follow, Interrupt, Operator, Place, Progress, Unwatched, Which};
+pub use text::{Piece, Quotes, Span, Text, Tone, quoted, shell};

@@ -7,7 +7,9 @@ use comeback_engine::Timestamp;
 use tokio::sync::watch;
 
 use crate::aws::Aws;
+use crate::deployment::Deployment;
 use crate::failure::Failure;
+use crate::function::FunctionName;
 use crate::text::Text;
 
 /// Where an operator works, and as whom.
@@ -54,6 +56,67 @@ impl Account {
     /// The time of the account.
     pub fn now(&self) -> Timestamp {
         self.aws.now()
+    }
+}
+
+/// Who asks or changes something, of which deployment, and how the work is watched and stopped.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    /// The account.
+    pub account: Account,
+    /// The deployment.
+    pub which: Which,
+    /// Ends long work.
+    pub interrupt: Interrupt,
+    /// Watches long work.
+    pub follow: Rc<dyn Follow>,
+}
+
+/// A deployment, as an operator names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// By its retry handler.
+    Handler(FunctionName),
+    /// By its stack.
+    Stack(String),
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Handler(handler) => write!(f, "handler {handler}"),
+            Self::Stack(stack) => write!(f, "stack {stack}"),
+        }
+    }
+}
+
+impl Operator {
+    /// An operator whom nobody watches or interrupts, as in a pipeline.
+    pub fn new(account: Account, which: Which) -> Self {
+        Self { account, which, interrupt: Interrupt::never(), follow: Rc::new(Unwatched) }
+    }
+
+    /// The time of the account.
+    pub fn now(&self) -> Timestamp {
+        self.account.now()
+    }
+
+    /// Finds the deployment, unless it is interrupted.
+    ///
+    /// # Errors
+    ///
+    /// If it does not exist, or cannot be read.
+    pub async fn deployment(&self) -> Result<Deployment, Failure> {
+        let (handler, stack) = match &self.which {
+            Which::Handler(handler) => (Some(handler), ""),
+            Which::Stack(stack) => (None, &**stack),
+        };
+        self.interrupt.or(Deployment::find(&self.account, handler, stack)).await
+    }
+
+    /// The first line of every command: where it works.
+    pub fn headline(&self) -> String {
+        format!("{} in {}", self.which, self.account.place)
     }
 }
 

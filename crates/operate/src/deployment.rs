@@ -1,0 +1,299 @@
+//! A deployment: a retry handler and what belongs to it.
+
+pub mod find;
+pub mod mapping;
+pub mod queue;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::time::Duration;
+
+use comeback_engine::{FunctionArn, FunctionPattern, Policies, SettingError};
+use futures_util::stream::{StreamExt as _, iter};
+use serde::Serialize;
+
+use crate::aws::Mapping;
+use crate::command::command_line;
+use crate::deployment::queue::Queue;
+use crate::function::FunctionName;
+use crate::{Account, Command, CommandName, Failure, Text, quoted, text};
+
+/// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
+pub const AT_A_TIME: usize = 8;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployment {
+    /// `None` if CloudFormation does not own the handler.
+    pub stack: Option<String>,
+    pub handler: String,
+    /// The version of Comeback that was deployed, if the handler's tags have it and may be read.
+    pub version: Option<String>,
+    pub handler_arn: FunctionArn,
+    pub role_arn: String,
+    pub timeout: Duration,
+    pub log_group: String,
+    /// The lowest level of the lines that Lambda lets the handler write, such as `WARN`, if one is set.
+    pub log_level: Option<String>,
+    pub variables: BTreeMap<String, String>,
+    /// Its reserved concurrency is 0.
+    pub never_runs: bool,
+    /// The mapping that feeds the handler from the retry queue, if there is one.
+    pub mapping: Option<Mapping>,
+    pub retry_queue: Queue,
+    pub dead_letter_queue: Queue,
+    /// The flags that lead a suggested command to its account and region.
+    pub place_flags: String,
+}
+
+/// Why a handler retries nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stopped {
+    #[error("the handler does not start, so nothing is retried")]
+    RefusesSettings,
+    #[error("the handler's reserved concurrency is 0, so nothing is retried")]
+    NoConcurrency,
+    #[error("no enabled event source mapping feeds the handler, so nothing is retried")]
+    NotFed,
+}
+
+/// What happens to the events of a function that is not on the allow-list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unlisted {
+    /// The handler dead-letters them (`target_not_allowed`), paused or not, when it next receives them.
+    DeadLettered,
+    /// The list is empty: the handler keeps every event, and retries none.
+    Kept,
+}
+
+impl Unlisted {
+    /// `None` if the handler retries the function.
+    pub fn of(policies: &Policies, arn: &str) -> Option<Self> {
+        match policies.stack() {
+            policy if policy.keeps_everything() => Some(Self::Kept),
+            policy => (!policy.allows(arn)).then_some(Self::DeadLettered),
+        }
+    }
+}
+
+/// A deployment as an operator names it: by its stack, or by a handler that no stack owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeploymentName {
+    Stack(String),
+    Handler(String),
+}
+
+impl DeploymentName {
+    pub fn new(stack: Option<String>, handler: &str) -> Self {
+        stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
+    }
+
+    pub fn flag(&self) -> String {
+        let (flag, name) = match self {
+            Self::Stack(stack) => ("--stack", stack),
+            Self::Handler(handler) => ("--handler", handler),
+        };
+        command_line([flag, name])
+    }
+}
+
+impl Display for DeploymentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stack(stack) => write!(f, "stack {stack}"),
+            Self::Handler(handler) => write!(f, "retry handler {handler}"),
+        }
+    }
+}
+
+impl Deployment {
+    pub fn name(&self) -> DeploymentName {
+        DeploymentName::new(self.stack.clone(), &self.handler)
+    }
+
+    /// A command of ours on this deployment.
+    pub fn command<W: Into<String>>(&self, name: CommandName, words: impl IntoIterator<Item = W>) -> Command {
+        self.command_of(&self.name(), name, words)
+    }
+
+    /// A command of ours on another deployment of the same account and region.
+    pub fn command_of<W: Into<String>>(
+        &self,
+        other: &DeploymentName,
+        name: CommandName,
+        words: impl IntoIterator<Item = W>,
+    ) -> Command {
+        let place = &self.place_flags;
+        match other {
+            DeploymentName::Stack(stack) if stack == "comeback" => Command::new(name, words, place),
+            _ => Command::new(name, words, format!(" {}{place}", other.flag())),
+        }
+    }
+
+    /// A command of the AWS CLI, with the flags that lead to the deployment's account and region.
+    pub fn aws(&self, command: impl Display) -> String {
+        aws(&self.place_flags, command)
+    }
+
+    pub fn policies(&self) -> Result<Policies, Vec<SettingError>> {
+        // Lambda sets these two: the handler is never a target of its own.
+        let policies = Policies::from_variables(|name| match name {
+            "AWS_LAMBDA_FUNCTION_NAME" => Some(self.handler_arn.name.clone()),
+            "AWS_REGION" => Some(self.handler_arn.region.clone()),
+            _ => self.variables.get(name).cloned(),
+        })?;
+        Ok(policies.in_queue(&self.retry_queue.parsed_arn))
+    }
+
+    /// `POLICIES`, as it stands.
+    pub fn policies_text(&self) -> &str {
+        self.variables.get("POLICIES").map(String::as_str).unwrap_or_default()
+    }
+
+    /// `TARGET_FUNCTIONS`, as it stands.
+    pub fn allow_list(&self) -> &str {
+        self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
+    }
+
+    /// Why nothing is retried, as far as the settings and the mapping show it; `None` if the handler runs.
+    pub fn stopped(&self) -> Option<Stopped> {
+        if self.policies().is_err() {
+            Some(Stopped::RefusesSettings)
+        } else if self.never_runs {
+            Some(Stopped::NoConcurrency)
+        } else if self.mapping.as_ref().is_some_and(Mapping::feeds) {
+            None
+        } else {
+            Some(Stopped::NotFed)
+        }
+    }
+
+    /// A sentence about why nothing is retried, with the command that names the fix; `None` if the handler runs.
+    pub fn stopped_note(&self) -> Option<Text> {
+        let why = self.stopped()?;
+        let doctor = quoted(self.command(CommandName::Doctor, ["--short"]));
+        Some(text![format!("Now {why}: "), doctor, " names the fix."])
+    }
+
+    pub fn target_functions(&self) -> impl Iterator<Item = &str> {
+        entries(self.allow_list())
+    }
+
+    /// Whether the allow-list has this function. An entry that the handler cannot parse allows nothing.
+    pub fn allows(&self, arn: &str) -> bool {
+        self.target_functions().filter_map(|it| it.parse::<FunctionPattern>().ok()).any(|it| it.allows(arn))
+    }
+
+    /// Whether an entry of `TARGET_FUNCTIONS` is for the function, or for one of its versions or aliases.
+    pub fn retries(&self, function: &FunctionArn) -> bool {
+        let mut patterns = self.target_functions().filter_map(|entry| entry.parse::<FunctionPattern>().ok());
+        patterns.any(|pattern| {
+            let qualifier = pattern.qualifier().map(ToOwned::to_owned);
+            pattern.allows(&FunctionArn { qualifier, ..function.clone() }.to_string())
+        })
+    }
+
+    /// The functions that a pattern of the allow-list matches, if the retry queue is a destination of theirs.
+    pub async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
+        if !self.target_functions().any(|entry| entry.contains('*')) {
+            return Ok(Vec::new());
+        }
+        let functions = account.aws.functions("the account").await?;
+        let arns = functions.iter().filter_map(|function| function.arn.parse().ok());
+        let arns = arns.filter(|arn: &FunctionArn| *arn != self.handler_arn && self.retries(arn));
+        let leads_here = async |arn: FunctionArn| {
+            let all = account.aws.invoke_settings(&arn.to_string()).await?;
+            let queue = Some(self.retry_queue.arn.as_str());
+            Ok::<_, Failure>(all.values().any(|it| it.on_failure.as_deref() == queue).then_some(arn))
+        };
+        let found: Vec<_> = iter(arns.map(leads_here)).buffered(AT_A_TIME).collect().await;
+        found.into_iter().filter_map(Result::transpose).collect()
+    }
+
+    /// The ARN of a function, in the handler's account and region unless the name says otherwise.
+    pub fn arn_of(&self, function: &FunctionName) -> FunctionArn {
+        let place = function.place.as_ref().unwrap_or(&self.handler_arn).clone();
+        FunctionArn { name: function.name.clone(), qualifier: function.qualifier.clone(), ..place }
+    }
+
+    /// The parameter that holds the pauses; `None` if the handler reads none.
+    pub fn pauses(&self) -> Option<&str> {
+        self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    pub fn role(&self) -> &str {
+        self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
+    }
+}
+
+/// A command of the AWS CLI, with the flags that lead to an account and region.
+pub fn aws(place_flags: &str, command: impl Display) -> String {
+    format!("aws {command}{place_flags}")
+}
+
+/// The entries of a comma-separated list.
+pub fn entries(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+}
+
+#[cfg(test)]
+impl Deployment {
+    /// A deployment that may retry `orders`, without its mapping.
+    pub fn sample() -> Self {
+        let function = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
+        let (retry_queue, dead_letter_queue) = (Queue::sample("retries"), Queue::sample("dead"));
+        let variables = [
+            ("DEAD_LETTER_QUEUE_URL".to_owned(), dead_letter_queue.url.clone()),
+            ("TARGET_FUNCTIONS".to_owned(), function("orders")),
+        ];
+        Self {
+            stack: Some("comeback".into()),
+            handler: "retry-handler".into(),
+            version: Some("0.1.0".into()),
+            never_runs: false,
+            handler_arn: function("retry-handler").parse().unwrap(),
+            role_arn: "arn:aws:iam::123456789012:role/handler-role".into(),
+            timeout: Duration::from_secs(60),
+            log_group: "/aws/lambda/retry-handler".into(),
+            log_level: None,
+            variables: variables.into(),
+            mapping: None,
+            retry_queue,
+            dead_letter_queue,
+            place_flags: String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_is_stopped_by_its_settings_its_concurrency_or_its_mapping() {
+        let fed = |state: &str| {
+            let mapping = Some(Mapping { state: state.into(), ..Mapping::sample() });
+            Deployment { mapping, ..Deployment::sample() }
+        };
+        let runs = |state: &str| fed(state).stopped().is_none();
+        assert_eq!(["Enabled", "Updating", "Disabled", "Disabling"].map(runs), [true, true, false, false]);
+        assert_eq!(Deployment::sample().stopped(), Some(Stopped::NotFed));
+        let never = Deployment { never_runs: true, ..fed("Enabled") };
+        assert_eq!(never.stopped(), Some(Stopped::NoConcurrency));
+        let mut refused = fed("Enabled");
+        refused.variables.insert("MAX_AGE".into(), "30".into());
+        assert_eq!(refused.stopped(), Some(Stopped::RefusesSettings));
+    }
+
+    #[test]
+    fn a_deployments_name_is_quoted_in_a_command() {
+        let of = |stack: Option<&str>, handler: &str| {
+            let handler = handler.to_owned();
+            let deployment = Deployment { stack: stack.map(Into::into), handler, ..Deployment::sample() };
+            deployment.command(CommandName::Status, [""; 0]).to_string()
+        };
+        assert_eq!(of(Some("comeback"), "h"), "comeback status");
+        assert_eq!(of(Some("my stack"), "h"), "comeback status --stack 'my stack'");
+        assert_eq!(of(None, "$h"), "comeback status --handler '$h'");
+    }
+}

@@ -1,0 +1,145 @@
+//! Finds a deployment: by its handler, its stack or its retry queue.
+
+use std::collections::BTreeMap;
+
+use comeback_engine::QueueArn;
+
+use crate::aws::{Configuration, Function, StackResource};
+use crate::deployment::queue::{Queue, parsed};
+use crate::deployment::{Deployment, DeploymentName};
+use crate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_group};
+use crate::{Account, Failure};
+
+/// The handler's tag with the version of Comeback, as the template and the construct set it.
+const VERSION_TAG: &str = "comeback:version";
+
+impl DeploymentName {
+    /// The deployment that retries what is sent to a queue, if one does.
+    pub async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
+        if queue_arn.parse::<QueueArn>().is_err() {
+            return Ok(None);
+        }
+        for mapping in account.aws.mappings_of_queue(queue_arn).await? {
+            if mapping.queue_arn != queue_arn || mapping.function_arn.is_empty() {
+                continue;
+            }
+            // A mapping may outlive its handler.
+            let Some(found) = account.aws.function(&mapping.function_arn, None).await? else { continue };
+            let Function { configuration, mut tags, .. } = found;
+            if is_handler(&configuration) {
+                return Ok(Some(Self::new(tags.remove(STACK_TAG), &configuration.name)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Deployment {
+    /// Finds the deployment of a handler, or the one of a stack if no handler is named.
+    pub async fn find(
+        account: &Account,
+        handler: Option<&FunctionName>,
+        stack: &str,
+    ) -> Result<Self, Failure> {
+        let names = match handler {
+            Some(handler) => vec![handler.unqualified()],
+            None => {
+                let resources = resources(account, stack).await?.into_iter();
+                let functions = resources.filter(|it| it.kind == "AWS::Lambda::Function");
+                functions.filter_map(|it| it.physical_id).collect()
+            }
+        };
+        let mut handlers = Vec::new();
+        for name in &names {
+            let Function { configuration, mut tags, reserved_concurrency, .. } =
+                get_function(account, name).await?;
+            if handler.is_none() {
+                tags.insert(STACK_TAG.to_owned(), stack.to_owned());
+            }
+            if is_handler(&configuration) {
+                handlers.push((tags, configuration, reserved_concurrency == Some(0)));
+            }
+        }
+        if handlers.len() > 1 {
+            let names: Vec<_> = handlers.iter().map(|(_, it, _)| &*it.name).collect();
+            return Err(Failure::could_not(format!(
+                "stack {stack} in {} has {} retry handlers; choose one with --handler: {}",
+                account.place,
+                names.len(),
+                names.join(", ")
+            )));
+        }
+        match (handlers.pop(), handler) {
+            (Some((tags, configuration, never_runs)), _) => {
+                let deployment = Self::of(account, tags, configuration).await?;
+                Ok(Self { never_runs, ..deployment })
+            }
+            (None, Some(_)) => Err(Failure::could_not(format!(
+                "{} in {} is not a retry handler: it lacks the variable DEAD_LETTER_QUEUE_URL or \
+                 TARGET_FUNCTIONS",
+                names[0], account.place
+            ))),
+            (None, None) => Err(Failure::could_not(format!(
+                "stack {stack} in {} has no retry handler (a function with DEAD_LETTER_QUEUE_URL and TARGET_FUNCTIONS); \
+                 {ELSEWHERE}",
+                account.place
+            ))),
+        }
+    }
+
+    async fn of(
+        account: &Account,
+        mut tags: BTreeMap<String, String>,
+        handler: Configuration,
+    ) -> Result<Self, Failure> {
+        let set = |variable: &str| handler.variables.get(variable).filter(|value| !value.is_empty());
+        let name = &handler.name;
+        let mappings = account.aws.mappings_of_function(name).await?;
+        let retry_queue = match set("RETRY_QUEUE_URL") {
+            Some(url) => Queue::of_url(account, url).await?,
+            None => {
+                let mapping = mappings.first().ok_or_else(|| {
+                    let why = "RETRY_QUEUE_URL is not set, and no event source mapping names a queue";
+                    Failure::could_not(format!("the retry queue of {name} is unknown: {why}"))
+                })?;
+                Queue::of_arn(account, &mapping.queue_arn).await?
+            }
+        };
+        let dead = set("DEAD_LETTER_QUEUE_URL").ok_or_else(|| {
+            Failure::could_not(format!(
+                "DEAD_LETTER_QUEUE_URL of {name} is empty: the handler does not start"
+            ))
+        })?;
+        Ok(Self {
+            stack: tags.remove(STACK_TAG),
+            version: tags.remove(VERSION_TAG),
+            never_runs: false,
+            handler_arn: parsed(&handler.arn)?,
+            log_group: log_group(&handler),
+            mapping: mappings.into_iter().find(|mapping| mapping.queue_arn == retry_queue.arn),
+            dead_letter_queue: Queue::of_url(account, dead).await?,
+            retry_queue,
+            place_flags: account.place.flags.clone(),
+            role_arn: handler.role_arn,
+            timeout: handler.timeout,
+            log_level: handler.log_level,
+            variables: handler.variables,
+            handler: handler.name,
+        })
+    }
+}
+
+/// The resources of a stack that must exist.
+///
+/// # Errors
+///
+/// If it does not, or cannot be read.
+pub async fn resources(account: &Account, stack: &str) -> Result<Vec<StackResource>, Failure> {
+    let of = format!("{stack} in {}", account.place);
+    let resources = account.aws.stack_resources(stack, &of).await?;
+    resources.ok_or_else(|| Failure::could_not(format!("no stack {of}; {ELSEWHERE}")))
+}
+
+fn is_handler(function: &Configuration) -> bool {
+    ["DEAD_LETTER_QUEUE_URL", "TARGET_FUNCTIONS"].iter().all(|name| function.variables.contains_key(*name))
+}

@@ -1,0 +1,108 @@
+//! An SQS queue and how many messages it has.
+
+use std::str::FromStr;
+
+use comeback_engine::{NotAnArn, QueueArn};
+use serde::Serialize;
+
+use crate::{Account, Failure};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queue {
+    pub url: String,
+    pub arn: String,
+    pub parsed_arn: QueueArn,
+}
+
+impl Queue {
+    fn new(url: &str, arn: &str) -> Result<Self, Failure> {
+        Ok(Self { url: url.to_owned(), arn: arn.to_owned(), parsed_arn: parsed(arn)? })
+    }
+
+    pub async fn of_url(account: &Account, url: &str) -> Result<Self, Failure> {
+        Self::find_url(account, url).await?.ok_or_else(|| no_queue(url))
+    }
+
+    pub async fn of_arn(account: &Account, arn: &str) -> Result<Self, Failure> {
+        Self::find_arn(account, arn).await?.ok_or_else(|| no_queue(arn))
+    }
+
+    /// `None` if SQS has no such queue.
+    pub async fn find_url(account: &Account, url: &str) -> Result<Option<Self>, Failure> {
+        let Some(attributes) = account.aws.queue_attributes(url, &["QueueArn"]).await? else {
+            return Ok(None);
+        };
+        let arn = attributes.get("QueueArn");
+        let arn = arn.ok_or_else(|| Failure::could_not(format!("SQS returned no ARN for {url}")))?;
+        Self::new(url, arn).map(Some)
+    }
+
+    /// `None` if SQS has no such queue.
+    pub async fn find_arn(account: &Account, arn: &str) -> Result<Option<Self>, Failure> {
+        let url = account.aws.queue_url(arn).await?;
+        url.map(|url| Self::new(&url, arn)).transpose()
+    }
+
+    pub fn name(&self) -> &str {
+        &self.parsed_arn.name
+    }
+}
+
+fn no_queue(name: &str) -> Failure {
+    let how = "create it again, or name another where the deployment is defined";
+    Failure::could_not(format!("queue {name} does not exist: {how}"))
+}
+
+/// The values of a queue's attributes, in the order of their names.
+///
+/// # Errors
+///
+/// If the queue does not exist, or cannot be read.
+pub async fn attributes<const N: usize>(
+    account: &Account,
+    url: &str,
+    names: [&str; N],
+) -> Result<[Option<String>; N], Failure> {
+    let attributes = account.aws.queue_attributes(url, &names).await?.ok_or_else(|| no_queue(url))?;
+    Ok(names.map(|name| attributes.get(name).cloned()))
+}
+
+/// Parses an ARN that AWS returned.
+pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
+    arn.parse().map_err(|problem| Failure::could_not(format!("{arn} {problem}")))
+}
+
+/// How many messages a queue has, approximately.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Depth {
+    pub visible: u64,
+    pub in_flight: u64,
+    pub delayed: u64,
+}
+
+impl Depth {
+    pub async fn read(account: &Account, queue: &Queue) -> Result<Self, Failure> {
+        let names = [
+            "ApproximateNumberOfMessages",
+            "ApproximateNumberOfMessagesNotVisible",
+            "ApproximateNumberOfMessagesDelayed",
+        ];
+        let counts = attributes(account, &queue.url, names).await?;
+        let [Some(visible), Some(in_flight), Some(delayed)] = counts.map(|it| it?.parse().ok()) else {
+            return Err(Failure::could_not(format!("SQS returned no message counts for {}", queue.url)));
+        };
+        Ok(Self { visible, in_flight, delayed })
+    }
+
+    pub const fn total(&self) -> u64 {
+        self.visible + self.in_flight + self.delayed
+    }
+}
+
+#[cfg(test)]
+impl Queue {
+    pub fn sample(name: &str) -> Self {
+        let url = format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
+        Self::new(&url, &format!("arn:aws:sqs:eu-west-1:123456789012:{name}")).unwrap()
+    }
+}

@@ -1,0 +1,367 @@
+//! A function, as an operator names it and as Lambda describes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use comeback_engine::{FunctionArn, short_name};
+use serde::Serialize;
+
+use crate::aws::{Configuration, Function, InvokeSettings};
+use crate::{Account, Command, CommandName, Failure, Text, quoted, text};
+
+/// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or either as an ARN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionName {
+    /// The function's ARN, without a qualifier, if one was given.
+    pub place: Option<FunctionArn>,
+    pub name: String,
+    /// The alias or version, if one was given. `$LATEST` counts as none: it is the function itself.
+    pub qualifier: Option<String>,
+    /// It was named as `$LATEST`, which excludes its aliases and versions.
+    pub is_latest: bool,
+}
+
+impl FunctionName {
+    /// What Lambda's API takes as `FunctionName`.
+    pub fn unqualified(&self) -> String {
+        self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
+    }
+
+    /// The function whatever its version or alias.
+    pub fn any_version(&self) -> Self {
+        Self { qualifier: None, is_latest: false, ..self.clone() }
+    }
+
+    /// Whether it names the function of this ARN. A name without a qualifier means every version and alias.
+    pub fn names(&self, arn: &str) -> bool {
+        arn.parse().is_ok_and(|other: Self| {
+            self.name == other.name
+                && (self.place.is_none() || self.place == other.place)
+                && match &self.qualifier {
+                    Some(qualifier) => other.qualifier.as_ref() == Some(qualifier),
+                    None => !self.is_latest || other.qualifier.is_none(),
+                }
+        })
+    }
+}
+
+impl FromStr for FunctionName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let arn = text.parse::<FunctionArn>().ok();
+        let (name, qualifier) = match &arn {
+            Some(arn) => (&*arn.name, arn.qualifier.as_deref()),
+            None => text.split_once(':').map_or((text, None), |(name, after)| (name, Some(after))),
+        };
+        let is_name = |text: &str| {
+            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        let is_latest = qualifier == Some("$LATEST");
+        if arn.is_none() && !(is_name(name) && (is_latest || qualifier.is_none_or(is_name))) {
+            let how = "use NAME, NAME:ALIAS, NAME:VERSION or a function's ARN";
+            return Err(format!("{text:?} is not a function; {how}"));
+        }
+        let qualifier = qualifier.filter(|_| !is_latest).map(ToOwned::to_owned);
+        let place = arn.as_ref().map(FunctionArn::unqualified);
+        Ok(Self { name: name.to_owned(), place, qualifier, is_latest })
+    }
+}
+
+/// Whether a text is this function's ARN, or the ARN of one of its versions or aliases.
+pub fn is_same_function(text: &str, arn: &str) -> bool {
+    text.strip_prefix(arn).is_some_and(|after| after.is_empty() || after.starts_with(':'))
+}
+
+impl fmt::Display for FunctionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        self.qualifier.iter().try_for_each(|qualifier| write!(f, ":{qualifier}"))
+    }
+}
+
+/// A function as a suggested command names it, so that it can be read back: by its ARN if it is not in the account and
+/// region of `home`, or if its name would be taken for an option.
+pub fn command_name(arn: &str, home: &FunctionArn) -> String {
+    let Ok(function) = arn.parse::<FunctionName>() else { return "FUNCTION".into() };
+    let is_home = function.place.as_ref().is_some_and(|place| is_beside(place, home));
+    if is_home && !function.name.starts_with('-') { function.to_string() } else { arn.to_owned() }
+}
+
+/// Whether a function is in another account or region than `home`: it cannot be attached there.
+pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
+    arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
+}
+
+/// What to do instead of attaching a far function.
+pub fn deployment_of_its_own(arn: &str) -> String {
+    format!("use a deployment in the account and region of {arn}")
+}
+
+fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
+    (&one.region, &one.account) == (&other.region, &other.account)
+}
+
+/// The commands that attach the functions of these ARNs to the deployment of the handler `home`, each once, and what else to
+/// do for one that moved. `place` are their flags.
+pub fn attach_commands<'a>(arns: impl IntoIterator<Item = &'a str>, home: &FunctionArn, place: &str) -> Text {
+    let (far, near): (BTreeSet<&str>, BTreeSet<&str>) = arns.into_iter().partition(|arn| is_far(arn, home));
+    let near: BTreeSet<String> = near.into_iter().map(|arn| command_name(arn, home)).collect();
+    let attach = near.iter().map(|name| quoted(Command::new(CommandName::Attach, [name], place)));
+    let far = far.into_iter().map(|arn| Text::from(deployment_of_its_own(arn)));
+    let commands = Text::joined(attach.chain(far), ", ");
+    if near.is_empty() {
+        return commands;
+    }
+    text![commands, " (if the function moved to another stack, see docs/attach.md)"]
+}
+
+/// The tag with which CloudFormation names a function's stack.
+pub const STACK_TAG: &str = "aws:cloudformation:stack-name";
+
+/// A function as Lambda describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Target {
+    pub name: String,
+    /// The alias or version that was named; `None` is the function itself, `$LATEST`.
+    pub qualifier: Option<String>,
+    /// Lambda has no such alias or version any more. What follows is then the function's own.
+    pub is_qualifier_gone: bool,
+    pub arn: String,
+    pub role_arn: String,
+    /// Such as `python3.12`; `None` for a container image.
+    pub runtime: Option<String>,
+    pub timeout: Duration,
+    /// By qualifier; `None` is the function itself.
+    pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
+    /// Why Comeback cannot retry a function of its kind, and what to do instead.
+    pub unfit: Option<&'static str>,
+    pub recursion_allowed: bool,
+    pub reserved_concurrency: Option<u32>,
+    /// The queue or topic of its own `DeadLetterConfig`.
+    pub dead_letter: Option<String>,
+    pub tags: BTreeMap<String, String>,
+}
+
+impl Target {
+    /// Reads a function that must exist.
+    ///
+    /// # Errors
+    ///
+    /// If it does not, or cannot be read.
+    pub async fn read(account: &Account, function: &FunctionName) -> Result<Self, Failure> {
+        let own = get_function(account, &function.unqualified()).await?;
+        Self::of(account, function, own).await
+    }
+
+    /// The same; `None` if Lambda has no function of this name.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub async fn find(account: &Account, function: &FunctionName) -> Result<Option<Self>, Failure> {
+        match account.aws.function(&function.unqualified(), None).await? {
+            Some(own) => Self::of(account, function, own).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Tags and concurrency are the function's `own`, whatever its qualifier.
+    async fn of(account: &Account, function: &FunctionName, own: Function) -> Result<Self, Failure> {
+        let name = function.unqualified();
+        if let Some(error) = own.tags_error {
+            return Err(Failure::could_not(format!("lambda:ListTags of {function}: {error}")));
+        }
+        let (configuration, is_qualifier_gone) = match &function.qualifier {
+            None => (own.configuration, false),
+            qualifier => match account.aws.function(&name, qualifier.as_deref()).await? {
+                Some(qualified) => (qualified.configuration, false),
+                None => (own.configuration, true),
+            },
+        };
+        let invoke_settings = account.aws.invoke_settings(&name).await?;
+        let recursion_allowed = account.aws.recursion_allowed(&name).await?;
+        let named = |value: &str, what: &str| match value {
+            "" => Err(Failure::could_not(format!("Lambda returned no {what} for {function}"))),
+            value => Ok(value.to_owned()),
+        };
+        let arn = named(&configuration.arn, "ARN")?;
+        let unqualified = arn.parse::<FunctionArn>().map(|arn| arn.unqualified().to_string());
+        Ok(Self {
+            name: named(&configuration.name, "name")?,
+            qualifier: function.qualifier.clone(),
+            is_qualifier_gone,
+            role_arn: named(&configuration.role_arn, "role")?,
+            unfit: unfit(&configuration),
+            runtime: configuration.runtime,
+            timeout: configuration.timeout,
+            invoke_settings,
+            recursion_allowed,
+            reserved_concurrency: own.reserved_concurrency,
+            dead_letter: configuration.dead_letter,
+            tags: own.tags,
+            arn: unqualified.map_err(|problem| Failure::could_not(format!("{arn} {problem}")))?,
+        })
+    }
+
+    /// The ARN that a record of a failed invocation names: `$LATEST` for the function itself.
+    pub fn invoked_arn(&self) -> String {
+        format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
+    }
+
+    pub fn named(&self, qualifier: Option<&str>) -> String {
+        qualifier.iter().fold(self.name.clone(), |name, qualifier| format!("{name}:{qualifier}"))
+    }
+
+    pub fn settings(&self) -> InvokeSettings {
+        self.invoke_settings.get(&self.qualifier).cloned().unwrap_or_default()
+    }
+
+    pub fn role(&self) -> &str {
+        self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
+    }
+
+    pub fn stack(&self) -> Option<&str> {
+        self.tags.get(STACK_TAG).map(String::as_str)
+    }
+}
+
+fn unfit(configuration: &Configuration) -> Option<&'static str> {
+    if configuration.has_tenants {
+        Some(
+            "is in tenant isolation mode: each invocation needs a tenant id, and a retry has none; attach a \
+             function that invokes this one with the tenant id and fails when it fails",
+        )
+    } else if configuration.is_durable {
+        Some(
+            "is a durable function: AWS documents a dead-letter queue for its failed events, and no destination \
+             (https://docs.aws.amazon.com/lambda/latest/dg/durable-best-practices.html); let its steps retry, and set its \
+             DeadLetterConfig",
+        )
+    } else {
+        None
+    }
+}
+
+/// The log group of a function.
+pub fn log_group(configuration: &Configuration) -> String {
+    configuration.log_group.clone().unwrap_or_else(|| format!("/aws/lambda/{}", configuration.name))
+}
+
+/// Ways to name another deployment, at the end of an error.
+pub const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
+                                    with --profile, or the handler with --handler";
+
+/// Describes a function that must exist.
+///
+/// # Errors
+///
+/// If it does not, or cannot be read.
+pub async fn get_function(account: &Account, name: &str) -> Result<Function, Failure> {
+    let found = account.aws.function(name, None).await?;
+    let (name, place) = (short_name(name), &account.place);
+    found.ok_or_else(|| Failure::could_not(format!("Lambda has no function {name} in {place}; {ELSEWHERE}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suggested_name_can_be_read_back() {
+        let arn = |place: &str, name: &str| format!("arn:aws:lambda:{place}:function:{name}");
+        let home = arn("eu-west-1:123456789012", "handler").parse().unwrap();
+        let name = |place: &str, name: &str| command_name(&arn(place, name), &home);
+        assert_eq!(name("eu-west-1:123456789012", "orders:live"), "orders:live");
+        assert_eq!(name("eu-west-1:123456789012", "orders:$LATEST"), "orders");
+        for (place, function) in [
+            ("eu-west-2:123456789012", "orders"),
+            ("eu-west-1:999999999999", "orders"),
+            ("eu-west-1:123456789012", "-orders"),
+        ] {
+            assert_eq!(name(place, function), arn(place, function));
+        }
+        let both = [arn("eu-west-1:123456789012", "orders"), arn("eu-west-2:123456789012", "orders")];
+        let commands = attach_commands(both.iter().map(String::as_str), &home, " --stack shop").to_string();
+        let expected = "`comeback attach orders --stack shop`, use a deployment in the account and region of \
+                        arn:aws:lambda:eu-west-2:123456789012:function:orders (if";
+        assert!(commands.starts_with(expected), "{commands}");
+    }
+
+    #[test]
+    fn versions_and_aliases_are_the_same_function() {
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        let is_same = |after: &str| is_same_function(&format!("{arn}{after}"), arn);
+        assert_eq!(["", ":live", ":7", "-eu", "*"].map(is_same), [true, true, true, false, false]);
+        assert!(!is_same_function("orders", arn));
+    }
+
+    #[test]
+    fn a_function_is_named_as_lambda_names_it() {
+        let read = |text: &str| {
+            let function: FunctionName = text.parse().unwrap();
+            (function.unqualified(), function.qualifier, text.to_owned())
+        };
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        for (text, unqualified, qualifier) in [
+            ("orders", "orders", None),
+            ("orders:live", "orders", Some("live")),
+            ("orders:$LATEST", "orders", None),
+            (arn, arn, None),
+            (&format!("{arn}:7"), arn, Some("7")),
+        ] {
+            let expected = (unqualified.to_owned(), qualifier.map(ToOwned::to_owned), text.to_owned());
+            assert_eq!(read(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_names_the_functions_it_could_mean() {
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        let names = |text: &str, qualifier: &str| {
+            text.parse::<FunctionName>().unwrap().names(&format!("{arn}{qualifier}"))
+        };
+        for any_version in ["orders", arn] {
+            assert!(["", ":$LATEST", ":live"].iter().all(|it| names(any_version, it)), "{any_version}");
+        }
+        for latest in ["orders:$LATEST", &format!("{arn}:$LATEST")] {
+            assert_eq!(["", ":$LATEST", ":live"].map(|it| names(latest, it)), [true, true, false]);
+        }
+        for live in ["orders:live", &format!("{arn}:live")] {
+            assert_eq!(
+                ["", ":$LATEST", ":live", ":7"].map(|it| names(live, it)),
+                [false, false, true, false]
+            );
+        }
+        for other in ["order", "arn:aws:lambda:eu-west-2:123456789012:function:orders"] {
+            assert!(!names(other, ""), "{other}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_is_a_function() {
+        for text in
+            ["", ":", "orders:", ":live", "a:b:c", "or ders", "orders-*", "arn:aws:sqs:eu-west-1:1:orders"]
+        {
+            let refused = text.parse::<FunctionName>().unwrap_err();
+            let expected =
+                format!("{text:?} is not a function; use NAME, NAME:ALIAS, NAME:VERSION or a function's ARN");
+            assert_eq!(refused, expected);
+        }
+    }
+
+    #[test]
+    fn tenants_and_durable_executions_cannot_be_retried() {
+        assert_eq!(unfit(&Configuration::default()), None);
+        let durable = Configuration { is_durable: true, ..Configuration::default() };
+        let why = unfit(&durable).unwrap();
+        assert!(
+            why.starts_with("is a durable function: AWS documents") && why.contains("durable-best-practices"),
+            "{why}"
+        );
+        let of_tenants = Configuration { has_tenants: true, ..Configuration::default() };
+        assert!(unfit(&of_tenants).is_some_and(|why| why.starts_with("is in tenant isolation mode")));
+    }
+}

@@ -1,0 +1,323 @@
+//! Settings of the handler, in a stack's parameters or in the handler's environment. `attach` edits the allow-list there.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::aws::{Configuration, Stack, UpdateStatus};
+use crate::deployment::entries;
+use crate::function::{get_function, is_same_function};
+use crate::{Account, Failure, Interrupt};
+
+/// A variable of the handler, and the stack's parameter that sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandlerSetting {
+    pub variable: &'static str,
+    pub parameter: &'static str,
+}
+
+pub const TARGET_FUNCTIONS: HandlerSetting =
+    HandlerSetting { variable: "TARGET_FUNCTIONS", parameter: "TargetFunctions" };
+pub const POLICIES: HandlerSetting = HandlerSetting { variable: "POLICIES", parameter: "FunctionPolicies" };
+
+/// CloudFormation's limit of a parameter's value.
+pub const PARAMETER_BYTES: usize = 4_096;
+/// Lambda's limit of a function's variables, measured as one JSON object.
+pub const ENVIRONMENT_BYTES: usize = 4_096;
+
+/// Where a setting is edited: a stack's parameter, or a variable of a handler that no stack owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingPlace {
+    Stack(String),
+    Function(String),
+}
+
+/// An allow-list with one more entry; as it is, if it has that entry.
+pub fn list_with(list: &str, arn: &str) -> String {
+    if entries(list).any(|entry| entry == arn) {
+        return list.to_owned();
+    }
+    entries(list).chain([arn]).collect::<Vec<_>>().join(",")
+}
+
+/// An allow-list without the entries that name this function, whatever their qualifier. Patterns stay.
+pub fn list_without(list: &str, arn: &str) -> String {
+    entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
+}
+
+/// Whether an entry of an allow-list names this function alone.
+pub fn list_has(list: &str, arn: &str) -> bool {
+    entries(list).any(|entry| is_same_function(entry, arn))
+}
+
+/// The variables' size, as Lambda counts it.
+pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
+    serde_json::json!(variables).to_string().len()
+}
+
+/// An update is checked this often, for half an hour.
+const CHECK_EVERY: Duration = Duration::from_secs(2);
+const MOST_CHECKS: usize = 900;
+/// Checks in a row that may show the stack as it was before: a minute.
+const CHECKS_UNSEEN: usize = 30;
+
+/// Edits the allow-list, and waits until that is in force. Reads it again first, so that no entry of somebody else is lost.
+pub async fn edit(
+    account: &Account,
+    place: &SettingPlace,
+    edit: &dyn Fn(&str) -> String,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    match place {
+        SettingPlace::Stack(stack) => edit_parameter(account, stack, edit, interrupt).await,
+        SettingPlace::Function(name) => edit_variable(account, name, edit, interrupt).await,
+    }
+}
+
+/// Waits until `check` no longer gives what is under way.
+async fn ended(
+    account: &Account,
+    interrupt: &Interrupt,
+    mut check: impl AsyncFnMut() -> Result<Option<String>, Failure>,
+) -> Result<(), Failure> {
+    let mut update = String::new();
+    for _ in 0..MOST_CHECKS {
+        let Some(under_way) = check().await? else { return Ok(()) };
+        update = under_way;
+        tokio::select! {
+            () = account.aws.sleep(CHECK_EVERY) => {}
+            () = interrupt.raised() => {
+                let what = format!("{update} is still being updated; run the command again when that has ended");
+                return Err(Failure::interrupted(what));
+            }
+        }
+    }
+    Err(Failure::undone(format!("{update} has been updating for half an hour; run the command again later")))
+}
+
+async fn edit_parameter(
+    account: &Account,
+    name: &str,
+    edit: &dyn Fn(&str) -> String,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let HandlerSetting { parameter, .. } = TARGET_FUNCTIONS;
+    let stack = describe(account, name).await?;
+    let status = &stack.status;
+    if status.ends_with("_IN_PROGRESS") {
+        return Err(Failure::could_not(format!(
+            "stack {name} is {status}: somebody is changing it; run the command again when that has ended"
+        )));
+    }
+    let value = parameter_value(&stack, parameter).ok_or_else(|| {
+        Failure::could_not(format!("stack {name} no longer has parameter {parameter}; run the command again"))
+    })?;
+    let edited = edit(value);
+    if edited == value {
+        return Ok(());
+    }
+    check_is_whole(name, &edited)?;
+    account.aws.update_stack(&stack, parameter, &edited).await?;
+    StackUpdate { account, before: &stack, name, edited: &edited }.ended(interrupt).await
+}
+
+/// Fails if an allow-list has lost a character: CloudFormation gives back `?` for those that are not ASCII. No entry has one.
+fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
+    if list.is_ascii() && !list.contains('?') {
+        return Ok(());
+    }
+    Err(Failure::could_not(format!(
+        "CloudFormation returned {} as {list:?} for stack {name}, which may have lost characters; deploy the \
+         stack with the right value",
+        TARGET_FUNCTIONS.parameter
+    )))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Update {
+    Done,
+    GoesOn,
+    /// CloudFormation may have answered from before the update: it is eventually consistent.
+    NotSeen,
+    Failed,
+}
+
+impl Update {
+    fn of(before: &Stack, now: &Stack, edited: &str, has_begun: bool) -> Self {
+        match &*now.status {
+            "UPDATE_COMPLETE" => {
+                if parameter_value(now, TARGET_FUNCTIONS.parameter) == Some(edited) {
+                    Self::Done
+                } else {
+                    Self::NotSeen
+                }
+            }
+            // CloudFormation takes the next update only after it has cleaned up.
+            other if other.ends_with("_IN_PROGRESS") => Self::GoesOn,
+            _ if has_begun || now.updated != before.updated => Self::Failed,
+            _ => Self::NotSeen,
+        }
+    }
+}
+
+/// An update of a stack's allow-list that has been asked for.
+struct StackUpdate<'a> {
+    account: &'a Account,
+    name: &'a str,
+    before: &'a Stack,
+    edited: &'a str,
+}
+
+impl StackUpdate<'_> {
+    async fn ended(&self, interrupt: &Interrupt) -> Result<(), Failure> {
+        let Self { account, name, before, edited } = *self;
+        let (mut has_begun, mut not_seen) = (false, 0);
+        let check = async || {
+            let stack = describe(account, name).await?;
+            let status = &stack.status;
+            match Update::of(before, &stack, edited, has_begun) {
+                Update::Done => return Ok(None),
+                Update::GoesOn => (has_begun, not_seen) = (true, 0),
+                Update::NotSeen if not_seen == CHECKS_UNSEEN => {
+                    return Err(Failure::undone(format!(
+                        "stack {name} is {status}, and its {} is not what was written: somebody else is \
+                         changing it too, or AWS needs longer; run the command again",
+                        TARGET_FUNCTIONS.parameter
+                    )));
+                }
+                Update::NotSeen => not_seen += 1,
+                Update::Failed => {
+                    let reason = reason(account, name).await?;
+                    return Err(Failure::undone(format!(
+                        "the update of stack {name} ended {status}: {reason}"
+                    )));
+                }
+            }
+            Ok(Some(format!("stack {name} ({status})")))
+        };
+        ended(account, interrupt, check).await
+    }
+}
+
+/// The first failure of the last operation on a stack.
+async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
+    // The newest comes first, and the operation began when the stack itself did.
+    let events = account.aws.stack_events(name).await?;
+    let events =
+        events.iter().take_while(|event| !(event.is_of_stack && event.status == "UPDATE_IN_PROGRESS"));
+    let failed = events.filter(|event| event.status.ends_with("_FAILED"));
+    let Some(first) = failed.last() else { return Ok("no reason given".to_owned()) };
+    Ok(format!("{}: {}", first.logical_id, first.reason.as_deref().unwrap_or_default()))
+}
+
+async fn describe(account: &Account, name: &str) -> Result<Stack, Failure> {
+    let stack = account.aws.stack(name).await?;
+    stack.ok_or_else(|| Failure::could_not(format!("stack {name} no longer exists")))
+}
+
+/// The value of a stack's parameter.
+pub fn parameter_value<'a>(stack: &'a Stack, key: &str) -> Option<&'a str> {
+    stack.parameters.get(key).map(String::as_str)
+}
+
+async fn edit_variable(
+    account: &Account,
+    name: &str,
+    edit: &dyn Fn(&str) -> String,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let handler = configuration(account, name).await?;
+    // If Lambda cannot decrypt the variables it returns none, and writing those back would remove all.
+    if let Some(why) = handler.variables_error {
+        return Err(Failure::could_not(format!("the environment of {name} is unreadable: {why}")));
+    }
+    let mut variables = handler.variables;
+    let value = variables.get(TARGET_FUNCTIONS.variable).map(String::as_str).unwrap_or_default();
+    let edited = edit(value);
+    if edited == value {
+        return Ok(());
+    }
+    // It stays when it is empty: without the variable, the handler would not start.
+    variables.insert(TARGET_FUNCTIONS.variable.to_owned(), edited);
+    // Refused if anybody has changed the function since it was read.
+    account.aws.set_variables(name, variables, handler.revision).await?;
+    let check = async || match configuration(account, name).await?.update {
+        UpdateStatus::InProgress => Ok(Some(format!("function {name}"))),
+        UpdateStatus::Failed(reason) => {
+            Err(Failure::undone(format!("the update of function {name} failed: {reason}")))
+        }
+        UpdateStatus::Done => Ok(None),
+    };
+    ended(account, interrupt, check).await
+}
+
+async fn configuration(account: &Account, name: &str) -> Result<Configuration, Failure> {
+    Ok(get_function(account, name).await?.configuration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_is_measured_as_lambda_does() {
+        let variables = BTreeMap::from([("A".to_owned(), "1".to_owned()), ("B".to_owned(), String::new())]);
+        assert_eq!(environment_bytes(&variables), r#"{"A":"1","B":""}"#.len());
+    }
+
+    #[test]
+    fn a_list_that_may_have_lost_characters_is_not_written_back() {
+        assert!(check_is_whole("s", "arn:aws:lambda:eu-west-1:123456789012:function:shop-*").is_ok());
+        for lost in ["arn:aws:lambda:eu-west-1:123456789012:function:sh?p", "caf\u{e9}"] {
+            assert!(check_is_whole("s", lost).is_err(), "{lost}");
+        }
+    }
+
+    #[test]
+    fn an_entry_is_added_once_and_removed_with_its_qualifiers() {
+        for (list, with_f, without_f) in [
+            ("", "f", ""),
+            ("f", "f", ""),
+            ("g", "g,f", "g"),
+            ("g, f ,h", "g, f ,h", "g,h"),
+            ("f:live,g", "f:live,g,f", "g"),
+            ("ff,f-*", "ff,f-*,f", "ff,f-*"),
+            (",g,", "g,f", "g"),
+        ] {
+            assert_eq!(list_with(list, "f"), with_f, "{list:?}");
+            assert_eq!(list_without(list, "f"), without_f, "{list:?}");
+            let has = list.contains("f:live") || list_with(list, "f") == list;
+            assert_eq!(list_has(list, "f"), has, "{list:?}");
+            assert!(!list_has(&list_without(list, "f"), "f"));
+        }
+    }
+
+    fn stack(status: &str, value: &str, updated: i64) -> Stack {
+        Stack {
+            status: status.into(),
+            parameters: BTreeMap::from([(TARGET_FUNCTIONS.parameter.to_owned(), value.to_owned())]),
+            updated: Some(updated),
+            ..Stack::default()
+        }
+    }
+
+    #[test]
+    fn only_what_came_after_the_update_counts() {
+        let complete = stack("UPDATE_COMPLETE", "a", 1);
+        let rolled_back = stack("UPDATE_ROLLBACK_COMPLETE", "a", 1);
+        for (before, now, has_begun, expected) in [
+            (&complete, stack("UPDATE_COMPLETE", "a", 1), false, Update::NotSeen),
+            (&complete, stack("UPDATE_IN_PROGRESS", "a", 2), false, Update::GoesOn),
+            (&complete, stack("UPDATE_COMPLETE", "a,b", 2), true, Update::Done),
+            (&complete, stack("UPDATE_COMPLETE", "a,b", 2), false, Update::Done),
+            (&complete, stack("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "a,b", 2), true, Update::GoesOn),
+            (&complete, stack("UPDATE_COMPLETE", "a,c", 3), true, Update::NotSeen),
+            (&complete, stack("UPDATE_ROLLBACK_IN_PROGRESS", "a", 2), true, Update::GoesOn),
+            (&complete, stack("UPDATE_ROLLBACK_COMPLETE", "a", 2), false, Update::Failed),
+            (&rolled_back, stack("UPDATE_ROLLBACK_COMPLETE", "a", 1), false, Update::NotSeen),
+            (&rolled_back, stack("UPDATE_ROLLBACK_COMPLETE", "a", 1), true, Update::Failed),
+            (&rolled_back, stack("UPDATE_ROLLBACK_COMPLETE", "a", 2), false, Update::Failed),
+        ] {
+            assert_eq!(Update::of(before, &now, "a,b", has_begun), expected, "{now:?}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Searching CloudWatch Logs, and the handler's lines about messages.
+
+use comeback_engine::{LogLine, Timestamp, What};
+
+use crate::aws::{LogEvent, LogFilter};
+use crate::{Account, Failure};
+
+/// The longest id to search for. A request id has 36 characters; a key that a target chose may have more.
+const LONGEST: usize = 256;
+
+/// The log levels that hide lines of level INFO.
+pub const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
+
+/// A search in a log group for the lines that hold a term.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    pub group: &'a str,
+    /// Empty: every line.
+    pub term: &'a str,
+    pub since: Timestamp,
+    /// The time of the last line; `None`: no end.
+    pub until: Option<Timestamp>,
+    pub stream: Option<&'a str>,
+}
+
+impl Search<'_> {
+    /// All lines that match, in order of time. CloudWatch looks for the term, and so do we: not every server that
+    /// stands in for it does.
+    pub async fn run(&self, account: &Account, progress: &dyn Fn(usize)) -> Result<Vec<LogEvent>, Failure> {
+        let mut events = Vec::new();
+        if !self.each(account, progress, |event| events.push(event)).await? {
+            return Err(Failure::could_not(format!("log group {} does not exist", self.group)));
+        }
+        events.sort_by_key(|event| event.at);
+        Ok(events)
+    }
+
+    /// Each line that matches, as it comes. Returns whether there is such a log group.
+    pub async fn each(
+        &self,
+        account: &Account,
+        progress: &dyn Fn(usize),
+        mut take: impl FnMut(LogEvent),
+    ) -> Result<bool, Failure> {
+        let mut found = 0;
+        let take_page = |page: Vec<LogEvent>| {
+            for event in page.into_iter().filter(|event| event.message.contains(self.term)) {
+                found += 1;
+                progress(found);
+                take(event);
+            }
+        };
+        self.pages_by_pattern(account, pattern(self.term)?, take_page).await
+    }
+
+    /// Each page of lines that one of CloudWatch's filter patterns lets pass, instead of a term, as it comes: many are empty.
+    /// Not every server that stands in for CloudWatch knows every pattern. Returns whether there is such a log group.
+    pub async fn pages_by_pattern(
+        &self,
+        account: &Account,
+        pattern: Option<String>,
+        mut take: impl FnMut(Vec<LogEvent>),
+    ) -> Result<bool, Failure> {
+        let Self { group, since, until, stream, .. } = *self;
+        let filter = LogFilter { group, pattern, since, until, stream };
+        let mut token = None;
+        loop {
+            let Some(page) = account.aws.log_page(&filter, token).await? else { return Ok(false) };
+            take(page.events);
+            token = page.next;
+            if token.is_none() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+fn pattern(term: &str) -> Result<Option<String>, Failure> {
+    if term.len() > LONGEST || term.contains(['"', '\\']) || term.chars().any(char::is_control) {
+        return Err(Failure::refused(format!(
+            "{term:?} is not a valid id: it is too long, or contains a quote or a backslash"
+        )));
+    }
+    Ok((!term.is_empty()).then(|| format!("\"{term}\"")))
+}
+
+/// Reads a line of the handler's log that is about an event.
+pub fn event_line(text: &str) -> Option<LogLine<'static>> {
+    LogLine::read(text).ok().filter(|line| line.event.is_some())
+}
+
+/// Whether one of a line's ids is this one. CloudWatch's own filter may let other lines pass.
+pub fn names(line: &LogLine<'_>, id: &str) -> bool {
+    let event = line.event.as_ref();
+    let failed = event.and_then(|event| event.request_id.as_deref());
+    let invoked = match &line.what {
+        What::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
+        _ => None,
+    };
+    let ids = [Some(&*line.message_id), event.map(|event| &*event.key), failed, invoked];
+    ids.contains(&Some(id))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const NOW: &str = "2026-09-14T15:46:54.145Z";
+
+    /// A line about the first message of event `k-1`, with these fields besides or instead.
+    pub fn test_line(fields: Value) -> LogLine<'static> {
+        let mut line = json!({
+            "timestamp": NOW, "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1", "target": "arn:orders",
+            "retry": 1, "request_id": "r-0", "error_type": "TargetDown", "first_failure": "1970-01-01T00:01:40Z",
+        });
+        let known = line.as_object_mut().unwrap();
+        known.extend(fields.as_object().unwrap().clone());
+        known.retain(|_, value| !value.is_null());
+        LogLine::read(&line.to_string()).unwrap_or_else(|why| panic!("{why:?}: {line}"))
+    }
+
+    #[test]
+    fn a_term_is_quoted_and_cannot_end_its_quotes() {
+        assert_eq!(pattern("a-1:b"), Ok(Some("\"a-1:b\"".into())));
+        assert_eq!(pattern(""), Ok(None));
+        for refused in ["a\" ?b", "a\\", "a\nb", &"a".repeat(257)] {
+            assert!(matches!(pattern(refused), Err(Failure::Refused(_))), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_found_by_each_of_its_ids() {
+        let line = test_line(json!({"action": "reinvoke", "due": NOW, "invoke_request_id": "r-1"}));
+        for id in ["m-1", "k-1", "r-0", "r-1"] {
+            assert!(names(&line, id), "{id}");
+        }
+        assert!(!names(&line, "r-2") && !names(&line, ""));
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(event_line(&text), Some(line));
+        assert_eq!(event_line(&text.replace(r#""key":"k-1","#, "")), None);
+        assert_eq!(event_line("START RequestId: k-1"), None);
+    }
+}

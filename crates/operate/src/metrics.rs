@@ -1,0 +1,122 @@
+//! What CloudWatch's metrics count.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use comeback_engine::{RETENTION, Timestamp};
+use serde::Serialize;
+
+use crate::aws::{MetricQuery, Series};
+use crate::deployment::Deployment;
+use crate::{Account, Failure};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+/// SQS writes a point each minute. Sums of five minutes cost the same call and are there sooner.
+const FIVE_MINUTES: Duration = Duration::from_secs(300);
+
+/// What CloudWatch counted in the last hour; `None` where it has no data. Its points come some minutes late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LastHour {
+    /// Messages sent to the retry queue: failures, and moves.
+    pub arrived: Option<f64>,
+    pub dead_lettered: Option<f64>,
+    pub invocations: Option<f64>,
+    pub errors: Option<f64>,
+    pub throttles: Option<f64>,
+    /// The age of the oldest message that was due, at most, in seconds.
+    pub oldest_due_seconds: Option<f64>,
+}
+
+impl LastHour {
+    pub async fn read(account: &Account, deployment: &Deployment, now: Timestamp) -> Result<Self, Failure> {
+        let retry_queue = ("AWS/SQS", "QueueName", deployment.retry_queue.name());
+        let dead_letter_queue = ("AWS/SQS", "QueueName", deployment.dead_letter_queue.name());
+        let handler = ("AWS/Lambda", "FunctionName", &*deployment.handler);
+        let series = [
+            series(retry_queue, "NumberOfMessagesSent", "Sum"),
+            series(dead_letter_queue, "NumberOfMessagesSent", "Sum"),
+            series(handler, "Invocations", "Sum"),
+            series(handler, "Errors", "Sum"),
+            series(handler, "Throttles", "Sum"),
+            series(retry_queue, "ApproximateAgeOfOldestMessage", "Maximum"),
+        ];
+        let [sent, dead, invocations, errors, throttles, ages] =
+            points(account, series, FIVE_MINUTES, now.before(HOUR)..now).await?;
+        let sum = |points: Points| (!points.is_empty()).then(|| points.iter().map(|(_, count)| count).sum());
+        Ok(Self {
+            arrived: sum(sent),
+            dead_lettered: sum(dead),
+            invocations: sum(invocations),
+            errors: sum(errors),
+            throttles: sum(throttles),
+            // The last hour's most would hide that it is over.
+            oldest_due_seconds: ages.first().map(|(_, age)| *age),
+        })
+    }
+}
+
+/// How many records of failures Lambda dropped because it could not deliver them, by `DestinationDeliveryFailures`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    pub in_24_hours: u64,
+    /// As long as an event may wait.
+    pub in_14_days: u64,
+}
+
+impl Dropped {
+    pub async fn read(account: &Account, function: &str, now: Timestamp) -> Result<Self, Failure> {
+        let series = [series(("AWS/Lambda", "FunctionName", function), "DestinationDeliveryFailures", "Sum")];
+        let [points] = points(account, series, HOUR, now.before(RETENTION)..now.saturating_add(HOUR)).await?;
+        Ok(Self::of(&points, now))
+    }
+
+    fn of(points: &[(Timestamp, f64)], now: Timestamp) -> Self {
+        let mut dropped = Self::default();
+        for (at, sum) in points {
+            dropped.in_14_days += *sum as u64;
+            // A period counts as recent if its last moment is.
+            if now.since(at.saturating_add(HOUR)) < DAY {
+                dropped.in_24_hours += *sum as u64;
+            }
+        }
+        dropped
+    }
+}
+
+/// A point for each period, the newest first.
+pub type Points = Vec<(Timestamp, f64)>;
+/// A metric's series, by namespace, dimension and its value; metric; statistic.
+pub(crate) const fn series<'a>(
+    (namespace, dimension, value): (&'a str, &'a str, &'a str),
+    name: &'a str,
+    statistic: &'a str,
+) -> Series<'a> {
+    Series { namespace, dimension: (dimension, value), name, statistic }
+}
+
+/// Reads several series in one call.
+pub(crate) async fn points<const N: usize>(
+    account: &Account,
+    series: [Series<'_>; N],
+    period: Duration,
+    time: Range<Timestamp>,
+) -> Result<[Points; N], Failure> {
+    let of = series[0].dimension.1;
+    let query = MetricQuery { series: series.to_vec(), period, since: time.start, until: time.end };
+    let points = account.aws.metrics(query, of).await?;
+    Ok(points.try_into().expect("BUG: an answer for each series"))
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn the_last_day_is_counted_apart() {
+        let now = Timestamp::from_secs(100 * 24 * 3_600);
+        let points = [(1, 1.0), (24, 2.0), (26, 4.0)].map(|(hours, sum)| (now.before(hours * HOUR), sum));
+        assert_eq!(Dropped::of(&points, now), Dropped { in_24_hours: 3, in_14_days: 7 });
+    }
+}

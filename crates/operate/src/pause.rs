@@ -1,0 +1,256 @@
+//! Pauses: hold the retries of a function, or of every function.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use comeback_engine::{HOLD, Pause, PauseTarget, Pauses, Timestamp};
+use serde::Serialize;
+
+use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::deployment::{Deployment, DeploymentName};
+use crate::function::FunctionName;
+use crate::pauses::edits::{self, Wanted, open_of};
+use crate::pauses::parameter::Parameter;
+use crate::pauses::{self, OpenPause, forgotten_note, named, noticed_within};
+use crate::{Account, CommandName, Failure, Layout, Operator, Text, durations, quoted, text};
+
+/// Pauses a function, or changes its pause.
+#[derive(Clone, Debug)]
+pub struct PauseRetries {
+    /// The operator.
+    pub operator: Operator,
+    /// The function; `None` is every function.
+    pub function: Option<FunctionName>,
+    /// The end, the spread and the reason, as far as they are given.
+    pub wanted: Wanted,
+}
+
+/// The plan of a pause: the one that is open, and the one that will be.
+#[derive(Clone, Debug, Serialize)]
+pub struct PausePlan {
+    pause: OpenPause,
+    before: Option<OpenPause>,
+    forgotten: Vec<OpenPause>,
+    noticed_within_seconds: Option<u64>,
+    #[serde(skip)]
+    name: String,
+    #[serde(skip)]
+    target: PauseTarget,
+    #[serde(skip)]
+    open: Option<Pause>,
+    #[serde(skip)]
+    planned: Pause,
+    #[serde(skip)]
+    deployment: Deployment,
+}
+
+/// The same plan: a pause of some length begins with the answer to the question, so its times differ.
+impl PartialEq for PausePlan {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.target, &self.open) == (&other.target, &other.open)
+    }
+}
+
+/// A pause that was opened or changed.
+#[derive(Debug, Serialize)]
+pub struct Paused {
+    pause: OpenPause,
+    before: Option<OpenPause>,
+    forgotten: Vec<OpenPause>,
+    noticed_within_seconds: Option<u64>,
+    #[serde(skip)]
+    until: Option<Timestamp>,
+    #[serde(skip)]
+    function: Option<FunctionName>,
+    #[serde(skip)]
+    notes: Vec<Text>,
+    #[serde(skip)]
+    deployment: Deployment,
+}
+
+impl Change for PauseRetries {
+    type Plan = PausePlan;
+    type Done = Paused;
+
+    async fn plan(&self) -> Result<PausePlan, Failure> {
+        let deployment = self.operator.deployment().await?;
+        self.operator.interrupt.or(self.plan_of(deployment)).await
+    }
+
+    async fn perform(&self, plan: &PausePlan) -> Performed<PausePlan, Paused> {
+        match self.write(plan).await {
+            Ok(Some(paused)) => Performed::Done(paused, Ok(())),
+            Ok(None) => match self.plan().await {
+                Ok(plan) => Performed::Outdated(plan),
+                Err(failure) => Performed::Failed(failure),
+            },
+            Err(failure) => Performed::Failed(failure),
+        }
+    }
+}
+
+impl PauseRetries {
+    /// Fails if the pause would be refused.
+    async fn plan_of(&self, deployment: Deployment) -> Result<PausePlan, Failure> {
+        let (account, function) = (&self.operator.account, self.function.as_ref());
+        let pauses = Parameter::of(account, &self.operator.interrupt, &deployment)?.read().await?.0;
+        let now = self.operator.now();
+        let target = pauses::target(&deployment, function)?;
+        let open = open_of(&pauses, &target, now).next().cloned();
+        if open.is_none() {
+            pauses::retried_target(&deployment, function)?;
+            if let Some(function) = function {
+                // An entry of the allow-list such as `shop-*` allows names that no function has.
+                let arn = deployment.arn_of(function).unqualified().to_string();
+                account.aws.function_configuration(&arn, function.qualifier.as_deref()).await?;
+            }
+        }
+        let planned = self.wanted.pause(&target, open.as_ref(), self.by(), now)?;
+        edits::with(&pauses, &planned, now).fitted(now)?;
+        Ok(PausePlan {
+            pause: OpenPause::of(&planned, now),
+            before: open.as_ref().map(|open| OpenPause::of(open, now)),
+            forgotten: Vec::new(),
+            noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
+            name: named(function),
+            target,
+            open,
+            planned,
+            deployment,
+        })
+    }
+
+    fn by(&self) -> &str {
+        self.operator.account.place.user()
+    }
+
+    /// Writes the pause; `None` if another operator has changed it since the plan was made.
+    async fn write(&self, plan: &PausePlan) -> Result<Option<Paused>, Failure> {
+        let Operator { account, interrupt, .. } = &self.operator;
+        let (deployment, open) = (&plan.deployment, plan.open.as_ref());
+        let parameter = Parameter::of(account, interrupt, deployment)?;
+        let now = self.operator.now();
+        let pause = self.wanted.pause(&plan.target, open, self.by(), now)?;
+        let is_outdated = std::cell::Cell::new(false);
+        let make = |pauses: &Pauses| {
+            if open_of(pauses, &plan.target, now).next() != open {
+                is_outdated.set(true);
+                return Err(crate::change::outdated());
+            }
+            Ok(edits::with(pauses, &pause, now))
+        };
+        let written = parameter.edit(now, make, |pauses| pauses.iter().any(|other| *other == pause)).await;
+        if is_outdated.get() {
+            return Ok(None);
+        }
+        let forgotten = written?;
+        let elsewhere = match self.function.as_ref().filter(|_| open.is_none()) {
+            // The pause is in force, so an interruption ends only this check.
+            Some(function) => tokio::select! {
+                note = elsewhere(function, account, deployment) => note,
+                () = interrupt.raised() => None,
+            },
+            None => None,
+        };
+        let shown = |pause: &Pause| OpenPause::of(pause, now);
+        Ok(Some(Paused {
+            until: pause.until,
+            pause: shown(&pause),
+            before: open.map(shown),
+            forgotten: forgotten.iter().map(shown).collect(),
+            noticed_within_seconds: plan.noticed_within_seconds,
+            function: self.function.clone(),
+            notes: forgotten_note(&forgotten).map(Text::from).into_iter().chain(elsewhere).collect(),
+            deployment: deployment.clone(),
+        }))
+    }
+}
+
+impl Plan for PausePlan {
+    fn question(&self) -> Option<Question> {
+        let verb = if self.open.is_some() { "change the pause of" } else { "pause" };
+        (self.open.as_ref() != Some(&self.planned)).then(|| Question::new(format!("{verb} {}?", self.name)))
+    }
+}
+
+impl Answer for PausePlan {
+    /// The pause as it is, and as it will be.
+    fn layout(&self) -> Layout {
+        let Self { name, planned, .. } = self;
+        let mut layout = Layout::default();
+        match &self.open {
+            None => layout.line(text![name, ": will be paused ", terms(planned)]),
+            Some(open) => {
+                layout.line(is_paused(name, open));
+                match open == planned {
+                    true => layout.line("Nothing to change."),
+                    false => layout.line(text!["  will be paused ", terms(planned)]),
+                }
+            }
+        }
+        layout
+    }
+}
+
+impl Answer for Paused {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        let noticed = self.noticed_within_seconds.map(Duration::from_secs).map(durations::text);
+        let noticed = noticed.map(|it| format!(" Retries may still go out for the next {it}."));
+        layout.line(format!("{} is paused.{}", named(self.function.as_ref()), noticed.unwrap_or_default()));
+        layout.line(
+            "Retries are held, also those of events that already wait. New events still run, and are held if they fail.",
+        );
+        layout.line(
+            "The pause uses up no retry and does not count towards MAX_AGE. An event that comes due during it is \
+             checked again within "
+                .to_owned()
+                + &durations::text(HOLD)
+                + ", also after `resume`.",
+        );
+        if self.until.is_none() {
+            let which = self.function.as_ref().map_or_else(|| "--all".to_owned(), ToString::to_string);
+            layout.line(text!["Resume with: ", self.deployment.command(CommandName::Resume, [which])]);
+        }
+        self.notes.iter().for_each(|note| layout.note(note));
+        layout
+    }
+}
+
+/// `orders: paused since … by alice, until resumed; …`
+pub(crate) fn is_paused(name: &str, pause: &Pause) -> Text {
+    let by = pause.by.as_deref().unwrap_or("somebody");
+    text![name, ": paused since ", pause.from, format!(" by {by}, "), terms(pause)]
+}
+
+/// `until resumed; events then return over 30m (deploy 4711)`
+fn terms(pause: &Pause) -> Text {
+    let until = pause.until.map_or_else(|| "resumed".into(), Text::from);
+    let why = pause.why.iter().map(|why| format!(" ({why})")).collect::<String>();
+    text!["until ", until, format!("; events then return over {}{why}", durations::text(pause.spread))]
+}
+
+/// Where new failures of the function go if another deployment has them, because it was moved there, and how to hold them.
+/// The pause does not depend on it, so what cannot be read is not said.
+async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Deployment) -> Option<Text> {
+    let arn = deployment.arn_of(function).unqualified().to_string();
+    let settings = account.aws.invoke_settings(&arn).await.ok()?;
+    let is_named = |qualifier: &Option<String>| match &function.qualifier {
+        None => qualifier.is_none() || !function.is_latest,
+        named => named == qualifier,
+    };
+    let named = settings.into_iter().filter(|(qualifier, _)| is_named(qualifier));
+    let queues: BTreeSet<String> = named.filter_map(|(_, settings)| settings.on_failure).collect();
+    for queue in queues.iter().filter(|queue| **queue != deployment.retry_queue.arn) {
+        if let Ok(Some(other)) = DeploymentName::of_retry_queue(account, queue).await {
+            let latest = if function.is_latest { ":$LATEST" } else { "" };
+            let pause = deployment.command_of(&other, CommandName::Pause, [format!("{function}{latest}")]);
+            return Some(text![
+                format!("new failures of {function} go to {other}; to hold those too, run "),
+                quoted(pause),
+                " with the same flags"
+            ]);
+        }
+    }
+    None
+}

@@ -1,0 +1,162 @@
+//! The pauses of a deployment, as operators name them and as commands show them.
+
+pub mod edits;
+pub mod history;
+pub mod in_force;
+pub mod parameter;
+pub mod requests;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use comeback_engine::{
+    FunctionPattern, Pause, PauseTarget, Pauses, Timestamp, longest_between_reads, short_name,
+};
+use serde::Serialize;
+
+use crate::deployment::Deployment;
+use crate::function::{FunctionName, is_same_function};
+use crate::numbers::counted;
+use crate::pauses::parameter::read_pauses;
+use crate::{Account, Failure};
+
+/// What was due in a pause comes back over this time after its end, unless the operator says otherwise.
+pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
+
+/// What it means that ended pauses had to leave the full parameter; `None` if none had to.
+pub fn forgotten_note(forgotten: &[Pause]) -> Option<String> {
+    let last = forgotten.iter().filter_map(|pause| pause.until).max()?;
+    let names: BTreeSet<String> =
+        forgotten.iter().map(|pause| target_name(&pause.target.to_string()).to_owned()).collect();
+    Some(format!(
+        "the parameter was full, so {} of {} were dropped, the last of which ended at {last}; their time \
+         counts towards MAX_AGE again",
+        counted(forgotten.len() as u64, "ended pause", "ended pauses"),
+        names.into_iter().collect::<Vec<_>>().join(", "),
+    ))
+}
+
+/// Refuses what SSM takes for a reference to another parameter.
+pub fn read_text(text: &str) -> Result<String, String> {
+    if text.contains("{{") {
+        return Err("must not contain {{, which SSM does not store".into());
+    }
+    Ok(text.to_owned())
+}
+
+/// `name`, `name:qualifier` or `every function`, by the target of a pause or a request.
+pub fn target_name(target: &str) -> &str {
+    if target == "*" { "every function" } else { short_name(target) }
+}
+
+/// A pause that is not over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpenPause {
+    /// The ARN of its function, or `*` for every function.
+    pub target: String,
+    pub from: Timestamp,
+    pub until: Option<Timestamp>,
+    pub open_seconds: u64,
+    /// What became due in it comes back over this time after its end.
+    pub spread_seconds: u64,
+    pub by: Option<String>,
+    pub why: Option<String>,
+}
+
+impl OpenPause {
+    /// The pauses that are not over; `None` if the handler reads no pauses.
+    pub async fn all(
+        account: &Account,
+        deployment: &Deployment,
+        now: Timestamp,
+    ) -> Result<Option<Vec<Self>>, Failure> {
+        Ok(read_pauses(account, deployment).await?.map(|pauses| Self::all_of(&pauses, now)))
+    }
+
+    pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
+        pauses.iter().filter(|pause| !pause.is_over(now)).map(|pause| Self::of(pause, now)).collect()
+    }
+
+    pub fn of(pause: &Pause, now: Timestamp) -> Self {
+        Self {
+            target: pause.target.to_string(),
+            from: pause.from,
+            until: pause.until,
+            open_seconds: now.since(pause.from).as_secs(),
+            spread_seconds: pause.spread.as_secs(),
+            by: pause.by.clone(),
+            why: pause.why.clone(),
+        }
+    }
+
+    /// `name`, `name:qualifier` or `every function`.
+    pub fn name(&self) -> &str {
+        target_name(&self.target)
+    }
+}
+
+#[cfg(test)]
+impl OpenPause {
+    pub fn sample(target: &str) -> Self {
+        Self {
+            target: target.into(),
+            from: Timestamp::from_secs(0),
+            until: None,
+            open_seconds: 0,
+            spread_seconds: 0,
+            by: None,
+            why: None,
+        }
+    }
+}
+
+/// The functions of a pause, for people.
+pub fn named(function: Option<&FunctionName>) -> String {
+    function.map_or_else(|| "every function".to_owned(), ToString::to_string)
+}
+
+/// How long until the handler notices a change, in whole seconds; `None` if it does not start because of its settings.
+pub fn noticed_within(deployment: &Deployment) -> Option<Duration> {
+    let policies = deployment.policies().ok()?;
+    let longest = longest_between_reads(policies.stack().settings().maximum_concurrency);
+    Some(Duration::from_secs(longest.as_millis().div_ceil(1_000) as u64))
+}
+
+/// The target of a pause of one function, or of every function.
+pub fn target(deployment: &Deployment, function: Option<&FunctionName>) -> Result<PauseTarget, Failure> {
+    let Some(function) = function else { return Ok(PauseTarget::All) };
+    let arn = deployment.arn_of(function).to_string();
+    arn.parse().map_err(|problem| Failure::refused(format!("{arn} {problem}")))
+}
+
+/// The same for a new pause or retry request. Fails if the handler does not retry the function: a pause of it would hold nothing.
+pub fn retried_target(
+    deployment: &Deployment,
+    function: Option<&FunctionName>,
+) -> Result<PauseTarget, Failure> {
+    let target = target(deployment, function)?;
+    let Some(function) = function else { return Ok(target) };
+    let arn = target.to_string();
+    let is_allowed = deployment.target_functions().any(|entry| {
+        // An entry with a qualifier is about a part of the function.
+        function.qualifier.is_none() && is_same_function(entry, &arn)
+            || entry.parse::<FunctionPattern>().is_ok_and(|entry| entry.allows(&arn))
+    });
+    if is_allowed {
+        return Ok(target);
+    }
+    Err(Failure::could_not(format!(
+        "TARGET_FUNCTIONS does not allow {arn}, so the handler does not retry it; check the name, or attach \
+         the function"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_ssm_would_not_store_is_refused() {
+        assert!(read_text("deploy {{ssm:x}}").is_err() && read_text("deploy {x}").is_ok());
+    }
+}

@@ -1,0 +1,205 @@
+//! The edits of `comeback pause` and `comeback resume`, and what they refuse. `now` is the command's own clock.
+
+use std::time::Duration;
+
+use comeback_engine::{LONGEST_PAUSE, LONGEST_SPREAD, Pause, PauseTarget, Pauses, Timestamp};
+
+use crate::Failure;
+use crate::pauses::{DEFAULT_SPREAD, target_name};
+
+/// What the flags of `comeback pause` name; `None` stays as it is, or is the default of a new pause.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    pub end: Option<End>,
+    pub spread: Option<Duration>,
+    pub why: Option<String>,
+}
+
+/// When a pause ends automatically.
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    At(Timestamp),
+    /// Counted from the answer to the question.
+    After(Duration),
+}
+
+impl Wanted {
+    /// The target's pause as it will be: `open` as this changes it, or a new one that the operator `by` opens.
+    pub fn pause(
+        &self,
+        target: &PauseTarget,
+        open: Option<&Pause>,
+        by: &str,
+        now: Timestamp,
+    ) -> Result<Pause, Failure> {
+        let end = self.end.map(|end| match end {
+            End::At(end) => end.rounded_up_to_secs(),
+            End::After(length) => now.saturating_add(length).rounded_up_to_secs(),
+        });
+        let spread = self.spread.map(|spread| Duration::from_secs(spread.as_secs()));
+        let pause = match open {
+            Some(open) => Pause {
+                until: end.or(open.until),
+                spread: spread.unwrap_or(open.spread),
+                why: self.why.clone().or_else(|| open.why.clone()),
+                ..open.clone()
+            },
+            None if self.why.is_none() => {
+                let name = target.to_string();
+                let name = target_name(&name);
+                return Err(Failure::refused(format!("{name} is not paused; a new pause needs --reason")));
+            }
+            None => Pause {
+                target: target.clone(),
+                from: Timestamp::from_secs(now.as_secs()),
+                until: end,
+                spread: spread.unwrap_or(DEFAULT_SPREAD),
+                by: Some(by.to_owned()),
+                why: self.why.clone(),
+            },
+        };
+        check(&pause, now)?;
+        Ok(pause)
+    }
+}
+
+/// Fails if a pause that is opened or changed at `now` makes no sense.
+fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
+    check_spread(pause.spread)?;
+    let from = pause.from.max(now);
+    match pause.until {
+        Some(until) if until <= from => Err(Failure::refused(format!(
+            "the pause would end at {until}, not after its start at {from}; choose a later end"
+        ))),
+        // An end counted from now is rounded up too.
+        Some(until) if until.since(from.rounded_up_to_secs()) > LONGEST_PAUSE => {
+            Err(Failure::refused(format!(
+                "the pause would end at {until}, more than 14 days after {from}, and SQS keeps no message \
+                 longer; choose an earlier end"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub fn check_spread(spread: Duration) -> Result<(), Failure> {
+    if spread <= LONGEST_SPREAD {
+        return Ok(());
+    }
+    let seconds = spread.as_secs();
+    Err(Failure::refused(format!("the spread is {seconds} s; it must be at most 1209600 s (14 days)")))
+}
+
+/// The target's pauses that are not over. The commands leave one at most.
+pub fn open_of<'p>(
+    pauses: &'p Pauses,
+    target: &'p PauseTarget,
+    now: Timestamp,
+) -> impl Iterator<Item = &'p Pause> {
+    pauses.iter().filter(move |pause| pause.target == *target && !pause.is_over(now))
+}
+
+/// The pauses with this one instead of the one that is open for its target.
+pub fn with(pauses: &Pauses, pause: &Pause, now: Timestamp) -> Pauses {
+    let others = pauses.iter().filter(|other| other.target != pause.target || other.is_over(now));
+    pauses.with(others.chain([pause]).cloned())
+}
+
+/// Ends the open pauses of a target now, rounded up to a second. One that has not begun is removed.
+pub fn closed(pauses: &Pauses, target: &PauseTarget, spread: Duration, now: Timestamp) -> Pauses {
+    // Rounded down, it would end before the latest event that it has held.
+    let end = now.rounded_up_to_secs();
+    let close = |pause: &Pause| match pause {
+        pause if pause.target != *target || pause.is_over(now) => Some(pause.clone()),
+        pause => (pause.from < end).then(|| pause.ended(end, spread)),
+    };
+    pauses.with(pauses.iter().filter_map(close))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+
+    fn at(second: u64) -> Timestamp {
+        Timestamp::from_secs(1_700_000_000 + second)
+    }
+
+    fn pause(target: &str, from: u64, until: Option<u64>) -> Pause {
+        Pause {
+            target: target.parse().unwrap(),
+            from: at(from),
+            until: until.map(at),
+            spread: DEFAULT_SPREAD,
+            by: Some("ops".into()),
+            why: Some("a bad deploy".into()),
+        }
+    }
+
+    fn wanted(end: Option<End>) -> Wanted {
+        Wanted { end, why: Some("a bad deploy".into()), ..Wanted::default() }
+    }
+
+    fn orders() -> PauseTarget {
+        ORDERS.parse().unwrap()
+    }
+
+    #[test]
+    fn a_pause_that_makes_no_sense_is_refused() {
+        let refused =
+            |end, now| wanted(Some(end)).pause(&orders(), None, "ops", at(now)).unwrap_err().to_string();
+        let ended = "the pause would end at 2023-11-14T22:13:30.000Z, not after its start at \
+                     2023-11-14T22:13:30.000Z; choose a later end";
+        assert_eq!(refused(End::At(at(10)), 10), ended, "it has passed by the time of the answer");
+        let fortnight = Duration::from_secs(14 * 86_400);
+        assert!(wanted(Some(End::After(fortnight))).pause(&orders(), None, "ops", at(10)).is_ok());
+        let long = refused(End::After(fortnight + Duration::from_secs(1)), 10);
+        assert!(long.contains("more than 14 days after 2023-11-14T22:13:30.000Z"), "{long}");
+        let spread = Some(Duration::from_secs(1_209_601));
+        let wide = Wanted { spread, ..wanted(None) }.pause(&orders(), None, "ops", at(10)).unwrap_err();
+        assert_eq!(wide.to_string(), "the spread is 1209601 s; it must be at most 1209600 s (14 days)");
+        let unsaid = Wanted::default().pause(&orders(), None, "ops", at(10)).unwrap_err().to_string();
+        assert_eq!(unsaid, "orders is not paused; a new pause needs --reason");
+    }
+
+    #[test]
+    fn an_end_counts_from_the_answer() {
+        let end = Some(End::After(Duration::from_secs(60)));
+        let until = |now| wanted(end).pause(&orders(), None, "ops", at(now)).unwrap().until;
+        assert_eq!([until(10), until(70)], [Some(at(70)), Some(at(130))]);
+    }
+
+    #[test]
+    fn an_open_pause_is_changed_and_keeps_the_rest() {
+        let open = pause(ORDERS, 10, Some(50));
+        let change = Wanted {
+            end: Some(End::At(at(90))),
+            spread: Some(Duration::from_secs(7)),
+            why: Some("late".into()),
+        };
+        let changed = change.pause(&orders(), Some(&open), "ben", at(30)).unwrap();
+        let spread = Duration::from_secs(7);
+        assert_eq!(changed, Pause { spread, why: Some("late".into()), ..pause(ORDERS, 10, Some(90)) });
+        assert_eq!(Wanted::default().pause(&orders(), Some(&open), "ben", at(30)).unwrap(), open);
+        let pauses = Pauses::default().with([pause("*", 5, None), pause(ORDERS, 0, Some(5)), open]);
+        let expected =
+            Pauses::default().with([pause("*", 5, None), pause(ORDERS, 0, Some(5)), changed.clone()]);
+        assert_eq!(with(&pauses, &changed, at(30)), expected);
+    }
+
+    #[test]
+    fn a_closed_pause_keeps_what_counts() {
+        let spread = Duration::from_secs(60);
+        let open = Pauses::default().with([pause(ORDERS, 10, None), pause("*", 5, None)]);
+        let now = Timestamp::from_millis(at(20).as_millis() + 1);
+        let ended = Pause { spread, by: None, why: None, ..pause(ORDERS, 10, Some(21)) };
+        let expected = Pauses::default().with([pause("*", 5, None), ended]);
+        assert_eq!(closed(&open, &orders(), spread, now), expected, "rounded up, and the other goes on");
+        let later = Pauses::default().with([pause(ORDERS, 60, None)]);
+        assert_eq!(closed(&later, &orders(), spread, now), Pauses::default(), "it has not begun");
+        let planned = Pauses::default().with([pause(ORDERS, 10, Some(1_000))]);
+        let earlier = closed(&planned, &orders(), spread, at(30));
+        assert_eq!(earlier.iter().next().unwrap().until, Some(at(30)), "before its planned end");
+    }
+}

@@ -1,0 +1,197 @@
+//! Who paused what, and when: the parameter's own history. SSM keeps its last hundred versions.
+
+use std::time::Duration;
+
+use comeback_engine::{Pause, Pauses, Timestamp};
+use serde::Serialize;
+
+use crate::aws::ParameterVersion;
+use crate::operator::user_name;
+use crate::pauses::target_name;
+use crate::{Account, Failure, Layout, Table, Text, durations};
+
+/// What somebody did to a pause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    at: Timestamp,
+    by: Option<String>,
+    what: What,
+    /// The ARN of its function, or `*` for every function; `None` if the version is unreadable.
+    target: Option<String>,
+    until: Option<Timestamp>,
+    /// Of a pause that was opened or changed.
+    spread_seconds: Option<u64>,
+    why: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    Paused,
+    Changed,
+    Resumed,
+    /// Nobody knows what was paused from then on.
+    Unreadable,
+}
+
+/// The oldest entry first. Empty while there is no parameter.
+pub async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
+    Ok(entries(&account.aws.parameter_history(name).await?))
+}
+
+/// The number of the newest version that is readable.
+pub async fn last_readable(account: &Account, name: &str) -> Result<Option<i64>, Failure> {
+    Ok(newest_readable(&account.aws.parameter_history(name).await?))
+}
+
+/// The number of the newest version that is readable.
+pub fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
+    let readable = |version: &&ParameterVersion| Pauses::read(&version.text).is_ok();
+    versions.iter().rev().find(readable).map(|version| version.number)
+}
+
+/// What each version changed of the open pauses. Versions before the first are forgotten, so nobody knows what it changed
+/// unless it is the parameter's first.
+fn entries(versions: &[ParameterVersion]) -> Vec<Entry> {
+    let (mut entries, mut before) = (Vec::new(), Vec::new());
+    for version in versions {
+        let at = version.at.unwrap_or(Timestamp::from_secs(0));
+        let entry = |what, pause: Option<&Pause>| Entry {
+            at,
+            by: version.by.as_deref().map(user_name).map(ToOwned::to_owned).or_else(|| pause?.by.clone()),
+            what,
+            target: pause.map(|pause| pause.target.to_string()),
+            until: pause.filter(|_| what != What::Resumed).and_then(|pause| pause.until),
+            spread_seconds: pause.filter(|_| what != What::Resumed).map(|pause| pause.spread.as_secs()),
+            why: pause.and_then(|pause| pause.why.clone()),
+        };
+        let Ok(pauses) = Pauses::read(&version.text) else {
+            entries.push(entry(What::Unreadable, None));
+            continue;
+        };
+        // An open pause has a name beside it. Its end is by its operator's clock, and the version's time by SSM's.
+        let is_open = |pause: &Pause| pause.by.is_some() && !pause.is_over(at);
+        let open: Vec<Pause> = pauses.iter().filter(|pause| is_open(pause)).cloned().collect();
+        let is_known = version.number == 1 || !std::ptr::eq(version, &versions[0]);
+        if is_known {
+            for pause in &open {
+                match before.iter().find(|earlier: &&Pause| earlier.target == pause.target) {
+                    None => entries.push(entry(What::Paused, Some(pause))),
+                    Some(earlier) if earlier != pause => entries.push(entry(What::Changed, Some(pause))),
+                    Some(_) => {}
+                }
+            }
+            let is_gone = |earlier: &&Pause| {
+                !earlier.is_over(at) && !open.iter().any(|pause| pause.target == earlier.target)
+            };
+            entries.extend(before.iter().filter(is_gone).map(|pause| entry(What::Resumed, Some(pause))));
+        }
+        before = open;
+    }
+    entries
+}
+
+/// The entries as a table.
+pub fn layout(entries: &[Entry]) -> Layout {
+    let mut layout = Layout::default();
+    if entries.is_empty() {
+        layout.line("nobody has paused anything yet");
+        return layout;
+    }
+    let mut table = Table::new(["when", "who", "what", "function", "until", "spread", "why"]);
+    for entry in entries {
+        let what = match entry.what {
+            What::Paused => "paused",
+            What::Changed => "changed",
+            What::Resumed => "resumed",
+            What::Unreadable => "wrote an unreadable text",
+        };
+        let until = match (entry.what, entry.until) {
+            (_, Some(until)) => until.into(),
+            (What::Paused | What::Changed, None) => "resume".into(),
+            (What::Resumed | What::Unreadable, None) => Text::default(),
+        };
+        let spread = entry.spread_seconds.map(|it| durations::text(Duration::from_secs(it)));
+        table.row([
+            entry.at.into(),
+            entry.by.as_deref().unwrap_or_default().into(),
+            what.into(),
+            entry.target.as_deref().map(target_name).unwrap_or_default().into(),
+            until,
+            spread.unwrap_or_default().into(),
+            entry.why.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    layout.table(table);
+    layout
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::{PauseTarget, short_name};
+
+    use crate::pauses::edits;
+
+    use super::*;
+
+    fn at(second: u64) -> Timestamp {
+        Timestamp::from_secs(1_700_000_000 + second)
+    }
+
+    fn version(number: i64, second: u64, by: &str, text: String) -> ParameterVersion {
+        ParameterVersion { number, at: Some(at(second)), by: Some(by.into()), text }
+    }
+
+    #[test]
+    fn an_empty_history_is_no_empty_table() {
+        assert_eq!(layout(&[]).0, [crate::Block::Line("nobody has paused anything yet".into())]);
+    }
+
+    #[test]
+    fn each_version_says_what_it_changed() {
+        let target: PauseTarget = "arn:aws:lambda:eu-west-1:123456789012:function:orders".parse().unwrap();
+        let pause = |target: &PauseTarget, until| Pause {
+            target: target.clone(),
+            from: at(0),
+            until,
+            spread: Duration::ZERO,
+            by: Some("anna".into()),
+            why: Some("deploy 4711".into()),
+        };
+        let paused = Pauses::default().with([pause(&target, None)]);
+        let both = edits::with(&paused, &pause(&PauseTarget::All, Some(at(60))), at(10));
+        let changed = edits::with(&both, &pause(&target, Some(at(500))), at(70));
+        // By a clock that is ahead of SSM's.
+        let resumed = edits::closed(&changed, &target, Duration::ZERO, at(95));
+        let versions = [
+            version(1, 0, "anna", paused.write()),
+            version(2, 10, "ben", both.write()),
+            version(3, 70, "ben", changed.fitted(at(70)).unwrap().0.write()),
+            version(4, 90, "carl", resumed.write()),
+            version(5, 100, "dora", "by hand".into()),
+        ];
+        let said = |versions: &[ParameterVersion]| {
+            let said = |entry: &Entry| {
+                let of = entry.target.as_deref().map(short_name).unwrap_or_default().to_owned();
+                (entry.by.clone().unwrap(), entry.what, of, entry.until)
+            };
+            entries(versions).iter().map(said).collect::<Vec<_>>()
+        };
+        let entry = |by: &str, what, of: &str, until| (by.to_owned(), what, of.to_owned(), until);
+        // The end that was planned for every function's has come, and nobody did that.
+        let expected = [
+            entry("anna", What::Paused, "orders", None),
+            entry("ben", What::Paused, "*", Some(at(60))),
+            entry("ben", What::Changed, "orders", Some(at(500))),
+            entry("carl", What::Resumed, "orders", None),
+            entry("dora", What::Unreadable, "", None),
+        ];
+        assert_eq!(said(&versions), expected);
+        assert_eq!((newest_readable(&versions), newest_readable(&versions[4..])), (Some(4), None));
+        assert_eq!(
+            said(&versions[1..]),
+            expected[2..],
+            "what the first version kept has changed is not known"
+        );
+    }
+}

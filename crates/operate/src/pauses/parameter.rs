@@ -1,0 +1,214 @@
+//! The SSM parameter that holds the pauses, which is edited so that no other operator's edit is lost.
+
+use std::time::Duration;
+
+use comeback_engine::{GarbledPauses, LONGEST_PAUSES, Pause, Pauses, Timestamp, TooLarge};
+
+use crate::deployment::{Deployment, aws};
+use crate::pauses::history;
+use crate::{Account, Failure, Interrupt};
+
+/// Reads the pauses as the handler does: without a parameter nothing is paused. `None` if the handler reads no pauses.
+pub async fn read_pauses(account: &Account, deployment: &Deployment) -> Result<Option<Pauses>, Failure> {
+    let Some(name) = deployment.pauses() else { return Ok(None) };
+    Ok(Some(read_parameter(account, name).await?.0))
+}
+
+/// The pauses in a parameter, and its version: 0 before the parameter exists.
+async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
+    let Some(version) = account.aws.parameter(name).await? else { return Ok((Pauses::default(), 0)) };
+    match Pauses::read(&version.text) {
+        Ok(pauses) => Ok((pauses, version.number)),
+        Err(garbled) => Err(unreadable(account, name, &garbled).await),
+    }
+}
+
+/// Why the pauses are unreadable, and the fix: the version to put back. What a later version of Comeback wrote must not be
+/// lost.
+async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
+    if let GarbledPauses::Newer(_) = garbled {
+        return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
+    }
+    let fix = match history::last_readable(account, name).await {
+        Ok(Some(version)) => {
+            let put = put_back(name, Some(version), &account.place.flags);
+            format!("restore version {version}, the last readable one: {put}")
+        }
+        Ok(None) => {
+            "none of its versions is readable; delete it, then pause again what must be paused".into()
+        }
+        Err(failure) => format!("the version to restore is unknown: {failure}"),
+    };
+    Failure::could_not(format!("parameter {name}: {garbled}; {fix}"))
+}
+
+pub const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
+
+/// The command that writes a version of the pauses again, or none. `flags` lead to its account and region.
+pub fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
+    let value = match version {
+        Some(version) => {
+            let get = format!(
+                "ssm get-parameter --name {parameter}:{version} --query Parameter.Value --output text"
+            );
+            format!("\"$({})\"", aws(flags, get))
+        }
+        None => format!("'{}'", Pauses::default().write()),
+    };
+    aws(flags, format!("ssm put-parameter --name {parameter} --type String --overwrite --value {value}"))
+}
+
+/// Size in bytes at which `status` and `doctor` begin to warn.
+const NEARLY_FULL: usize = LONGEST_PAUSES / 4 * 3;
+
+/// How full the parameter is, if it is nearly full.
+pub fn nearly_full(pauses: &Pauses) -> Option<String> {
+    let bytes = pauses.write().len();
+    (bytes >= NEARLY_FULL).then(|| format!("the parameter has {bytes} of at most {LONGEST_PAUSES} bytes"))
+}
+
+impl From<TooLarge> for Failure {
+    fn from(error: TooLarge) -> Self {
+        Self::undone(format!("{error}: shorten the reasons, resume functions, or cancel retry requests"))
+    }
+}
+
+/// How long after a write to check whether another write replaced it.
+const SETTLE: Duration = Duration::from_secs(2);
+/// Writes of an edit at most.
+const WRITES: u32 = 8;
+
+/// The parameter that the handler reads the pauses from. SSM cannot compare and set, but it can create without overwriting.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter<'a> {
+    account: &'a Account,
+    name: &'a str,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> Parameter<'a> {
+    /// The parameter of a deployment.
+    ///
+    /// # Errors
+    ///
+    /// If the handler reads none.
+    pub fn of(
+        account: &'a Account,
+        interrupt: &'a Interrupt,
+        deployment: &'a Deployment,
+    ) -> Result<Self, Failure> {
+        let name = deployment.pauses().ok_or_else(|| {
+            Failure::undone(format!(
+                "handler {} reads no pauses; deploy the current template, or set its variable PAUSES to an \
+                 SSM parameter's name and allow its role ssm:GetParameter on it",
+                deployment.handler
+            ))
+        })?;
+        Ok(Self { account, name, interrupt })
+    }
+
+    /// Reads the pauses, and their version: 0 before the parameter exists.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read.
+    pub async fn read(&self) -> Result<(Pauses, i64), Failure> {
+        read_parameter(self.account, self.name).await
+    }
+
+    /// SSM keeps a hundred versions.
+    async fn read_version(&self, version: i64) -> Result<Pauses, Failure> {
+        let name = self.name;
+        let versions = self.account.aws.parameter_history(name).await?;
+        let found = versions.iter().find(|earlier| earlier.number == version).ok_or_else(|| {
+            Failure::could_not(format!(
+                "version {version} of parameter {name}, which another operator wrote, is gone; see pause --list, \
+                 and ask them"
+            ))
+        })?;
+        Pauses::read(&found.text)
+            .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
+    }
+
+    async fn settle(&self) -> Result<(), Failure> {
+        tokio::select! {
+            () = self.account.aws.sleep(SETTLE) => Ok(()),
+            () = self.interrupt.raised() => {
+                Err(Failure::interrupted("the pauses were written, but could not be verified; see pause --list"))
+            }
+        }
+    }
+
+    /// Makes an edit, so that neither it nor another operator's is lost. `is_in` says whether pauses hold it. Returns the ended
+    /// pauses that had to leave the parameter.
+    ///
+    /// Each write replaces the whole text and takes the next version. If that is not the version after the one read, the write
+    /// has replaced somebody's: the replaced version is read, and written again with our edit. A write that replaced ours
+    /// is repaired by its writer in the same way, and by us, who check again after a while. Two operators at once so lose
+    /// neither's edit, however their calls interleave. More than two may have to try again.
+    pub async fn edit(
+        &self,
+        now: Timestamp,
+        make: impl Fn(&Pauses) -> Result<Pauses, Failure>,
+        is_in: impl Fn(&Pauses) -> bool,
+    ) -> Result<Vec<Pause>, Failure> {
+        let make = |pauses: &Pauses| -> Result<_, Failure> { Ok(make(pauses)?.fitted(now)?) };
+        let mut writes = 0;
+        // Our edit came too late: what it replaced is being restored.
+        let mut refused = None;
+        let mut forgotten = Vec::new();
+        loop {
+            let (pauses, mut version) = self.read().await?;
+            if writes > 0 && is_in(&pauses) {
+                return Ok(forgotten);
+            }
+            let (mut edited, left) = make(&pauses)?;
+            forgotten.extend(left);
+            loop {
+                if writes == WRITES {
+                    return Err(Failure::could_not(format!(
+                        "other operators keep changing the pauses, and overwrote ours {WRITES} times; see pause \
+                         --list, and try again"
+                    )));
+                }
+                can_be_read_back(&edited)?;
+                writes += 1;
+                let Some(written) =
+                    self.account.aws.put_parameter(self.name, &edited.write(), version == 0).await?
+                else {
+                    break;
+                };
+                // A parameter that somebody has deleted begins anew, with a lower version.
+                if written <= version + 1 {
+                    if let Some(refused) = refused.take() {
+                        return Err(refused);
+                    }
+                    self.settle().await?;
+                    break;
+                }
+                version = written;
+                let replaced = self.read_version(written - 1).await?;
+                edited = if refused.is_some() || is_in(&replaced) {
+                    replaced
+                } else {
+                    make(&replaced).map_or_else(
+                        |error| {
+                            refused = Some(error);
+                            replaced.clone()
+                        },
+                        |(edited, _)| edited,
+                    )
+                };
+            }
+        }
+    }
+}
+
+/// A text that the handler does not understand would end every pause.
+fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
+    let text = pauses.write();
+    if Pauses::read(&text).as_ref() == Ok(pauses) {
+        return Ok(());
+    }
+    Err(Failure::could_not(format!("nothing was written, because the handler would misread {text}")))
+}

@@ -1,0 +1,83 @@
+//! Retry requests, as the commands show them.
+
+use comeback_engine::{Pauses, RetryNow, Timestamp};
+use serde::Serialize;
+
+use crate::pauses::target_name;
+
+/// A request of `comeback retry`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RetryRequest {
+    /// The ARN of its function, or `*` for every function.
+    pub target: String,
+    pub at: Timestamp,
+    pub within_seconds: u64,
+    /// `errorType` globs; empty for every error.
+    pub errors: Vec<String>,
+    /// When it ends.
+    pub until: Timestamp,
+    pub by: Option<String>,
+    pub why: Option<String>,
+}
+
+impl RetryRequest {
+    /// The requests in force.
+    pub fn in_force(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
+        pauses.retries().map(Self::of).filter(|request| now <= request.until).collect()
+    }
+
+    pub fn of(request: &RetryNow) -> Self {
+        Self {
+            target: request.target.to_string(),
+            at: request.at,
+            within_seconds: request.within.as_secs(),
+            errors: request.errors.clone(),
+            until: request.last_moment(),
+            by: request.by.clone(),
+            why: request.why.clone(),
+        }
+    }
+
+    /// `name`, `name:qualifier` or `every function`.
+    pub fn name(&self) -> &str {
+        target_name(&self.target)
+    }
+
+    /// `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`
+    pub fn line(&self) -> String {
+        let part = |part: Option<String>| part.unwrap_or_default();
+        format!(
+            "{}{}, requested at {}{}, ends at {}{}",
+            self.name(),
+            part((!self.errors.is_empty()).then(|| format!(" ({})", self.errors.join(", ")))),
+            self.at,
+            part(self.by.as_ref().map(|by| format!(" by {by}"))),
+            self.until,
+            part(self.why.as_ref().map(|why| format!(": {why}"))),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_in_force_are_named_with_their_end() {
+        let text = r#"{"v":1,"pauses":[],"retries":[
+            {"target":"arn:aws:lambda:eu-west-1:123456789012:function:orders:live","at":1700000000,"within":300,
+             "errors":["Time*","Down"],"by":"anna","why":"deploy 4712","until":1700002100},
+            {"target":"*","at":1700003600,"within":0}]}"#;
+        let pauses = Pauses::read(text).unwrap();
+        let lines = |seconds: u64| {
+            let now = Timestamp::from_secs(1_700_000_000 + seconds);
+            let requests = RetryRequest::in_force(&pauses, now);
+            requests.iter().map(RetryRequest::line).collect::<Vec<_>>()
+        };
+        let all = "every function, requested at 2023-11-14T23:13:20.000Z, ends at 2023-11-16T00:13:20.000Z";
+        let requests = "orders:live (Time*, Down), requested at 2023-11-14T22:13:20.000Z by anna, ends at \
+                      2023-11-14T22:48:20.000Z: deploy 4712";
+        assert_eq!(lines(2_100), [requests, all]);
+        assert_eq!(lines(2_101), [all]);
+    }
+}
