@@ -5,6 +5,9 @@
 //! other error is a [`Failure`] that names the IAM action and what it was about. The clock is a part of the account, because a
 //! simulated one has its own.
 
+#[cfg(feature = "sdk")]
+pub mod sdk;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;

@@ -1,0 +1,89 @@
+//! CloudFormation's answers in our own types.
+
+use aws_sdk_cloudformation::error::ProvideErrorMetadata;
+use aws_sdk_cloudformation::operation::update_stack::builders::UpdateStackFluentBuilder;
+use aws_sdk_cloudformation::types::{self, Capability, Parameter, StackResourceSummary};
+
+use crate::aws::{Stack, StackEvent, StackResource};
+
+/// Returns true if CloudFormation says that the stack does not exist. It has no error type for that.
+pub(super) fn is_gone(error: &impl ProvideErrorMetadata) -> bool {
+    error.code() == Some("ValidationError")
+        && error.message().is_some_and(|message| message.contains("does not exist"))
+}
+
+pub(super) fn stack(name: &str, stack: types::Stack) -> Stack {
+    let status = stack.stack_status.expect("BUG: CloudFormation's model has a status in every stack");
+    let parameters = stack.parameters.unwrap_or_default().into_iter();
+    Stack {
+        name: name.to_owned(),
+        status: status.as_str().to_owned(),
+        parameters: parameters
+            .filter_map(|it| Some((it.parameter_key?, it.parameter_value.unwrap_or_default())))
+            .collect(),
+        capabilities: stack
+            .capabilities
+            .unwrap_or_default()
+            .iter()
+            .map(|capability| capability.as_str().to_owned())
+            .collect(),
+        updated: stack.last_updated_time.and_then(|at| at.to_millis().ok()),
+        parent: stack.parent_id,
+    }
+}
+
+pub(super) fn resource(resource: StackResourceSummary) -> StackResource {
+    StackResource {
+        logical_id: resource.logical_resource_id.unwrap_or_default(),
+        physical_id: resource.physical_resource_id,
+        kind: resource.resource_type.unwrap_or_default(),
+    }
+}
+
+pub(super) fn event(event: types::StackEvent) -> StackEvent {
+    StackEvent {
+        is_of_stack: event.physical_resource_id == event.stack_id,
+        logical_id: event.logical_resource_id.unwrap_or_default(),
+        status: event.resource_status.map(|status| status.as_str().to_owned()).unwrap_or_default(),
+        reason: event.resource_status_reason,
+    }
+}
+
+/// The same template, with another value for one parameter.
+pub(super) fn update(
+    call: UpdateStackFluentBuilder,
+    stack: &Stack,
+    parameter: &str,
+    value: &str,
+) -> UpdateStackFluentBuilder {
+    let parameters = stack.parameters.keys().map(|key| {
+        let built = Parameter::builder().parameter_key(key);
+        if key == parameter { built.parameter_value(value) } else { built.use_previous_value(true) }.build()
+    });
+    // Those of the last deployment. A SAM template is a macro, which a direct update must be allowed to expand.
+    let mut capabilities: Vec<Capability> =
+        stack.capabilities.iter().map(|it| Capability::from(&**it)).collect();
+    if !capabilities.contains(&Capability::CapabilityAutoExpand) {
+        capabilities.push(Capability::CapabilityAutoExpand);
+    }
+    call.stack_name(&stack.name)
+        .use_previous_template(true)
+        .set_parameters(Some(parameters.collect()))
+        .set_capabilities(Some(capabilities))
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_cloudformation::error::ErrorMetadata;
+
+    #[test]
+    fn a_stack_that_is_gone_is_no_other_error() {
+        let is_gone = |code: &str, message: &str| {
+            super::is_gone(&ErrorMetadata::builder().code(code).message(message).build())
+        };
+        let gone = "Stack with id comeback does not exist";
+        assert!(is_gone("ValidationError", gone));
+        assert!(!is_gone("ValidationError", "1 validation error detected"));
+        assert!(!is_gone("AccessDenied", gone) && !super::is_gone(&ErrorMetadata::builder().build()));
+    }
+}

@@ -1,0 +1,90 @@
+//! CloudWatch's answers in our own types.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_cloudwatch::operation::get_metric_data::GetMetricDataOutput;
+use aws_sdk_cloudwatch::operation::get_metric_data::builders::GetMetricDataFluentBuilder;
+use aws_sdk_cloudwatch::operation::put_metric_alarm::builders::PutMetricAlarmFluentBuilder;
+use aws_sdk_cloudwatch::primitives::DateTime;
+use aws_sdk_cloudwatch::types::{
+    ComparisonOperator, Dimension, Metric, MetricDataQuery, MetricStat, Statistic,
+};
+use comeback_engine::Timestamp;
+
+use crate::aws::{MetricAlarm, MetricQuery, NewAlarm, WatchedMetric};
+
+/// An id begins with a small letter.
+fn id(index: usize) -> String {
+    format!("m{index}")
+}
+
+pub(super) fn call(call: GetMetricDataFluentBuilder, query: &MetricQuery<'_>) -> GetMetricDataFluentBuilder {
+    let queries = query.series.iter().enumerate().map(|(index, series)| {
+        let (name, value) = series.dimension;
+        let dimension = Dimension::builder().name(name).value(value).build();
+        let metric = Metric::builder().namespace(series.namespace).metric_name(series.name);
+        let metric = metric.dimensions(dimension).build();
+        let period = query.period.as_secs() as i32;
+        let stat = MetricStat::builder().metric(metric).period(period).stat(series.statistic);
+        MetricDataQuery::builder().id(id(index)).metric_stat(stat.build()).build()
+    });
+    let at = |time: Timestamp| DateTime::from_millis(time.as_millis() as i64);
+    call.set_metric_data_queries(Some(queries.collect()))
+        .start_time(at(query.since))
+        .end_time(at(query.until))
+}
+
+/// The points of each series, the newest first.
+pub(super) fn points(answer: &GetMetricDataOutput, series: usize) -> Vec<Vec<(Timestamp, f64)>> {
+    let of = |index| {
+        let result = answer.metric_data_results().iter().find(|it| it.id() == Some(&*id(index)));
+        let points = result.into_iter().flat_map(|it| it.timestamps().iter().zip(it.values()));
+        points.map(|(at, value)| (Timestamp::from_secs(at.secs().unsigned_abs()), *value)).collect()
+    };
+    (0..series).map(of).collect()
+}
+
+/// An alarm on a single metric names it itself; one on an expression names it in its queries.
+pub(super) fn alarm(alarm: aws_sdk_cloudwatch::types::MetricAlarm) -> MetricAlarm {
+    let metric = |namespace: Option<&str>, name: Option<&str>, dimensions: &[Dimension]| WatchedMetric {
+        namespace: namespace.unwrap_or_default().to_owned(),
+        name: name.unwrap_or_default().to_owned(),
+        dimensions: dimensions
+            .iter()
+            .filter_map(|it| Some((it.name.clone()?, it.value.clone()?)))
+            .collect::<BTreeMap<_, _>>(),
+    };
+    let single = alarm
+        .metric_name()
+        .is_some()
+        .then(|| metric(alarm.namespace(), alarm.metric_name(), alarm.dimensions()));
+    let of_queries = alarm.metrics().iter().filter_map(|query| query.metric_stat()?.metric());
+    let of_queries = of_queries.map(|it| metric(it.namespace(), it.metric_name(), it.dimensions()));
+    MetricAlarm {
+        metrics: single.into_iter().chain(of_queries).collect(),
+        actions_enabled: alarm.actions_enabled.unwrap_or(true),
+        name: alarm.alarm_name.unwrap_or_default(),
+        description: alarm.alarm_description.unwrap_or_default(),
+        state: alarm.state_value.map(|state| state.as_str().to_owned()).unwrap_or_default(),
+        actions: alarm.alarm_actions.unwrap_or_default(),
+    }
+}
+
+pub(super) fn put(call: PutMetricAlarmFluentBuilder, alarm: &NewAlarm) -> PutMetricAlarmFluentBuilder {
+    let NewAlarm { name, description, metric, actions } = alarm;
+    let dimensions = metric.dimensions.iter();
+    let dimensions = dimensions.map(|(name, value)| Dimension::builder().name(name).value(value).build());
+    call.alarm_name(name)
+        .alarm_description(description)
+        .namespace(&metric.namespace)
+        .metric_name(&metric.name)
+        .set_dimensions(Some(dimensions.collect()))
+        .statistic(Statistic::Sum)
+        .period(300)
+        .evaluation_periods(1)
+        .comparison_operator(ComparisonOperator::GreaterThanOrEqualToThreshold)
+        .threshold(1.0)
+        .treat_missing_data("notBreaching")
+        .set_alarm_actions(Some(actions.clone()))
+        .set_ok_actions(Some(actions.clone()))
+}
