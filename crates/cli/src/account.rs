@@ -1,8 +1,8 @@
 //! The AWS account: the clients, errors of calls, and whether a role may do something.
 
 use std::error::Error;
-use std::fmt;
 use std::mem;
+use std::rc::Rc;
 use std::time::Duration;
 
 use aws_config::profile::ProfileFileCredentialsProvider;
@@ -26,6 +26,8 @@ use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use aws_types::os_shim_internal::{Env, Fs};
 use comeback_delivery::{ErrorKind, classify};
+pub(crate) use comeback_operate::Place;
+use comeback_operate::aws::sdk::SdkAws;
 use http_body_util::Limited;
 use serde::Serialize;
 
@@ -36,26 +38,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// from something between here and the service, and would take all memory.
 const LARGEST_ANSWER: usize = 64 << 20;
 
-/// Where a command works, and who runs it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
-    pub(crate) account: String,
-    pub(crate) region: String,
-    /// The caller's ARN.
-    pub(crate) caller: String,
-    /// The flags that lead a suggested command there, such as ` --region eu-west-1`.
-    pub(crate) flags: String,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of account {}", self.region, self.account)
-    }
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     pub(crate) place: Place,
+    /// The port of `comeback-operate`, to which the commands move one by one.
+    pub(crate) port: Rc<SdkAws>,
     pub(crate) cloudformation: aws_sdk_cloudformation::Client,
     pub(crate) cloudwatch: aws_sdk_cloudwatch::Client,
     pub(crate) iam: aws_sdk_iam::Client,
@@ -112,6 +99,12 @@ impl Account {
         Ok(Self { place, ..account })
     }
 
+    /// The account as `comeback-operate` knows it.
+    pub(crate) fn operate(&self) -> comeback_operate::Account {
+        let port: Rc<dyn comeback_operate::aws::Aws> = self.port.clone();
+        comeback_operate::Account { aws: port, place: self.place.clone() }
+    }
+
     pub(crate) fn of(config: &SdkConfig) -> Self {
         macro_rules! client {
             ($sdk:ident) => {{
@@ -121,6 +114,7 @@ impl Account {
         }
         Self {
             place: Place::default(),
+            port: Rc::new(SdkAws::new(config)),
             cloudformation: client!(aws_sdk_cloudformation),
             cloudwatch: client!(aws_sdk_cloudwatch),
             iam: client!(aws_sdk_iam),
@@ -205,6 +199,19 @@ pub(crate) enum Failure {
     /// The operator stopped it (130), with what was done so far.
     #[error("interrupted: {0}")]
     Interrupted(String),
+}
+
+impl From<comeback_operate::Failure> for Failure {
+    fn from(failure: comeback_operate::Failure) -> Self {
+        use comeback_operate::Failure as It;
+        match failure {
+            It::CouldNot(text) => Self::CouldNot(text.to_string()),
+            It::Refused(text) => Self::Refused(text.to_string()),
+            It::Undone(text) => Self::Undone(text.to_string()),
+            It::NotConfirmed(text) => Self::NotConfirmed(text.to_string()),
+            It::Interrupted(text) => Self::Interrupted(text.to_string()),
+        }
+    }
 }
 
 impl Failure {

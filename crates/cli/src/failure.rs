@@ -32,6 +32,13 @@ pub(crate) enum CommandFailure {
     Operate(#[from] crate::account::Failure),
 }
 
+#[cfg(feature = "operate")]
+impl From<comeback_operate::Failure> for CommandFailure {
+    fn from(failure: comeback_operate::Failure) -> Self {
+        crate::account::Failure::from(failure).into()
+    }
+}
+
 impl CommandFailure {
     /// Lists everything refused in a policy and a scenario.
     pub(crate) fn refused(policy: Vec<SettingError>, scenario: Vec<ScenarioError>) -> Self {

@@ -41,6 +41,8 @@ mod plan;
 mod replay;
 mod schedule;
 mod simulate;
+#[cfg(feature = "operate")]
+mod terminal;
 mod text;
 #[cfg(feature = "operate")]
 mod ui;

@@ -2,17 +2,14 @@
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use comeback_operate::change::outdated;
 use comeback_operate::shown::shown;
-use comeback_operate::{
-    Answer, Block, Change, Ended, Follow, Layout, Performed, Plan, Planned, Progress, Table, Text, Tone,
-};
+use comeback_operate::{Answer, Block, Change, Ended, Follow, Layout, Planned, Progress, Table, Text, Tone};
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{Session, confirm};
+use crate::operate::session::{Session, confirm_question};
 use crate::text::terminal::{self, align_right, unwrapped_table};
 
 /// The column in which the texts of facts begin.
@@ -71,12 +68,10 @@ fn table(rows: &Table) -> comfy_table::Table {
 
 /// Draws an answer: its text on standard output, unless JSON is printed, and its remarks on standard error.
 pub(crate) fn draw(layout: &Layout, session: &Session) -> Result<(), CommandFailure> {
-    if !session.common.json {
-        write!(anstream::stdout(), "{}", page(layout))?;
-    }
+    session.say(&page(layout))?;
     for block in &layout.0 {
         match block {
-            Block::Note(text) => anstream::eprintln!("note: {}", coloured(text)),
+            Block::Note(text) => session.note(&text.to_string()),
             Block::Warning(text) => anstream::eprintln!("warning: {}", coloured(text)),
             Block::Line(_) | Block::Facts(_) | Block::Table(_) => {}
         }
@@ -105,7 +100,7 @@ pub(crate) async fn change<C: Change + 'static>(
         let Some(question) = planned.question.as_ref().filter(|_| dry_run != Some(true)) else {
             return Ok(planned.end?);
         };
-        confirm(question, session).await?;
+        confirm_question(question, &planned.json, session).await?;
         match planned.perform().await {
             Ended::Done { layout, json, result } => {
                 session.answer_json(&json, flag.as_deref());
@@ -116,7 +111,9 @@ pub(crate) async fn change<C: Change + 'static>(
             // Whoever has agreed beforehand has not seen this plan.
             Ended::Outdated(_) if !session.can_ask() => return Err(outdated().into()),
             Ended::Outdated(new) => {
-                anstream::eprintln!("note: the plan is out of date, and nothing was changed; this is the new one");
+                anstream::eprintln!(
+                    "note: the plan is out of date, and nothing was changed; this is the new one"
+                );
                 planned = *new;
             }
         }
@@ -126,14 +123,13 @@ pub(crate) async fn change<C: Change + 'static>(
 /// Follows work with a progress bar, or a spinner where its length is not known.
 #[derive(Debug)]
 pub(crate) struct Bars {
+    session: Session,
     bar: RefCell<Option<(&'static str, terminal::Progress)>>,
-    remarks: bool,
 }
 
 impl Bars {
-    /// `remarks`: whether to print remarks, which are for people.
-    pub(crate) fn new(remarks: bool) -> Self {
-        Self { bar: RefCell::default(), remarks }
+    pub(crate) fn new(session: Session) -> Self {
+        Self { session, bar: RefCell::default() }
     }
 }
 
@@ -143,10 +139,8 @@ impl Follow for Bars {
         if bar.as_ref().is_none_or(|(known, _)| *known != unit) {
             // The one before leaves the screen first.
             *bar = None;
-            *bar = Some((unit, match of {
-                Some(of) => terminal::Progress::new(of, &format!("{{pos}}/{{len}} {unit}")),
-                None => terminal::Progress::endless(&format!("{{pos}} {unit}")),
-            }));
+            let figures = if of.is_some() { "{pos}/{len} " } else { "{pos} " }.to_owned() + unit;
+            *bar = Some((unit, self.session.progress(of, &figures)));
         }
         if let Some((_, bar)) = &*bar {
             bar.set(done);
@@ -157,8 +151,6 @@ impl Follow for Bars {
     }
 
     fn remark(&self, text: &Text) {
-        if self.remarks {
-            anstream::eprintln!("{}", coloured(text));
-        }
+        self.session.remark(&text.to_string());
     }
 }

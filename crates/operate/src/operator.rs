@@ -158,10 +158,10 @@ impl Interrupt {
     /// # Errors
     ///
     /// Those of the work, or [`Failure::Interrupted`].
-    pub async fn or<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub async fn or<T, E: From<Failure>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         tokio::select! {
             result = work => result,
-            () = self.raised() => Err(Failure::interrupted("nothing was changed")),
+            () = self.raised() => Err(Failure::interrupted("nothing was changed").into()),
         }
     }
 }

@@ -254,3 +254,73 @@ async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Depl
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Block;
+    use crate::pauses::edits::End;
+
+    const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+
+    fn plan(open: Option<Pause>, wanted: &Wanted) -> PausePlan {
+        let target: PauseTarget = ORDERS.parse().unwrap();
+        let now = Timestamp::from_secs(60);
+        let planned = wanted.pause(&target, open.as_ref(), "anna", now).unwrap();
+        PausePlan {
+            pause: OpenPause::of(&planned, now),
+            before: open.as_ref().map(|open| OpenPause::of(open, now)),
+            forgotten: Vec::new(),
+            noticed_within_seconds: Some(38),
+            name: "orders".into(),
+            target,
+            open,
+            planned,
+            deployment: Deployment::sample(),
+        }
+    }
+
+    #[test]
+    fn the_plan_shows_the_pause_as_it_is_and_as_it_will_be() {
+        let open = Pause {
+            target: ORDERS.parse().unwrap(),
+            from: Timestamp::from_secs(0),
+            until: None,
+            spread: Duration::from_secs(1_800),
+            by: Some("anna".into()),
+            why: Some("deploy 4711".into()),
+        };
+        let shown = |plan: PausePlan| {
+            let lines = plan.layout().0.into_iter().map(|block| match block {
+                Block::Line(text) => text.to_string(),
+                other => panic!("{other:?}"),
+            });
+            (lines.collect::<Vec<_>>(), plan.question().is_some())
+        };
+        let is = "orders: paused since 1970-01-01T00:00:00.000Z by anna, until resumed; events then return over 30m \
+                  (deploy 4711)";
+        let will_be =
+            "  will be paused until 1970-01-01T00:02:00.000Z; events then return over 30m (deploy 4711)";
+        let wanted = Wanted { end: Some(End::After(Duration::from_secs(60))), ..Wanted::default() };
+        let changed = shown(plan(Some(open.clone()), &wanted));
+        assert_eq!(changed, (vec![is.to_owned(), will_be.to_owned()], true));
+        let same = shown(plan(Some(open), &Wanted::default()));
+        assert_eq!(same, (vec![is.to_owned(), "Nothing to change.".to_owned()], false));
+        let new = Wanted { why: Some("a bad deploy".into()), ..Wanted::default() };
+        let will_be = "orders: will be paused until resumed; events then return over 30m (a bad deploy)";
+        assert_eq!(shown(plan(None, &new)), (vec![will_be.to_owned()], true));
+    }
+
+    #[test]
+    fn a_plan_stays_the_same_while_time_passes() {
+        let wanted = Wanted {
+            end: Some(End::After(Duration::from_secs(60))),
+            why: Some("a bad deploy".into()),
+            ..Wanted::default()
+        };
+        let now = plan(None, &wanted);
+        let later = PausePlan { pause: OpenPause::sample("later"), ..now.clone() };
+        assert!(now == later);
+        assert!(now != plan(Some(now.planned.clone()), &wanted), "somebody else has paused it");
+    }
+}

@@ -215,3 +215,67 @@ impl Answer for Resumed {
         layout
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aws::Mapping;
+
+    fn plan(deployment: Deployment, function: Option<&str>) -> ResumePlan {
+        ResumePlan {
+            ended: Vec::new(),
+            still_paused_by: Vec::new(),
+            spread_seconds: 60,
+            noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
+            name: "orders".into(),
+            function: function.map(|name| name.parse().unwrap()),
+            target: PauseTarget::All,
+            open: Vec::new(),
+            deployment,
+        }
+    }
+
+    #[test]
+    fn resume_spreads_as_the_pause_says() {
+        let text = r#"{"v":1,"pauses":[{"target":"*","from":10,"until":20,"spread":9},{"target":"*","from":15,"until":null,"spread":7}]}"#;
+        let pauses = Pauses::read(text).unwrap();
+        let spread = |target: &PauseTarget| own_spread(&pauses, target, Timestamp::from_secs(30)).as_secs();
+        assert_eq!(spread(&PauseTarget::All), 7, "the other is over");
+        let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders".parse().unwrap();
+        assert_eq!(spread(&orders), DEFAULT_SPREAD.as_secs());
+    }
+
+    #[test]
+    fn resume_promises_no_retries_while_the_handler_is_stopped() {
+        let said =
+            |deployment: &Deployment| plan(deployment.clone(), None).first_retries().unwrap().to_string();
+        let mut deployment = Deployment::sample();
+        deployment.stack = Some("shop".into());
+        let stopped = said(&deployment);
+        let fix = "nothing is retried: `comeback doctor --short --stack shop` names the fix.";
+        assert!(stopped.ends_with(fix), "{stopped}");
+        deployment.mapping = Some(Mapping::sample());
+        // 38 s and 1,344 s.
+        let first =
+            "The first retries may take up to 24 minutes, because held messages stay hidden until then.";
+        assert_eq!(said(&deployment), first);
+    }
+
+    #[test]
+    fn resume_offers_a_retry_where_the_handler_runs() {
+        let deployment = Deployment { mapping: Some(Mapping::sample()), ..Deployment::sample() };
+        let stopped = Deployment { never_runs: true, ..deployment.clone() };
+        assert_eq!(plan(stopped, None).offer_to_retry(), None);
+        let offer = |function| plan(deployment.clone(), function).offer_to_retry().unwrap().to_string();
+        let offered = "To see whether waiting events can be retried sooner: comeback retry";
+        assert_eq!(offer(Some("orders:live")), format!("{offered} orders:live --dry-run"));
+        assert_eq!(offer(None), format!("{offered} --all --dry-run"));
+    }
+
+    #[test]
+    fn a_function_that_is_not_paused_cannot_be_resumed() {
+        let end = |function| plan(Deployment::sample(), function).end().unwrap_err().to_string();
+        assert_eq!(end(Some("orders")), "orders is not paused; see `comeback pause --list`");
+        assert_eq!(end(None), "no pause covers every function; see `comeback pause --list`");
+    }
+}

@@ -251,7 +251,7 @@ async fn make(
             tokio::time::sleep(delay).await;
             seen = plan().await?;
         }
-        Ok(seen)
+        Ok::<_, Failure>(seen)
     };
     let seen = session.interrupt.or(settled).await?;
     if seen.changes.is_empty() {

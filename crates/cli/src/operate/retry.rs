@@ -126,7 +126,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         let has_text = !session.common.json;
         let errors = if has_text { reading.unmatched(&session, scope, begin).await } else { None };
         let reach = Reach::of(&reading.waits, &deployment, &pauses, arguments.window(begin));
-        Ok((pauses, reading, Reach { unmatched: arguments.error.clone().zip(errors), ..reach }))
+        Ok::<_, Failure>((pauses, reading, Reach { unmatched: arguments.error.clone().zip(errors), ..reach }))
     };
     let (pauses, reading, reach) = session.interrupt.or(work).await?;
     let is_complete = reading.is_complete(begin);

@@ -12,11 +12,18 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use tokio::sync::watch;
 
+pub(crate) use comeback_operate::Interrupt;
+use comeback_operate::change::Question;
+use comeback_operate::{Operator, Which};
+
 use crate::account::{Account, Failure, Place};
 use crate::failure;
 use crate::operate::deployment::Deployment;
 use crate::operate::function::FunctionName;
+use comeback_operate::shown::shown_json;
+
 use crate::output::{has_printed, json_line, stream_json_line};
+use crate::terminal::Bars;
 use crate::text::terminal::{Progress, command_line, shown};
 
 const DEFAULT_STACK: &str = "comeback";
@@ -94,42 +101,6 @@ fn flag(name: &str, value: Option<&str>) -> String {
     value.map(|value| format!(" --{name} {}", command_line([value]))).unwrap_or_default()
 }
 
-/// The operator's request to stop. Long work checks it between two calls, gives back what it holds, and sums up.
-#[derive(Clone, Debug)]
-pub(crate) struct Interrupt(watch::Receiver<bool>);
-
-impl Interrupt {
-    /// An interrupt, and the sender that raises it with `true`.
-    pub(crate) fn new() -> (watch::Sender<bool>, Self) {
-        let (raise, raised) = watch::channel(false);
-        (raise, Self(raised))
-    }
-
-    /// Another interrupt that this sender raises.
-    pub(crate) fn of(raise: &watch::Sender<bool>) -> Self {
-        Self(raise.subscribe())
-    }
-
-    pub(crate) fn is_raised(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Waits until it is raised; for ever if nothing is left that could raise it.
-    pub(crate) async fn raised(&self) {
-        if self.0.clone().wait_for(|raised| *raised).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// Does work that may be dropped at any moment, because it changes nothing.
-    pub(crate) async fn or<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        tokio::select! {
-            result = work => result,
-            () = self.raised() => Err(Failure::Interrupted("nothing was changed".into())),
-        }
-    }
-}
-
 /// Listens to Ctrl-C and SIGTERM. Where nobody can, they end the command as usual.
 pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
     let Ok(mut signals) = Signals::listen() else { return };
@@ -197,7 +168,7 @@ pub(crate) trait Screen: Debug {
     fn note(&self, text: &str);
 
     /// Follows the progress of long work. `figures` are in indicatif's template language, with `{pos}` and `{len}` only.
-    fn follow(&self, bar: ProgressBar, figures: &'static str);
+    fn follow(&self, bar: ProgressBar, figures: &str);
 
     /// Whether the operator has agreed to this. `plan` is what it is about, as JSON, if the command has named it; if not, the
     /// text printed so far is.
@@ -244,7 +215,7 @@ impl Session {
 
     /// Shows the progress of long work until it is dropped; `length` if that is known. `figures` are in indicatif's template
     /// language, with `{pos}` and `{len}` only.
-    pub(crate) fn progress(&self, length: Option<u64>, figures: &'static str) -> Progress {
+    pub(crate) fn progress(&self, length: Option<u64>, figures: &str) -> Progress {
         match (&self.screen, length) {
             (Some(screen), _) => {
                 let progress = Progress::unseen(length);
@@ -282,6 +253,32 @@ impl Session {
             report: &'a R,
         }
         stream_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
+    }
+
+    /// The same for a value that is JSON already, with the members of `more`, an object too.
+    pub(crate) fn answer_json(&self, json: &str, more: Option<&str>) {
+        self.answer.replace(Some(shown_json(&joined(json, more.unwrap_or("{}")))));
+    }
+
+    /// The operator of a question or a change.
+    pub(crate) fn operator(&self) -> Operator {
+        let DeploymentFlags { handler, stack, .. } = &self.common.deployment;
+        Operator {
+            account: self.account.operate(),
+            which: match handler {
+                Some(handler) => {
+                    Which::Handler(handler.to_string().parse().expect("BUG: it was parsed before"))
+                }
+                None => Which::Stack(stack.clone()),
+            },
+            interrupt: self.interrupt.clone(),
+            follow: Rc::new(Bars::new(self.clone())),
+        }
+    }
+
+    /// Returns true if somebody can answer a question, whom no flag has made superfluous.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.screen.is_none() && !self.common.yes && !self.common.json && std::io::stdin().is_terminal()
     }
 
     /// The first line of every command: where it works.
@@ -389,6 +386,18 @@ async fn confirm_about(question: &str, plan: Option<&str>, session: &Session) ->
     ask(question, session).await
 }
 
+/// Asks the question of a plan, unless `--yes` answers it. `plan` is what it is about, as JSON.
+pub(crate) async fn confirm_question(
+    question: &Question,
+    plan: &str,
+    session: &Session,
+) -> Result<(), Failure> {
+    if question.in_person {
+        return confirm_in_person(&question.text, session).await;
+    }
+    confirm_about(&question.text, Some(plan), session).await
+}
+
 /// Asks even with `--yes`, because nobody can know beforehand that there is something to ask.
 pub(crate) async fn confirm_in_person(question: &str, session: &Session) -> Result<(), Failure> {
     if let Some(screen) = &session.screen {
@@ -407,7 +416,7 @@ async fn ask(question: &str, session: &Session) -> Result<(), Failure> {
     let _ = anstream::stderr().flush();
     // Only a thread of its own can wait for the line beside Ctrl-C.
     let line = tokio::task::spawn_blocking(|| std::io::stdin().lock().lines().next()?.ok());
-    let answer = session.interrupt.or(async { Ok(line.await.ok().flatten()) }).await?;
+    let answer = session.interrupt.or(async { Ok::<_, Failure>(line.await.ok().flatten()) }).await?;
     if answer.is_some_and(|answer| is_yes(&answer)) {
         return Ok(());
     }

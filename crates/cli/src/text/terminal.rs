@@ -44,6 +44,7 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
 }
 
 /// Progress bar on standard error until it is dropped; hidden unless that is a terminal.
+#[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {

@@ -204,7 +204,7 @@ impl Screen for Pages {
 
     fn note(&self, _: &str) {}
 
-    fn follow(&self, bar: ProgressBar, _: &'static str) {
+    fn follow(&self, bar: ProgressBar, _: &str) {
         self.0.replace(Some(bar));
     }
 

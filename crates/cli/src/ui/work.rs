@@ -35,7 +35,7 @@ pub(super) struct Question {
 pub(super) struct PageScreen {
     text: RefCell<String>,
     notes: RefCell<Vec<String>>,
-    bars: RefCell<Vec<(ProgressBar, &'static str)>>,
+    bars: RefCell<Vec<(ProgressBar, String)>>,
     asked: RefCell<Option<Question>>,
     /// The digest of the plan that the operator has agreed to; `None` if nobody was asked yet.
     agreed: Option<String>,
@@ -63,7 +63,7 @@ impl PageScreen {
     /// Of the work that is not done.
     pub(super) fn progress(&self) -> Vec<String> {
         let bars = self.bars.borrow();
-        let line = |(bar, figures): &(ProgressBar, &'static str)| {
+        let line = |(bar, figures): &(ProgressBar, String)| {
             let length = bar.length().map(|length| HumanCount(length).to_string()).unwrap_or_default();
             figures.replace("{pos}", &HumanCount(bar.position()).to_string()).replace("{len}", &length)
         };
@@ -83,10 +83,10 @@ impl Screen for PageScreen {
         self.notes.borrow_mut().push(note.to_owned());
     }
 
-    fn follow(&self, bar: ProgressBar, figures: &'static str) {
+    fn follow(&self, bar: ProgressBar, figures: &str) {
         let mut bars = self.bars.borrow_mut();
         bars.retain(|(bar, _)| !bar.is_finished());
-        bars.push((bar, figures));
+        bars.push((bar, figures.to_owned()));
     }
 
     fn confirm(&self, question: &str, plan: Option<&str>) -> Result<(), account::Failure> {

@@ -334,7 +334,7 @@ mod tests {
             self.notes.borrow_mut().push(text.to_owned());
         }
 
-        fn follow(&self, _: ProgressBar, _: &'static str) {
+        fn follow(&self, _: ProgressBar, _: &str) {
             self.stop.take().into_iter().for_each(|stop| assert!(stop.send(true).is_ok()));
         }
 

@@ -1,4 +1,7 @@
 //! The edits of `comeback pause` and `comeback resume`, and what they refuse. `now` is the command's own clock.
+//
+// Only the tests of `parameter` still use most of it.
+#![cfg_attr(not(test), expect(dead_code))]
 
 use std::time::Duration;
 
