@@ -82,7 +82,8 @@ pub(crate) fn draw(layout: &Layout, session: &Session) -> Result<(), CommandFail
 /// Prints the answer to a question.
 pub(crate) fn answer(answer: &impl Answer, session: &Session) -> Result<(), CommandFailure> {
     session.answer(answer);
-    draw(&answer.layout(), session)
+    draw(&answer.layout(), session)?;
+    Ok(answer.end()?)
 }
 
 /// Plans a change, shows the plan, asks, performs it and shows what was done. `dry_run` is `None` for a command that has no

@@ -12,15 +12,19 @@ use crate::{Account, Failure};
 /// A metric alarm on one of the queues, on the handler or its log, or on what Lambda loses of a retried function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alarm {
+    /// Its name.
     pub name: String,
     /// `OK`, `ALARM` or `INSUFFICIENT_DATA`.
     pub state: String,
     /// It has an action, and its actions are on.
     pub notifies: bool,
+    /// It has an action.
     #[serde(skip)]
     pub has_action: bool,
+    /// Its description, or a remark that it has none.
     #[serde(skip)]
     pub description: String,
+    /// What it watches.
     #[serde(skip)]
     pub watched: Watched,
 }
@@ -28,6 +32,7 @@ pub struct Alarm {
 /// What an alarm watches, which tells where to look for the cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
+    /// Dead-letters in the dead-letter queue.
     DeadLetters,
     /// Dead-letters without their event's payload.
     LostPayloads,
@@ -35,6 +40,7 @@ pub enum Watched {
     Lost(String),
     /// Errors of the handler, or in its log.
     Errors,
+    /// Throttles of the handler.
     Throttles,
     /// Whether anything is received from the retry queue.
     Receives,
@@ -45,6 +51,11 @@ pub enum Watched {
 }
 
 impl Alarm {
+    /// The alarms of a deployment.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read.
     pub async fn all(account: &Account, deployment: &Deployment) -> Result<Vec<Self>, Failure> {
         let alarms = account.aws.alarms(&deployment.handler).await?;
         Ok(alarms.iter().filter_map(|alarm| Some(Self::read(alarm, watched(alarm, deployment)?))).collect())
@@ -143,7 +154,9 @@ pub fn description(deployment: &Deployment, function: &str) -> String {
 /// Alarms on the events of a function that Lambda loses on their way to the retry queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Losses {
+    /// The name of the alarm that `attach` makes.
     pub alarm: String,
+    /// That alarm exists.
     pub ours: bool,
     /// Our alarm has no action.
     pub is_silent: bool,
@@ -154,6 +167,11 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// Reads the alarms on what Lambda loses of a function.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read.
     pub async fn read(account: &Account, deployment: &Deployment, function: &str) -> Result<Self, Failure> {
         let alarm = lost_alarm(deployment, function);
         let mut losses = Self { alarm, ours: false, is_silent: false, others: false, topics: None };
@@ -194,8 +212,11 @@ const MOST_ACTIONS: usize = 5;
 /// An alarm on the events of a function that Lambda loses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostAlarm {
+    /// Its name.
     pub name: String,
+    /// Its description.
     pub description: String,
+    /// The topics that it notifies; the first five of them.
     pub topics: BTreeSet<String>,
 }
 

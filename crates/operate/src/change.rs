@@ -16,6 +16,15 @@ use crate::text::Text;
 pub trait Answer: Serialize {
     /// Its layout.
     fn layout(&self) -> Layout;
+
+    /// The end of a command that answers with it, and does no more: a failure if it shows something broken or left out.
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    fn end(&self) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// A change to a deployment.
@@ -41,15 +50,6 @@ pub trait Change {
 pub trait Plan: Answer + Clone + PartialEq {
     /// The question to ask before it is performed; `None` if there is nothing to perform.
     fn question(&self) -> Option<Question>;
-
-    /// The end of a run that does not perform it: a failure if the plan itself shows something broken or left out.
-    ///
-    /// # Errors
-    ///
-    /// See above.
-    fn end(&self) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 /// A question to the operator.

@@ -21,25 +21,34 @@ use crate::{Account, Command, CommandName, Failure, Text, quoted, text};
 /// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
 pub const AT_A_TIME: usize = 8;
 
+/// A retry handler with its queues, its mapping and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {
     /// `None` if CloudFormation does not own the handler.
     pub stack: Option<String>,
+    /// The handler's name.
     pub handler: String,
     /// The version of Comeback that was deployed, if the handler's tags have it and may be read.
     pub version: Option<String>,
+    /// The handler's ARN.
     pub handler_arn: FunctionArn,
+    /// The ARN of the handler's role.
     pub role_arn: String,
+    /// The handler's timeout.
     pub timeout: Duration,
+    /// The handler's log group.
     pub log_group: String,
     /// The lowest level of the lines that Lambda lets the handler write, such as `WARN`, if one is set.
     pub log_level: Option<String>,
+    /// The handler's environment variables.
     pub variables: BTreeMap<String, String>,
     /// Its reserved concurrency is 0.
     pub never_runs: bool,
     /// The mapping that feeds the handler from the retry queue, if there is one.
     pub mapping: Option<Mapping>,
+    /// The retry queue.
     pub retry_queue: Queue,
+    /// The dead-letter queue.
     pub dead_letter_queue: Queue,
     /// The flags that lead a suggested command to its account and region.
     pub place_flags: String,
@@ -48,10 +57,13 @@ pub struct Deployment {
 /// Why a handler retries nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stopped {
+    /// Its settings are refused.
     #[error("the handler does not start, so nothing is retried")]
     RefusesSettings,
+    /// Its reserved concurrency is 0.
     #[error("the handler's reserved concurrency is 0, so nothing is retried")]
     NoConcurrency,
+    /// Its mapping is missing or disabled.
     #[error("no enabled event source mapping feeds the handler, so nothing is retried")]
     NotFed,
 }
@@ -79,15 +91,19 @@ impl Unlisted {
 /// A deployment as an operator names it: by its stack, or by a handler that no stack owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentName {
+    /// By its stack.
     Stack(String),
+    /// By its handler.
     Handler(String),
 }
 
 impl DeploymentName {
+    /// The name of the handler's stack, or of the handler.
     pub fn new(stack: Option<String>, handler: &str) -> Self {
         stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
     }
 
+    /// The flag that names it in a command.
     pub fn flag(&self) -> String {
         let (flag, name) = match self {
             Self::Stack(stack) => ("--stack", stack),
@@ -107,6 +123,7 @@ impl Display for DeploymentName {
 }
 
 impl Deployment {
+    /// Its name.
     pub fn name(&self) -> DeploymentName {
         DeploymentName::new(self.stack.clone(), &self.handler)
     }
@@ -135,6 +152,11 @@ impl Deployment {
         aws(&self.place_flags, command)
     }
 
+    /// The handler's policies.
+    ///
+    /// # Errors
+    ///
+    /// The settings that the handler refuses.
     pub fn policies(&self) -> Result<Policies, Vec<SettingError>> {
         // Lambda sets these two: the handler is never a target of its own.
         let policies = Policies::from_variables(|name| match name {
@@ -175,6 +197,7 @@ impl Deployment {
         Some(text![format!("Now {why}: "), doctor, " names the fix."])
     }
 
+    /// The entries of `TARGET_FUNCTIONS`.
     pub fn target_functions(&self) -> impl Iterator<Item = &str> {
         entries(self.allow_list())
     }
@@ -221,6 +244,7 @@ impl Deployment {
         self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
     }
 
+    /// The name of the handler's role.
     pub fn role(&self) -> &str {
         self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
     }
@@ -239,7 +263,7 @@ pub fn entries(list: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 impl Deployment {
     /// A deployment that may retry `orders`, without its mapping.
-    pub fn sample() -> Self {
+    pub(crate) fn sample() -> Self {
         let function = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
         let (retry_queue, dead_letter_queue) = (Queue::sample("retries"), Queue::sample("dead"));
         let variables = [

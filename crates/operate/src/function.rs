@@ -16,6 +16,7 @@ use crate::{Account, Command, CommandName, Failure, Text, quoted, text};
 pub struct FunctionName {
     /// The function's ARN, without a qualifier, if one was given.
     pub place: Option<FunctionArn>,
+    /// The function's name.
     pub name: String,
     /// The alias or version, if one was given. `$LATEST` counts as none: it is the function itself.
     pub qualifier: Option<String>,
@@ -124,24 +125,31 @@ pub const STACK_TAG: &str = "aws:cloudformation:stack-name";
 /// A function as Lambda describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Target {
+    /// Its name.
     pub name: String,
     /// The alias or version that was named; `None` is the function itself, `$LATEST`.
     pub qualifier: Option<String>,
     /// Lambda has no such alias or version any more. What follows is then the function's own.
     pub is_qualifier_gone: bool,
+    /// Its ARN, without a qualifier.
     pub arn: String,
+    /// The ARN of its role.
     pub role_arn: String,
     /// Such as `python3.12`; `None` for a container image.
     pub runtime: Option<String>,
+    /// Its timeout.
     pub timeout: Duration,
     /// By qualifier; `None` is the function itself.
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
     /// Why Comeback cannot retry a function of its kind, and what to do instead.
     pub unfit: Option<&'static str>,
+    /// Recursive loops are allowed.
     pub recursion_allowed: bool,
+    /// Its reserved concurrency; `None` if it has none.
     pub reserved_concurrency: Option<u32>,
     /// The queue or topic of its own `DeadLetterConfig`.
     pub dead_letter: Option<String>,
+    /// Its tags.
     pub tags: BTreeMap<String, String>,
 }
 
@@ -211,18 +219,22 @@ impl Target {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
     }
 
+    /// Its name, with a qualifier if there is one.
     pub fn named(&self, qualifier: Option<&str>) -> String {
         qualifier.iter().fold(self.name.clone(), |name, qualifier| format!("{name}:{qualifier}"))
     }
 
+    /// The settings of the named qualifier.
     pub fn settings(&self) -> InvokeSettings {
         self.invoke_settings.get(&self.qualifier).cloned().unwrap_or_default()
     }
 
+    /// The name of its role.
     pub fn role(&self) -> &str {
         self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
     }
 
+    /// The stack that owns it, by its tag.
     pub fn stack(&self) -> Option<&str> {
         self.tags.get(STACK_TAG).map(String::as_str)
     }

@@ -11,12 +11,16 @@ use crate::{Account, Failure, Interrupt};
 /// A variable of the handler, and the stack's parameter that sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerSetting {
+    /// The variable's name.
     pub variable: &'static str,
+    /// The parameter's name.
     pub parameter: &'static str,
 }
 
+/// The allow-list.
 pub const TARGET_FUNCTIONS: HandlerSetting =
     HandlerSetting { variable: "TARGET_FUNCTIONS", parameter: "TargetFunctions" };
+/// Policies of single functions.
 pub const POLICIES: HandlerSetting = HandlerSetting { variable: "POLICIES", parameter: "FunctionPolicies" };
 
 /// CloudFormation's limit of a parameter's value.
@@ -27,7 +31,9 @@ pub const ENVIRONMENT_BYTES: usize = 4_096;
 /// Where a setting is edited: a stack's parameter, or a variable of a handler that no stack owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingPlace {
+    /// The parameter of this stack.
     Stack(String),
+    /// The variable of this handler.
     Function(String),
 }
 

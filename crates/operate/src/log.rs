@@ -14,12 +14,15 @@ pub const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 /// A search in a log group for the lines that hold a term.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
+    /// The log group.
     pub group: &'a str,
     /// Empty: every line.
     pub term: &'a str,
+    /// The time of the first line.
     pub since: Timestamp,
     /// The time of the last line; `None`: no end.
     pub until: Option<Timestamp>,
+    /// Only this log stream.
     pub stream: Option<&'a str>,
 }
 
@@ -102,7 +105,7 @@ pub fn names(line: &LogLine<'_>, id: &str) -> bool {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
@@ -110,7 +113,7 @@ pub mod tests {
     const NOW: &str = "2026-09-14T15:46:54.145Z";
 
     /// A line about the first message of event `k-1`, with these fields besides or instead.
-    pub fn test_line(fields: Value) -> LogLine<'static> {
+    pub(crate) fn test_line(fields: Value) -> LogLine<'static> {
         let mut line = json!({
             "timestamp": NOW, "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1", "target": "arn:orders",
             "retry": 1, "request_id": "r-0", "error_type": "TargetDown", "first_failure": "1970-01-01T00:01:40Z",

@@ -20,15 +20,24 @@ const FIVE_MINUTES: Duration = Duration::from_secs(300);
 pub struct LastHour {
     /// Messages sent to the retry queue: failures, and moves.
     pub arrived: Option<f64>,
+    /// Messages sent to the dead-letter queue.
     pub dead_lettered: Option<f64>,
+    /// Invocations of the handler.
     pub invocations: Option<f64>,
+    /// Errors of the handler.
     pub errors: Option<f64>,
+    /// Throttles of the handler.
     pub throttles: Option<f64>,
     /// The age of the oldest message that was due, at most, in seconds.
     pub oldest_due_seconds: Option<f64>,
 }
 
 impl LastHour {
+    /// Reads the counts of the last hour.
+    ///
+    /// # Errors
+    ///
+    /// If CloudWatch cannot be read.
     pub async fn read(account: &Account, deployment: &Deployment, now: Timestamp) -> Result<Self, Failure> {
         let retry_queue = ("AWS/SQS", "QueueName", deployment.retry_queue.name());
         let dead_letter_queue = ("AWS/SQS", "QueueName", deployment.dead_letter_queue.name());
@@ -59,12 +68,18 @@ impl LastHour {
 /// How many records of failures Lambda dropped because it could not deliver them, by `DestinationDeliveryFailures`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
+    /// In the last 24 hours.
     pub in_24_hours: u64,
     /// As long as an event may wait.
     pub in_14_days: u64,
 }
 
 impl Dropped {
+    /// Counts what Lambda dropped of a function.
+    ///
+    /// # Errors
+    ///
+    /// If CloudWatch cannot be read.
     pub async fn read(account: &Account, function: &str, now: Timestamp) -> Result<Self, Failure> {
         let series = [series(("AWS/Lambda", "FunctionName", function), "DestinationDeliveryFailures", "Sum")];
         let [points] = points(account, series, HOUR, now.before(RETENTION)..now.saturating_add(HOUR)).await?;

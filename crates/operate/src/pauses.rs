@@ -3,6 +3,7 @@
 pub mod edits;
 pub mod history;
 pub mod in_force;
+pub mod listing;
 pub mod parameter;
 pub mod requests;
 
@@ -54,12 +55,17 @@ pub fn target_name(target: &str) -> &str {
 pub struct OpenPause {
     /// The ARN of its function, or `*` for every function.
     pub target: String,
+    /// Its start.
     pub from: Timestamp,
+    /// Its planned end; `None` until somebody resumes it.
     pub until: Option<Timestamp>,
+    /// How long it has been open.
     pub open_seconds: u64,
     /// What became due in it comes back over this time after its end.
     pub spread_seconds: u64,
+    /// Who opened it.
     pub by: Option<String>,
+    /// The reason.
     pub why: Option<String>,
 }
 
@@ -73,10 +79,12 @@ impl OpenPause {
         Ok(read_pauses(account, deployment).await?.map(|pauses| Self::all_of(&pauses, now)))
     }
 
+    /// The pauses that are not over.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
         pauses.iter().filter(|pause| !pause.is_over(now)).map(|pause| Self::of(pause, now)).collect()
     }
 
+    /// A pause, as it is now.
     pub fn of(pause: &Pause, now: Timestamp) -> Self {
         Self {
             target: pause.target.to_string(),
@@ -97,7 +105,7 @@ impl OpenPause {
 
 #[cfg(test)]
 impl OpenPause {
-    pub fn sample(target: &str) -> Self {
+    pub(crate) fn sample(target: &str) -> Self {
         Self {
             target: target.into(),
             from: Timestamp::from_secs(0),

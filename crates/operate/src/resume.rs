@@ -181,6 +181,14 @@ impl Plan for ResumePlan {
     fn question(&self) -> Option<Question> {
         (!self.open.is_empty()).then(|| Question::new(format!("resume {}?", self.name)))
     }
+}
+
+impl Answer for ResumePlan {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        self.open.iter().for_each(|pause| layout.line(is_paused(&self.name, pause)));
+        layout
+    }
 
     fn end(&self) -> Result<(), Failure> {
         if !self.open.is_empty() {
@@ -193,14 +201,6 @@ impl Plan for ResumePlan {
             None => "no pause covers every function; see ".into(),
         };
         Err(Failure::undone(text![nothing, list]))
-    }
-}
-
-impl Answer for ResumePlan {
-    fn layout(&self) -> Layout {
-        let mut layout = Layout::default();
-        self.open.iter().for_each(|pause| layout.line(is_paused(&self.name, pause)));
-        layout
     }
 }
 

@@ -62,11 +62,6 @@ pub(crate) mod tests {
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 
-    /// Returns true if a terminal would obey something of [`HOSTILE`] in a text. Lines and colours are ours.
-    pub(crate) fn is_obeyed_anywhere(text: &str) -> bool {
-        text.replace("\u{1b}[", "").contains(|character| is_obeyed(character) && character != '\n')
-    }
-
     #[test]
     fn what_a_terminal_would_obey_is_escaped() {
         let expected =

@@ -1,29 +1,20 @@
 //! `comeback pause` and `comeback resume`: hold the retries of a function, or of every function, and let them go again.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use comeback_engine::{LONG_PAUSE, Timestamp};
+use comeback_engine::Timestamp;
+use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
 use comeback_operate::pause::PauseRetries;
 use comeback_operate::pauses::edits::{End, Wanted};
+use comeback_operate::pauses::listing::pauses;
 use comeback_operate::pauses::read_text;
 use comeback_operate::resume::ResumeRetries;
-use comfy_table::{Attribute, Cell, Table};
-use serde_json::json;
 
-use crate::account::Failure;
-use crate::clock::now;
 use crate::failure;
-use crate::operate::deployment::Deployment;
-use crate::operate::pauses::parameter::read_pauses;
-use crate::operate::pauses::requests::RetryRequest;
-use crate::operate::pauses::{OpenPause, history};
 use crate::operate::session::{Common, Session};
 use crate::terminal;
-use crate::text::durations;
-use crate::text::terminal::{shown, unwrapped_table};
 
 pub(crate) const PAUSE_EXAMPLES: &str = "\
 Examples:
@@ -80,89 +71,13 @@ pub(crate) async fn pause(
 ) -> Result<(), failure::CommandFailure> {
     let PauseArguments { function, until, for_, spread, reason, .. } = arguments;
     if arguments.list {
-        let deployment = session.interrupt.or(session.deployment()).await?;
-        return list(arguments.history, &session, &deployment, now()).await;
+        return terminal::answer(&pauses(&session.operator(), arguments.history).await?, &session);
     }
     let wanted =
         Wanted { end: until.map(End::At).or(for_.map(End::After)), spread: *spread, why: reason.clone() };
     let operator = session.operator();
     let pause = PauseRetries { function: function.clone(), wanted, operator };
     terminal::change(pause, None, &session).await
-}
-
-/// Lists the open pauses, and the history if that is asked for.
-async fn list(
-    with_history: bool,
-    session: &Session,
-    deployment: &Deployment,
-    now: Timestamp,
-) -> Result<(), failure::CommandFailure> {
-    let account = &session.account;
-    let work = async {
-        let history = match deployment.pauses().filter(|_| with_history) {
-            Some(name) => Some(history::read(account, name).await?),
-            None => None,
-        };
-        Ok::<_, Failure>((read_pauses(account, deployment).await, history))
-    };
-    let (read, history) = session.interrupt.or(work).await?;
-    let read =
-        read.map(|read| read.map(|read| (OpenPause::all_of(&read, now), RetryRequest::in_force(&read, now))));
-    let (pauses, retries) = read.as_ref().ok().cloned().flatten().unzip();
-    session.answer(&json!({"pauses": pauses, "retries": retries, "history": history}));
-    let history = history.filter(|_| !session.common.json).map(|history| history::text(&history));
-    let read = match read {
-        Ok(read) => read,
-        Err(unreadable) => {
-            // Who wrote it is in the history.
-            history.map_or(Ok(()), |history| writeln!(anstream::stdout(), "{history}"))?;
-            return Err(unreadable.into());
-        }
-    };
-    let Some((pauses, retries)) = read else {
-        let handler = &deployment.handler;
-        anstream::eprintln!(
-            "note: handler {handler} reads no pauses, because its variable PAUSES is not set"
-        );
-        return Ok(());
-    };
-    if !session.common.json {
-        let mut out = anstream::stdout();
-        if pauses.is_empty() {
-            writeln!(out, "nothing is paused")?;
-        } else {
-            writeln!(out, "{}", listed(&pauses))?;
-        }
-        for request in retries {
-            writeln!(out, "retry now: {}", shown(&request.line()))?;
-        }
-        if let Some(history) = history {
-            writeln!(out, "\n{history}")?;
-        }
-    }
-    for pause in pauses.iter().filter(|pause| Duration::from_secs(pause.open_seconds) > LONG_PAUSE) {
-        let (name, open) = (pause.name(), durations::short(pause.open_seconds as f64));
-        anstream::eprintln!("warning: {name} has been paused for {open}: forgotten?");
-    }
-    Ok(())
-}
-
-fn listed(pauses: &[OpenPause]) -> Table {
-    let mut table = unwrapped_table();
-    let heads = ["function", "since", "until", "spread", "by", "why"];
-    table.set_header(heads.map(|head| Cell::new(head).add_attribute(Attribute::Bold)));
-    for pause in pauses {
-        let row = [
-            pause.name(),
-            &pause.from.to_string(),
-            &pause.until.map_or_else(|| "resume".to_owned(), |until| until.to_string()),
-            &durations::text(Duration::from_secs(pause.spread_seconds)),
-            pause.by.as_deref().unwrap_or_default(),
-            pause.why.as_deref().unwrap_or_default(),
-        ];
-        table.add_row(row.map(shown));
-    }
-    table
 }
 
 pub(crate) const RESUME_EXAMPLES: &str = "\
@@ -199,7 +114,6 @@ mod tests {
     use clap::Command;
 
     use super::*;
-    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
 
     #[test]
     fn a_pause_has_a_reason_and_a_length() {
@@ -217,13 +131,5 @@ mod tests {
             let error = read(&refused).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
-    }
-
-    #[test]
-    fn a_reason_cannot_command_the_terminal() {
-        let hostile =
-            OpenPause { by: Some(HOSTILE.into()), why: Some(HOSTILE.into()), ..OpenPause::sample("*") };
-        let list = listed(&[hostile]).to_string();
-        assert!(list.contains("\\u") && !is_obeyed_anywhere(&list), "{list}");
     }
 }

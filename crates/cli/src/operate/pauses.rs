@@ -21,7 +21,6 @@ use crate::operate::pauses::parameter::read_pauses;
 use crate::text::numbers::counted;
 
 /// What was due in a pause comes back over this time after its end, unless the operator says otherwise.
-#[cfg_attr(not(test), expect(dead_code))]
 pub(crate) const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
 
 /// What it means that ended pauses had to leave the full parameter; `None` if none had to.

@@ -75,7 +75,6 @@ impl Aws for SdkAws {
         Timestamp::from_millis(since_epoch.as_millis() as u64)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the one place where the operator's half waits")]
     async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
     }

@@ -7,10 +7,14 @@ use serde::Serialize;
 
 use crate::{Account, Failure};
 
+/// An SQS queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
+    /// Its URL.
     pub url: String,
+    /// Its ARN.
     pub arn: String,
+    /// Its ARN in parts.
     pub parsed_arn: QueueArn,
 }
 
@@ -19,10 +23,20 @@ impl Queue {
         Ok(Self { url: url.to_owned(), arn: arn.to_owned(), parsed_arn: parsed(arn)? })
     }
 
+    /// The queue of a URL, which must exist.
+    ///
+    /// # Errors
+    ///
+    /// If it does not, or cannot be read.
     pub async fn of_url(account: &Account, url: &str) -> Result<Self, Failure> {
         Self::find_url(account, url).await?.ok_or_else(|| no_queue(url))
     }
 
+    /// The queue of an ARN, which must exist.
+    ///
+    /// # Errors
+    ///
+    /// If it does not, or cannot be read.
     pub async fn of_arn(account: &Account, arn: &str) -> Result<Self, Failure> {
         Self::find_arn(account, arn).await?.ok_or_else(|| no_queue(arn))
     }
@@ -43,6 +57,7 @@ impl Queue {
         url.map(|url| Self::new(&url, arn)).transpose()
     }
 
+    /// Its name.
     pub fn name(&self) -> &str {
         &self.parsed_arn.name
     }
@@ -75,12 +90,20 @@ pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
 /// How many messages a queue has, approximately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Depth {
+    /// Messages that are visible.
     pub visible: u64,
+    /// Messages that are hidden.
     pub in_flight: u64,
+    /// Messages that are delayed.
     pub delayed: u64,
 }
 
 impl Depth {
+    /// Counts the messages of a queue.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be counted.
     pub async fn read(account: &Account, queue: &Queue) -> Result<Self, Failure> {
         let names = [
             "ApproximateNumberOfMessages",
@@ -94,6 +117,7 @@ impl Depth {
         Ok(Self { visible, in_flight, delayed })
     }
 
+    /// All messages.
     pub const fn total(&self) -> u64 {
         self.visible + self.in_flight + self.delayed
     }
@@ -101,7 +125,7 @@ impl Depth {
 
 #[cfg(test)]
 impl Queue {
-    pub fn sample(name: &str) -> Self {
+    pub(crate) fn sample(name: &str) -> Self {
         let url = format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
         Self::new(&url, &format!("arn:aws:sqs:eu-west-1:123456789012:{name}")).unwrap()
     }

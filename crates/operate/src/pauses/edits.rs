@@ -10,14 +10,18 @@ use crate::pauses::{DEFAULT_SPREAD, target_name};
 /// What the flags of `comeback pause` name; `None` stays as it is, or is the default of a new pause.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
+    /// Its end.
     pub end: Option<End>,
+    /// The time over which held events return.
     pub spread: Option<Duration>,
+    /// The reason.
     pub why: Option<String>,
 }
 
 /// When a pause ends automatically.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
+    /// At this moment.
     At(Timestamp),
     /// Counted from the answer to the question.
     After(Duration),
@@ -82,6 +86,11 @@ fn check(pause: &Pause, now: Timestamp) -> Result<(), Failure> {
     }
 }
 
+/// Checks a spread.
+///
+/// # Errors
+///
+/// If it is longer than 14 days.
 pub fn check_spread(spread: Duration) -> Result<(), Failure> {
     if spread <= LONGEST_SPREAD {
         return Ok(());

@@ -9,10 +9,16 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum InForce {
-    /// Until then; `None` if until somebody resumes it.
-    Paused { until: Option<Timestamp> },
-    /// It is not. What its last pause held is due again by then.
-    NotPaused { back_by: Option<Timestamp> },
+    /// It is paused.
+    Paused {
+        /// Its planned end; `None` until somebody resumes it.
+        until: Option<Timestamp>,
+    },
+    /// It is not paused.
+    NotPaused {
+        /// What its last pause held is due again by then.
+        back_by: Option<Timestamp>,
+    },
 }
 
 impl InForce {

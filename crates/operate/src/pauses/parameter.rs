@@ -42,6 +42,7 @@ async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> F
     Failure::could_not(format!("parameter {name}: {garbled}; {fix}"))
 }
 
+/// The remedy for a document that a newer version wrote.
 pub const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
 
 /// The command that writes a version of the pauses again, or none. `flags` lead to its account and region.

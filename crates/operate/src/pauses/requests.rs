@@ -10,13 +10,17 @@ use crate::pauses::target_name;
 pub struct RetryRequest {
     /// The ARN of its function, or `*` for every function.
     pub target: String,
+    /// The moment of the request.
     pub at: Timestamp,
+    /// The time over which the retries are spread.
     pub within_seconds: u64,
     /// `errorType` globs; empty for every error.
     pub errors: Vec<String>,
     /// When it ends.
     pub until: Timestamp,
+    /// Who made it.
     pub by: Option<String>,
+    /// The reason.
     pub why: Option<String>,
 }
 
@@ -26,6 +30,7 @@ impl RetryRequest {
         pauses.retries().map(Self::of).filter(|request| now <= request.until).collect()
     }
 
+    /// A request, as it stands in the document.
     pub fn of(request: &RetryNow) -> Self {
         Self {
             target: request.target.to_string(),

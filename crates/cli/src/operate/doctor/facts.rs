@@ -197,12 +197,7 @@ mod tests {
     #[test]
     fn the_newest_readable_version_is_found() {
         let of = |texts: &[&str]| {
-            let version = |(text, number): (&&str, i64)| Version {
-                number,
-                at: Timestamp::from_secs(0),
-                by: None,
-                text: (*text).to_owned(),
-            };
+            let version = |(text, number): (&&str, i64)| Version { number, text: (*text).to_owned() };
             let versions: Vec<Version> = texts.iter().zip(7..).map(version).collect();
             UnreadablePauses::of("/pauses", &versions).map(|it| it.last_readable)
         };

@@ -1,50 +1,13 @@
-//! Who paused what, and when: the parameter's own history. SSM keeps its last hundred versions.
+//! The versions of the pauses' parameter. SSM keeps the last hundred.
 
-use std::time::Duration;
-
-use comeback_engine::{Pause, Pauses, Timestamp, short_name};
-use comfy_table::Table;
-use serde::Serialize;
+use comeback_engine::Pauses;
 
 use crate::account::{Account, Failure, Or as _};
-use crate::text::durations;
-use crate::text::terminal::{shown, unwrapped_table};
-
-/// What somebody did to a pause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Entry {
-    at: Timestamp,
-    by: Option<String>,
-    what: What,
-    /// The ARN of its function, or `*` for every function; `None` if the version is unreadable.
-    target: Option<String>,
-    until: Option<Timestamp>,
-    /// Of a pause that was opened or changed.
-    spread_seconds: Option<u64>,
-    why: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum What {
-    Paused,
-    Changed,
-    Resumed,
-    /// Nobody knows what was paused from then on.
-    Unreadable,
-}
 
 /// A version of the parameter.
 pub(crate) struct Version {
     pub(crate) number: i64,
-    pub(crate) at: Timestamp,
-    pub(crate) by: Option<String>,
     pub(crate) text: String,
-}
-
-/// The oldest entry first. Empty while there is no parameter.
-pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<Entry>, Failure> {
-    Ok(entries(&versions(account, name).await?))
 }
 
 /// The number of the newest version that is readable.
@@ -64,14 +27,9 @@ pub(crate) async fn versions(account: &Account, name: &str) -> Result<Vec<Versio
     let answer: Result<Vec<_>, _> = history.send().try_collect().await;
     let pages = answer.unless(|error| error.is_parameter_not_found(), "ssm:GetParameterHistory", name)?;
     let versions = pages.into_iter().flatten().filter_map(|page| page.parameters).flatten();
-    let version = |it: aws_sdk_ssm::types::ParameterHistory| {
-        let millis = it.last_modified_date.and_then(|date| u64::try_from(date.to_millis().ok()?).ok());
-        Version {
-            number: it.version,
-            at: Timestamp::from_millis(millis.unwrap_or_default()),
-            by: it.last_modified_user.map(|arn| user_name(&arn).to_owned()),
-            text: it.value.unwrap_or_default(),
-        }
+    let version = |it: aws_sdk_ssm::types::ParameterHistory| Version {
+        number: it.version,
+        text: it.value.unwrap_or_default(),
     };
     let mut versions: Vec<Version> = versions.map(version).collect();
     versions.sort_by_key(|version| version.number);
@@ -81,168 +39,4 @@ pub(crate) async fn versions(account: &Account, name: &str) -> Result<Vec<Versio
 /// The last part of the ARN of a user or of a role's session.
 pub(crate) fn user_name(arn: &str) -> &str {
     arn.rsplit(['/', ':']).next().unwrap_or(arn)
-}
-
-/// What each version changed of the open pauses. Versions before the first are forgotten, so nobody knows what it changed
-/// unless it is the parameter's first.
-fn entries(versions: &[Version]) -> Vec<Entry> {
-    let (mut entries, mut before) = (Vec::new(), Vec::new());
-    for version in versions {
-        let entry = |what, pause: Option<&Pause>| Entry {
-            at: version.at,
-            by: version.by.clone().or_else(|| pause?.by.clone()),
-            what,
-            target: pause.map(|pause| pause.target.to_string()),
-            until: pause.filter(|_| what != What::Resumed).and_then(|pause| pause.until),
-            spread_seconds: pause.filter(|_| what != What::Resumed).map(|pause| pause.spread.as_secs()),
-            why: pause.and_then(|pause| pause.why.clone()),
-        };
-        let Ok(pauses) = Pauses::read(&version.text) else {
-            entries.push(entry(What::Unreadable, None));
-            continue;
-        };
-        // An open pause has a name beside it. Its end is by its operator's clock, and the version's time by SSM's.
-        let is_open = |pause: &Pause| pause.by.is_some() && !pause.is_over(version.at);
-        let open: Vec<Pause> = pauses.iter().filter(|pause| is_open(pause)).cloned().collect();
-        let is_known = version.number == 1 || !std::ptr::eq(version, &versions[0]);
-        if is_known {
-            for pause in &open {
-                match before.iter().find(|earlier: &&Pause| earlier.target == pause.target) {
-                    None => entries.push(entry(What::Paused, Some(pause))),
-                    Some(earlier) if earlier != pause => entries.push(entry(What::Changed, Some(pause))),
-                    Some(_) => {}
-                }
-            }
-            let is_gone = |earlier: &&Pause| {
-                !earlier.is_over(version.at) && !open.iter().any(|pause| pause.target == earlier.target)
-            };
-            entries.extend(before.iter().filter(is_gone).map(|pause| entry(What::Resumed, Some(pause))));
-        }
-        before = open;
-    }
-    entries
-}
-
-pub(crate) fn text(entries: &[Entry]) -> String {
-    if entries.is_empty() { "nobody has paused anything yet".into() } else { table(entries).to_string() }
-}
-
-fn table(entries: &[Entry]) -> Table {
-    let mut table = unwrapped_table();
-    table.set_header(["when", "who", "what", "function", "until", "spread", "why"]);
-    for entry in entries {
-        let what = match entry.what {
-            What::Paused => "paused",
-            What::Changed => "changed",
-            What::Resumed => "resumed",
-            What::Unreadable => "wrote an unreadable text",
-        };
-        let until = match (entry.what, entry.until) {
-            (_, Some(until)) => until.to_string(),
-            (What::Paused | What::Changed, None) => "resume".into(),
-            (What::Resumed | What::Unreadable, None) => String::new(),
-        };
-        let row = [
-            &entry.at.to_string(),
-            entry.by.as_deref().unwrap_or_default(),
-            what,
-            entry
-                .target
-                .as_deref()
-                .map(|target| if target == "*" { "every function" } else { short_name(target) })
-                .unwrap_or_default(),
-            &until,
-            &entry.spread_seconds.map(|it| durations::text(Duration::from_secs(it))).unwrap_or_default(),
-            entry.why.as_deref().unwrap_or_default(),
-        ];
-        table.add_row(row.map(shown));
-    }
-    table
-}
-
-#[cfg(test)]
-mod tests {
-    use comeback_engine::PauseTarget;
-
-    use crate::operate::pauses::edits;
-
-    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
-
-    use super::*;
-
-    #[test]
-    fn a_reason_cannot_command_the_terminal() {
-        let entry = Entry {
-            at: at(0),
-            by: Some(HOSTILE.into()),
-            what: What::Paused,
-            target: Some(HOSTILE.into()),
-            until: None,
-            spread_seconds: None,
-            why: Some(HOSTILE.into()),
-        };
-        let text = text(&[entry]);
-        assert!(text.matches("\\u{9b}2J").count() == 3 && !is_obeyed_anywhere(&text), "{text}");
-    }
-
-    fn at(second: u64) -> Timestamp {
-        Timestamp::from_secs(1_700_000_000 + second)
-    }
-
-    fn version(number: i64, second: u64, by: &str, text: String) -> Version {
-        Version { number, at: at(second), by: Some(by.into()), text }
-    }
-
-    #[test]
-    fn an_empty_history_is_no_empty_table() {
-        assert_eq!(text(&[]), "nobody has paused anything yet");
-    }
-
-    #[test]
-    fn each_version_says_what_it_changed() {
-        let target: PauseTarget = "arn:aws:lambda:eu-west-1:123456789012:function:orders".parse().unwrap();
-        let pause = |target: &PauseTarget, until| Pause {
-            target: target.clone(),
-            from: at(0),
-            until,
-            spread: Duration::ZERO,
-            by: Some("anna".into()),
-            why: Some("deploy 4711".into()),
-        };
-        let paused = Pauses::default().with([pause(&target, None)]);
-        let both = edits::with(&paused, &pause(&PauseTarget::All, Some(at(60))), at(10));
-        let changed = edits::with(&both, &pause(&target, Some(at(500))), at(70));
-        // By a clock that is ahead of SSM's.
-        let resumed = edits::closed(&changed, &target, Duration::ZERO, at(95));
-        let versions = [
-            version(1, 0, "anna", paused.write()),
-            version(2, 10, "ben", both.write()),
-            version(3, 70, "ben", changed.fitted(at(70)).unwrap().0.write()),
-            version(4, 90, "carl", resumed.write()),
-            version(5, 100, "dora", "by hand".into()),
-        ];
-        let said = |versions: &[Version]| {
-            let said = |entry: &Entry| {
-                let of = entry.target.as_deref().map(short_name).unwrap_or_default().to_owned();
-                (entry.by.clone().unwrap(), entry.what, of, entry.until)
-            };
-            entries(versions).iter().map(said).collect::<Vec<_>>()
-        };
-        let entry = |by: &str, what, of: &str, until| (by.to_owned(), what, of.to_owned(), until);
-        // The end that was planned for every function's has come, and nobody did that.
-        let expected = [
-            entry("anna", What::Paused, "orders", None),
-            entry("ben", What::Paused, "*", Some(at(60))),
-            entry("ben", What::Changed, "orders", Some(at(500))),
-            entry("carl", What::Resumed, "orders", None),
-            entry("dora", What::Unreadable, "", None),
-        ];
-        assert_eq!(said(&versions), expected);
-        assert_eq!((newest_readable(&versions), newest_readable(&versions[4..])), (Some(4), None));
-        assert_eq!(
-            said(&versions[1..]),
-            expected[2..],
-            "what the first version kept has changed is not known"
-        );
-    }
 }

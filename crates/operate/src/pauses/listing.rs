@@ -1,0 +1,106 @@
+//! The list of open pauses and retry requests, with who made them and why.
+
+use std::time::Duration;
+
+use comeback_engine::LONG_PAUSE;
+use serde::Serialize;
+
+use crate::pauses::history::{self, Entry};
+use crate::pauses::parameter::read_pauses;
+use crate::pauses::requests::RetryRequest;
+use crate::pauses::{OpenPause, target_name};
+use crate::{Answer, Block, Failure, Layout, Operator, Table, Text, durations};
+
+/// The open pauses and the retry requests in force.
+#[derive(Debug, Serialize)]
+pub struct Listing {
+    /// `None` if the handler reads no pauses, or if they could not be read.
+    pauses: Option<Vec<OpenPause>>,
+    retries: Option<Vec<RetryRequest>>,
+    /// `None` unless it was asked for.
+    history: Option<Vec<Entry>>,
+    #[serde(skip)]
+    handler: String,
+    /// The reason why they could not be read. Who wrote them is in the history.
+    #[serde(skip)]
+    unreadable: Option<Failure>,
+}
+
+/// Lists the open pauses and retry requests, with the parameter's history if that is asked for.
+///
+/// # Errors
+///
+/// If the deployment or the history cannot be read.
+pub async fn pauses(operator: &Operator, with_history: bool) -> Result<Listing, Failure> {
+    let deployment = operator.deployment().await?;
+    let account = &operator.account;
+    let work = async {
+        let history = match deployment.pauses().filter(|_| with_history) {
+            Some(name) => Some(history::read(account, name).await?),
+            None => None,
+        };
+        Ok::<_, Failure>((read_pauses(account, &deployment).await, history))
+    };
+    let (read, history) = operator.interrupt.or(work).await?;
+    let (read, unreadable) = match read {
+        Ok(read) => (read, None),
+        Err(failure) => (None, Some(failure)),
+    };
+    let now = operator.now();
+    let of = |read| (OpenPause::all_of(read, now), RetryRequest::in_force(read, now));
+    let (pauses, retries) = read.as_ref().map(of).unzip();
+    Ok(Listing { pauses, retries, history, handler: deployment.handler, unreadable })
+}
+
+impl Answer for Listing {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        let history = self.history.as_ref().map(|history| history::layout(history));
+        let Some(pauses) = &self.pauses else {
+            match self.unreadable {
+                Some(_) => history.into_iter().for_each(|history| layout.and(history)),
+                None => layout.note(format!(
+                    "handler {} reads no pauses, because its variable PAUSES is not set",
+                    self.handler
+                )),
+            }
+            return layout;
+        };
+        match pauses.is_empty() {
+            true => layout.line("nothing is paused"),
+            false => layout.table(table(pauses)),
+        }
+        for request in self.retries.iter().flatten() {
+            layout.line(format!("retry now: {}", request.line()));
+        }
+        if let Some(history) = history {
+            layout.line("");
+            layout.and(history);
+        }
+        for pause in pauses.iter().filter(|pause| Duration::from_secs(pause.open_seconds) > LONG_PAUSE) {
+            let (name, open) = (pause.name(), durations::short(pause.open_seconds as f64));
+            layout.0.push(Block::Warning(format!("{name} has been paused for {open}: forgotten?").into()));
+        }
+        layout
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        self.unreadable.clone().map_or(Ok(()), Err)
+    }
+}
+
+fn table(pauses: &[OpenPause]) -> Table {
+    let mut table = Table::new(["function", "since", "until", "spread", "by", "why"]);
+    for pause in pauses {
+        let text = |text: &Option<String>| Text::from(text.as_deref().unwrap_or_default());
+        table.row([
+            target_name(&pause.target).into(),
+            pause.from.into(),
+            pause.until.map_or_else(|| "resume".into(), Text::from),
+            durations::text(Duration::from_secs(pause.spread_seconds)).into(),
+            text(&pause.by),
+            text(&pause.why),
+        ]);
+    }
+    table
+}
