@@ -1,7 +1,8 @@
 //! The `comeback` command, as a library so that its parts can be tested.
 //!
 //! Each subcommand is a file with its arguments and its run, and a folder where it draws or prints more. `simulate`,
-//! `replay`, `schedule`, `plan` and `contention` need no account.
+//! `replay`, `schedule`, `plan` and `contention` need no account. Arguments, words and pictures that the console shows too
+//! are in [`comeback_rehearsal`].
 //!
 //! | file | holds |
 //! |---|---|
@@ -13,27 +14,20 @@
 //! | `operate` | the commands that work on a deployment, behind the feature of that name |
 //! | `ui` | `comeback ui`: the same in a browser |
 //! | `account` | their AWS clients, and why a call failed |
-//! | `flags` | flags that several subcommands take |
+//! | `flags` | moments as flags, and warnings about policies |
 //! | `input` | files that a command reads |
 //! | `output` | results as JSON and as files |
-//! | `chart`, `axis`, `figure` | pictures, their colours and axes, and their place on a page |
-//! | `life` | the picture of one event's life |
-//! | `text` | numbers, durations, rates, tables and progress, as people read them |
+//! | `text` | tables and progress, as a terminal shows them |
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | failures of the command, and their exit codes |
 
 #[cfg(feature = "operate")]
 mod account;
-mod axis;
-mod chart;
 mod clock;
 mod contention;
-mod deployed;
 mod failure;
-mod figure;
 mod flags;
 mod input;
-mod life;
 #[cfg(feature = "operate")]
 mod operate;
 mod output;
@@ -54,12 +48,13 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{Arg, CommandFactory, Parser, Subcommand};
 
+use comeback_rehearsal::flags::naming;
+use comeback_rehearsal::plan::PlanArguments;
+use comeback_rehearsal::simulate::SimulateArguments;
+
 use contention::ContentionArguments;
-use flags::naming;
-use plan::PlanArguments;
 use replay::ReplayArguments;
 use schedule::ScheduleArguments;
-use simulate::SimulateArguments;
 
 pub use failure::BadFile;
 pub use replay::{FileReport, Handled, MessageDecision, Recorded, SAMPLE_TARGET, last_due, shifted};

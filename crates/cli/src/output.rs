@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
-use crate::text::terminal::{shown, shown_json};
+use comeback_operate::shown::{shown, shown_json};
 
 /// Whether this run has printed its object.
 static PRINTED: AtomicBool = AtomicBool::new(false);

@@ -17,12 +17,15 @@ use comeback_engine::{
 use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
 
+use comeback_rehearsal::Failure;
+use comeback_rehearsal::flags::PolicyFlags;
+
 use crate::clock::now;
 use crate::failure::{BadFile, CommandFailure};
-use crate::flags::{PolicyFlags, moment, warn_of_unmatched};
+use crate::flags::{moment, warn_of_unmatched};
 use crate::input::text_of;
 use crate::output::print_json;
-use crate::text::terminal::{shown, shown_json, shown_lines};
+use comeback_operate::shown::{shown, shown_json, shown_lines};
 
 pub use recorded::Recorded;
 pub use shift::shifted;
@@ -89,13 +92,13 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
 }
 
 fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, CommandFailure> {
-    flags.policies(target_functions).map_err(|refused| CommandFailure::refused(refused, Vec::new()))
+    flags.policies(target_functions).map_err(|refused| Failure::refused(refused, Vec::new()).into())
 }
 
 /// `--shift-to-now`.
 fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -> Result<(), CommandFailure> {
     let [(path, Recorded { event, batch, .. })] = files else {
-        return Err(CommandFailure::Refused(vec!["--shift-to-now takes one file".into()]));
+        return Err(CommandFailure::refused("--shift-to-now takes one file"));
     };
     // Every function that the messages name is allowed: nothing is decided about them but when they are due.
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());

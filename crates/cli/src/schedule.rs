@@ -1,8 +1,5 @@
 //! `comeback schedule`: what a policy means before anyone deploys it.
 
-#[cfg(feature = "operate")]
-mod figure;
-mod plot;
 mod table;
 
 use std::io::Write;
@@ -10,14 +7,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comeback_engine::{Policies, Policy, PolicyEntry};
+use comeback_operate::numbers::read_rate;
+use comeback_rehearsal::flags::{self, PolicyFlags};
+use comeback_rehearsal::in_flight::in_words;
+use comeback_rehearsal::{Failure, schedule};
 use comeback_timelapse::{IN_FLIGHT_LIMIT, InFlight, MAX_EVENTS, ScenarioError, Schedule, TARGET_ARN};
 use serde::Serialize;
 
 use crate::failure::CommandFailure;
-use crate::flags::{self, PolicyFlags};
 use crate::output::{create, fill, print_json};
-use crate::text::in_flight::in_words;
-use crate::text::numbers::read_rate;
 use crate::text::terminal::Progress;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -86,7 +84,7 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), CommandFailure> {
     if let Some(path) = &arguments.plot {
         let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
         let file = if is_file { path.to_owned() } else { path.join("schedule.svg") };
-        fill(create(&file)?, &file, &plot::draw(policy, &schedule))?;
+        fill(create(&file)?, &file, &schedule::draw(policy, &schedule))?;
     }
     Ok(())
 }
@@ -96,21 +94,13 @@ fn checked(arguments: &ScheduleArguments) -> Result<Policies, CommandFailure> {
         |events: usize| ScenarioError { setting: "events", value: events.to_string(), range: "1 to 100000" };
     let events = arguments.events.filter(|events| !(1..=MAX_EVENTS).contains(events));
     let events = events.map_or(Ok(()), |events| Err(vec![refused(events)]));
-    Ok(CommandFailure::unless_both(arguments.policy.policies(TARGET_ARN), events)?.0)
+    Ok(Failure::unless_both(arguments.policy.policies(TARGET_ARN), events)?.0)
 }
 
 fn followed(arguments: &ScheduleArguments, policy: &Policy) -> Schedule {
     let events = arguments.events.unwrap_or_else(|| Schedule::default_events(policy, arguments.seed));
     let progress = Progress::new(events as u64, "{percent}% of the events, {eta} left");
     Schedule::of(policy, arguments.seed, events, &|| progress.advance(1))
-}
-
-/// What the command draws, for a page: followed with a tenth of its events.
-#[cfg(feature = "operate")]
-pub(crate) fn chart(policy: &Policy) -> crate::figure::Chart {
-    const SEED: u64 = 1;
-    let events = Schedule::default_events(policy, SEED) / 10;
-    figure::chart(policy, &Schedule::of(policy, SEED, events, &|| {}))
 }
 
 #[derive(Serialize)]
@@ -134,12 +124,12 @@ struct PrintedPolicy<'a> {
 }
 
 fn text(policy: &Policy, schedule: &Schedule) -> String {
-    let head = table::headline(policy, schedule);
-    let outcome = table::outcome(schedule);
+    let head = schedule::headline(policy, schedule);
+    let outcome = schedule::outcome(schedule);
     if schedule.retries.is_empty() {
         return format!("{head}\n\n{outcome}");
     }
-    let (all, rows) = (schedule.retries.len(), table::shown(&schedule.retries).count());
+    let (all, rows) = (schedule.retries.len(), schedule::shown(&schedule.retries).count());
     let left_out = || format!("\n{rows} of {all} retries shown; --json prints all");
     let left_out = (rows < all).then(left_out).unwrap_or_default();
     format!(

@@ -1,32 +1,57 @@
 //! `comeback simulate`: a day in fast motion.
 
-mod arguments;
-mod figures;
-mod page;
 mod seeds;
-mod warnings;
+mod tables;
 
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use clap::Arg;
+use comeback_rehearsal::Failure;
+use comeback_rehearsal::flags::recorded_arn;
+use comeback_rehearsal::simulate::figures::headline;
+use comeback_rehearsal::simulate::{Lives, Runs, SimulateArguments, page, warnings};
 use comeback_timelapse::{Minute, Scenario, Summary, Watcher};
 use serde::Serialize;
 
 use crate::clock::timed;
 use crate::failure::CommandFailure;
-use crate::flags::{recorded_arn, warn_of_unmatched};
+use crate::flags::warn_of_unmatched;
 use crate::output::{create, fill, print_json};
 use crate::text::terminal::Progress;
 
-use figures::{cost_table, fault_table, headline, outcome_table, retries_over_time};
-use page::{Lives, Runs, page};
 use seeds::run_seeds;
-use warnings::warnings;
+use tables::{cost_table, fault_table, outcome_table, retries_over_time};
 
-pub(crate) use arguments::{EXAMPLES, SimulateArguments, in_its_part};
-#[cfg(feature = "operate")]
-pub(crate) use page::{Beside, beside};
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  comeback simulate                                    1,000 events, target down for 3 of 24 hours
+  comeback simulate --jitter none --csv retries.csv    what happens without jitter, minute by minute
+  comeback simulate --report day.html --vs jitter=none two policies compared, on a page to share
+  comeback simulate --target orders:0.7 --target export:0.3,outage=6h \\
+                    --policies 'export MAX_AGE=14d'    two functions, one with a policy of its own
+  comeback simulate --retry-after 15m                  a function that asks for its retry in 15 minutes
+  comeback simulate --events 100000 --failure-rate 0.1 --max-retries 5 --json
+  comeback simulate --chaos                            what happens when everything else fails too
+  comeback simulate --chaos --seeds 500 --events 100   500 runs with all faults, on all cores
+  comeback simulate --chaos=storm --seeds 50           what happens when calls fail for up to an hour
+  comeback simulate --fault handler_outage=1@2h..5h    what happens when the retry handler is down";
+
+/// The flags that the help shows first.
+const FIRST: [&str; 8] = ["events", "outage", "target", "max-age", "max-backoff", "jitter", "report", "json"];
+/// The flags under *Faults*. All others are under *More*.
+const FAULTS: [&str; 7] = ["chaos", "fault", "seeds", "poison", "flapping", "hang", "capacity"];
+
+/// Puts a flag in its part of the help.
+pub(crate) fn in_its_part(arg: Arg) -> Arg {
+    let place = |flags: &[&str]| flags.iter().position(|flag| arg.get_long() == Some(flag));
+    match (place(&FIRST), place(&FAULTS)) {
+        (Some(place), _) => arg.help_heading(None::<&str>).display_order(place),
+        (None, Some(place)) => arg.help_heading("Faults").display_order(place),
+        (None, None) => arg.help_heading("More"),
+    }
+}
 
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), CommandFailure> {
     let (scenario, policies, other) = arguments.checked()?;
@@ -43,7 +68,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), CommandFailure> {
     let (summary, wall_time) = timed(|| comeback_timelapse::run(&scenario, &policies, &mut watched));
     let (bar, lives) = watched;
     drop(bar);
-    let broken = |error| CommandFailure::of_run(error, repeat.clone());
+    let broken = |error| Failure::of_run(error, repeat.clone());
     let summary = summary.map_err(broken)?;
     if let Some(path) = &arguments.simulation.csv {
         write_csv(path, &summary.minutes).map_err(|problem| CommandFailure::write(path, problem))?;

@@ -1,6 +1,6 @@
-//! Figures as people write and read them. Nothing here knows a subcommand.
+//! Text for the terminal. Nothing here knows a subcommand.
 
-pub(crate) mod in_flight;
 pub(crate) mod terminal;
 
+#[cfg(feature = "operate")]
 pub(crate) use comeback_operate::{durations, numbers};

@@ -22,7 +22,7 @@
 //!    answers GET. A handler is an `async fn(Visit) -> Result<Response, Problem>` and may use everything of `operate`, `Rc`
 //!    too: all runs on one thread, so long arithmetic belongs on `tokio::task::spawn_blocking`.
 //! 2. A template in `templates/ui/` that extends `base.html`, with a struct that has `frame: Frame` (from `visit.frame(…)`).
-//!    Charts and tables are [`figure`](crate::figure)s, drawn by the macros of `figures.html`. Mark what refreshes every
+//!    Charts and tables are [`figure`](comeback_rehearsal::figure)s, which display themselves (`|safe`). Mark what refreshes every
 //!    five seconds with `data-refresh` and an `id`, and keep forms outside of it; a moment is `<time datetime>`, by the
 //!    macro `moment` of `ui/parts.html`; what can be copied is a `copy`. Add the page to `NAVIGATION`.
 //! 3. Values come from `operate` (make the type that `--json` prints `pub(crate)`), read through a [`Fresh`](fresh::Fresh)

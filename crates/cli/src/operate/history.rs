@@ -10,12 +10,12 @@ use plotters::prelude::*;
 use serde::Serialize;
 
 use crate::account::{Account, Failure};
-use crate::axis::{AgoAxis, CountAxis};
-use crate::chart::{BLUE, GREEN, ORANGE};
-use crate::figure::{Chart, Key, Table, drawn, frame};
 use crate::operate::deployment::Deployment;
 use crate::operate::metrics::{Points, points};
 use crate::text::durations;
+use comeback_rehearsal::axis::{AgoAxis, CountAxis};
+use comeback_rehearsal::chart::{BLUE, GREEN, ORANGE};
+use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
 
 /// CloudWatch's points. Both windows are made of them.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
@@ -261,7 +261,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::chart::{Colour, PALETTE};
+    use comeback_rehearsal::chart::{Colour, PALETTE};
 
     /// 15:47:20 on a day, so that the last steps begin at 15:45 and 15:30.
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);

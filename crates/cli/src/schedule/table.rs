@@ -1,68 +1,15 @@
-//! A schedule in the terminal: the policy, its retries, the outcome, and when retries come.
+//! A schedule in the terminal: its retries, and when they come.
 
 use std::time::Duration;
 
 use anstyle::AnsiColor;
-use comeback_engine::Policy;
+use comeback_operate::durations;
+use comeback_rehearsal::axis::TimeAxis;
+use comeback_rehearsal::schedule::{axis_of, percent, shown};
 use comeback_timelapse::{Schedule, ScheduledRetry};
 use comfy_table::{Cell, Color, Table};
-use indicatif::HumanCount;
 
-use crate::axis::TimeAxis;
-use crate::text::durations;
-use crate::text::numbers::{counted, round_step};
 use crate::text::terminal::{align_right, table};
-
-/// Up to this many retries have a row each.
-const ROWS: usize = 32;
-/// Of more retries, the first ones have a row, ...
-const FIRST_ROWS: usize = 12;
-/// ... and about as many round numbers as this.
-const ROUND_ROWS: usize = 12;
-
-/// The policy, and what was made of it.
-pub(super) fn headline(policy: &Policy, schedule: &Schedule) -> String {
-    let backoff = policy.backoff();
-    let ceilings: Vec<String> = policy
-        .settings()
-        .backoffs
-        .iter()
-        .map(|&ceiling| durations::flag(Duration::from_secs(ceiling)))
-        .collect();
-    let ceilings = if ceilings.is_empty() {
-        let [base, cap] = [backoff.base(), backoff.cap()].map(durations::text);
-        format!("BASE_BACKOFF {base}, MAX_BACKOFF {cap}")
-    } else {
-        format!("BACKOFFS {}", ceilings.join(","))
-    };
-    format!(
-        "MAX_AGE {}, MAX_RETRIES {}, {ceilings}, JITTER {}\n{} every time, until dead-lettered; seed {}",
-        durations::text(policy.max_age()),
-        policy.settings().max_retries,
-        backoff.jitter(),
-        counted(schedule.events as u64, "event that fails", "events that fail"),
-        schedule.seed
-    )
-}
-
-/// How many retries an event has, and what ends them.
-pub(super) fn outcome(schedule: &Schedule) -> String {
-    let made = schedule.retries_made;
-    let range = if made.min == made.max {
-        format!("{}, each event", counted(made.max as u64, "retry", "retries"))
-    } else {
-        format!(
-            "{:.1} retries on average, {} to {} for nine events in ten, {} to {} for all",
-            made.mean, made.p5, made.p95, made.min, made.max
-        )
-    };
-    let reasons: Vec<String> = schedule
-        .dead_lettered
-        .iter()
-        .map(|(reason, &count)| format!("{reason} ({})", HumanCount(count as u64)))
-        .collect();
-    format!("{range}; dead-lettered as {}", reasons.join(" and "))
-}
 
 /// A row for each retry, or for some of them where there are very many.
 pub(super) fn retries(schedule: &Schedule) -> Table {
@@ -85,39 +32,6 @@ pub(super) fn retries(schedule: &Schedule) -> Table {
     }
     align_right(&mut table, 0..7);
     table
-}
-
-/// The retries that have a row.
-pub(super) fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry> {
-    let all = retries.len();
-    let step = round_step(|step| all / step as usize <= ROUND_ROWS) as usize;
-    let has_row = move |n| all <= ROWS || n <= FIRST_ROWS || n % step == 0 || n == all;
-    retries.iter().filter(move |retry| has_row(retry.retry as usize))
-}
-
-/// `100 %`, `97.3 %`; anything less than all is shown as less, anything more than none as more.
-pub(super) fn percent(share: f64) -> String {
-    match share * 100.0 {
-        100.0 => "100 %".into(),
-        percent if percent < 0.1 => "< 0.1 %".into(),
-        percent => format!("{:.1} %", percent.min(99.9)),
-    }
-}
-
-/// From the first retry to `MAX_AGE`, or to the last retry where `MAX_RETRIES` comes long before.
-/// Logarithmic where the gaps between retries grow, linear where they are even.
-pub(super) fn axis_of(schedule: &Schedule, max_age: Duration) -> TimeAxis {
-    let times = || schedule.retries.iter().map(|retry| retry.since_first_failure_seconds);
-    let first = times().next().map_or(1, |time| time.p5);
-    let halfway = times().nth(schedule.retries.len() / 2).map_or(0.0, |time| time.mean);
-    let last = f64::from(times().map(|time| time.p95).max().unwrap_or(1));
-    let max_age = max_age.as_secs_f64();
-    let end = if last * 3.0 < max_age { last * 1.1 } else { max_age };
-    if halfway < 0.2 * last {
-        TimeAxis::logarithmic(f64::from(first.max(1)) / 1.3, end)
-    } else {
-        TimeAxis::linear(end)
-    }
 }
 
 const CELLS: usize = 72;
@@ -163,40 +77,10 @@ fn line(retry: &ScheduledRetry, axis: &TimeAxis) -> String {
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::{Jitter, Settings};
-    use comeback_timelapse::{Spread, TARGET_ARN};
+    use comeback_engine::{Jitter, Policy, Settings};
+    use comeback_timelapse::TARGET_ARN;
 
     use super::*;
-
-    #[test]
-    fn only_all_is_100_percent_and_only_none_is_nothing() {
-        assert_eq!(
-            [1.0, 0.9999, 0.681, 0.001, 0.0009].map(percent),
-            ["100 %", "99.9 %", "68.1 %", "0.1 %", "< 0.1 %"]
-        );
-    }
-
-    fn rows(retries: u64) -> Vec<u64> {
-        let none = Spread { mean: 0.0, p5: 0, p95: 0 };
-        let retry = |retry| ScheduledRetry {
-            retry,
-            ceiling_seconds: None,
-            events: 1,
-            wait_seconds: none,
-            since_first_failure_seconds: none,
-        };
-        let retries: Vec<ScheduledRetry> = (1..=retries).map(retry).collect();
-        shown(&retries).map(|retry| retry.retry).collect()
-    }
-
-    #[test]
-    fn very_many_retries_have_rows_at_round_numbers() {
-        assert_eq!(rows(0), [0; 0]);
-        assert_eq!(rows(32), (1..=32).collect::<Vec<_>>());
-        let first: Vec<u64> = (1..=12).collect();
-        assert_eq!(rows(185), [&first[..], &[20, 40, 60, 80, 100, 120, 140, 160, 180, 185]].concat());
-        assert_eq!(rows(10_000).len(), 12 + 10);
-    }
 
     #[test]
     fn lines_start_and_end_where_the_axis_says() {

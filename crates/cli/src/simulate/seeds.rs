@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use comeback_engine::Policies;
+use comeback_rehearsal::Failure;
+use comeback_rehearsal::simulate::SimulateArguments;
+use comeback_rehearsal::simulate::figures::{headline_of_seeds, not_arrived};
 use comeback_timelapse::{FaultCounts, RunError, Scenario, Summary, run};
 use comfy_table::Table;
 use indicatif::HumanCount;
@@ -12,8 +15,7 @@ use serde::Serialize;
 
 use crate::failure::CommandFailure;
 use crate::output::print_json;
-use crate::simulate::arguments::SimulateArguments;
-use crate::simulate::figures::{fault_table, headline_of_seeds, not_arrived};
+use crate::simulate::tables::fault_table;
 use crate::text::terminal::{Progress, align_right, table};
 
 /// Seeds under way together. The lowest of them that breaks an invariant is reported, so that the
@@ -39,7 +41,7 @@ pub(super) fn run_seeds(
             .map(|seed| (seed, run(&arguments.with_faults(scenario, seed), policies, &mut ())))
             .collect();
         for (seed, outcome) in outcomes {
-            tally.add(&outcome.map_err(|error| CommandFailure::of_run(error, arguments.repeat(seed)))?);
+            tally.add(&outcome.map_err(|error| Failure::of_run(error, arguments.repeat(seed)))?);
             progress.advance(1);
         }
     }

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 #[cfg(feature = "operate")]
-pub(crate) use comeback_operate::shown::shown_page;
 pub(crate) use comeback_operate::{
     command::command_line,
     shown::{shown, shown_json, shown_lines},
@@ -88,15 +87,9 @@ impl Progress {
     }
 }
 
-/// How to run our command again: from a checkout if cargo runs it, or by its name.
-pub(crate) fn own_command() -> &'static [&'static str] {
-    let by_cargo = std::env::var_os("CARGO").is_some();
-    if by_cargo { &["cargo", "run", "--release", "-p", "comeback", "--"] } else { &["comeback"] }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
+    use comeback_operate::shown::shown_lines;
 
     /// Sets the title, clears the screen, deletes, and turns the text around.
     pub(crate) const HOSTILE: &str =

@@ -11,19 +11,21 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use clap::Parser as _;
 
+use comeback_rehearsal::Failure;
+
 use crate::failure::CommandFailure;
 use crate::operate::OperateCommand;
 use crate::operate::session::Interrupt;
 use crate::operate::waiting::reading::Reading;
 use crate::operate::waiting::report::Listing;
 use crate::operate::waiting::wanted::Wanted;
-use crate::text::numbers::counted;
-use crate::text::terminal::command_line;
 use crate::ui::access::token;
 use crate::ui::console::{Console, Waiting};
 use crate::ui::fresh::Read;
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::ui::work::{PageScreen, Question, Summary};
+use comeback_operate::command::command_line;
+use comeback_operate::numbers::counted;
 
 /// The field that asks for a plan; without it, a form is only filled in.
 const PLAN: &str = "plan";
@@ -172,7 +174,7 @@ fn parsed(words: Vec<String>) -> Result<Box<OperateCommand>, CommandFailure> {
     match crate::Arguments::try_parse_from(words).map(|arguments| arguments.command) {
         Ok(crate::Command::Operate(command)) => Ok(command),
         Ok(_) => unreachable!("BUG: not a command on a deployment"),
-        Err(refused) => Err(CommandFailure::of_command_line(&refused)),
+        Err(refused) => Err(Failure::of_command_line(&refused).into()),
     }
 }
 

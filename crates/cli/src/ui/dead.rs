@@ -27,8 +27,6 @@ use crate::operate::dead::snapshot::{Selection, Snapshot};
 use crate::operate::dead::survey::Group;
 use crate::operate::function::FunctionName;
 use crate::operate::status::text::DEAD_LETTERS;
-use crate::text::numbers::counted;
-use crate::text::terminal::command_line;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::parts::{
@@ -38,6 +36,8 @@ use crate::ui::dead::state::scan_id;
 use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, encoded, form, function_name, ok, page};
 use crate::ui::response::html;
 use crate::ui::work::Summary;
+use comeback_operate::command::command_line;
+use comeback_operate::numbers::counted;
 
 /// Dead-letters on a page.
 const ON_A_PAGE: usize = 100;

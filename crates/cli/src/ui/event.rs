@@ -7,18 +7,18 @@ use axum::response::Response;
 use comeback_engine::Timestamp;
 
 use crate::clock::now;
-use crate::figure::Chart;
-use crate::life::{self, Mark};
 use crate::operate::trace::ending::end;
 use crate::operate::trace::logs::{Report, Trace};
 use crate::operate::trace::story::{End, Step, What};
 use crate::operate::trace::text::sentence;
-use crate::text::durations;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::OfEvent;
 use crate::ui::page::{Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
 use crate::ui::response::go_to;
+use comeback_operate::durations;
+use comeback_rehearsal::figure::Chart;
+use comeback_rehearsal::life::{self, Mark};
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/event", page(event))

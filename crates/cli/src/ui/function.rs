@@ -10,22 +10,22 @@ use axum::response::Response;
 use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Timestamp, Unset};
 
 use crate::clock::now;
-use crate::deployed::parameter;
-use crate::figure::{Chart, Table};
 use crate::operate::deployment::{Deployment, Unlisted};
 use crate::operate::doctor::findings::Finding;
 use crate::operate::function::{FunctionName, command_name};
 use crate::operate::waiting::reading::Reading;
 use crate::operate::waiting::report::Listing;
 use crate::operate::waiting::wanted::Wanted;
-use crate::schedule;
-use crate::text::durations;
 use crate::ui::console::{Console, Waiting};
 use crate::ui::dead::OfFunction;
 use crate::ui::doctor::Findings;
 use crate::ui::fresh::Read;
 use crate::ui::page::{Frame, Problem, Visit, encoded, ok, page};
 use crate::ui::waiting::{GroupRow, group_row};
+use comeback_operate::durations;
+use comeback_rehearsal::deployed::parameter;
+use comeback_rehearsal::figure::{Chart, Table};
+use comeback_rehearsal::schedule;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/function", page(function))

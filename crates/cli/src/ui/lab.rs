@@ -7,14 +7,14 @@ use axum::Router;
 use axum::response::Response;
 use comeback_engine::{Kind, Setting, Unset};
 
-use crate::deployed::{DeployedSetting, lines};
-use crate::flags::{PolicyFlags, variable};
 use crate::operate::deployment::Deployment;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::page::{Fields, Frame, Problem, Visit, ok, page};
 use crate::ui::rehearsal::{Answer, Words};
 use crate::ui::response::go_to;
+use comeback_rehearsal::deployed::{DeployedSetting, lines};
+use comeback_rehearsal::flags::{PolicyFlags, variable};
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/lab", page(lab))

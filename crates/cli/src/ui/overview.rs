@@ -7,7 +7,6 @@ use axum::Router;
 use axum::response::Response;
 use indicatif::HumanCount;
 
-use crate::figure::Chart;
 use crate::operate::function::command_name;
 use crate::operate::history::History;
 use crate::operate::pauses::OpenPause;
@@ -15,6 +14,7 @@ use crate::operate::status::state::Status;
 use crate::operate::status::text::{DEAD_LETTERS, DUE, WAITING};
 use crate::ui::console::Console;
 use crate::ui::page::{Frame, Problem, Visit, encoded, ok, page};
+use comeback_rehearsal::figure::Chart;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/", page(overview))

@@ -14,13 +14,14 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use send_wrapper::SendWrapper;
 
 use crate::account::{Failure, Place};
-use crate::chart::{Colour, PALETTE};
 use crate::clock::now;
 use crate::operate::pauses::target_name;
-use crate::text::durations::short;
 use crate::ui::access::BrowserSession;
 use crate::ui::console::Console;
 use crate::ui::response::{html, with_type};
+use comeback_operate::durations::short;
+use comeback_rehearsal::chart::{Colour, PALETTE};
+use comeback_rehearsal::figure;
 
 /// The pages, in the order of the head: path and name.
 const NAVIGATION: [(&str, &str); 6] = [
@@ -368,10 +369,13 @@ impl Problem {
 #[template(path = "ui/style.css", escape = "none")]
 struct Style {
     palette: [Colour; PALETTE.len()],
+    figures: &'static str,
 }
 
 async fn style(_: Visit) -> Result<Response, Problem> {
-    let style = Style { palette: PALETTE }.render().expect("BUG: writing to a String");
+    let style = Style { palette: PALETTE, figures: figure::STYLE.trim_end() }
+        .render()
+        .expect("BUG: writing to a String");
     Ok(with_type(StatusCode::OK, "text/css; charset=utf-8", style))
 }
 

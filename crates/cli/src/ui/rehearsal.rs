@@ -7,16 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use clap::Parser as _;
 use comeback_timelapse::Watcher;
 use tokio::sync::watch;
 
-use crate::failure::CommandFailure;
-use crate::flags::PolicyFlags;
-use crate::plan::{PlanArguments, Recommended, recommended};
-use crate::simulate::{Beside, SimulateArguments, beside};
-use crate::text::numbers::read_rate;
-use crate::text::terminal::command_line;
+use comeback_operate::command::command_line;
+use comeback_operate::numbers::read_rate;
+use comeback_rehearsal::Failure;
+use comeback_rehearsal::flags::{self, PolicyFlags};
+use comeback_rehearsal::plan::{PlanArguments, Recommended, recommended};
+use comeback_rehearsal::simulate::{Beside, SimulateArguments, beside};
 
 /// How long a page waits for its figures, before it shows how far they are.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -39,19 +38,9 @@ impl Words {
         std::iter::once(&self.simulate).chain(&self.plan).map(line).collect()
     }
 
-    fn parsed(&self) -> Result<(Box<SimulateArguments>, Option<PlanArguments>), CommandFailure> {
-        let parsed = |words: &Vec<String>| {
-            let parsed = crate::Arguments::try_parse_from(words).map(|arguments| arguments.command);
-            parsed.map_err(|error| CommandFailure::of_command_line(&error))
-        };
-        let crate::Command::Simulate(simulate) = parsed(&self.simulate)? else {
-            unreachable!("BUG: not a simulation");
-        };
-        let plan = self.plan.as_ref().map(parsed).transpose()?.map(|command| match command {
-            crate::Command::Plan(plan) => plan,
-            _ => unreachable!("BUG: not a plan"),
-        });
-        Ok((simulate, plan))
+    fn parsed(&self) -> Result<(SimulateArguments, Option<PlanArguments>), Failure> {
+        let plan = self.plan.as_ref().map(|words| flags::parsed(words));
+        Ok((flags::parsed(&self.simulate)?, plan.transpose()?))
     }
 }
 
@@ -127,10 +116,10 @@ impl Simulation {
     }
 }
 
-fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<Answer, CommandFailure> {
+fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<Answer, Failure> {
     let (simulate, plan) = words.parsed()?;
     let rate = words.rate.as_deref().map(read_rate).transpose();
-    let rate = rate.map_err(|why| CommandFailure::Refused(vec![format!("rate {why}")]))?;
+    let rate = rate.map_err(|why| Failure::Refused(vec![format!("rate {why}")]))?;
     // Two runs, and the plan.
     let parts = if plan.is_some() { 3 } else { 2 };
     let beside = beside(&simulate, other, rate, |number, duration| Watch { seen, number, parts, duration })?;

@@ -5,7 +5,7 @@ use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
-use crate::text::terminal::shown_page;
+use comeback_operate::shown::shown_page;
 
 /// A page as a response. What a browser would obey is made visible: control and bidirectional characters here, markup by
 /// `askama`.

@@ -11,9 +11,6 @@ use comeback_engine::Timestamp;
 use indicatif::HumanCount;
 use plotters::prelude::*;
 
-use crate::axis::{CountAxis, TimeAxis};
-use crate::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
-use crate::figure::{Chart, Key, Table, drawn, frame};
 use crate::operate::function::{FunctionName, command_name};
 use crate::operate::pauses::in_force::InForce;
 use crate::operate::status::text::{DUE, WAITING};
@@ -22,12 +19,15 @@ use crate::operate::waiting::reading::Reading;
 use crate::operate::waiting::report::{Listing, Report, age, due};
 use crate::operate::waiting::returns::Returns;
 use crate::operate::waiting::wanted::Wanted;
-use crate::text::durations;
-use crate::text::numbers::counted;
 use crate::ui::console::{Console, Waiting};
 use crate::ui::fresh::Read;
 use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
 use crate::ui::response::html;
+use comeback_operate::durations;
+use comeback_operate::numbers::counted;
+use comeback_rehearsal::axis::{CountAxis, TimeAxis};
+use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
+use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
 
 /// Events on a page.
 const A_PAGE: usize = 100;

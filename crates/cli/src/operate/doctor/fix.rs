@@ -7,7 +7,6 @@ use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
 use serde_json::json;
 
 use crate::account::CustomerKey;
-use crate::deployed::parameter;
 use crate::operate::deployment::Deployment;
 use crate::operate::deployment::mapping::{INVOCATIONS_OF_A_POLLER, Mapping};
 use crate::operate::deployment::queue::Queue;
@@ -17,6 +16,7 @@ use crate::operate::function::{Target, command_name, deployment_of_its_own, is_f
 use crate::operate::handler_setting::{POLICIES, TARGET_FUNCTIONS};
 use crate::operate::pauses::parameter::{NEWER_COMMAND, put_back};
 use crate::text::terminal::command_line;
+use comeback_rehearsal::deployed::parameter;
 
 pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> String {
     facts.deployment.aws(format!("lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid))

@@ -18,14 +18,14 @@ use crate::operate::dead::snapshot::{Acting, Selected, Selection, Snapshot};
 use crate::operate::dead::survey::Alike;
 use crate::operate::dead::work::Pace;
 use crate::operate::session::Interrupt;
-use crate::text::numbers::{counted, read_rate};
-use crate::text::terminal::command_line;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::files::{file_name, new_file_name};
 use crate::ui::dead::parts::{Input, described, incomplete, perform_in_turn, selection, snapshot};
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::ui::work::{PageScreen, Question, Summary};
+use comeback_operate::command::command_line;
+use comeback_operate::numbers::{counted, read_rate};
 
 pub(super) fn routes() -> Router<Console> {
     [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))

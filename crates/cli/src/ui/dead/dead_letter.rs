@@ -11,7 +11,6 @@ use crate::clock::now;
 use crate::operate::dead::dead_letters::DeadLetters;
 use crate::operate::dead::reading::{self, Whole, pretty};
 use crate::operate::dead::snapshot::Selection;
-use crate::text::terminal::{command_line, shown_json, shown_lines};
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::parts::{DeadLetterLine, incomplete, snapshot, turn};
@@ -19,6 +18,8 @@ use crate::ui::dead::state::{ReadAgain, scan_id};
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::ui::response::go_to;
 use crate::ui::work::{PageScreen, panicked};
+use comeback_operate::command::command_line;
+use comeback_operate::shown::{shown_json, shown_lines};
 
 /// The field of an address that names what was read again.
 const READ: &str = "read";

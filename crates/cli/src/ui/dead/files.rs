@@ -30,13 +30,13 @@ use crate::operate::dead::import::{Importing, ask_and_import};
 use crate::operate::dead::snapshot::{Acting, Selected};
 use crate::operate::dead::work::Pace;
 use crate::operate::session::Interrupt;
-use crate::text::terminal::command_line;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::parts::{described, incomplete, perform_in_turn, selection, snapshot};
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
 use crate::ui::response::go_to;
 use crate::ui::work::{PageScreen, Question, Summary};
+use comeback_operate::command::command_line;
 
 /// Bytes of an upload.
 const LARGEST_UPLOAD: usize = 1 << 30;

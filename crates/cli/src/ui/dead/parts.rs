@@ -11,12 +11,12 @@ use crate::failure::CommandFailure;
 use crate::operate::dead::snapshot::{Row, Selection, Snapshot};
 use crate::operate::dead::survey::{Alike, age, expires};
 use crate::operate::session::Interrupt;
-use crate::text::durations::short;
 use crate::ui::console::Console;
 use crate::ui::dead::state::Turn;
 use crate::ui::page::{Fields, Moment, Problem, encoded, function_name};
 use crate::ui::response::go_to;
 use crate::ui::work::{PageScreen, Summary};
+use comeback_operate::durations::short;
 
 /// The newest snapshot.
 pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {

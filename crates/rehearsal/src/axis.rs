@@ -1,0 +1,283 @@
+//! Axes of a plot with round ticks: counts, and time.
+
+use comeback_operate::numbers::grouped;
+use std::ops::Range;
+use std::time::Duration;
+
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+
+use comeback_operate::durations;
+
+/// An axis from 0, or a logarithmic one with ticks at 1, 2 and 5.
+pub enum CountAxis {
+    /// From 0 or below.
+    Linear(RangedCoordf64),
+    /// With room below 0 and ticks at whole numbers, as of attempts.
+    Whole(RangedCoordf64),
+    /// Equal ratios are equal lengths.
+    Log(Range<f64>),
+}
+
+impl CountAxis {
+    /// Holds every value, with some margin.
+    pub fn over(values: impl Iterator<Item = f64> + Clone, log: bool) -> Self {
+        let (low, high) = range(values);
+        if log { Self::Log(low / 1.25..high * 1.25) } else { Self::Linear((0.0..high * 1.05).into()) }
+    }
+}
+
+/// The least and the greatest value.
+pub fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
+}
+
+impl Ranged for CountAxis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        match self {
+            Self::Linear(axis) | Self::Whole(axis) => axis.map(value, limit),
+            Self::Log(Range { start, end }) => {
+                let share = (value / start).ln() / (end / start).ln();
+                limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
+            }
+        }
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        let (start, end) = match self {
+            Self::Linear(axis) => return axis.key_points(hint),
+            Self::Whole(axis) => {
+                let ticks = axis.key_points(hint).into_iter();
+                return ticks.filter(|tick| *tick > -0.1 && (tick - tick.round()).abs() < 1e-6).collect();
+            }
+            Self::Log(range) => (range.start, range.end),
+        };
+        let ticks = |steps: &[f64]| -> Vec<f64> {
+            let decades = start.log10().floor() as i32..=end.log10().floor() as i32;
+            let all = decades.flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
+            all.filter(|tick| (start..=end).contains(tick)).collect()
+        };
+        let fine = ticks(&[1.0, 2.0, 5.0]);
+        if fine.len() <= hint.max_num_points() { fine } else { ticks(&[1.0]) }
+    }
+
+    fn range(&self) -> Range<f64> {
+        match self {
+            Self::Linear(axis) | Self::Whole(axis) => axis.range(),
+            Self::Log(range) => range.clone(),
+        }
+    }
+}
+
+impl ValueFormatter<f64> for CountAxis {
+    fn format_ext(&self, value: &f64) -> String {
+        count_label(*value)
+    }
+}
+
+/// Label of a tick: a short number, even if arithmetic has left it a little off (0.30000000000000004).
+pub fn count_label(value: f64) -> String {
+    let rounded = (value * 1e6).round() / 1e6 + 0.0;
+    if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64).to_string() }
+}
+
+/// Seconds that ticks may mark; the most useful first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`, `6h`, `3d` and so on.
+const MOMENTS: [u32; 19] = [
+    1, 10, 60, 600, 3_600, 86_400, 1_209_600, 21_600, 259_200, 30, 3, 5, 120, 300, 1_800, 7_200, 43_200,
+    172_800, 604_800,
+];
+/// An even axis has this many steps at most.
+const STEPS: f64 = 8.0;
+
+/// Time from left to right, linear or logarithmic.
+pub struct TimeAxis {
+    pub(crate) logarithmic: bool,
+    start: f64,
+    end: f64,
+}
+
+impl TimeAxis {
+    /// From 0, in even steps.
+    pub fn linear(end: f64) -> Self {
+        Self { logarithmic: false, start: 0.0, end: end.max(1.0) }
+    }
+
+    /// Equal ratios are equal lengths.
+    pub fn logarithmic(start: f64, end: f64) -> Self {
+        Self { logarithmic: true, start, end: end.max(start * 2.0) }
+    }
+
+    /// Whether it is on the axis.
+    pub fn shows(&self, seconds: f64) -> bool {
+        (self.start..=self.end).contains(&seconds)
+    }
+
+    /// How far to the right a moment is, 0 to 1.
+    pub fn share(&self, seconds: f64) -> f64 {
+        let share = if self.logarithmic {
+            (seconds.max(self.start) / self.start).ln() / (self.end / self.start).ln()
+        } else {
+            (seconds - self.start) / (self.end - self.start)
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    /// Round moments at least this share of the axis apart, from left to right: seconds and label.
+    pub fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
+        let mut ticks: Vec<f64> = Vec::new();
+        for seconds in self.moments() {
+            let apart_from = |other: &f64| (self.share(seconds) - self.share(*other)).abs() >= apart;
+            if self.shows(seconds) && ticks.iter().all(apart_from) {
+                ticks.push(seconds);
+            }
+        }
+        ticks.sort_by(f64::total_cmp);
+        ticks.into_iter().map(|seconds| (seconds, self.format_ext(&seconds))).collect()
+    }
+
+    fn moments(&self) -> Vec<f64> {
+        let moments = MOMENTS.map(f64::from);
+        if self.logarithmic {
+            return moments.into();
+        }
+        let steps = moments.into_iter().filter(|step| self.end / step <= STEPS);
+        let step = steps.fold(14.0 * 86_400.0, f64::min);
+        (0..=(self.end / step) as u32).map(|i| step * f64::from(i)).collect()
+    }
+}
+
+impl Ranged for TimeAxis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, seconds: &f64, limit: (i32, i32)) -> i32 {
+        limit.0 + (self.share(*seconds) * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        self.ticks(1.0 / hint.max_num_points() as f64).into_iter().map(|(seconds, _)| seconds).collect()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.start..self.end
+    }
+}
+
+impl ValueFormatter<f64> for TimeAxis {
+    fn format_ext(&self, seconds: &f64) -> String {
+        durations::text(Duration::from_secs_f64(*seconds))
+    }
+}
+
+/// Time before now, from left to right: the longest ago first.
+pub struct AgoAxis(TimeAxis);
+
+impl AgoAxis {
+    /// From the longest ago, in seconds, to now.
+    pub fn new(longest: f64) -> Self {
+        Self(TimeAxis::linear(longest))
+    }
+}
+
+impl Ranged for AgoAxis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, seconds: &f64, (start, end): (i32, i32)) -> i32 {
+        self.0.map(seconds, (end, start))
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        self.0.key_points(hint)
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.0.range()
+    }
+}
+
+impl ValueFormatter<f64> for AgoAxis {
+    fn format_ext(&self, seconds: &f64) -> String {
+        if *seconds == 0.0 { "now".to_owned() } else { self.0.format_ext(seconds) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plotters::coord::ranged1d::BoldPoints;
+
+    use super::*;
+
+    fn ticks(axis: &CountAxis, most: usize) -> Vec<String> {
+        axis.key_points(BoldPoints(most)).iter().map(|tick| axis.format_ext(tick)).collect()
+    }
+
+    #[test]
+    fn a_logarithmic_axis_of_counts_has_round_ticks() {
+        let axis = CountAxis::over([0.4, 101.0].into_iter(), true);
+        assert_eq!(ticks(&axis, 10), ["0.5", "1", "2", "5", "10", "20", "50", "100"]);
+        assert_eq!(ticks(&axis, 5), ["1", "10", "100"]);
+        let wide = CountAxis::over([10_000.0, 1_000_000.0].into_iter(), true);
+        assert_eq!(ticks(&wide, 4), ["10,000", "100,000", "1,000,000"]);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_of_counts_has_equal_lengths_for_equal_ratios() {
+        let axis = CountAxis::Log(1.0..10_000.0);
+        assert_eq!([1.0, 10.0, 100.0, 10_000.0].map(|value| axis.map(&value, (400, 0))), [400, 300, 200, 0]);
+    }
+
+    #[test]
+    fn a_linear_axis_of_counts_starts_at_0() {
+        let axis = CountAxis::over([100.0, 190.0].into_iter(), false);
+        assert_eq!(axis.range().start, 0.0);
+        assert_eq!(axis.map(&0.0, (0, 100)), 0);
+        assert_eq!(ticks(&axis, 6)[..3], ["0", "50", "100"]);
+    }
+
+    #[test]
+    fn an_axis_of_attempts_has_whole_numbers() {
+        let axis = |most: f64| CountAxis::Whole((-0.7..most + 0.7).into());
+        assert_eq!(ticks(&axis(0.0), 6), ["0"]);
+        assert_eq!(ticks(&axis(1.0), 6), ["0", "1"]);
+        assert_eq!(ticks(&axis(6.0), 10), ["0", "1", "2", "3", "4", "5", "6"]);
+    }
+
+    fn labels(axis: &TimeAxis, apart: f64) -> Vec<String> {
+        axis.ticks(apart).into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn a_logarithmic_axis_of_time_names_round_moments() {
+        let axis = TimeAxis { logarithmic: true, start: 1.0 / 1.3, end: 86_400.0 };
+        assert_eq!(labels(&axis, 0.1), ["1s", "10s", "1m", "10m", "1h", "6h", "24h"]);
+        let short = TimeAxis { logarithmic: true, start: 1.0, end: 60.0 };
+        assert_eq!(labels(&short, 0.1), ["1s", "3s", "5s", "10s", "30s", "1m"]);
+    }
+
+    #[test]
+    fn a_linear_axis_of_time_has_even_steps() {
+        let axis = TimeAxis { logarithmic: false, start: 0.0, end: 10_800.0 };
+        assert_eq!(labels(&axis, 0.1), ["0s", "30m", "1h", "1h 30m", "2h", "2h 30m", "3h"]);
+        assert_eq!(axis.share(5_400.0), 0.5);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_of_time_has_equal_lengths_for_equal_ratios() {
+        let axis = TimeAxis { logarithmic: true, start: 1.0, end: 10_000.0 };
+        let shares = [0.5, 1.0, 10.0, 100.0, 10_000.0, 20_000.0].map(|seconds| axis.share(seconds));
+        assert_eq!(shares, [0.0, 0.0, 0.25, 0.5, 1.0, 1.0]);
+        assert!(!axis.shows(0.5) && axis.shows(1.0) && !axis.shows(20_000.0));
+    }
+
+    #[test]
+    fn time_before_now_ends_on_the_right() {
+        let axis = AgoAxis::new(10_800.0);
+        assert_eq!([10_800.0, 2_700.0, 0.0].map(|seconds| axis.map(&seconds, (100, 500))), [100, 400, 500]);
+        let labels: Vec<_> = axis.key_points(BoldPoints(8)).iter().map(|ago| axis.format_ext(ago)).collect();
+        assert_eq!(labels, ["now", "30m", "1h", "1h 30m", "2h", "2h 30m", "3h"]);
+    }
+}

@@ -1,0 +1,154 @@
+//! Pictures as SVG that stands alone (no script, no network), and every colour in them: on a light page, and for the
+//! report on a dark one.
+
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::axis::CountAxis;
+
+const PAPER: RGBColor = RGBColor(0xff, 0xff, 0xff);
+/// Headings and titles.
+pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+/// Labels and notes.
+pub const MUTED: RGBColor = RGBColor(0x66, 0x66, 0x66);
+/// Lines behind a drawing.
+pub const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
+
+// Distinct with red-green colour blindness too.
+/// Blue.
+pub const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
+/// Orange.
+pub const ORANGE: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
+/// Green.
+pub const GREEN: RGBColor = RGBColor(0x00, 0x8f, 0x6b);
+/// Purple.
+pub const PURPLE: RGBColor = RGBColor(0xaa, 0x44, 0x99);
+/// Grey.
+pub const GREY: RGBColor = RGBColor(0x55, 0x55, 0x55);
+
+/// Colour of a chart, as a CSS variable of the report's page.
+pub struct Colour {
+    /// The variable, without its dashes.
+    pub name: &'static str,
+    light: RGBColor,
+    /// The same hue, light enough for text on the dark page.
+    pub dark: &'static str,
+}
+
+/// Every colour that a chart on the page may use.
+pub const PALETTE: [Colour; 9] = [
+    Colour { name: "paper", light: PAPER, dark: "#17181B" },
+    Colour { name: "ink", light: INK, dark: "#EAEAEA" },
+    Colour { name: "muted", light: MUTED, dark: "#AFB1B5" },
+    Colour { name: "grid", light: GRID, dark: "#3A3C41" },
+    Colour { name: "blue", light: BLUE, dark: "#5DB7EA" },
+    Colour { name: "orange", light: ORANGE, dark: "#FF9447" },
+    Colour { name: "green", light: GREEN, dark: "#35C79C" },
+    Colour { name: "purple", light: PURPLE, dark: "#DB8FD2" },
+    Colour { name: "grey", light: GREY, dark: "#BDBDBD" },
+];
+
+impl Colour {
+    /// The colour on a light page, as `plotters` writes it, so that the style sheet finds it in a chart.
+    pub fn light(&self) -> String {
+        let RGBColor(red, green, blue) = self.light;
+        format!("#{red:02X}{green:02X}{blue:02X}")
+    }
+}
+
+/// Name of a chart's colour in the page's style sheet.
+pub fn name_of(colour: RGBColor) -> &'static str {
+    PALETTE.iter().find(|named| named.light == colour).expect("BUG: a colour outside the palette").name
+}
+
+/// The font of every text.
+pub const FONT: &str = "sans-serif";
+
+/// What a picture is drawn on.
+pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// The result of drawing, which only a bug makes fail.
+pub type Drawing = Result<(), Box<dyn std::error::Error>>;
+
+/// Draws to text. Nothing is written to a file, so only a bug can make it fail.
+pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String {
+    let mut text = String::new();
+    {
+        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        root.fill(&WHITE)
+            .map_err(Into::into)
+            .and_then(|()| draw(&root))
+            .and_then(|()| root.present().map_err(Into::into))
+            .expect("BUG: a plot could not be drawn");
+    }
+    text
+}
+
+/// How text is written, and which side and edge of it are at the point that is named.
+#[derive(Clone, Copy)]
+pub struct Style {
+    size: i32,
+    colour: RGBColor,
+    side: HPos,
+    edge: VPos,
+}
+
+/// A style of this size and colour, with this side and edge at the point.
+pub const fn style(size: i32, colour: RGBColor, side: HPos, edge: VPos) -> Style {
+    Style { size, colour, side, edge }
+}
+
+/// Writes a text at a point.
+pub fn write(root: &Area<'_>, text: &str, style: Style, at: (i32, i32)) -> Drawing {
+    let Style { size, colour, side, edge } = style;
+    let style = (FONT, size).into_text_style(root).color(&colour).pos(Pos::new(side, edge));
+    Ok(root.draw_text(text, &style, at)?)
+}
+
+/// Draws a title, and lines of notes below it.
+pub fn header<'a>(
+    root: &Area<'_>,
+    title: &str,
+    notes: impl IntoIterator<Item = &'a str>,
+    line_height: usize,
+) -> Drawing {
+    write(root, title, style(22, INK, HPos::Left, VPos::Top), (24, 18))?;
+    let notes = (48..).step_by(line_height).zip(notes);
+    notes
+        .into_iter()
+        .try_for_each(|(y, note)| write(root, note, style(14, MUTED, HPos::Left, VPos::Top), (24, y)))
+}
+
+/// Area between axes.
+pub type Frame<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
+
+/// Draws axes and grid below a header of height `top`, with room for `right` pixels beside them.
+pub fn frame<'a, 'b: 'a, X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
+    root: &'a Area<'b>,
+    (x, x_title, x_labels): (X, &str, usize),
+    (y, y_title, y_width): (CountAxis, &str, u32),
+    (top, right): (u32, u32),
+) -> Result<Frame<'a, 'b, X, CountAxis>, Box<dyn std::error::Error>> {
+    let mut chart = ChartBuilder::on(root)
+        .margin_top(top)
+        .margin_bottom(14)
+        .margin_left(16)
+        .margin_right(right)
+        .x_label_area_size(46)
+        .y_label_area_size(y_width)
+        .build_cartesian_2d(x, y)?;
+    chart
+        .configure_mesh()
+        .x_desc(x_title)
+        .y_desc(y_title)
+        .x_labels(x_labels)
+        .y_labels(9)
+        .max_light_lines(0)
+        .bold_line_style(GRID)
+        .axis_style(MUTED)
+        .label_style((FONT, 13).into_text_style(root).color(&MUTED))
+        .axis_desc_style((FONT, 14).into_text_style(root).color(&INK))
+        .draw()?;
+    Ok(chart)
+}

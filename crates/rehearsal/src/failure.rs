@@ -1,0 +1,102 @@
+//! The reasons why a rehearsal has no result.
+
+use comeback_engine::SettingError;
+use comeback_timelapse::{RunError, ScenarioError, Violation};
+
+/// The reason why a rehearsal has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Arguments were refused, with the reason for each.
+    #[error("{}", .0.join("\n       "))]
+    Refused(Vec<String>),
+    /// An invariant broke: a bug in Comeback.
+    #[error("an invariant was {violation}\nrepeat with: {repeat}\nreport this text as a bug")]
+    Violated {
+        /// The invariant, and the events that broke it.
+        violation: Box<Violation>,
+        /// The command that breaks it again.
+        repeat: String,
+    },
+}
+
+impl Failure {
+    /// Lists everything refused in a policy and a scenario.
+    pub fn refused(policy: Vec<SettingError>, scenario: Vec<ScenarioError>) -> Self {
+        let policy = policy.iter().map(ToString::to_string);
+        let scenario = scenario.iter().map(|error| format!("--{error}"));
+        Self::Refused(policy.chain(scenario).collect())
+    }
+
+    /// The reason why clap refuses a command line, without the usage.
+    pub fn of_command_line(error: &clap::Error) -> Self {
+        let error = error.to_string();
+        let why = error.split("\n\n").next().unwrap_or_default();
+        Self::Refused(vec![why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()])
+    }
+
+    /// Both values, or a refusal of everything that was refused in either.
+    pub fn unless_both<P, S>(
+        policy: Result<P, Vec<SettingError>>,
+        scenario: Result<S, Vec<ScenarioError>>,
+    ) -> Result<(P, S), Self> {
+        match (policy, scenario) {
+            (Ok(policy), Ok(scenario)) => Ok((policy, scenario)),
+            (policy, scenario) => {
+                Err(Self::refused(policy.err().unwrap_or_default(), scenario.err().unwrap_or_default()))
+            }
+        }
+    }
+
+    /// The reason why a run of a checked scenario has no summary.
+    pub fn of_run(error: RunError, repeat: String) -> Self {
+        match error {
+            RunError::Refused(scenario) => Self::refused(Vec::new(), scenario),
+            RunError::Violated(violation) => Self::Violated { violation, repeat },
+            RunError::Multiplied { .. } => Self::Refused(vec![error.to_string()]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use comeback_timelapse::Invariant;
+
+    use super::*;
+
+    #[test]
+    fn a_broken_invariant_names_the_command_that_repeats_it() {
+        let violation = Violation {
+            invariant: Invariant::AllowList,
+            seed: 7,
+            at: Duration::from_secs(3_661),
+            event: Some(comeback_timelapse::EventNumber(3)),
+            detail: "payroll was invoked".into(),
+            history: "+01:01:00.000 event 3 attempt 0 failed: TargetDown\n".into(),
+            trace: "+01:01:00.500 event 4 attempt 0 succeeded\n".into(),
+        };
+        let repeat = "comeback simulate --chaos --seed 7".to_owned();
+        let failure = Failure::of_run(RunError::Violated(Box::new(violation)), repeat);
+        let expected = "\
+an invariant was broken with seed 7 at +01:01:01.000: a function off the list is never invoked
+event 3: payroll was invoked
+its history:
++01:01:00.000 event 3 attempt 0 failed: TargetDown
+the run's last lines:
++01:01:00.500 event 4 attempt 0 succeeded
+repeat with: comeback simulate --chaos --seed 7
+report this text as a bug";
+        assert_eq!(failure.to_string(), expected);
+    }
+
+    #[test]
+    fn a_run_that_would_hardly_end_is_refused() {
+        let event = Some(comeback_timelapse::EventNumber(3));
+        let error = RunError::Multiplied { event, most: 10_000, at: Duration::from_secs(3_661) };
+        let failure = Failure::of_run(error, String::new());
+        let expected = "at +01:01:01.000, the faults had given event 3 more than 10000 copies; lower a \
+                        fault's rate, or shorten its window or the run";
+        assert_eq!(failure.to_string(), expected);
+    }
+}

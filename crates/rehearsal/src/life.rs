@@ -1,0 +1,97 @@
+//! One event's life as a picture: its waits as bars and its attempts as marks, a row an attempt.
+
+use std::time::Duration;
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use crate::axis::{CountAxis, TimeAxis};
+use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, style, write};
+use crate::figure::{Key, TEXT, drawn, frame};
+
+/// Something that happened to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// Since the first failure.
+    pub since: Duration,
+    /// The attempt that was made, hidden for or dead-lettered.
+    pub attempt: u64,
+    /// Its mark.
+    pub mark: Mark,
+}
+
+/// Marks in the picture.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mark {
+    /// The target failed.
+    Failed,
+    /// The target succeeded.
+    Succeeded,
+    /// A bar until the next moment.
+    Hid,
+    /// It was dead-lettered.
+    DeadLettered,
+    /// No mark: a re-invocation, or a step that failed and left the message in the queue.
+    Other,
+}
+
+/// Where the logarithmic axis begins, in seconds: before the end of the shortest backoff.
+const START: f64 = 0.5;
+/// More attempts than this have no room of their own.
+const ATTEMPTS: f64 = 120.0;
+
+/// Meanings of the marks.
+pub fn keys() -> Vec<Key> {
+    let key = |symbol, colour, label: &str| Key { symbol, colour, label: label.into() };
+    vec![
+        key("■", BLUE, "hidden for its backoff"),
+        key("✕", GREY, "target failed"),
+        key("●", GREEN, "target succeeded"),
+        key("▲", PURPLE, "dead-lettered"),
+    ]
+}
+
+/// The picture, on a logarithmic axis, with a line at a moment that has a name.
+pub fn draw(moments: &[Moment], line: Option<(Duration, &str)>) -> String {
+    let since = |since: Duration| since.as_secs_f64().max(START);
+    let end = moments.last().map_or(START, |moment| since(moment.since));
+    let most = moments.iter().map(|moment| moment.attempt).max().unwrap_or(0) as f64;
+    let x = TimeAxis::logarithmic(START, end * 1.3);
+    let y = CountAxis::Whole((-0.7..most + 0.7).into());
+    drawn(|root| {
+        let line = line.filter(|(moment, _)| x.shows(since(*moment)));
+        let mut chart = frame(root, (x, y), "time since the first failure", "")?;
+        if let Some((moment, name)) = line {
+            let ends = [(since(moment), -0.7), (since(moment), most + 0.7)];
+            chart.draw_series([PathElement::new(ends, MUTED.stroke_width(1))])?;
+            let (x, y) = chart.backend_coord(&ends[0]);
+            write(root, name, style(TEXT, MUTED, HPos::Right, VPos::Bottom), (x - 5, y - 4))?;
+        }
+        // Of very many attempts, those are left out that would not be seen.
+        let step = (most / ATTEMPTS).ceil().max(1.0) as u64;
+        let shown = |moment: &&Moment| moment.attempt.is_multiple_of(step) || moment.attempt as f64 == most;
+        let half = 0.3 * step as f64;
+        for (moment, next) in moments.iter().zip(moments.iter().skip(1)) {
+            if moment.mark == Mark::Hid && shown(&moment) {
+                let row = moment.attempt as f64;
+                let corners = [(since(moment.since), row - half), (since(next.since), row + half)];
+                chart.draw_series([Rectangle::new(corners, BLUE.mix(0.75).filled())])?;
+            }
+        }
+        let size = if most > 40.0 { 2 } else { 4 };
+        for moment in moments.iter().filter(shown) {
+            let at = (since(moment.since), moment.attempt as f64);
+            match moment.mark {
+                Mark::Failed => chart.draw_series([Cross::new(at, size, GREY.stroke_width(2))]).map(drop)?,
+                Mark::Succeeded => {
+                    chart.draw_series([Circle::new(at, size + 2, GREEN.filled())]).map(drop)?
+                }
+                Mark::DeadLettered => {
+                    chart.draw_series([TriangleMarker::new(at, size + 3, PURPLE.filled())]).map(drop)?
+                }
+                Mark::Hid | Mark::Other => {}
+            }
+        }
+        Ok(())
+    })
+}

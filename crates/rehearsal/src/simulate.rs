@@ -1,0 +1,10 @@
+//! A simulated day: its arguments, its figures, and the page about it.
+
+mod arguments;
+pub mod figures;
+mod page;
+mod warnings;
+
+pub use arguments::{FaultFlags, SimulateArguments, SimulationFlags};
+pub use page::{Beside, Lives, Runs, Tile, beside, page};
+pub use warnings::warnings;

@@ -1,0 +1,401 @@
+//! The arguments of `comeback simulate`, and the scenario that they describe.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use comeback_engine::Policies;
+use comeback_operate::command::command_line;
+use comeback_timelapse::{Fault, Faults, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes};
+
+use crate::failure::Failure;
+use crate::flags::{self, PolicyChanges, PolicyFlags, own_command};
+use comeback_operate::durations;
+use comeback_operate::numbers::read_number;
+
+/// The arguments of `comeback simulate`.
+#[derive(Debug, Args)]
+pub struct SimulateArguments {
+    /// Print JSON; the same arguments give the same bytes
+    #[arg(long)]
+    pub json: bool,
+    /// Faults besides the target's.
+    #[command(flatten)]
+    pub faults: FaultFlags,
+    /// The scenario, and where its results go.
+    #[command(flatten)]
+    pub simulation: SimulationFlags,
+    /// The policy.
+    #[command(flatten)]
+    pub policy: PolicyFlags,
+}
+
+/// The scenario, the policies, and those to compare them with.
+type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
+
+impl SimulateArguments {
+    /// Refuses everything wrong at once, and what is wrong with both policies only once.
+    pub fn checked(&self) -> Result<Checked, Failure> {
+        let scenario = self.simulation.scenario();
+        let scenario = self.with_faults(&scenario, scenario.seed);
+        let other_flags = self.simulation.vs.as_ref().map(|changes| changes.applied_to(&self.policy));
+        let targets = scenario.target_functions();
+        let own = self.policy.policies(&targets);
+        let other = other_flags.as_ref().map(|flags| flags.policies(&targets)).transpose();
+        let both = match (own, other) {
+            (Ok(own), Ok(other)) => Ok((own, other_flags.zip(other))),
+            (own, other) => {
+                let mut refused = own.err().unwrap_or_default();
+                let of_other = other.err().unwrap_or_default();
+                let more = of_other.into_iter().filter(|error| !refused.contains(error));
+                refused.extend(more.collect::<Vec<_>>());
+                Err(refused)
+            }
+        };
+        let ((policies, other), ()) = Failure::unless_both(both, scenario.check())?;
+        Ok((scenario, policies, other))
+    }
+
+    /// The scenario under another seed, with its faults.
+    pub fn with_faults(&self, scenario: &Scenario, seed: u64) -> Scenario {
+        self.faults.scenario(scenario, seed)
+    }
+
+    /// The command that makes the run of one seed again, and its page.
+    pub fn repeat(&self, seed: u64) -> String {
+        let Self { policy, simulation, faults, json } = self;
+        let mut words = vec!["simulate".to_owned(), "--seed".into(), seed.to_string()];
+        words.extend(simulation.words());
+        words.extend(faults.words());
+        words.extend(policy.given().flat_map(|(flag, value)| [format!("--{flag}"), value.to_owned()]));
+        words.extend(json.then(|| "--json".into()));
+        command_line(own_command().iter().copied().chain(words.iter().map(String::as_str)))
+    }
+}
+
+/// The scenario of a simulation, and where its results go.
+#[derive(Debug, Default, Args)]
+pub struct SimulationFlags {
+    /// Number of events that reach the target [default: 1000]
+    #[arg(long, value_name = "N")]
+    events: Option<usize>,
+    /// Time over which events arrive, from the start [default: the outage, or 1h without one]
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    arrival_spread: Option<Duration>,
+    /// Target function, its share of the events and its own outage; repeatable [default: orders]
+    #[arg(long = "target", value_name = "NAME[:SHARE][,outage=TIME]", value_parser = read_target)]
+    targets: Vec<SimulatedTarget>,
+    /// How long every invocation fails, from the start [default: 3h]
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    outage: Option<Duration>,
+    /// Share of invocations that fail after the outage, 0 to 1 [default: 0]
+    #[arg(long, value_name = "SHARE")]
+    failure_rate: Option<f64>,
+    /// Share of events that always fail, 0 to 1 [default: 0]
+    #[arg(long, value_name = "SHARE")]
+    poison: Option<f64>,
+    /// Alternate between down and up during the outage, for this long each
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    flapping: Option<Duration>,
+    /// Let invocations during the outage hang for this long instead of failing at once
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    hang: Option<Duration>,
+    /// Fail invocations beyond this multiple of the target's usual traffic per minute
+    #[arg(long, value_name = "TIMES", value_parser = read_number)]
+    capacity: Option<f64>,
+    /// Let each failure ask for a RetryAfter of this time; 1s to 14d
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    retry_after: Option<Duration>,
+    /// Minimum size of each payload, for the costs [default: about 100]
+    #[arg(long, value_name = "BYTES")]
+    payload_size: Option<usize>,
+    /// Duration of an invocation of the target [default: 200ms]
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    run_time: Option<Duration>,
+    /// Virtual duration of the whole run [default: 24h]
+    #[arg(long = "for", value_name = "TIME", value_parser = durations::read)]
+    duration: Option<Duration>,
+    /// Maximum messages per batch, 1 to 10 [default: 10]
+    #[arg(long, value_name = "N")]
+    batch_size: Option<usize>,
+    /// Duration of the retry handler's run for a batch [default: 100ms]
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    handler_run_time: Option<Duration>,
+    /// Time until a poller receives a visible message [default: 20ms]
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    poll_delay: Option<Duration>,
+    /// Maximum messages in flight, beyond which SQS delivers nothing [default: 120000]
+    #[arg(long, value_name = "N")]
+    in_flight_limit: Option<usize>,
+    /// Seed for everything random [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Write retries, outcomes and queue depth per minute to a CSV file
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write an HTML page to share: charts, costs and limits of the run, and its recovery under every jitter
+    #[arg(long, value_name = "FILE.html", value_parser = flags::html)]
+    pub report: Option<PathBuf>,
+    /// Compare with a second policy in the report, given by the flags that differ, such as jitter=none,max-backoff=1h
+    #[arg(long, value_name = "FLAG=VALUE,…", requires = "report", value_parser = PolicyChanges::read)]
+    pub vs: Option<PolicyChanges>,
+}
+
+impl SimulationFlags {
+    /// The scenario they describe, without faults; unchecked.
+    pub fn scenario(&self) -> Scenario {
+        let default = Scenario::default();
+        let outage = self.outage.unwrap_or(default.outage);
+        let spread = if outage.is_zero() { Duration::from_secs(3_600) } else { outage };
+        Scenario {
+            targets: if self.targets.is_empty() { default.targets } else { self.targets.clone() },
+            seed: self.seed.unwrap_or(default.seed),
+            events: self.events.unwrap_or(default.events),
+            arrival_spread: self.arrival_spread.unwrap_or(spread),
+            outage,
+            failure_rate: self.failure_rate.unwrap_or(default.failure_rate),
+            poison: self.poison.unwrap_or(default.poison),
+            flapping: self.flapping,
+            hang: self.hang,
+            capacity: self.capacity,
+            retry_after: self.retry_after.or(default.retry_after),
+            payload_size: self.payload_size.unwrap_or(default.payload_size),
+            run_time: self.run_time.unwrap_or(default.run_time),
+            duration: self.duration.unwrap_or(default.duration),
+            batch_size: self.batch_size.unwrap_or(default.batch_size),
+            handler_run_time: self.handler_run_time.unwrap_or(default.handler_run_time),
+            poll_delay: self.poll_delay.unwrap_or(default.poll_delay),
+            in_flight_limit: self.in_flight_limit.unwrap_or(default.in_flight_limit),
+            ..default
+        }
+    }
+
+    /// The flags that were given, as words of a command, but for the seed and the table of minutes. A page does not
+    /// depend on its place, so its command always writes it here.
+    fn words(&self) -> Vec<String> {
+        let count = |count: Option<usize>| count.map(|count| count.to_string());
+        let time = |time: Option<Duration>| time.map(durations::flag);
+        let flags = [
+            ("--events", count(self.events)),
+            ("--arrival-spread", time(self.arrival_spread)),
+            ("--outage", time(self.outage)),
+            ("--failure-rate", self.failure_rate.map(|rate| rate.to_string())),
+            ("--poison", self.poison.map(|share| share.to_string())),
+            ("--flapping", time(self.flapping)),
+            ("--hang", time(self.hang)),
+            ("--capacity", self.capacity.map(|times| times.to_string())),
+            ("--retry-after", time(self.retry_after)),
+            ("--payload-size", count(self.payload_size)),
+            ("--run-time", time(self.run_time)),
+            ("--for", time(self.duration)),
+            ("--batch-size", count(self.batch_size)),
+            ("--handler-run-time", time(self.handler_run_time)),
+            ("--poll-delay", time(self.poll_delay)),
+            ("--in-flight-limit", count(self.in_flight_limit)),
+            ("--report", self.report.as_ref().map(|_| "report.html".to_owned())),
+            ("--vs", self.vs.as_ref().map(ToString::to_string)),
+        ];
+        let targets = self.targets.iter().map(|target| ("--target", Some(target_text(target))));
+        let flags = targets.chain(flags);
+        flags.filter_map(|(flag, value)| Some([flag.to_owned(), value?])).flatten().collect()
+    }
+}
+
+/// Faults of a simulation besides the target's. The rates of `--chaos` are in `Faults::chaos` of `comeback_timelapse`.
+#[derive(Debug, Default, Args)]
+pub struct FaultFlags {
+    /// Inject every fault at random, except that SQS deletes a message for its age; with `storm`, fail each kind of call
+    /// completely for 1 to 60 minutes at a time
+    #[arg(long, value_name = "MIX", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mixed")]
+    chaos: Option<Chaos>,
+    /// Inject one fault at this rate, 0 to 1, only within this time of the run if given; repeatable. With --chaos, it
+    /// replaces that fault's rate. An unknown name lists all faults
+    #[arg(long = "fault", value_name = "NAME=RATE[@FROM..UNTIL]", value_parser = read_fault)]
+    faults: Vec<(Fault, Strikes)>,
+    /// Run this many seeds, starting at --seed, on all cores, and stop at the first that breaks an invariant
+    #[arg(long, value_name = "N", conflicts_with_all = ["csv", "report"], value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: Option<u64>,
+}
+
+/// A mix of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Chaos {
+    Mixed,
+    Storm,
+}
+
+impl FaultFlags {
+    /// The scenario under another seed, with its faults.
+    fn scenario(&self, scenario: &Scenario, seed: u64) -> Scenario {
+        let mix = match self.chaos {
+            Some(Chaos::Mixed) => Faults::chaos(seed, scenario.duration),
+            Some(Chaos::Storm) => Faults::storm(seed, scenario.duration),
+            None => Faults::default(),
+        };
+        let faults = self.faults.iter().cloned().fold(mix, |mix, (fault, strikes)| mix.with(fault, strikes));
+        let pauses = match self.chaos {
+            Some(Chaos::Mixed) => OperatorPause::chaos(seed, scenario.duration),
+            _ => scenario.pauses.clone(),
+        };
+        let retries = match self.chaos {
+            Some(Chaos::Mixed) => OperatorRetry::chaos(seed, scenario.duration),
+            _ => scenario.retries.clone(),
+        };
+        Scenario { seed, faults, pauses, retries, ..scenario.clone() }
+    }
+
+    /// The flags that were given, as words of a command, but for the number of seeds.
+    fn words(&self) -> Vec<String> {
+        let Self { chaos, faults, seeds: _ } = self;
+        let chaos = chaos.map(|mix| match mix {
+            Chaos::Mixed => "--chaos".to_owned(),
+            Chaos::Storm => "--chaos=storm".to_owned(),
+        });
+        let faults = faults.iter().flat_map(|(fault, strikes)| ["--fault".to_owned(), text(*fault, strikes)]);
+        chaos.into_iter().chain(faults).collect()
+    }
+}
+
+/// Reads `NAME`, `NAME:SHARE` or `NAME:SHARE,outage=TIME`.
+fn read_target(text: &str) -> Result<SimulatedTarget, String> {
+    let form = "must be NAME[:SHARE][,outage=TIME], such as export:0.3,outage=6h";
+    let (head, outage) = match text.split_once(',') {
+        Some((head, outage)) => (head, Some(outage.strip_prefix("outage=").ok_or(form)?)),
+        None => (text, None),
+    };
+    let (name, share) = head.split_once(':').unwrap_or((head, "1"));
+    Ok(SimulatedTarget {
+        name: name.into(),
+        share: share.parse().map_err(|_| form)?,
+        outage: outage.map(durations::read).transpose()?,
+    })
+}
+
+/// Writes what [`read_target`] reads.
+fn target_text(SimulatedTarget { name, share, outage }: &SimulatedTarget) -> String {
+    let outage = outage.map(|outage| format!(",outage={}", durations::flag(outage))).unwrap_or_default();
+    format!("{name}:{share}{outage}")
+}
+
+/// Writes what [`read_fault`] reads.
+fn text(fault: Fault, Strikes { rate, window }: &Strikes) -> String {
+    if *window == Strikes::always(*rate).window {
+        return format!("{fault}={rate}");
+    }
+    format!("{fault}={rate}@{}..{}", durations::flag(window.start), durations::flag(window.end))
+}
+
+/// Reads `NAME=RATE` or `NAME=RATE@FROM..UNTIL`.
+fn read_fault(text: &str) -> Result<(Fault, Strikes), String> {
+    let form = "must be NAME=RATE or NAME=RATE@FROM..UNTIL, such as invoke_throttled=0.1@2h..4h";
+    let (name, strikes) = text.split_once('=').ok_or(form)?;
+    let fault = name.parse::<Fault>().map_err(|unknown| format!("{name:?} {unknown}"))?;
+    let (rate, window) = strikes.split_once('@').unwrap_or((strikes, ""));
+    let always = Strikes::always(rate.parse().map_err(|_| form)?);
+    if window.is_empty() {
+        return Ok((fault, always));
+    }
+    let (from, until) = window.split_once("..").ok_or(form)?;
+    let time = |text: &str| -> Result<Duration, String> {
+        durations::read(text).map_err(|problem| format!("{text:?} {problem}"))
+    };
+    Ok((fault, Strikes { window: time(from)?..time(until)?, ..always }))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, FromArgMatches};
+
+    use super::*;
+
+    fn repeated(line: &str) -> String {
+        let simulate = SimulateArguments::augment_args(Command::new("simulate").no_binary_name(true));
+        let arguments =
+            SimulateArguments::from_arg_matches(&simulate.get_matches_from(shlex::split(line).unwrap()))
+                .unwrap();
+        arguments.repeat(17)
+    }
+
+    #[test]
+    fn the_command_has_every_flag_that_matters() {
+        let start = "cargo run --release -p comeback -- simulate --seed 17";
+        for (line, expected) in [
+            (
+                "--outage 90m --csv a.csv --report /elsewhere/a.html --vs jitter=none --max-age 12h --json",
+                " --outage 1h30m --report report.html --vs jitter=none --max-age 12h --json",
+            ),
+            (
+                "--chaos --seeds=200 --fault clock_skew=0.5 --fault handler_outage=1@90m..4h --seed 7",
+                " --chaos --fault clock_skew=0.5 --fault handler_outage=1@1h30m..4h",
+            ),
+            (
+                "--events 7 --arrival-spread 1h --failure-rate 0.5 --retry-after 1m --payload-size 9 --run-time 1s",
+                " --events 7 --arrival-spread 1h --failure-rate 0.5 --retry-after 1m --payload-size 9 --run-time 1s",
+            ),
+            (
+                "--for 2d --batch-size 3 --handler-run-time 2s --poll-delay 20ms --in-flight-limit 5",
+                " --for 2d --batch-size 3 --handler-run-time 2s --poll-delay 20ms --in-flight-limit 5",
+            ),
+            ("--chaos=storm", " --chaos=storm"),
+            (
+                "--poison 0.3 --flapping 10m --hang 30s --capacity 2",
+                " --poison 0.3 --flapping 10m --hang 30s --capacity 2",
+            ),
+            (
+                "--target orders:0.7 --target export,outage=90m --policies 'orders MAX_AGE=2h' --backoffs 20s,5m",
+                " --target orders:0.7 --target export:1,outage=1h30m --backoffs 20s,5m --policies 'orders MAX_AGE=2h'",
+            ),
+            ("--chaos=mixed", " --chaos"),
+            ("--non-retryable-errors ''", " --non-retryable-errors ''"),
+        ] {
+            assert_eq!(repeated(line), format!("{start}{expected}"));
+        }
+    }
+
+    #[test]
+    fn a_fault_has_a_rate_and_may_have_a_window() {
+        assert_eq!(read_fault("clock_skew=0.5"), Ok((Fault::ClockSkew, Strikes::always(0.5))));
+        let window = Duration::from_secs(5_400)..Duration::from_secs(14_400);
+        let outage = (Fault::HandlerOutage, Strikes { rate: 1.0, window });
+        assert_eq!(read_fault("handler_outage=1@90m..4h"), Ok(outage.clone()));
+        for (fault, strikes) in [outage, (Fault::ClockSkew, Strikes::always(0.1))] {
+            assert_eq!(read_fault(&text(fault, &strikes)), Ok((fault, strikes)));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_it_must_be() {
+        let form = "must be NAME=RATE or NAME=RATE@FROM..UNTIL, such as invoke_throttled=0.1@2h..4h";
+        for text in ["clock_skew", "clock_skew=often", "clock_skew=0.5@2h", "clock_skew="] {
+            assert_eq!(read_fault(text), Err(form.into()), "{text}");
+        }
+        let unknown = read_fault("gremlins=1").unwrap_err();
+        assert!(unknown.starts_with("\"gremlins\" must be one of duplicate_delivery, "), "{unknown}");
+        let soon = read_fault("clock_skew=1@soon..4h").unwrap_err();
+        assert!(soon.starts_with("\"soon\" must be whole seconds"), "{soon}");
+    }
+
+    #[test]
+    fn a_target_has_a_name_and_may_have_a_share_and_an_outage() {
+        let target = |name: &str, share, outage| SimulatedTarget { name: name.into(), share, outage };
+        assert_eq!(read_target("orders"), Ok(target("orders", 1.0, None)));
+        let export = target("export", 0.3, Some(Duration::from_secs(21_600)));
+        assert_eq!(read_target("export:0.3,outage=6h"), Ok(export));
+        let form = "must be NAME[:SHARE][,outage=TIME], such as export:0.3,outage=6h";
+        for text in ["export:", "export:often", "export,6h", "export:1,share=2"] {
+            assert_eq!(read_target(text), Err(form.into()), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_fault_beside_chaos_takes_its_place() {
+        let scenario = Scenario::default();
+        let flags = FaultFlags { chaos: Some(Chaos::Mixed), ..FaultFlags::default() };
+        let chaos = flags.scenario(&scenario, 7);
+        assert_eq!((chaos.seed, chaos.faults), (7, Faults::chaos(7, scenario.duration)));
+        let never = Strikes::always(0.0);
+        let flags = FaultFlags { faults: vec![(Fault::HandlerOutage, never.clone())], ..flags };
+        let faults = flags.scenario(&scenario, 7).faults;
+        assert_eq!(faults, Faults::chaos(7, scenario.duration).with(Fault::HandlerOutage, never));
+    }
+}

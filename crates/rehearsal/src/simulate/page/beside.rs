@@ -1,0 +1,80 @@
+//! A policy beside another, for the console's lab.
+
+use std::time::Duration;
+
+use comeback_timelapse::{Watcher, run};
+
+use crate::chart::{BLUE, ORANGE};
+use crate::failure::Failure;
+use crate::figure::{Chart, Table};
+use crate::flags::PolicyFlags;
+use crate::simulate::arguments::SimulateArguments;
+use crate::simulate::figures::headline;
+use crate::simulate::page::runs::Side;
+use crate::simulate::page::template::Tile;
+use crate::simulate::page::{depth, recovery, retries, tables};
+use crate::simulate::warnings::warnings;
+
+/// The run of the given policy, and that of another one unless it is the same.
+pub struct Beside {
+    /// The scenario in one line.
+    pub headline: String,
+    /// Warnings about the run of the given policy.
+    pub warnings: Vec<String>,
+    /// The figures that matter most.
+    pub tiles: Vec<Tile>,
+    /// Pictures of the runs.
+    pub charts: Vec<Chart>,
+    /// Outcomes and policies.
+    pub outcome: Vec<Table>,
+    /// Calls and compute, with their list price.
+    pub cost: Table,
+    /// How many retries there are and when, and how many events wait at the rate.
+    pub load: Vec<String>,
+}
+
+/// Makes the runs. `rate`: events a second that fail; `None`: as in the run. `watch` gives each run a watcher, by its number
+/// and its virtual time; there are two at most.
+pub fn beside<W: Watcher>(
+    arguments: &SimulateArguments,
+    (name, other): (&str, &PolicyFlags),
+    rate: Option<f64>,
+    mut watch: impl FnMut(usize, Duration) -> W,
+) -> Result<Beside, Failure> {
+    let (scenario, policies, _) = arguments.checked()?;
+    let targets = scenario.target_functions();
+    let other_policies = other.policies(&targets).map_err(|refused| Failure::refused(refused, Vec::new()))?;
+    let is_same = policies.stack().settings() == other_policies.stack().settings()
+        && policies.entries().is_empty()
+        && other_policies.entries().is_empty();
+    let own_name = if is_same { "" } else { "this policy" };
+    let mut sides = Vec::new();
+    for (name, colour, flags, policies) in
+        [(own_name, BLUE, &arguments.policy, policies), (name, ORANGE, other, other_policies)]
+    {
+        if sides.is_empty() || !is_same {
+            let watcher = &mut watch(sides.len(), scenario.duration);
+            let summary = run(&scenario, &policies, watcher)
+                .map_err(|error| Failure::of_run(error, arguments.repeat(scenario.seed)))?;
+            let schedule = Side::schedule(&policies, scenario.seed);
+            let (name, flags) = (name.to_owned(), flags.clone());
+            sides.push(Side { name, colour, flags, policies, summary, schedule });
+        }
+    }
+    let recoveries = recovery::of_sides(&sides);
+    let has_outage = !scenario.longest_outage().is_zero();
+    let [retries, _] = retries::charts(&scenario, &sides);
+    let charts = has_outage.then(|| recovery::chart(&recoveries)).into_iter();
+    let charts = charts.chain([retries, depth::chart(&scenario, &sides)]);
+    let rate = rate.or_else(|| tables::own_rate(&scenario));
+    let waiting = rate.map(|rate| tables::waiting_at(rate, &scenario, &sides)).unwrap_or_default();
+    Ok(Beside {
+        headline: headline(&scenario),
+        warnings: warnings(&scenario, sides[0].policies.stack(), &sides[0].summary),
+        tiles: tables::tiles(&sides),
+        charts: charts.collect(),
+        outcome: vec![tables::outcome(&sides), tables::policy(&sides)],
+        cost: tables::cost(&sides),
+        load: retries::stories(&sides).into_iter().chain(waiting).collect(),
+    })
+}

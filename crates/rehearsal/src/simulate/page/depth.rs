@@ -1,0 +1,207 @@
+//! The page's chart of the queue's depth.
+
+use std::iter::once;
+
+use comeback_timelapse::{Minute, Scenario};
+use plotters::coord::ranged1d::Ranged;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, VPos};
+
+use crate::axis::{CountAxis, TimeAxis};
+use crate::chart::{BLUE, Drawing, Frame, GREEN, ORANGE, PURPLE, style, write};
+use crate::figure::{Chart, Key, TEXT, Table, drawn, frame};
+use crate::simulate::figures::{clock, minutes_a_row, peak};
+use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
+use crate::simulate::page::runs::Side;
+use comeback_operate::numbers::grouped;
+
+/// One of the counts that make up the queue's depth.
+struct Count {
+    name: &'static str,
+    of: fn(&Minute) -> u32,
+    line: &'static str,
+    /// Colour in a run shown alone. In a comparison each policy has its own.
+    colour: RGBColor,
+}
+
+// Lines as the key shows them: distinct even without colours.
+const THICK: &str = "━━";
+const DASHED: &str = "╍╍";
+const THIN: &str = "──";
+
+const IN_FLIGHT: Count =
+    Count { name: "in flight", of: |minute| minute.in_flight, line: THICK, colour: BLUE };
+const DELAYED: Count = Count { name: "delayed", of: |minute| minute.delayed, line: DASHED, colour: GREEN };
+const VISIBLE: Count = Count { name: "visible", of: |minute| minute.visible, line: THIN, colour: ORANGE };
+
+/// Depth of the queue over time, and its in-flight limit.
+pub(super) fn chart(scenario: &Scenario, sides: &[Side]) -> Chart {
+    let counts = counts(sides);
+    let key = |side: &Side, count: &Count| Key {
+        symbol: count.line,
+        colour: count.colour(side),
+        label: if side.name.is_empty() {
+            count.name.into()
+        } else {
+            format!("{}, {}", side.name, count.name)
+        },
+    };
+    let limit = Key { symbol: THICK, colour: PURPLE, label: "the limit of messages in flight".into() };
+    Chart {
+        id: "depth",
+        heading: "Messages in the queue, logarithmic scale".into(),
+        description: format!(
+            "Messages in flight against their limit of {}. The table below has the figures.",
+            grouped(scenario.in_flight_limit as u64)
+        ),
+        keys: sides
+            .iter()
+            .flat_map(|side| counts.iter().map(move |count| key(side, count)))
+            .chain(once(limit))
+            .collect(),
+        svg: draw(scenario, sides, &counts),
+        table: Some(table(sides, &counts)),
+    }
+}
+
+/// Messages in flight, and the other counts that were ever above zero.
+fn counts(sides: &[Side]) -> Vec<Count> {
+    let is_there = |count: &Count| sides.iter().any(|side| count.most(&side.summary.minutes) > 0);
+    once(IN_FLIGHT).chain([DELAYED, VISIBLE].into_iter().filter(is_there)).collect()
+}
+
+/// How close the run came to the limit and, if it reached it, what happened then.
+pub(super) fn story(side: &Side) -> String {
+    let summary = &side.summary;
+    let mut story = format!("At most {} messages were in flight.", peak(summary));
+    if summary.peak_delayed > 0 {
+        let delayed = grouped(summary.peak_delayed as u64);
+        story += &format!(" At most {delayed} were delayed; their number has no limit.");
+    }
+    let full = |minute: &Minute| minute.in_flight as usize >= summary.in_flight_limit;
+    let first = summary.minutes.iter().position(full);
+    let last = summary.minutes.iter().rposition(full);
+    if let (Some(first), Some(last)) = (first, last) {
+        story += &format!(
+            " The limit was reached first at {} and last at {}. SQS then delivers a message only when another \
+             leaves: up to {} were due and not received, and retries came late or not at all, without an \
+             error.",
+            clock(first),
+            clock(last),
+            grouped(VISIBLE.most(&summary.minutes[first..=last]).into())
+        );
+    }
+    story
+}
+
+impl Count {
+    fn most(&self, minutes: &[Minute]) -> u32 {
+        minutes.iter().map(self.of).max().unwrap_or(0)
+    }
+
+    fn colour(&self, side: &Side) -> RGBColor {
+        if side.name.is_empty() { self.colour } else { side.colour }
+    }
+
+    fn draw(&self, chart: &mut Frame<'_, '_, TimeAxis, CountAxis>, side: &Side, time: &OverTime) -> Drawing {
+        let most = |minutes: &[Minute]| f64::from(self.most(minutes)).max(FLOOR);
+        let corners = time.steps(&side.summary.minutes.chunks(time.step).map(most).collect::<Vec<_>>());
+        let stroke = |width| self.colour(side).stroke_width(width);
+        match self.line {
+            DASHED => chart.draw_series(DashedLineSeries::new(corners, 6, 4, stroke(2))).map(drop)?,
+            THIN => chart.draw_series([PathElement::new(corners, stroke(1))]).map(drop)?,
+            _ => chart.draw_series([PathElement::new(corners, stroke(2))]).map(drop)?,
+        }
+        Ok(())
+    }
+}
+
+fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> String {
+    let time = OverTime::of(&sides[0].summary);
+    let limit = scenario.in_flight_limit as f64;
+    let most = sides
+        .iter()
+        .flat_map(|side| counts.iter().map(|count| f64::from(count.most(&side.summary.minutes)).max(1.0)));
+    let y = CountAxis::over([1.0, limit].into_iter().chain(most), true);
+    drawn(|root| {
+        let (end, high) = (time.axis().range().end, y.range().end);
+        let mut chart = frame(root, (time.axis(), y), "time since the start", "")?;
+        shade(&mut chart, scenario.longest_outage(), (FLOOR, high))?;
+        // Those in flight come last, above the others.
+        for count in counts.iter().rev() {
+            for side in sides {
+                count.draw(&mut chart, side, &time)?;
+            }
+        }
+        chart.draw_series([PathElement::new([(0.0, limit), (end, limit)], PURPLE.stroke_width(2))])?;
+        let label = format!("limit {}", grouped(scenario.in_flight_limit as u64));
+        let (x, y) = chart.backend_coord(&(end, limit));
+        write(root, &label, style(TEXT, PURPLE, HPos::Right, VPos::Top), (x - 4, y + 4))
+    })
+}
+
+fn table(sides: &[Side], counts: &[Count]) -> Table {
+    let step = minutes_a_row(&sides[0].summary);
+    let starts = (0..sides[0].summary.minutes.len()).step_by(step).map(clock).collect();
+    let column = |side: &Side, count: &Count| {
+        let most = |minutes: &[Minute]| grouped(count.most(minutes).into()).to_string();
+        (side.say(count.name), side.summary.minutes.chunks(step).map(most).collect())
+    };
+    let columns = sides.iter().flat_map(|side| counts.iter().map(move |count| column(side, count)));
+    Table {
+        caption: "Most messages at once; visible means due and not received yet".into(),
+        columns: once(("from".to_owned(), starts)).chain(columns).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_timelapse::{Schedule, TARGET_ARN, run};
+
+    use super::*;
+    use crate::flags::PolicyFlags;
+
+    /// A run of ten events, with this many messages delayed in its second minute.
+    fn side(delayed: u32) -> (Scenario, Side) {
+        let scenario = Scenario { events: 10, ..Scenario::default() };
+        let flags = PolicyFlags::default();
+        let policies = flags.policies(TARGET_ARN).expect("a valid policy");
+        let mut summary = run(&scenario, &policies, &mut ()).expect("a valid scenario");
+        summary.minutes[1].delayed = delayed;
+        summary.peak_delayed = delayed as usize;
+        let schedule = Schedule::of(policies.stack(), 1, 10, &|| {});
+        (scenario, Side { name: String::new(), colour: BLUE, flags, policies, summary, schedule })
+    }
+
+    fn stroke(colour: RGBColor) -> String {
+        let RGBColor(red, green, blue) = colour;
+        format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")
+    }
+
+    #[test]
+    fn what_is_delayed_has_a_line_and_figures() {
+        let (scenario, side) = side(3_000_000);
+        assert!(story(&side).ends_with(
+            " messages were in flight. At most 3,000,000 were delayed; their number has no \
+                            limit."
+        ));
+        let chart = chart(&scenario, &[side]);
+        let keys: Vec<_> =
+            chart.keys.iter().map(|key| (key.label.as_str(), key.colour, key.symbol)).collect();
+        let expected = [
+            ("in flight", BLUE, "━━"),
+            ("delayed", GREEN, "╍╍"),
+            ("visible", ORANGE, "──"),
+            ("the limit of messages in flight", PURPLE, "━━"),
+        ];
+        assert_eq!(keys, expected);
+        for colour in [BLUE, GREEN, ORANGE, PURPLE] {
+            assert!(chart.svg.contains(&stroke(colour)), "{colour:?}");
+        }
+        assert!(chart.svg.contains("1,000,000"), "the axis is long enough");
+        let table = chart.table.expect("a table");
+        let heads: Vec<&str> = table.columns.iter().map(|(head, _)| head.as_str()).collect();
+        assert_eq!(heads, ["from", "in flight", "delayed", "visible"]);
+        assert_eq!(table.columns[2].1[0], "3,000,000");
+    }
+}

@@ -1,0 +1,159 @@
+//! The page's chart of the recovery after the outage.
+
+use std::time::Duration;
+
+use comeback_engine::Jitter;
+use comeback_timelapse::{Percentiles, Scenario, Summary};
+use plotters::prelude::*;
+
+use crate::axis::{CountAxis, TimeAxis};
+use crate::chart::{GREEN, GREY, PURPLE};
+use crate::figure::{Chart, Key, Table, drawn, frame};
+use crate::simulate::page::runs::Side;
+use comeback_operate::durations;
+use comeback_operate::numbers::grouped;
+
+/// More points of a line than this cannot be seen.
+const POINTS: usize = 200;
+
+/// A line of the chart.
+pub(super) struct Line<'a> {
+    pub(super) colour: RGBColor,
+    /// In ascending order.
+    pub(super) delays_ms: &'a [u64],
+    /// Events that arrived during the outage, delivered or not.
+    pub(super) hit: usize,
+}
+
+/// The run of one strategy.
+pub(super) struct Recovery<'a> {
+    name: String,
+    colour: RGBColor,
+    summary: &'a Summary,
+}
+
+/// Of the jitters that no compared policy has.
+const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
+
+/// The policy under each jitter, its own first, or under its own name if there are no others; then the policy it is compared with, if that differs
+/// in more than its jitter. A compared policy has its own colour here as everywhere.
+pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
+    let (own, compared) = (&sides[0], &sides[1..]);
+    let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
+    let strategy = |jitter, colour, summary| Recovery { name: format!("jitter {jitter}"), colour, summary };
+    let mut first = strategy(own.policies.stack().backoff().jitter(), own.colour, &own.summary);
+    if jitters.is_empty() {
+        first.name = own_name(own);
+    }
+    let mut recoveries = vec![first];
+    let mut others = OTHERS.into_iter();
+    for (jitter, summary) in jitters {
+        let colour = compared.iter().find(|side| is_of(side, *jitter)).map(|side| side.colour);
+        let colour = colour.or_else(|| others.next()).expect("BUG: more jitters than colours");
+        recoveries.push(strategy(*jitter, colour, summary));
+    }
+    let differs = |side: &&Side| !jitters.iter().any(|(jitter, _)| is_of(side, *jitter));
+    recoveries.extend(compared.iter().filter(differs).map(|side| Recovery {
+        name: side.name.clone(),
+        colour: side.colour,
+        summary: &side.summary,
+    }));
+    recoveries
+}
+
+fn own_name(side: &Side) -> String {
+    if side.name.is_empty() { "this policy".into() } else { side.name.clone() }
+}
+
+/// The sides under their own names.
+pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
+    let recovery = |side| Recovery { name: own_name(side), colour: side.colour, summary: &side.summary };
+    sides.iter().map(recovery).collect()
+}
+
+/// How soon after the outage the events were delivered, by strategy.
+pub(super) fn chart<'a>(recoveries: &[Recovery<'a>]) -> Chart {
+    let say = |recovery: &Recovery<'_>| {
+        let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));
+        format!("{}: half of the delivered events within {half}.", recovery.name)
+    };
+    let key = |Recovery { name, colour, .. }: &Recovery<'_>| Key {
+        symbol: "━━",
+        colour: *colour,
+        label: name.clone(),
+    };
+    let line = |recovery: &Recovery<'a>| Line {
+        colour: recovery.colour,
+        delays_ms: &recovery.summary.recovery_delays_ms,
+        hit: recovery.summary.events_hit,
+    };
+    Chart {
+        id: "recovery",
+        heading: "Events delivered after the outage's end, logarithmic time".into(),
+        description: recoveries.iter().map(say).collect::<Vec<_>>().join(" "),
+        keys: recoveries.iter().map(key).collect(),
+        svg: draw(&recoveries.iter().map(line).collect::<Vec<_>>()),
+        table: None,
+    }
+}
+
+/// The first line comes last, above the others.
+pub(super) fn draw(lines: &[Line<'_>]) -> String {
+    let seconds = |ms: u64| ms as f64 / 1e3;
+    let delays = || lines.iter().map(|line| line.delays_ms);
+    let first = delays().filter_map(|delays| delays.get(delays.len() / 100)).min();
+    let last = delays().filter_map(|delays| delays.last()).max();
+    let start = first.map_or(1.0, |&ms| seconds(ms)).max(1.0) / 1.3;
+    let x = TimeAxis::logarithmic(start, last.map_or(1.0, |&ms| seconds(ms)) * 1.1);
+    let y = CountAxis::Linear((0.0..102.0).into());
+    drawn(|root| {
+        let mut chart = frame(root, (x, y), "time since the outage's end", " %")?;
+        for (i, Line { colour, delays_ms: delays, hit }) in
+            lines.iter().enumerate().cycle().skip(1).take(lines.len())
+        {
+            let point = |i: usize| {
+                let delivered = delays.len() * i / POINTS;
+                let at = delivered.checked_sub(1).map_or(start, |last| seconds(delays[last]));
+                (at.max(start), delivered as f64 / (*hit).max(1) as f64 * 100.0)
+            };
+            let points: Vec<(f64, f64)> = (0..=POINTS).map(point).collect();
+            chart.draw_series([PathElement::new(points, colour.stroke_width(if i == 0 { 3 } else { 2 }))])?;
+        }
+        Ok(())
+    })
+}
+
+/// The same in figures.
+pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
+    let column = |head: &str, cell: &dyn Fn(&Summary) -> String| {
+        (head.to_owned(), recoveries.iter().map(|recovery| cell(recovery.summary)).collect())
+    };
+    let within = |head, of: fn(Percentiles) -> u64| {
+        column(head, &|summary| summary.recovery_delay_ms.map_or("-".into(), |delay| time(of(delay))))
+    };
+    let most_after = |summary: &Summary| {
+        let after = summary.minutes.iter().skip(scenario.longest_outage().as_secs() as usize / 60);
+        grouped(after.map(|minute| minute.retries).max().unwrap_or(0).into()).to_string()
+    };
+    let delivered = |summary: &Summary| {
+        let delivered = summary.recovery_delays_ms.len() as u64;
+        format!("{} of {}", grouped(delivered), grouped(summary.events_hit as u64))
+    };
+    Table {
+        caption: "Recovery of the events that arrived during the outage, counted from its end".into(),
+        columns: vec![
+            (String::new(), recoveries.iter().map(|recovery| recovery.name.clone()).collect()),
+            column("delivered", &delivered),
+            within("half within", |delay| delay.p50),
+            within("99 % within", |delay| delay.p99),
+            within("all within", |delay| delay.max),
+            column("retries", &|summary| grouped(summary.retries).to_string()),
+            column("busiest minute after it", &most_after),
+            column("USD", &|summary| format!("{:.4}", summary.cost_usd)),
+        ],
+    }
+}
+
+fn time(ms: u64) -> String {
+    durations::text(Duration::from_millis(ms))
+}

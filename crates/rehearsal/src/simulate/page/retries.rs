@@ -1,0 +1,146 @@
+//! Retries over time, and attempts per event.
+
+use std::time::Duration;
+
+use comeback_timelapse::{Minute, Scenario};
+use plotters::prelude::*;
+
+use crate::axis::CountAxis;
+use crate::figure::{Chart, Table, drawn, frame};
+use crate::simulate::figures::{clock, minutes_a_row, percentiles};
+use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
+use crate::simulate::page::runs::{Headings, Side, keys, say, table};
+use comeback_operate::durations;
+use comeback_operate::numbers::{counted, grouped, round_step};
+
+/// Retries over time, linear and logarithmic.
+pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
+    let time = OverTime::of(&sides[0].summary);
+    let each = minutes(time.step);
+    let lines: Vec<Line> = sides.iter().map(|side| (side.colour, counts(side, time.step))).collect();
+    let chart = |id, scale: &str, description: &str, table| Chart {
+        id,
+        heading: format!("Retries in each {each}, {scale} scale"),
+        description: description.into(),
+        keys: keys(sides, "━━"),
+        svg: draw(scenario, &lines, &time, scale == "logarithmic"),
+        table,
+    };
+    [
+        chart("retries", "linear", "The table below has its figures.", Some(figures(sides))),
+        chart("retries-logarithmic", "logarithmic", "The same figures.", None),
+    ]
+}
+
+/// How many retries each policy made, and when it made the most.
+pub(super) fn stories(sides: &[Side]) -> Vec<String> {
+    let time = OverTime::of(&sides[0].summary);
+    say(sides, |side| {
+        let counts = counts(side, time.step);
+        let most = counts.iter().copied().fold(0.0, f64::max);
+        let first = counts.iter().position(|&count| count == most).unwrap_or(0);
+        let (all, most) = (counted(side.summary.retries, "retry", "retries"), grouped(most as u64));
+        format!("{all}; at most {most} in {}, starting at {}.", minutes(time.step), clock(first * time.step))
+    })
+}
+
+fn counts(side: &Side, step: usize) -> Vec<f64> {
+    let sum = |minutes: &[Minute]| minutes.iter().map(|minute| f64::from(minute.retries)).sum();
+    side.summary.minutes.chunks(step).map(sum).collect()
+}
+
+pub(super) fn minutes(minutes: usize) -> String {
+    durations::text(Duration::from_secs(minutes as u64 * 60))
+}
+
+/// A line's colour and heights.
+pub(super) type Line = (RGBColor, Vec<f64>);
+
+pub(super) fn draw(scenario: &Scenario, lines: &[Line], time: &OverTime, log: bool) -> String {
+    let heights = lines.iter().flat_map(|(_, counts)| counts).copied();
+    let y = CountAxis::over(heights.chain([1.0]).map(|count| count.max(1.0)), log);
+    let floor = if log { FLOOR } else { 0.0 };
+    drawn(|root| {
+        let high = y.range().end;
+        let mut chart = frame(root, (time.axis(), y), "time since the start", "")?;
+        shade(&mut chart, scenario.longest_outage(), (floor, high))?;
+        for (colour, counts) in lines {
+            let clamped: Vec<f64> = counts.iter().map(|count| count.max(floor)).collect();
+            let corners = time.steps(&clamped);
+            let base = [(corners.last().map_or(0.0, |end| end.0), floor), (0.0, floor)];
+            let area: Vec<(f64, f64)> = corners.iter().copied().chain(base).collect();
+            chart.draw_series([Polygon::new(area, colour.mix(0.18).filled())])?;
+            chart.draw_series([PathElement::new(corners, colour.stroke_width(2))])?;
+        }
+        Ok(())
+    })
+}
+
+fn figures(sides: &[Side]) -> Table {
+    let step = minutes_a_row(&sides[0].summary);
+    let starts = (0..sides[0].summary.minutes.len()).step_by(step).map(clock).collect();
+    let caption = format!("Retries in each {}", minutes(step));
+    let headings = Headings { caption: &caption, labels: "from", figures: "retries" };
+    table(headings, starts, sides, |side| {
+        counts(side, step).into_iter().map(|count| grouped(count as u64).to_string()).collect()
+    })
+}
+
+/// More bars than this are too thin.
+const BARS: usize = 40;
+
+/// Events by their number of attempts.
+pub(super) fn attempts_chart(sides: &[Side]) -> Chart {
+    let most = sides.iter().map(|side| side.summary.events_by_attempts.len()).max().unwrap_or(0);
+    let step = round_step(|step| most / step as usize <= BARS) as usize;
+    let bars = most.div_ceil(step).max(1);
+    let counts: Vec<Vec<usize>> = sides.iter().map(|side| bar_heights(side, step, bars)).collect();
+    let say = |side: &Side| side.say(&format!("{}.", percentiles(side.summary.attempts, grouped)));
+    let names = (0..bars).map(|bar| bar_name(bar, step)).collect();
+    let caption = "Events by the number of their last attempt; 0 is the first invocation";
+    let headings = Headings { caption, labels: "attempts", figures: "events" };
+    let figures = |side: &Side| {
+        bar_heights(side, step, bars).iter().map(|&count| grouped(count as u64).to_string()).collect()
+    };
+    Chart {
+        id: "attempts",
+        heading: "Attempts per event".into(),
+        description: sides.iter().map(say).collect::<Vec<_>>().join(" "),
+        keys: keys(sides, "■"),
+        svg: draw_bars(sides, &counts, step),
+        table: Some(table(headings, names, sides, figures)),
+    }
+}
+
+fn bar_heights(side: &Side, step: usize, bars: usize) -> Vec<usize> {
+    let mut counts: Vec<usize> =
+        side.summary.events_by_attempts.chunks(step).map(|events| events.iter().sum()).collect();
+    counts.resize(bars, 0);
+    counts
+}
+
+/// `7`, or `20 to 29`.
+fn bar_name(bar: usize, step: usize) -> String {
+    if step == 1 { bar.to_string() } else { format!("{} to {}", bar * step, (bar + 1) * step - 1) }
+}
+
+fn draw_bars(sides: &[Side], counts: &[Vec<usize>], step: usize) -> String {
+    let step = step as f64;
+    let bars = counts[0].len() as f64;
+    let values = counts.iter().flatten().map(|&count| count as f64).chain([1.0]);
+    let y = CountAxis::over(values, false);
+    let x = CountAxis::Linear((-0.5 * step..(bars - 0.5) * step).into());
+    let width = 0.8 / sides.len() as f64;
+    drawn(|root| {
+        let mut chart = frame(root, (x, y), "attempts (retries per event)", "")?;
+        for (number, (side, counts)) in sides.iter().zip(counts).enumerate() {
+            let bar = |(i, &count): (usize, &usize)| {
+                let left = i as f64 - 0.4 + number as f64 * width;
+                let corners = [(left * step, 0.0), ((left + width) * step, count as f64)];
+                Rectangle::new(corners, side.colour.mix(0.8).filled())
+            };
+            chart.draw_series(counts.iter().enumerate().filter(|(_, count)| **count > 0).map(bar))?;
+        }
+        Ok(())
+    })
+}

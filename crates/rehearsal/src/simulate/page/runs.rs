@@ -1,0 +1,161 @@
+//! The runs that a page compares, and how it names them.
+
+use std::iter::once;
+
+use comeback_engine::{Jitter, Policies, Policy, PolicyEntry, Setting, Unset};
+use comeback_timelapse::{RunError, Scenario, Schedule, Summary, Watcher, run};
+use plotters::style::RGBColor;
+
+use crate::chart::{BLUE, ORANGE};
+use crate::figure::{Key, Table};
+use crate::flags::{PolicyFlags, variable};
+use comeback_operate::durations;
+use comeback_operate::numbers::grouped;
+
+/// The runs a page is about: the same events under several policies.
+pub struct Runs {
+    /// The policy that was given, and the one to compare it with.
+    pub(super) sides: Vec<Side>,
+    /// The policy with each other jitter. Empty without an outage, because there is nothing to recover from, and if an entry
+    /// of `POLICIES` sets a jitter, because changing the stack's would not change that one.
+    pub(super) jitters: Vec<(Jitter, Summary)>,
+}
+
+/// A policy under comparison, and its run.
+pub(super) struct Side {
+    /// What differs from the other policy; empty if there is only one.
+    pub(super) name: String,
+    pub(super) colour: RGBColor,
+    pub(super) flags: PolicyFlags,
+    pub(super) policies: Policies,
+    pub(super) summary: Summary,
+    pub(super) schedule: Schedule,
+}
+
+/// A tenth of the events that `comeback schedule` follows gives the time in flight within a few percent.
+const FOLLOWED_SHARE: usize = 10;
+
+impl Runs {
+    /// Makes the runs beside the first. `watch` gives each a watcher, by the name of what differs.
+    pub fn make<W: Watcher>(
+        scenario: &Scenario,
+        (flags, policies, summary): (PolicyFlags, Policies, Summary),
+        other: Option<(PolicyFlags, Policies)>,
+        mut watch: impl FnMut(&str) -> W,
+    ) -> Result<Self, RunError> {
+        let mut made = |what: &str, policies: &Policies| run(scenario, policies, &mut watch(what));
+        let side = |name, colour, flags, policies: Policies, summary| {
+            let schedule = Side::schedule(&policies, scenario.seed);
+            Side { name, colour, flags, policies, summary, schedule }
+        };
+        let names =
+            other.as_ref().map(|(other, with)| names((&flags, policies.stack()), (other, with.stack())));
+        let [name, other_name] = names.unwrap_or_default();
+        let mut sides = vec![side(name, BLUE, flags, policies, summary)];
+        if let Some((flags, policies)) = other {
+            let summary = made("the other policy", &policies)?;
+            sides.push(side(other_name, ORANGE, flags, policies, summary));
+        }
+        let own = sides[0].policies.stack().backoff().jitter();
+        let mut jitters = Vec::new();
+        let sets_jitter = |entry: &PolicyEntry| entry.settings().any(|(name, _)| name == "JITTER");
+        let varies =
+            !scenario.longest_outage().is_zero() && !sides[0].policies.entries().iter().any(sets_jitter);
+        for jitter in Jitter::ALL.into_iter().filter(|&jitter| varies && jitter != own) {
+            let flags = sides[0].flags.with([("jitter", jitter.name())]);
+            let summary = match sides.iter().find(|side| side.flags == flags) {
+                Some(known) => known.summary.clone(),
+                None => {
+                    // A list of ceilings refuses decorrelated jitter.
+                    let Ok(policies) = flags.policies(&scenario.target_functions()) else { continue };
+                    made(&format!("jitter {jitter}"), &policies)?
+                }
+            };
+            jitters.push((jitter, summary));
+        }
+        Ok(Self { sides, jitters })
+    }
+}
+
+/// `jitter full, max-backoff 1h`: the settings in which a policy differs from the other.
+fn names(one: (&PolicyFlags, &Policy), other: (&PolicyFlags, &Policy)) -> [String; 2] {
+    let settings = PolicyFlags::names().map(|flag| (flag, setting(one, flag), setting(other, flag)));
+    let differing: Vec<_> = settings.into_iter().filter(|(_, one, other)| one != other).collect();
+    if differing.is_empty() {
+        return ["the policy".into(), "the same again".into()];
+    }
+    let name = |value: fn(&(&str, String, String)) -> String| {
+        differing.iter().map(value).collect::<Vec<_>>().join(", ")
+    };
+    [name(|(flag, one, _)| format!("{flag} {one}")), name(|(flag, _, other)| format!("{flag} {other}"))]
+}
+
+/// A setting of a policy as people read it.
+pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> String {
+    let backoff = policy.backoff();
+    let given = flags.given().find(|(name, _)| *name == flag).map(|(_, value)| value);
+    match flag {
+        "max-age" => durations::text(policy.max_age()),
+        "max-retries" => grouped(policy.settings().max_retries).to_string(),
+        "base-backoff" | "max-backoff" if !policy.settings().backoffs.is_empty() => "-".into(),
+        "base-backoff" => durations::text(backoff.base()),
+        "max-backoff" => durations::text(backoff.cap()),
+        _ => {
+            let default = match Setting::named(&variable(flag)).default {
+                Unset::Is(text) => text,
+                Unset::Means(_) => "",
+            };
+            let text = given.unwrap_or(default);
+            if text.is_empty() { "-".into() } else { text.to_owned() }
+        }
+    }
+}
+
+/// A sentence about each side; one without a name if it is the same for all.
+pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
+    let sentences: Vec<String> = sides.iter().map(&sentence).collect();
+    if sentences.windows(2).all(|pair| pair[0] == pair[1]) {
+        return sentences.into_iter().take(1).collect();
+    }
+    sides.iter().zip(sentences).map(|(side, sentence)| side.say(&sentence)).collect()
+}
+
+impl Side {
+    /// How long events that fail every time wait under its policy.
+    pub(super) fn schedule(policies: &Policies, seed: u64) -> Schedule {
+        let events = Schedule::default_events(policies.stack(), seed) / FOLLOWED_SHARE;
+        Schedule::of(policies.stack(), seed, events, &|| {})
+    }
+
+    /// A sentence about it, beginning with its name if it has one.
+    pub(super) fn say(&self, sentence: &str) -> String {
+        if self.name.is_empty() { sentence.to_owned() } else { format!("{}: {sentence}", self.name) }
+    }
+}
+
+/// A key for each side, unless there is only one.
+pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
+    let compared = sides.iter().filter(|side| !side.name.is_empty());
+    compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
+}
+
+/// What stands above a table of the sides.
+pub(super) struct Headings<'a> {
+    pub(super) caption: &'a str,
+    pub(super) labels: &'a str,
+    /// The column of figures, if there is only one side.
+    pub(super) figures: &'a str,
+}
+
+/// A table of a figure for each label and side.
+pub(super) fn table(
+    headings: Headings<'_>,
+    labels: Vec<String>,
+    sides: &[Side],
+    mut figures: impl FnMut(&Side) -> Vec<String>,
+) -> Table {
+    let Headings { caption, labels: first, figures: alone } = headings;
+    let name = |side: &Side| if side.name.is_empty() { alone.to_owned() } else { side.name.clone() };
+    let columns = sides.iter().map(|side| (name(side), figures(side)));
+    Table { caption: caption.into(), columns: once((first.to_owned(), labels)).chain(columns).collect() }
+}

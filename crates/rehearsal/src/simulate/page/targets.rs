@@ -1,0 +1,71 @@
+//! Retries and recovery of each target, in a run of several.
+
+use comeback_timelapse::{Scenario, Summary, TargetFigures};
+use plotters::style::RGBColor;
+
+use crate::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
+use crate::figure::{Chart, Key};
+use crate::simulate::page::canvas::OverTime;
+use crate::simulate::page::{recovery, retries};
+use comeback_operate::numbers::grouped;
+
+/// Of the first targets; more lines could not be told apart.
+const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
+
+/// Empty if there is only one target.
+pub(super) fn charts(scenario: &Scenario, summary: &Summary) -> Vec<Chart> {
+    let targets: Vec<(&TargetFigures, RGBColor)> = summary.targets.iter().zip(COLOURS).collect();
+    let chart = |id, heading: String, said: &dyn Fn(&TargetFigures) -> String, svg| Chart {
+        id,
+        heading,
+        description: targets
+            .iter()
+            .map(|(target, _)| format!("{}: {}.", target.target, said(target)))
+            .collect::<Vec<_>>()
+            .join(" "),
+        keys: targets
+            .iter()
+            .map(|(target, colour)| Key { symbol: "━━", colour: *colour, label: target.target.clone() })
+            .collect(),
+        svg,
+        table: None,
+    };
+    if targets.is_empty() {
+        return Vec::new();
+    }
+    let time = OverTime::of(summary);
+    let made = |target: &TargetFigures| {
+        let made: u64 = target.retries_by_minute.iter().copied().map(u64::from).sum();
+        format!("{} retries", grouped(made))
+    };
+    let delivered = |target: &TargetFigures| {
+        let delivered = grouped(target.recovery_delays_ms.len() as u64);
+        format!("{delivered} of {} delivered", grouped(target.events_hit as u64))
+    };
+    let heading = format!("Retries in each {}, by function", retries::minutes(time.step));
+    let mut charts =
+        vec![chart("retries-by-target", heading, &made, draw_retries(scenario, &targets, &time))];
+    if !scenario.longest_outage().is_zero() {
+        let heading = "Events delivered after the end of their function's outage, logarithmic time";
+        charts.push(chart("recovery-by-target", heading.into(), &delivered, draw_recovery(&targets)));
+    }
+    charts
+}
+
+fn draw_retries(scenario: &Scenario, targets: &[(&TargetFigures, RGBColor)], time: &OverTime) -> String {
+    let counts = |target: &TargetFigures| {
+        let sum = |minutes: &[u32]| minutes.iter().copied().map(f64::from).sum();
+        target.retries_by_minute.chunks(time.step).map(sum).collect()
+    };
+    let lines: Vec<_> = targets.iter().map(|(target, colour)| (*colour, counts(target))).collect();
+    retries::draw(scenario, &lines, time, false)
+}
+
+fn draw_recovery(targets: &[(&TargetFigures, RGBColor)]) -> String {
+    let lines = targets.iter().map(|(target, colour)| recovery::Line {
+        colour: *colour,
+        delays_ms: &target.recovery_delays_ms,
+        hit: target.events_hit,
+    });
+    recovery::draw(&lines.collect::<Vec<_>>())
+}
