@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use comeback_contention::{Cell, MAX_CLIENTS_WITHOUT_BACKOFF, Point, Report, Strategy, Study};
+use comeback_operate::durations;
+use comeback_rehearsal::flags;
 
 use crate::clock::timed;
 use crate::failure::CommandFailure;
 use crate::output::print_json_line;
 use crate::text::terminal::Progress;
-use comeback_operate::durations;
-use comeback_rehearsal::flags;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -78,7 +78,7 @@ impl ContentionArguments {
 
 pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), CommandFailure> {
     let study = Study::new(arguments.points(), arguments.seed, arguments.reference)
-        .map_err(|refused| CommandFailure::refused(refused))?;
+        .map_err(CommandFailure::refused)?;
     let (report, wall_time) = timed(|| report_of(&study));
     if arguments.json {
         // One line, with the Python program's digits: the shortest that read back as the same number.

@@ -7,12 +7,12 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use comeback_operate::shown::{shown, shown_json};
 use serde::Serialize;
 #[cfg(feature = "operate")]
 use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
-use comeback_operate::shown::{shown, shown_json};
 
 /// Whether this run has printed its object.
 static PRINTED: AtomicBool = AtomicBool::new(false);

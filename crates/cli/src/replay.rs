@@ -17,6 +17,7 @@ use comeback_engine::{
 use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
 
+use comeback_operate::shown::{shown, shown_json, shown_lines};
 use comeback_rehearsal::Failure;
 use comeback_rehearsal::flags::PolicyFlags;
 
@@ -25,7 +26,6 @@ use crate::failure::{BadFile, CommandFailure};
 use crate::flags::{moment, warn_of_unmatched};
 use crate::input::text_of;
 use crate::output::print_json;
-use comeback_operate::shown::{shown, shown_json, shown_lines};
 
 pub use recorded::Recorded;
 pub use shift::shifted;

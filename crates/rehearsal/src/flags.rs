@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use comeback_engine::{Kind, Policies, PolicyEntry, SETTINGS, Scope, Setting, SettingError, Unset};
+use comeback_operate::durations;
 use comeback_timelapse::SimulatedTarget;
 
 use crate::failure::Failure;
-use comeback_operate::durations;
 
 /// The retry handler's policy variables as flags. The handler's own reader reads them as text, so they
 /// mean the same and are refused in the same words.

@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use comeback_contention::{Cell, Report, Strategy, Write, writes};
+use comeback_rehearsal::axis::{CountAxis, range};
+use comeback_rehearsal::chart::{
+    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, MUTED, ORANGE, PURPLE, frame, header, style, svg,
+    write,
+};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
 use crate::contention::tables::{distinct, runs};
 use crate::failure::CommandFailure;
 use crate::output::{create, fill};
-use comeback_rehearsal::axis::{CountAxis, range};
-use comeback_rehearsal::chart::{
-    Area, BLUE, Drawing, FONT, GREEN, GREY, GRID, INK, MUTED, ORANGE, PURPLE, frame, header, style, svg,
-    write,
-};
 
 /// Writes `calls.svg`, `time.svg` and `arrivals.svg`; the folder is made if it is missing.
 pub(super) fn write_all(folder: &Path, report: &Report, seed: u64) -> Result<(), CommandFailure> {

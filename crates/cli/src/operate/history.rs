@@ -4,6 +4,9 @@
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
+use comeback_rehearsal::axis::{AgoAxis, CountAxis};
+use comeback_rehearsal::chart::{BLUE, GREEN, ORANGE};
+use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
 use indicatif::HumanCount;
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
@@ -13,9 +16,6 @@ use crate::account::{Account, Failure};
 use crate::operate::deployment::Deployment;
 use crate::operate::metrics::{Points, points};
 use crate::text::durations;
-use comeback_rehearsal::axis::{AgoAxis, CountAxis};
-use comeback_rehearsal::chart::{BLUE, GREEN, ORANGE};
-use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
 
 /// CloudWatch's points. Both windows are made of them.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);

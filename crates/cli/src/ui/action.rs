@@ -11,6 +11,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use clap::Parser as _;
 
+use comeback_operate::command::command_line;
+use comeback_operate::numbers::counted;
 use comeback_rehearsal::Failure;
 
 use crate::failure::CommandFailure;
@@ -24,8 +26,6 @@ use crate::ui::console::{Console, Waiting};
 use crate::ui::fresh::Read;
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::ui::work::{PageScreen, Question, Summary};
-use comeback_operate::command::command_line;
-use comeback_operate::numbers::counted;
 
 /// The field that asks for a plan; without it, a form is only filled in.
 const PLAN: &str = "plan";

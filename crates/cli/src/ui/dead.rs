@@ -17,6 +17,8 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
+use comeback_operate::command::command_line;
+use comeback_operate::numbers::counted;
 use indicatif::HumanCount;
 
 use crate::clock::now;
@@ -36,8 +38,6 @@ use crate::ui::dead::state::scan_id;
 use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, encoded, form, function_name, ok, page};
 use crate::ui::response::html;
 use crate::ui::work::Summary;
-use comeback_operate::command::command_line;
-use comeback_operate::numbers::counted;
 
 /// Dead-letters on a page.
 const ON_A_PAGE: usize = 100;

@@ -5,6 +5,9 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 use comeback_engine::Timestamp;
+use comeback_operate::durations;
+use comeback_rehearsal::figure::Chart;
+use comeback_rehearsal::life::{self, Mark};
 
 use crate::clock::now;
 use crate::operate::trace::ending::end;
@@ -16,9 +19,6 @@ use crate::ui::console::Console;
 use crate::ui::dead::OfEvent;
 use crate::ui::page::{Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
 use crate::ui::response::go_to;
-use comeback_operate::durations;
-use comeback_rehearsal::figure::Chart;
-use comeback_rehearsal::life::{self, Mark};
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/event", page(event))

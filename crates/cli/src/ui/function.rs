@@ -8,6 +8,10 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Timestamp, Unset};
+use comeback_operate::durations;
+use comeback_rehearsal::deployed::parameter;
+use comeback_rehearsal::figure::{Chart, Table};
+use comeback_rehearsal::schedule;
 
 use crate::clock::now;
 use crate::operate::deployment::{Deployment, Unlisted};
@@ -22,10 +26,6 @@ use crate::ui::doctor::Findings;
 use crate::ui::fresh::Read;
 use crate::ui::page::{Frame, Problem, Visit, encoded, ok, page};
 use crate::ui::waiting::{GroupRow, group_row};
-use comeback_operate::durations;
-use comeback_rehearsal::deployed::parameter;
-use comeback_rehearsal::figure::{Chart, Table};
-use comeback_rehearsal::schedule;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/function", page(function))

@@ -6,6 +6,8 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 use comeback_engine::{Kind, Setting, Unset};
+use comeback_rehearsal::deployed::{DeployedSetting, lines};
+use comeback_rehearsal::flags::{PolicyFlags, variable};
 
 use crate::operate::deployment::Deployment;
 use crate::ui::access::token;
@@ -13,8 +15,6 @@ use crate::ui::console::Console;
 use crate::ui::page::{Fields, Frame, Problem, Visit, ok, page};
 use crate::ui::rehearsal::{Answer, Words};
 use crate::ui::response::go_to;
-use comeback_rehearsal::deployed::{DeployedSetting, lines};
-use comeback_rehearsal::flags::{PolicyFlags, variable};
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/lab", page(lab))

@@ -5,6 +5,7 @@ use anstyle::AnsiColor;
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
+use comeback_rehearsal::figure::Chart;
 use indicatif::HumanCount;
 
 use crate::operate::function::command_name;
@@ -14,7 +15,6 @@ use crate::operate::status::state::Status;
 use crate::operate::status::text::{DEAD_LETTERS, DUE, WAITING};
 use crate::ui::console::Console;
 use crate::ui::page::{Frame, Problem, Visit, encoded, ok, page};
-use comeback_rehearsal::figure::Chart;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/", page(overview))

@@ -10,6 +10,9 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Router, body::Body};
 use comeback_engine::Timestamp;
+use comeback_operate::durations::short;
+use comeback_rehearsal::chart::{Colour, PALETTE};
+use comeback_rehearsal::figure;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use send_wrapper::SendWrapper;
 
@@ -19,9 +22,6 @@ use crate::operate::pauses::target_name;
 use crate::ui::access::BrowserSession;
 use crate::ui::console::Console;
 use crate::ui::response::{html, with_type};
-use comeback_operate::durations::short;
-use comeback_rehearsal::chart::{Colour, PALETTE};
-use comeback_rehearsal::figure;
 
 /// The pages, in the order of the head: path and name.
 const NAVIGATION: [(&str, &str); 6] = [

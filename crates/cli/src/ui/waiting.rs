@@ -8,6 +8,11 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
+use comeback_operate::durations;
+use comeback_operate::numbers::counted;
+use comeback_rehearsal::axis::{CountAxis, TimeAxis};
+use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
+use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
 use indicatif::HumanCount;
 use plotters::prelude::*;
 
@@ -23,11 +28,6 @@ use crate::ui::console::{Console, Waiting};
 use crate::ui::fresh::Read;
 use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
 use crate::ui::response::html;
-use comeback_operate::durations;
-use comeback_operate::numbers::counted;
-use comeback_rehearsal::axis::{CountAxis, TimeAxis};
-use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
-use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
 
 /// Events on a page.
 const A_PAGE: usize = 100;

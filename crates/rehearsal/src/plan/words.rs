@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, PolicyEntry, Settings};
+use comeback_operate::durations;
+use comeback_operate::numbers::{grouped, rate_text, rounded};
 use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan, REHEARSED};
 
 use crate::deployed::DeployedSetting;
 use crate::figure::Table;
-use comeback_operate::durations;
-use comeback_operate::numbers::{grouped, rate_text, rounded};
 
 /// Marks the cheapest policy that meets the goal, ...
 const CHEAPEST: &str = "▸ ";

@@ -1,6 +1,7 @@
 //! The schedule on a page: when each retry comes.
 
 use comeback_engine::Policy;
+use comeback_operate::durations;
 use comeback_timelapse::Schedule;
 use plotters::prelude::*;
 
@@ -8,7 +9,6 @@ use crate::axis::CountAxis;
 use crate::chart::BLUE;
 use crate::figure::{Chart, Key, Table, drawn, frame};
 use crate::schedule::{axis_of, outcome, percent, shown};
-use comeback_operate::durations;
 
 /// A line of nine events in ten, and a point for the mean, for each retry.
 pub(super) fn chart(policy: &Policy, schedule: &Schedule) -> Chart {

@@ -1,6 +1,7 @@
 //! The plot of `comeback schedule`: when each retry comes.
 
 use comeback_engine::Policy;
+use comeback_operate::numbers::round_step;
 use comeback_timelapse::{Schedule, ScheduledRetry};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -8,7 +9,6 @@ use plotters::style::text_anchor::{HPos, VPos};
 use crate::axis::TimeAxis;
 use crate::chart::{Area, BLUE, Drawing, GRID, INK, MUTED, ORANGE, header, style, svg, write};
 use crate::schedule::{axis_of, headline, outcome, percent};
-use comeback_operate::numbers::round_step;
 
 const WIDTH: i32 = 960;
 const TOP: i32 = 170;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use comeback_engine::Policies;
 use comeback_operate::command::command_line;
+use comeback_operate::durations;
+use comeback_operate::numbers::read_number;
 use comeback_timelapse::{Fault, Faults, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes};
 
 use crate::failure::Failure;
 use crate::flags::{self, PolicyChanges, PolicyFlags, own_command};
-use comeback_operate::durations;
-use comeback_operate::numbers::read_number;
 
 /// The arguments of `comeback simulate`.
 #[derive(Debug, Args)]

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use comeback_engine::Policy;
+use comeback_operate::numbers::grouped;
 use comeback_timelapse::{Fault, Minute, Scenario, Summary};
 
 use crate::simulate::figures::not_arrived;
-use comeback_operate::numbers::grouped;
 
 /// More than this many batches of visible messages for each poller: pollers cannot keep up, ...
 const BATCHES_BEHIND: u64 = 10;

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use aws_sdk_kms::types::KeyState;
 use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
+use comeback_rehearsal::deployed::parameter;
 use serde_json::json;
 
 use crate::account::CustomerKey;
@@ -16,7 +17,6 @@ use crate::operate::function::{Target, command_name, deployment_of_its_own, is_f
 use crate::operate::handler_setting::{POLICIES, TARGET_FUNCTIONS};
 use crate::operate::pauses::parameter::{NEWER_COMMAND, put_back};
 use crate::text::terminal::command_line;
-use comeback_rehearsal::deployed::parameter;
 
 pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> String {
     facts.deployment.aws(format!("lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid))

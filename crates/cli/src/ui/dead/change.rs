@@ -6,6 +6,8 @@ use std::rc::Rc;
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
+use comeback_operate::command::command_line;
+use comeback_operate::numbers::{counted, read_rate};
 use indicatif::HumanCount;
 
 use crate::account::Failure;
@@ -24,8 +26,6 @@ use crate::ui::dead::files::{file_name, new_file_name};
 use crate::ui::dead::parts::{Input, described, incomplete, perform_in_turn, selection, snapshot};
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::ui::work::{PageScreen, Question, Summary};
-use comeback_operate::command::command_line;
-use comeback_operate::numbers::{counted, read_rate};
 
 pub(super) fn routes() -> Router<Console> {
     [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))

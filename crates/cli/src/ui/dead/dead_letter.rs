@@ -6,6 +6,8 @@ use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
+use comeback_operate::command::command_line;
+use comeback_operate::shown::{shown_json, shown_lines};
 
 use crate::clock::now;
 use crate::operate::dead::dead_letters::DeadLetters;
@@ -18,8 +20,6 @@ use crate::ui::dead::state::{ReadAgain, scan_id};
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::ui::response::go_to;
 use crate::ui::work::{PageScreen, panicked};
-use comeback_operate::command::command_line;
-use comeback_operate::shown::{shown_json, shown_lines};
 
 /// The field of an address that names what was read again.
 const READ: &str = "read";

@@ -18,6 +18,7 @@ use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use comeback_engine::Timestamp;
+use comeback_operate::command::command_line;
 use futures_util::stream::try_unfold;
 use sha2::{Digest as _, Sha256};
 
@@ -36,7 +37,6 @@ use crate::ui::dead::parts::{described, incomplete, perform_in_turn, selection, 
 use crate::ui::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
 use crate::ui::response::go_to;
 use crate::ui::work::{PageScreen, Question, Summary};
-use comeback_operate::command::command_line;
 
 /// Bytes of an upload.
 const LARGEST_UPLOAD: usize = 1 << 30;

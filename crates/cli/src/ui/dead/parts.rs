@@ -5,6 +5,7 @@ use std::rc::Rc;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
+use comeback_operate::durations::short;
 use indicatif::HumanCount;
 
 use crate::failure::CommandFailure;
@@ -16,7 +17,6 @@ use crate::ui::dead::state::Turn;
 use crate::ui::page::{Fields, Moment, Problem, encoded, function_name};
 use crate::ui::response::go_to;
 use crate::ui::work::{PageScreen, Summary};
-use comeback_operate::durations::short;
 
 /// The newest snapshot.
 pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {

@@ -2,6 +2,7 @@
 
 use std::iter::once;
 
+use comeback_operate::numbers::grouped;
 use comeback_timelapse::{Minute, Scenario};
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
@@ -13,7 +14,6 @@ use crate::figure::{Chart, Key, TEXT, Table, drawn, frame};
 use crate::simulate::figures::{clock, minutes_a_row, peak};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::Side;
-use comeback_operate::numbers::grouped;
 
 /// One of the counts that make up the queue's depth.
 struct Count {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use comeback_engine::{End, Outcome, Why};
+use comeback_operate::durations;
 use comeback_timelapse::{EventNumber, Scenario, TargetError, Watcher};
 
 use crate::figure::{Chart, Table};
 use crate::life::{self, Mark};
-use comeback_operate::durations;
 
 /// Number of events watched: the first to arrive, which an outage at the start hits hardest.
 const WATCHED: usize = 100;

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use comeback_engine::Jitter;
+use comeback_operate::durations;
+use comeback_operate::numbers::grouped;
 use comeback_timelapse::{Percentiles, Scenario, Summary};
 use plotters::prelude::*;
 
@@ -10,8 +12,6 @@ use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{GREEN, GREY, PURPLE};
 use crate::figure::{Chart, Key, Table, drawn, frame};
 use crate::simulate::page::runs::Side;
-use comeback_operate::durations;
-use comeback_operate::numbers::grouped;
 
 /// More points of a line than this cannot be seen.
 const POINTS: usize = 200;

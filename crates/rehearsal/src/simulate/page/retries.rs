@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use comeback_operate::durations;
+use comeback_operate::numbers::{counted, grouped, round_step};
 use comeback_timelapse::{Minute, Scenario};
 use plotters::prelude::*;
 
@@ -10,8 +12,6 @@ use crate::figure::{Chart, Table, drawn, frame};
 use crate::simulate::figures::{clock, minutes_a_row, percentiles};
 use crate::simulate::page::canvas::{FLOOR, OverTime, shade};
 use crate::simulate::page::runs::{Headings, Side, keys, say, table};
-use comeback_operate::durations;
-use comeback_operate::numbers::{counted, grouped, round_step};
 
 /// Retries over time, linear and logarithmic.
 pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {

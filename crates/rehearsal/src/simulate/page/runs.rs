@@ -3,14 +3,14 @@
 use std::iter::once;
 
 use comeback_engine::{Jitter, Policies, Policy, PolicyEntry, Setting, Unset};
+use comeback_operate::durations;
+use comeback_operate::numbers::grouped;
 use comeback_timelapse::{RunError, Scenario, Schedule, Summary, Watcher, run};
 use plotters::style::RGBColor;
 
 use crate::chart::{BLUE, ORANGE};
 use crate::figure::{Key, Table};
 use crate::flags::{PolicyFlags, variable};
-use comeback_operate::durations;
-use comeback_operate::numbers::grouped;
 
 /// The runs a page is about: the same events under several policies.
 pub struct Runs {

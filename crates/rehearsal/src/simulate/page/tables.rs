@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use comeback_operate::durations;
+use comeback_operate::numbers::{grouped, rate_text, rounded};
 use comeback_timelapse::{InFlight, Scenario, Summary};
 
 use crate::figure::Table;
@@ -10,8 +12,6 @@ use crate::in_flight::{ONCE_FULL, figures_in_words, pollers_in_words};
 use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes};
 use crate::simulate::page::runs::{Headings, Side, say, setting, table};
 use crate::simulate::page::template::Tile;
-use comeback_operate::durations;
-use comeback_operate::numbers::{grouped, rate_text, rounded};
 
 /// The figures that matter most.
 pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {

@@ -1,5 +1,6 @@
 //! Retries and recovery of each target, in a run of several.
 
+use comeback_operate::numbers::grouped;
 use comeback_timelapse::{Scenario, Summary, TargetFigures};
 use plotters::style::RGBColor;
 
@@ -7,7 +8,6 @@ use crate::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
 use crate::figure::{Chart, Key};
 use crate::simulate::page::canvas::OverTime;
 use crate::simulate::page::{recovery, retries};
-use comeback_operate::numbers::grouped;
 
 /// Of the first targets; more lines could not be told apart.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
