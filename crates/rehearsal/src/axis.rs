@@ -110,12 +110,12 @@ impl TimeAxis {
         Self { logarithmic: true, start, end: end.max(start * 2.0) }
     }
 
-    /// Whether it is on the axis.
+    /// Returns true if a moment is on the axis.
     pub fn shows(&self, seconds: f64) -> bool {
         (self.start..=self.end).contains(&seconds)
     }
 
-    /// How far to the right a moment is, 0 to 1.
+    /// Share of the axis to the left of a moment, 0 to 1.
     pub fn share(&self, seconds: f64) -> f64 {
         let share = if self.logarithmic {
             (seconds.max(self.start) / self.start).ln() / (self.end / self.start).ln()

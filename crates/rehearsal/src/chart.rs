@@ -66,7 +66,7 @@ pub fn name_of(colour: RGBColor) -> &'static str {
 /// The font of every text.
 pub const FONT: &str = "sans-serif";
 
-/// What a picture is drawn on.
+/// The surface that a picture is drawn on.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// The result of drawing, which only a bug makes fail.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
@@ -85,7 +85,7 @@ pub fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawing) -> String 
     text
 }
 
-/// How text is written, and which side and edge of it are at the point that is named.
+/// Size and colour of a text, and the side and edge of it that are at its point.
 #[derive(Clone, Copy)]
 pub struct Style {
     size: i32,

@@ -86,7 +86,7 @@ fn unit(seconds: u64) -> String {
     if is_hours { durations::flag(Duration::from_secs(seconds)) } else { format!("{seconds}s") }
 }
 
-/// How to run our command again: from a checkout if cargo runs it, or by its name.
+/// The words that run our command again: from a checkout if cargo runs it, or by its name.
 pub(crate) fn own_command() -> &'static [&'static str] {
     let by_cargo = std::env::var_os("CARGO").is_some();
     if by_cargo { &["cargo", "run", "--release", "-p", "comeback", "--"] } else { &["comeback"] }
@@ -96,7 +96,7 @@ pub(crate) fn own_command() -> &'static [&'static str] {
 ///
 /// # Errors
 ///
-/// What the command would refuse, in its words.
+/// Everything that the command would refuse, in its words.
 pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
     let command = A::augment_args(Command::new("comeback").no_binary_name(true));
     let matches = command.try_get_matches_from(words.iter().skip(2));
@@ -169,7 +169,7 @@ pub fn variable(flag: &str) -> String {
     flag.to_uppercase().replace('-', "_")
 }
 
-/// What `--vs` changes in a policy: flags with their other values.
+/// The changes of `--vs` to a policy: flags with their other values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyChanges(Vec<(&'static str, String)>);
 

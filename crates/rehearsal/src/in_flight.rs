@@ -12,7 +12,7 @@ From then on, SQS delivers a message only when another leaves: retries come late
 reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. Lower HIDE_UP_TO: the other
 messages are then sent again with a delay, without a limit.";
 
-/// How many events wait at a rate of failing events, where they wait, and what that takes: moves and
+/// The number of events that wait at a rate of failing events, where they wait, and what that takes: moves and
 /// pollers. Where messages are always hidden, whether and when they reach the limit, what happens then, and
 /// the highest rate there is room for.
 pub fn in_words(in_flight: &InFlight) -> String {

@@ -155,12 +155,12 @@ impl Recommended {
         words::figures(&self.plan)
     }
 
-    /// What to put into a deployment: parameters and properties.
+    /// Settings for a deployment: parameters and properties.
     pub fn deployed(&self) -> Option<(String, String)> {
         self.pasted.settings.as_ref().map(|settings| deployed::lines(settings))
     }
 
-    /// What to put into a deployment, for a terminal; empty if there is nothing to put there.
+    /// Settings for a deployment, for a terminal; empty if there are none.
     pub fn paste(&self) -> String {
         let entry =
             self.pasted.entry.as_ref().map(|entry| format!("\n\nAs an entry of POLICIES:\n  {entry}"));
@@ -184,7 +184,7 @@ fn planned(goal: &Goal, settings: &Settings, progress: &(impl Fn() + Sync)) -> R
     })
 }
 
-/// What to put into a deployment.
+/// Settings for a deployment.
 #[derive(Serialize)]
 struct Pasted {
     /// Settings of the stack; `None` if no policy meets the goal.

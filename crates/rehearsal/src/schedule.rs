@@ -54,7 +54,7 @@ pub fn headline(policy: &Policy, schedule: &Schedule) -> String {
     )
 }
 
-/// How many retries an event has, and what ends them.
+/// The number of retries of an event, and the reasons that end them.
 pub fn outcome(schedule: &Schedule) -> String {
     let made = schedule.retries_made;
     let range = if made.min == made.max {

@@ -75,7 +75,7 @@ pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
     rows.into_iter().map(|policy| (policy, cells(policy))).collect()
 }
 
-/// What the marks and the columns mean.
+/// Meanings of the marks and the columns.
 pub fn legend(plan: &Plan) -> String {
     let within = durations::text(plan.goal.recover_within);
     let cheapest = |_| format!("{CHEAPEST}the cheapest that recovers within {within}; ");
@@ -95,7 +95,7 @@ pub fn legend(plan: &Plan) -> String {
     )
 }
 
-/// What a longer base costs events that fail outside of an outage, if the cheapest policy has one.
+/// The cost of a longer base for events that fail outside of an outage, if the cheapest policy has one.
 pub fn slower_alone(plan: &Plan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
     let [base, usual] = [(base > usual).then_some(base)?, usual].map(time);
@@ -114,7 +114,7 @@ pub(super) fn time(seconds: u64) -> String {
     }
 }
 
-/// What the plan has chosen, and what else must not have its default then.
+/// The settings that the plan has chosen, and others that must not keep their default.
 pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSetting> {
     let default = Settings::default();
     let [base, cap] = [policy.base_backoff, policy.max_backoff].map(|seconds| seconds.to_string());
@@ -126,7 +126,7 @@ pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSett
     backoff.chain(age).chain(retries).chain(queue_settings(policy)).collect()
 }
 
-/// What must not have its default, and is never a single function's.
+/// The setting of the queue that must not keep its default.
 pub(super) fn queue_settings(policy: &Candidate) -> Option<DeployedSetting> {
     let pollers = policy.maximum_concurrency;
     let is_needed = pollers > Settings::default().maximum_concurrency;
@@ -147,7 +147,7 @@ pub(super) fn entry(policy: &Candidate, entry: &PolicyEntry) -> String {
     format!("{pattern}{other} BASE_BACKOFF={base_backoff} MAX_BACKOFF={max_backoff} JITTER={jitter}")
 }
 
-/// Why no policy meets the goal.
+/// A reason why no policy meets the goal.
 pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &Settings) -> String {
     let [cap, base] = [policy.max_backoff, policy.base_backoff].map(time);
     let named = format!("MAX_BACKOFF {cap}, JITTER {}, BASE_BACKOFF {base}", policy.jitter);

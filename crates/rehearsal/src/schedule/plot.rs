@@ -24,7 +24,7 @@ const ROWS_HEIGHT: f64 = 600.0;
 /// A row lower than this has no text of its own.
 const TEXT_HEIGHT: f64 = 14.0;
 
-/// How strong the colour of nine events in ten is.
+/// Strength of the colour of nine events in ten.
 const BAND: f64 = 0.3;
 
 /// A row for each retry: when it comes, and how many events have it.

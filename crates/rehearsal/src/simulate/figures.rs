@@ -48,7 +48,7 @@ fn assumptions(scenario: &Scenario) -> String {
     )
 }
 
-/// How long the target is down, or each target, with its share of the events.
+/// The outage of the target, or of each target, with its share of the events.
 fn outages(scenario: &Scenario) -> String {
     let down = |outage: Duration| format!("is down for the first {}", durations::text(outage));
     if let [target] = scenario.targets.as_slice() {

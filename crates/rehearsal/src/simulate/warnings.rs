@@ -44,7 +44,7 @@ fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> O
     })
 }
 
-/// Whether the fault that fills the queue strikes in a minute: pollers receive nothing then.
+/// Returns true if the fault that fills the queue strikes in a minute: pollers receive nothing then.
 fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
     let [start, end] = [minute, minute + 1].map(|minute| Duration::from_secs(60 * minute as u64));
     scenario.faults.iter().any(|(fault, strikes)| {

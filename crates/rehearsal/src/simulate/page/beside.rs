@@ -29,7 +29,7 @@ pub struct Beside {
     pub outcome: Vec<Table>,
     /// Calls and compute, with their list price.
     pub cost: Table,
-    /// How many retries there are and when, and how many events wait at the rate.
+    /// Sentences about the retries, and about the events that wait at the rate.
     pub load: Vec<String>,
 }
 

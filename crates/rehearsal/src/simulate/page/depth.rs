@@ -70,7 +70,7 @@ fn counts(sides: &[Side]) -> Vec<Count> {
     once(IN_FLIGHT).chain([DELAYED, VISIBLE].into_iter().filter(is_there)).collect()
 }
 
-/// How close the run came to the limit and, if it reached it, what happened then.
+/// The most messages in flight and, if they reached the limit, its consequences.
 pub(super) fn story(side: &Side) -> String {
     let summary = &side.summary;
     let mut story = format!("At most {} messages were in flight.", peak(summary));

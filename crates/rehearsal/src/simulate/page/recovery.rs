@@ -32,7 +32,7 @@ pub(super) struct Recovery<'a> {
     summary: &'a Summary,
 }
 
-/// Of the jitters that no compared policy has.
+/// Colours of the jitters that no compared policy has.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
 /// The policy under each jitter, its own first, or under its own name if there are no others; then the policy it is compared with, if that differs
@@ -71,7 +71,7 @@ pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     sides.iter().map(recovery).collect()
 }
 
-/// How soon after the outage the events were delivered, by strategy.
+/// Share of the events delivered over time after the outage, by strategy.
 pub(super) fn chart<'a>(recoveries: &[Recovery<'a>]) -> Chart {
     let say = |recovery: &Recovery<'_>| {
         let half = recovery.summary.recovery_delay_ms.map_or("-".into(), |delay| time(delay.p50));

@@ -32,7 +32,7 @@ pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
     ]
 }
 
-/// How many retries each policy made, and when it made the most.
+/// The retries of each policy, and the minute with the most.
 pub(super) fn stories(sides: &[Side]) -> Vec<String> {
     let time = OverTime::of(&sides[0].summary);
     say(sides, |side| {

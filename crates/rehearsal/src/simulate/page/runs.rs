@@ -23,7 +23,7 @@ pub struct Runs {
 
 /// A policy under comparison, and its run.
 pub(super) struct Side {
-    /// What differs from the other policy; empty if there is only one.
+    /// Settings that differ from the other policy's; empty if there is only one.
     pub(super) name: String,
     pub(super) colour: RGBColor,
     pub(super) flags: PolicyFlags,
@@ -121,7 +121,7 @@ pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<Str
 }
 
 impl Side {
-    /// How long events that fail every time wait under its policy.
+    /// The schedule of events that fail every time under its policy.
     pub(super) fn schedule(policies: &Policies, seed: u64) -> Schedule {
         let events = Schedule::default_events(policies.stack(), seed) / FOLLOWED_SHARE;
         Schedule::of(policies.stack(), seed, events, &|| {})
@@ -139,7 +139,7 @@ pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
     compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
 }
 
-/// What stands above a table of the sides.
+/// Caption and heads of a table of the sides.
 pub(super) struct Headings<'a> {
     pub(super) caption: &'a str,
     pub(super) labels: &'a str,

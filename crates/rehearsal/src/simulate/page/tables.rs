@@ -81,12 +81,12 @@ pub(super) fn cost(sides: &[Side]) -> Table {
 /// Rates shown beside the run's own, in events a second.
 const RATES: [f64; 5] = [0.1, 1.0, 10.0, 100.0, 1_000.0];
 
-/// How many events would wait at the run's own rate of arrivals if the target stayed down.
+/// Sentences about the events that would wait at the run's own rate of arrivals if the target stayed down.
 pub(super) fn in_flight_arithmetic(scenario: &Scenario, sides: &[Side]) -> Vec<String> {
     own_rate(scenario).map(|rate| waiting_at(rate, scenario, sides)).unwrap_or_default()
 }
 
-/// How many events would wait at a rate of arrivals, in events a second, if the target stayed down.
+/// Sentences about the events that would wait at a rate of arrivals, in events a second, if the target stayed down.
 pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<String> {
     let of = |side: &Side| side.schedule.in_flight(rate, scenario.in_flight_limit);
     let down = if has_own_policies(sides) {

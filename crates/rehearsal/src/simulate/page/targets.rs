@@ -9,7 +9,7 @@ use crate::figure::{Chart, Key};
 use crate::simulate::page::canvas::OverTime;
 use crate::simulate::page::{recovery, retries};
 
-/// Of the first targets; more lines could not be told apart.
+/// Colours of the first targets; more lines could not be told apart.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
 /// Empty if there is only one target.

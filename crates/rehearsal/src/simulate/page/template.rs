@@ -17,15 +17,15 @@ pub(super) struct Page {
     pub(super) has_outage: bool,
     pub(super) retries: Vec<String>,
     pub(super) retry_charts: [Chart; 2],
-    /// Of each target, in the first run. Empty if there is only one.
+    /// Pictures of each target in the first run. Empty if there is only one.
     pub(super) target_charts: Vec<Chart>,
     pub(super) depth: Vec<String>,
     pub(super) queue_charts: [Chart; 2],
     pub(super) recovery: Option<(Chart, Table)>,
-    /// Whether the run was made under every jitter.
+    /// True if the run was made under every jitter.
     pub(super) by_jitter: bool,
     pub(super) life: Option<Chart>,
-    /// How to find a policy that recovers sooner, or costs less.
+    /// The command that finds a policy that recovers sooner, or costs less.
     pub(super) plan: Option<String>,
     pub(super) limit: Vec<String>,
     pub(super) limit_by_rate: Table,
