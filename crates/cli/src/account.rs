@@ -1,42 +1,18 @@
 //! The AWS account: the clients, errors of calls, and whether a role may do something.
 
 use std::error::Error;
-use std::mem;
 use std::rc::Rc;
-use std::time::Duration;
 
-use aws_config::profile::ProfileFileCredentialsProvider;
-use aws_config::provider_config::ProviderConfig;
-use aws_config::retry::RetryConfig;
-use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_runtime::env_config::file::EnvConfigFiles;
+use aws_config::SdkConfig;
 use aws_sdk_iam::types::{ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType};
 use aws_sdk_kms::types::{KeyManagerType, KeyState};
-use aws_sdk_sts::config::{ProvideCredentials as _, SharedCredentialsProvider};
-use aws_smithy_runtime_api::box_error::BoxError;
-use aws_smithy_runtime_api::client::interceptors::Intercept;
-use aws_smithy_runtime_api::client::interceptors::context::BeforeDeserializationInterceptorContextMut;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
-use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
-use aws_smithy_types::body::SdkBody;
-use aws_smithy_types::config_bag::ConfigBag;
-use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use aws_types::os_shim_internal::{Env, Fs};
 use comeback_delivery::{ErrorKind, classify};
 pub(crate) use comeback_operate::Place;
 use comeback_operate::aws::sdk::SdkAws;
-use http_body_util::Limited;
 use serde::Serialize;
-
-/// A long poll of SQS takes 20 s.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of an answer's body. The largest, ten messages of SQS, has 10 MiB, or three times that as JSON. A larger one comes
-/// from something between here and the service, and would take all memory.
-const LARGEST_ANSWER: usize = 64 << 20;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
@@ -55,48 +31,10 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Reads the environment and the profiles as the AWS CLI does: `region` and `profile` come before the environment, and
-    /// credentials in the environment before the profile that it names. A profile that is named must exist.
-    pub(crate) async fn connect(region: Option<String>, profile: Option<&str>) -> Result<Self, Failure> {
-        check_profile(&Fs::real(), &Env::real(), profile).await?;
-        let timeouts = TimeoutConfig::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .operation_attempt_timeout(ATTEMPT_TIMEOUT);
-        let mut loader = aws_config::defaults(BehaviorVersion::latest())
-            .retry_config(RetryConfig::standard())
-            .timeout_config(timeouts.build());
-        if let Some(region) = region {
-            loader = loader.region(Region::new(region));
-        }
-        if let Some(profile) = profile {
-            loader = loader.profile_name(profile);
-        }
-        let mut config = loader.load().await;
-        let Some(region) = config.region().cloned() else {
-            let how = "pass --region, or set AWS_REGION or the profile's region";
-            return Err(Failure::CouldNot(format!("no region: {how}")));
-        };
-        check_region(region.as_ref())?;
-        if let Some(profile) = profile {
-            let known = ProviderConfig::without_region().with_region(Some(region.clone()));
-            let provider = ProfileFileCredentialsProvider::builder().configure(&known).profile_name(profile);
-            let provider = SharedCredentialsProvider::new(provider.build());
-            config = config.into_builder().credentials_provider(provider).build();
-        }
-        let account = Self::of(&config);
-        let identity = account.sts.get_caller_identity().send().await;
-        // The error of a call without credentials tells of every place where they might have been.
-        if let Some(provider) = config.credentials_provider().filter(|_| identity.is_err()) {
-            provider.provide_credentials().await.map_err(|error| no_credentials(&error))?;
-        }
-        let identity = identity.or_failure("sts:GetCallerIdentity", &format!("the caller in {region}"))?;
-        let place = Place {
-            account: identity.account.unwrap_or_default(),
-            region: region.to_string(),
-            caller: identity.arn.unwrap_or_default(),
-            flags: String::new(),
-        };
-        Ok(Self { place, ..account })
+    /// Connects as [`SdkAws::connect`] does.
+    pub(crate) async fn connect(region: Option<&str>, profile: Option<&str>) -> Result<Self, Failure> {
+        let (port, place) = SdkAws::connect(region, profile).await?;
+        Ok(Self { place, ..Self::of(port.config()) })
     }
 
     /// The account as `comeback-operate` knows it.
@@ -107,14 +45,11 @@ impl Account {
 
     pub(crate) fn of(config: &SdkConfig) -> Self {
         macro_rules! client {
-            ($sdk:ident) => {{
-                let config = $sdk::config::Builder::from(config).interceptor(LimitAnswers);
-                $sdk::Client::from_conf(config.build())
-            }};
+            ($sdk:ident) => {{ $sdk::Client::new(config) }};
         }
         Self {
             place: Place::default(),
-            port: Rc::new(SdkAws::new(config)),
+            port: Rc::new(SdkAws::new(config.clone())),
             cloudformation: client!(aws_sdk_cloudformation),
             cloudwatch: client!(aws_sdk_cloudwatch),
             iam: client!(aws_sdk_iam),
@@ -126,63 +61,6 @@ impl Account {
             sts: client!(aws_sdk_sts),
         }
     }
-}
-
-/// Fails an answer with a body larger than [`LARGEST_ANSWER`].
-#[derive(Debug)]
-struct LimitAnswers;
-
-impl Intercept for LimitAnswers {
-    fn name(&self) -> &'static str {
-        "LimitAnswers"
-    }
-
-    fn modify_before_deserialization(
-        &self,
-        context: &mut BeforeDeserializationInterceptorContextMut<'_>,
-        _: &RuntimeComponents,
-        _: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
-        let body = context.response_mut().body_mut();
-        let whole = mem::replace(body, SdkBody::taken());
-        *body = SdkBody::from_body_1_x(Limited::new(whole, LARGEST_ANSWER));
-        Ok(())
-    }
-}
-
-fn check_region(name: &str) -> Result<(), Failure> {
-    if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        return Ok(());
-    }
-    let how = "set one such as eu-west-1 with --region, AWS_REGION or the profile";
-    Err(Failure::CouldNot(format!("{name:?} is not a region: {how}")))
-}
-
-/// The innermost cause says most. Without one, there were no credentials to try.
-fn no_credentials(error: &(dyn Error + 'static)) -> Failure {
-    let (mut cause, mut next) = (None, error.source());
-    while let Some(source) = next {
-        (cause, next) = (Some(source), source.source());
-    }
-    let cause = cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
-    let how = "log in, pass --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
-    Failure::CouldNot(format!("no AWS credentials{cause}: {how}"))
-}
-
-/// Fails if the profile that the flag names, or else the environment, is in no file. The SDK would quietly go on without it.
-async fn check_profile(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<(), Failure> {
-    let named = flag.map(|name| name.to_owned().into());
-    let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;
-    let profiles = profiles.map_err(|error| Failure::CouldNot(DisplayErrorContext(error).to_string()))?;
-    let name = profiles.selected_profile();
-    // Nobody needs to have a default profile.
-    if profiles.get_profile(name).is_some() || (flag.is_none() && name == "default") {
-        return Ok(());
-    }
-    let by = if flag.is_some() { "--profile" } else { "AWS_PROFILE" };
-    Err(Failure::CouldNot(format!(
-        "{by}: your AWS configuration has no profile {name}; `aws configure list-profiles` lists them"
-    )))
 }
 
 /// Why a command did not do its work; one variant for each exit code.
@@ -342,6 +220,8 @@ mod tests {
     use aws_smithy_runtime_api::client::http::SharedHttpClient;
     use serde_json::Value;
 
+    use aws_config::{BehaviorVersion, Region};
+
     use super::*;
 
     impl Account {
@@ -410,61 +290,6 @@ mod tests {
                 .http_client(http_client)
                 .load();
             Self::of(&config.await)
-        }
-    }
-
-    #[test]
-    fn a_region_is_a_name() {
-        assert_eq!(["eu-west-1", "us-gov-east-1"].map(check_region), [Ok(()), Ok(())]);
-        let said = r#""bad region" is not a region: set one such as eu-west-1 with --region"#;
-        assert!(check_region("bad region").unwrap_err().to_string().starts_with(said));
-        assert!(check_region("").is_err());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_answer_that_is_too_large_is_an_error() {
-        let ask = async |spaces: usize| {
-            let account = Account::answering(move |_, _| " ".repeat(spaces) + "{}").await;
-            let answer = account.sqs.get_queue_url().queue_name("dead").send().await;
-            answer.or_failure("sqs:GetQueueUrl", "dead").map(drop)
-        };
-        assert_eq!(ask(10 << 20).await, Ok(()));
-        let failure = ask(LARGEST_ANSWER).await.unwrap_err().to_string();
-        assert!(failure.ends_with("length limit exceeded"), "{failure}");
-    }
-
-    #[tokio::test]
-    async fn missing_credentials_are_one_line() {
-        let provider = ProfileFileCredentialsProvider::builder().profile_name("of-nobody").build();
-        let said = no_credentials(&provider.provide_credentials().await.unwrap_err()).to_string();
-        let how = "log in, pass --profile, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
-        assert_eq!(said, format!("no AWS credentials: {how}"));
-    }
-
-    #[tokio::test]
-    async fn a_profile_that_is_named_must_exist() {
-        let fs = Fs::from_slice(&[("config", "[profile here]\nregion = eu-west-1")]);
-        let env = |profile: &'static str| {
-            let files = [("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "none")];
-            let profile = Some(("AWS_PROFILE", profile)).filter(|(_, name)| !name.is_empty());
-            // They come before the profile of the environment, and do not make up for a missing one.
-            let keys = [("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "secret")];
-            Env::from_slice(&files.into_iter().chain(profile).chain(keys).collect::<Vec<_>>())
-        };
-        let check = async |profile, flag| check_profile(&fs, &env(profile), flag).await;
-        assert_eq!(check("", None).await, Ok(()));
-        assert_eq!(check("here", None).await, Ok(()));
-        assert_eq!(check("gone", Some("here")).await, Ok(()));
-        for (profile, flag, by) in [
-            ("gone", None, "AWS_PROFILE"),
-            ("here", Some("gone"), "--profile"),
-            ("", Some("default"), "--profile"),
-        ] {
-            let name = flag.unwrap_or(profile);
-            let refused = format!(
-                "{by}: your AWS configuration has no profile {name}; `aws configure list-profiles` lists them"
-            );
-            assert_eq!(check(profile, flag).await, Err(Failure::CouldNot(refused)));
         }
     }
 }

@@ -91,7 +91,7 @@ impl DeploymentFlags {
     }
 
     pub(crate) async fn connect(&self) -> Result<Account, Failure> {
-        let mut account = Account::connect(self.region.clone(), self.profile.as_deref()).await?;
+        let mut account = Account::connect(self.region.as_deref(), self.profile.as_deref()).await?;
         account.place.flags = self.account_flags();
         Ok(account)
     }

@@ -51,8 +51,14 @@ impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T, E> for Result<T, SdkErr
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure> {
         self.map_err(|error| {
             let error = classify(&error);
-            let remedy = match error.kind {
-                ErrorKind::Denied => "; docs/operate.md lists the permissions of each command",
+            let remedy = match (error.kind, &*error.code) {
+                (_, "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired") => {
+                    "; the AWS credentials have expired: log in again, or renew the keys"
+                }
+                (_, "InvalidClientTokenId" | "SignatureDoesNotMatch" | "UnrecognizedClientException") => {
+                    "; AWS does not know this access key, or its secret is another: check both"
+                }
+                (ErrorKind::Denied, _) => "; docs/operate.md lists the permissions of each command",
                 _ => "",
             };
             Failure::could_not(format!("{action} on {of}: {error}{remedy}"))
@@ -441,7 +447,62 @@ impl SdkAws {
         ContextEntry::builder()
             .context_key_name("kms:ViaService")
             .context_key_type(ContextKeyTypeEnum::String)
-            .context_key_values(format!("sqs.{}.amazonaws.com", self.region))
+            .context_key_values(format!(
+                "sqs.{}.amazonaws.com",
+                self.config().region().map_or("", |it| it.as_ref())
+            ))
             .build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_config::{BehaviorVersion, Region};
+    use aws_sdk_sqs::config::Credentials;
+    use aws_smithy_http_client::test_util::infallible_client_fn;
+
+    use super::*;
+
+    /// An account that answers every call so: the status, the error's type and the body.
+    async fn answering(answer: impl Fn() -> (u16, &'static str, String) + Send + Sync + 'static) -> SdkAws {
+        let http_client = infallible_client_fn(move |_: http::Request<_>| {
+            let (status, error, body) = answer();
+            let response = http::Response::builder().status(status).header("x-amzn-errortype", error);
+            response.body(body).unwrap()
+        });
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::from_static("eu-west-1"))
+            .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
+            .http_client(http_client)
+            .load();
+        SdkAws::new(config.await)
+    }
+
+    #[tokio::test]
+    async fn credentials_that_have_expired_are_no_missing_permission() {
+        for (code, remedy) in [
+            ("ExpiredTokenException", "; the AWS credentials have expired: log in again, or renew the keys"),
+            (
+                "UnrecognizedClientException",
+                "; AWS does not know this access key, or its secret is another: check both",
+            ),
+            ("AccessDeniedException", "; docs/operate.md lists the permissions of each command"),
+            ("ValidationException", ""),
+        ] {
+            let account = answering(move || (400, code, "{}".into())).await;
+            let failure = account.parameter("/pauses").await.unwrap_err().to_string();
+            assert_eq!(failure, format!("ssm:GetParameter on /pauses: {code}: no message{remedy}"));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_too_large_is_an_error() {
+        let ask = async |spaces: usize| {
+            let account = answering(move || (200, "", " ".repeat(spaces) + "{}")).await;
+            account.queue_url("arn:aws:sqs:eu-west-1:123456789012:dead").await.map(drop)
+        };
+        assert_eq!(ask(10 << 20).await, Ok(()));
+        let failure = ask(64 << 20).await.unwrap_err().to_string();
+        assert!(failure.ends_with("length limit exceeded"), "{failure}");
     }
 }
