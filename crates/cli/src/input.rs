@@ -12,9 +12,13 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 #[error("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")]
 pub(crate) struct IsUtf16;
 
-/// A file's text.
+/// A file's text; that of standard input if the path is `-`.
 pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
-    let bytes = std::fs::read(path).map_err(|error| BadFile::new(path, error))?;
+    let bytes = match path.to_str() {
+        Some("-") => std::io::read_to_string(std::io::stdin()).map(String::into_bytes),
+        _ => std::fs::read(path),
+    };
+    let bytes = bytes.map_err(|error| BadFile::new(path, error))?;
     let text = without_mark(&bytes).map_err(|problem| problem.to_string());
     let text = text.and_then(|text| str::from_utf8(text).map_err(|error| format!("not UTF-8: {error}")));
     Ok(text.map_err(|problem| BadFile::new(path, problem).refused())?.to_owned())

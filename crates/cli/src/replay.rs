@@ -4,7 +4,7 @@ mod recorded;
 mod shift;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use comeback_engine::{
     BatchEvent, Directive, End, FailedEvent, FunctionPattern, Moved, Outcome, Pauses, Policies, Record,
-    Timestamp, Why, decide,
+    Timestamp, Why, decide, short_name,
 };
 use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
@@ -30,13 +30,14 @@ use crate::output::print_json;
 pub use recorded::Recorded;
 pub use shift::shifted;
 
-/// What `--target-functions` allows by default: the function of the samples in `events/`.
+/// The function of the samples in `events/`, which is always allowed by default.
 pub const SAMPLE_TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:flaky-target";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   comeback replay events/*.json                      what the handler does with each sample
   comeback replay --at 2026-09-14T16:00:00Z events/early-return.json
+  aws sqs receive-message --queue-url $URL --message-system-attribute-names All | comeback replay -
   comeback replay --non-retryable-errors 'Order*' events/non-retryable-error.json
   comeback replay --policies 'flaky-target MAX_AGE=2h' events/early-return.json
   comeback replay --shift-to-now events/second-receive.json > /tmp/now.json
@@ -44,7 +45,8 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
-    /// Recorded SQS event, output of `aws sqs receive-message`, message or failure record
+    /// Recorded SQS event, output of `aws sqs receive-message`, message or failure record, or several as JSON Lines; - is
+    /// standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Print JSON; the same arguments give the same bytes
@@ -53,7 +55,7 @@ pub(crate) struct ReplayArguments {
     /// Time on the handler's clock, RFC 3339 [default: when the file's last message is due]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<Timestamp>,
-    /// TARGET_FUNCTIONS: ARNs of the functions to retry [default: the samples' target]
+    /// TARGET_FUNCTIONS: ARNs of the functions to retry [default: every function that the files name]
     #[arg(long, value_name = "ARNS")]
     target_functions: Option<String>,
     /// Only print the file as an SQS event with its times shifted, so that the handler's clock would be now
@@ -74,8 +76,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     if arguments.shift_to_now {
         return print_shifted(arguments, &recorded);
     }
-    let target_functions = arguments.target_functions.as_deref().unwrap_or(SAMPLE_TARGET);
-    let policies = policies(&arguments.policy, target_functions)?;
+    let target_functions = arguments.target_functions.clone().unwrap_or_else(|| named_functions(&recorded));
+    let policies = policies(&arguments.policy, &target_functions)?;
     let of =
         |(path, recorded): &(&Path, Recorded<'_>)| FileReport::of(path, recorded, &policies, arguments.at);
     let reports: Vec<FileReport> = recorded.iter().map(of).collect();
@@ -88,7 +90,27 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     let decisions = reports.iter().flat_map(|report| &report.handled.decisions);
     let functions: Vec<String> = decisions.filter_map(|decision| decision.function_arn.clone()).collect();
     warn_of_unmatched(&policies, &functions, "of these events");
+    // The samples' own needs no word.
+    let others =
+        functions.iter().filter(|arn| !arn.starts_with(SAMPLE_TARGET)).map(|arn| shown(short_name(arn)));
+    let others: BTreeSet<_> = others.collect();
+    if arguments.target_functions.is_none() && !others.is_empty() {
+        let others = others.into_iter().collect::<Vec<_>>().join(", ");
+        anstream::eprintln!(
+            "note: allowed, because the files name them: {others}; --target-functions narrows that"
+        );
+    }
     Ok(())
+}
+
+/// The functions that messages name, as an allow-list. An ARN that is none is dead-lettered all the same.
+fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
+    let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
+    let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
+    let arns = records.filter_map(arn).filter(|arn| arn.parse::<FunctionPattern>().is_ok());
+    // The handler keeps everything while its list is empty.
+    let arns: BTreeSet<String> = arns.chain([SAMPLE_TARGET.to_owned()]).collect();
+    arns.into_iter().collect::<Vec<_>>().join(",")
 }
 
 fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, CommandFailure> {
@@ -100,12 +122,7 @@ fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -
     let [(path, Recorded { event, batch, .. })] = files else {
         return Err(CommandFailure::refused("--shift-to-now takes one file"));
     };
-    // Every function that the messages name is allowed: nothing is decided about them but when they are due.
-    let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
-    let mut arns: Vec<String> = batch.records.iter().filter_map(arn).collect();
-    arns.retain(|arn| arn.parse::<FunctionPattern>().is_ok());
-    arns.push(SAMPLE_TARGET.into());
-    let policies = policies(&arguments.policy, &arns.join(","))?;
+    let policies = policies(&arguments.policy, &named_functions(files))?;
     let moment = arguments
         .at
         .or_else(|| last_due(batch, &policies))

@@ -1,5 +1,6 @@
 //! What a file of recorded messages may hold, and the SQS event that it stands for: the event itself; what
-//! `aws sqs receive-message` prints; a single message of either; or a failure record alone.
+//! `aws sqs receive-message` prints, with `--query Messages` too; a single message of either; or a failure record alone. Several
+//! of these in one file, as in JSON Lines, are one event.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -38,32 +39,35 @@ impl<'t> Recorded<'t> {
 
 type Members<'t> = BTreeMap<Cow<'t, str>, &'t RawValue>;
 
-/// The SQS event, and whether its times are assumed.
+/// The SQS event, and whether its times are assumed. A file of several values, such as JSON Lines, stands for one event.
 fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), String> {
-    if text.trim_ascii().is_empty() {
+    let values =
+        serde_json::Deserializer::from_str(text).into_iter::<&RawValue>().collect::<Result<Vec<_>, _>>();
+    let values = values.map_err(|error| format!("not JSON: {error}"))?;
+    let [first, ..] = *values else {
         return Err("it is empty, which `aws sqs receive-message` prints for an empty queue".into());
-    }
-    let json: &RawValue = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-    let members: Members<'_> = serde_json::from_str(json.get()).unwrap_or_default();
-    if members.get("Records").is_some_and(|records| has_messages(records)) {
+    };
+    if values.len() == 1 && records_of(first).is_some() {
         return Ok((text.into(), false));
     }
-    if let Some(messages) = members.get("Messages").and_then(|messages| messages_of(messages)) {
-        return Ok(event_of(messages, at));
+    let mut event = EventOf { messages: Vec::new(), assumed: false, at };
+    for (number, value) in values.iter().enumerate() {
+        let place = if values.len() > 1 { format!("value {}: ", number + 1) } else { String::new() };
+        event.add(value).map_err(|why| {
+            format!(
+                "{place}it is not an SQS event, the output of `aws sqs receive-message`, a message or a failure \
+                 record: {why}"
+            )
+        })?;
     }
-    if members.contains_key("messageId") && members.contains_key("body") {
-        return Ok((event(&[json]).into(), false));
-    }
-    if members.contains_key("MessageId") && members.contains_key("Body") {
-        return Ok(event_of(vec![serde_json::from_str(json.get()).map_err(|error| error.to_string())?], at));
-    }
-    match why_no_body(json.get()) {
-        None => Ok(event_of(vec![Received::with_body(json)], at)),
-        Some(why) => Err(format!(
-            "it is not an SQS event, the output of `aws sqs receive-message`, a message or a failure record: \
-             {why}"
-        )),
-    }
+    Ok((event.text().into(), event.assumed))
+}
+
+/// The messages of an SQS event.
+fn records_of(value: &RawValue) -> Option<Vec<&RawValue>> {
+    let members: Members<'_> = serde_json::from_str(value.get()).ok()?;
+    let records = members.get("Records").filter(|records| has_messages(records))?;
+    serde_json::from_str(records.get()).ok()
 }
 
 /// S3 and SNS events have `Records` too, and a target may be invoked with one.
@@ -148,12 +152,16 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Received>> {
 }
 
 impl Received {
-    fn with_body(body: &RawValue) -> Self {
+    /// A message with a failure record, the first of several or the `number`th after it.
+    fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
         Self {
             // The id seeds the draw of the backoff, so it is the same each time.
-            message_id: Some(json(request_id.as_deref().unwrap_or("recorded"))),
+            message_id: Some(json(&request_id.unwrap_or_else(|| match number {
+                0 => "recorded".into(),
+                number => format!("recorded-{}", number + 1),
+            }))),
             receipt_handle: Some(json("recorded")),
             body: Some(json(body.get())),
             ..Self::default()
@@ -177,20 +185,50 @@ impl Received {
     }
 }
 
-/// The event with these messages, and whether any lacks an attribute. `aws sqs receive-message` prints only those that
-/// it is asked for.
-fn event_of(messages: Vec<Received>, at: Option<Timestamp>) -> (Cow<'static, str>, bool) {
-    const SENT: &str = "SentTimestamp";
-    let mut assumed = false;
-    let mut message = |received: Received| {
-        let time = received.time().or(at).unwrap_or(Timestamp::from_secs(0));
+/// An event that is put together, and whether any of its messages lacks an attribute: `aws sqs receive-message` prints only
+/// those that it is asked for. Where nothing says when a message was sent, it was at `at`.
+struct EventOf {
+    messages: Vec<Box<RawValue>>,
+    assumed: bool,
+    at: Option<Timestamp>,
+}
+
+impl EventOf {
+    /// Adds what a value holds; each element of a list, as `--query Messages` prints it. Fails with the reason why it holds
+    /// nothing.
+    fn add(&mut self, value: &RawValue) -> Result<(), String> {
+        let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
+        if !list.is_empty() {
+            return list.into_iter().try_for_each(|element| self.add(element));
+        }
+        if let Some(records) = records_of(value) {
+            self.messages.extend(records.into_iter().map(ToOwned::to_owned));
+            return Ok(());
+        }
+        let members: Members<'_> = serde_json::from_str(value.get()).unwrap_or_default();
+        if let Some(messages) = members.get("Messages").and_then(|messages| messages_of(messages)) {
+            messages.into_iter().for_each(|message| self.receive(message));
+        } else if members.contains_key("messageId") && members.contains_key("body") {
+            self.messages.push(value.to_owned());
+        } else if members.contains_key("MessageId") && members.contains_key("Body") {
+            self.receive(serde_json::from_str(value.get()).map_err(|error| error.to_string())?);
+        } else {
+            why_no_body(value.get()).map_or(Ok(()), Err)?;
+            self.receive(Received::with_body(value, self.messages.len()));
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, received: Received) {
+        const SENT: &str = "SentTimestamp";
+        let time = received.time().or(self.at).unwrap_or(Timestamp::from_secs(0));
         let mut attributes = received.attributes;
         let sent = attributes.get(SENT).cloned().unwrap_or_else(|| time.as_millis().to_string());
         for (name, value) in
             [(SENT, &*sent), ("ApproximateFirstReceiveTimestamp", &*sent), ("ApproximateReceiveCount", "1")]
         {
             if !attributes.contains_key(name) {
-                assumed = true;
+                self.assumed = true;
                 attributes.insert(name.into(), value.into());
             }
         }
@@ -202,19 +240,17 @@ fn event_of(messages: Vec<Received>, at: Option<Timestamp>) -> (Cow<'static, str
             message_attributes: received.message_attributes,
             event_source: "aws:sqs",
         };
-        to_raw_value(&message).expect("BUG: texts and raw JSON are JSON")
-    };
-    let messages: Vec<_> = messages.into_iter().map(&mut message).collect();
-    (event(&messages).into(), assumed)
-}
-
-fn event(messages: &[impl Serialize]) -> String {
-    #[derive(Serialize)]
-    struct Event<'m, M> {
-        #[serde(rename = "Records")]
-        records: &'m [M],
+        self.messages.push(to_raw_value(&message).expect("BUG: texts and raw JSON are JSON"));
     }
-    serde_json::to_string(&Event { records: messages }).expect("BUG: raw JSON is JSON")
+
+    fn text(&self) -> String {
+        #[derive(Serialize)]
+        struct Event<'m> {
+            #[serde(rename = "Records")]
+            records: &'m [Box<RawValue>],
+        }
+        serde_json::to_string(&Event { records: &self.messages }).expect("BUG: raw JSON is JSON")
+    }
 }
 
 #[cfg(test)]
@@ -296,12 +332,34 @@ mod tests {
     }
 
     #[test]
+    fn lists_and_lines_are_one_event() {
+        let message = |id: &str| received(RECORD, "").replace("m-1", id);
+        let ids = |text: &str| {
+            let records = read(text).unwrap().batch.records;
+            records.into_iter().map(|record| record.message_id).collect::<Vec<_>>()
+        };
+        let (one, two) = (message("m-1"), message("m-2"));
+        assert_eq!(ids(&format!("[{one},\n{two}]")), ["m-1", "m-2"], "--query Messages");
+        assert_eq!(ids(&format!("{one}\n{two}\n")), ["m-1", "m-2"], "JSON Lines");
+        assert_eq!(ids(&format!("{{\"Messages\":[{one}]}}\n[{two}]")), ["m-1", "m-2"], "several answers");
+        assert_eq!(
+            ids(&format!("{RECORD}\n{DEAD_LETTER}\n{DEAD_LETTER}")),
+            ["r-1", "recorded-2", "recorded-3"]
+        );
+        let events = r#"{"Records":[{"eventSource":"aws:sqs","messageId":"m-3","receiptHandle":"h","body":"x","attributes":{"ApproximateReceiveCount":"2","SentTimestamp":"1","ApproximateFirstReceiveTimestamp":"2"}}]}"#;
+        assert_eq!(ids(&format!("{events}\n{one}")), ["m-3", "m-1"]);
+        let refused = read(&format!("{one}\n{{\"order\":7}}")).unwrap_err();
+        assert!(refused.starts_with("event.json: value 2: it is not an SQS event"), "{refused}");
+    }
+
+    #[test]
     fn anything_else_is_refused_with_what_it_is() {
         let none = "event.json: it is not an SQS event, the output of `aws sqs receive-message`, a message or \
                     a failure record: ";
         for (text, why) in [
             ("null", "not a JSON object"),
             ("[]", "not a JSON object"),
+            ("[7]", "not a JSON object"),
             (r#"{"order": 7}"#, "missing field `requestContext` at line 1 column 12"),
             (r#"{"Messages": []}"#, "missing field `requestContext` at line 1 column 16"),
             (r#"{"Records": []}"#, "missing field `requestContext` at line 1 column 15"),

@@ -32,15 +32,50 @@ fn the_clock_the_policy_and_the_allow_list_can_be_set() {
         ),
         ("--non-retryable-errors Order* events/non-retryable-error.json", "dead_letter non_retryable_error"),
         (
-            "--target-functions arn:aws:lambda:eu-west-1:123456789012:function:payroll events/target-not-allowed.json",
-            "defer, retry 1",
+            "--target-functions arn:aws:lambda:eu-west-1:123456789012:function:orders events/target-not-allowed.json",
+            "dead_letter target_not_allowed",
         ),
+        ("events/target-not-allowed.json", "defer, retry 1"),
         ("--envelope inline events/second-receive.json", r#""style":"inline"},"order":7"#),
         ("--policies 'flaky-target MAX_RETRIES=0' events/first-failure.json", "dead_letter max_retries"),
     ] {
         let text = printed(&format!("replay {arguments}"));
         assert!(text.contains(expected), "{text}");
     }
+}
+
+#[test]
+fn a_function_that_a_file_names_is_allowed_and_named() {
+    let note = |line: &str| {
+        let output = comeback(line);
+        assert!(output.status.success(), "{line}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let allowed =
+        "note: allowed, because the files name them: payroll:$LATEST; --target-functions narrows that\n";
+    assert_eq!(note("replay events/target-not-allowed.json"), allowed);
+    assert_eq!(note("replay --json events/target-not-allowed.json"), allowed);
+    assert_eq!(note("replay events/first-failure.json"), "", "the samples' own");
+    assert_eq!(
+        note(
+            "replay --target-functions arn:aws:lambda:eu-west-1:123456789012:function:payroll events/target-not-allowed.json"
+        ),
+        ""
+    );
+}
+
+#[test]
+fn standard_input_is_replayed() {
+    let sample = std::fs::read_to_string(repository().join("events/first-failure.json")).expect("a sample");
+    let output = comeback_reading("replay - --json", &sample);
+    assert!(output.status.success(), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(said["files"][0]["file"], "-");
+    assert_eq!(said["files"][0]["handled"]["decisions"][0]["step"], "defer");
+    let empty = comeback_reading("replay -", "");
+    assert_eq!(empty.status.code(), Some(2));
+    let why = "error: -: it is empty, which `aws sqs receive-message` prints for an empty queue\n";
+    assert_eq!(String::from_utf8_lossy(&empty.stderr), why);
 }
 
 #[test]

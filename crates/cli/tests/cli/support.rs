@@ -1,5 +1,6 @@
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -18,6 +19,21 @@ pub(crate) fn comeback_with(line: &str, environment: &[(&str, &str)]) -> Output 
         .envs(environment.iter().copied())
         .output()
         .expect("the command runs")
+}
+
+/// The command with this text on standard input.
+pub(crate) fn comeback_reading(line: &str, input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comeback"));
+    command.args(shlex::split(line).expect("a readable line")).current_dir(repository());
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    // One that does not read it may have ended.
+    let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
+    child.wait_with_output().expect("the command ends")
 }
 
 /// Standard output of a run that works.

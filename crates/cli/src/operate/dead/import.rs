@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use indicatif::HumanCount;
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::account::Failure;
 use crate::failure::CommandFailure;
@@ -26,11 +27,12 @@ use crate::text::terminal::shown;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  comeback dead import old.jsonl";
+  comeback dead import old.jsonl
+  gzip -dc old.jsonl.gz | comeback dead import - --yes";
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// File that `comeback dead discard --export` wrote
+    /// File that `comeback dead discard --export` wrote; - is standard input, whose import cannot be continued
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Maximum dead-letters a second
@@ -44,9 +46,22 @@ pub(crate) struct ImportArguments {
 }
 
 pub(crate) async fn run(arguments: &ImportArguments, session: Session) -> Result<(), CommandFailure> {
-    let importing = Importing::read(&arguments.file)?;
+    let kept = if arguments.file == Path::new("-") { Some(standard_input()?) } else { None };
+    let path = kept.as_ref().map_or_else(|| arguments.file.clone(), |folder| folder.path().join(INPUT));
+    let importing = Importing::read(&path)?;
     let dead_letters = DeadLetters::find(session).await?;
     ask_and_import(importing, Pace(arguments.rate), arguments.dry_run, &dead_letters).await
+}
+
+/// The file that standard input is copied to: it is read twice.
+const INPUT: &str = "standard-input";
+
+fn standard_input() -> Result<TempDir, Failure> {
+    let copied = tempfile::tempdir().and_then(|folder| {
+        io::copy(&mut io::stdin().lock(), &mut File::create(folder.path().join(INPUT))?)?;
+        Ok(folder)
+    });
+    copied.map_err(|error| unreadable(Path::new("standard input"), &error))
 }
 
 /// Shows what a file holds, asks, and imports it.
