@@ -27,7 +27,6 @@ pub(crate) struct Account {
     pub(crate) logs: aws_sdk_cloudwatchlogs::Client,
     pub(crate) sqs: aws_sdk_sqs::Client,
     pub(crate) ssm: aws_sdk_ssm::Client,
-    pub(crate) sts: aws_sdk_sts::Client,
 }
 
 impl Account {
@@ -58,7 +57,6 @@ impl Account {
             logs: client!(aws_sdk_cloudwatchlogs),
             sqs: client!(aws_sdk_sqs),
             ssm: client!(aws_sdk_ssm),
-            sts: client!(aws_sdk_sts),
         }
     }
 }

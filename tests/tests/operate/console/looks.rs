@@ -135,7 +135,7 @@ fn measure(ministack: &MiniStack, stack: &Stack) {
     let name = |output: &str| stack.output(output).rsplit('/').next().expect("a name").to_owned();
     let now = ministack.shell().run("date +%s").unwrap_or_else(|error| panic!("{error}"));
     let now: u64 = now.trim().parse().expect("seconds since 1970");
-    let mut data = Vec::new();
+    let (mut data, mut of_handler) = (Vec::new(), Vec::new());
     for point in 1..=288 {
         // The outage, and the recovery after it.
         let [sent, retried, dead] = match point {
@@ -154,11 +154,20 @@ fn measure(ministack: &MiniStack, stack: &Stack) {
                 json!({"MetricName": metric, "Dimensions": dimensions, "Timestamp": at, "Value": value}),
             );
         }
+        let dimensions = [json!({"Name": "FunctionName", "Value": stack.output("RetryHandlerName")})];
+        for (metric, value) in [("Invocations", sent + retried), ("Errors", 0), ("Throttles", 0)] {
+            of_handler.push(
+                json!({"MetricName": metric, "Dimensions": dimensions, "Timestamp": at, "Value": value}),
+            );
+        }
     }
-    let file = scratch("console-measured").join("data.json");
-    std::fs::write(&file, json!(data).to_string()).expect("a file can be written");
-    let put = "aws cloudwatch put-metric-data --namespace AWS/SQS --metric-data \"file://$DATA\"";
-    ministack.shell().with("DATA", &file).run(put).unwrap_or_else(|error| panic!("{error}"));
+    for (namespace, data) in [("AWS/SQS", data), ("AWS/Lambda", of_handler)] {
+        let file = scratch("console-measured").join("data.json");
+        std::fs::write(&file, json!(data).to_string()).expect("a file can be written");
+        let put =
+            format!("aws cloudwatch put-metric-data --namespace {namespace} --metric-data \"file://$DATA\"");
+        ministack.shell().with("DATA", &file).run(&put).unwrap_or_else(|error| panic!("{error}"));
+    }
 }
 
 /// Asserts that `docs/NAME.png` was taken of this page. Times, counts and pixels differ from run to run, so this

@@ -36,7 +36,7 @@ pub(crate) async fn discarded_dead_letters_come_back_and_ctrl_c_gives_back(world
 
     let dry = import.comeback(&format!("dead import {rest} --stack discard --dry-run")).ended(0);
     assert!(dry.starts_with("to import: 121 dead-letters to "), "{dry}");
-    let text = import.comeback(&format!("dead import {odd} --stack discard --yes")).ended(0);
+    let text = import.comeback(&format!("dead import - --stack discard --yes < {odd}")).ended(0);
     assert!(text.ends_with("imported 3 dead-letters\n"), "{text}");
     let report = import.comeback(&format!("dead import {rest} --stack discard --json --yes")).json(0);
     assert_eq!(report["imported"], 121, "{report}");

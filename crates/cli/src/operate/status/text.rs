@@ -100,16 +100,21 @@ fn dead_letters(status: &Status) -> String {
     coloured(AnsiColor::Red, &format!("{age}; SQS deletes it after 14 days"))
 }
 
+/// A count that CloudWatch does not know is left out.
 fn last_hour(hour: &LastHour) -> String {
-    let counts = [hour.arrived, hour.dead_lettered, hour.invocations, hour.errors, hour.throttles];
-    if counts.iter().all(Option::is_none) {
-        return "CloudWatch has no data".into();
+    let known = |counts: &[(Option<f64>, &str)]| {
+        let count = |(count, what): &(Option<f64>, &str)| Some(format!("{} {what}", rounded((*count)?)));
+        counts.iter().filter_map(count).collect::<Vec<_>>().join(", ")
+    };
+    let queues = known(&[(hour.arrived, "arrived"), (hour.dead_lettered, "dead-lettered")]);
+    let handler =
+        known(&[(hour.invocations, "invocations"), (hour.errors, "errors"), (hour.throttles, "throttles")]);
+    match (&*queues, &*handler) {
+        ("", "") => "CloudWatch has no data".into(),
+        (queues, "") => format!("{queues}; CloudWatch has no data on the handler"),
+        ("", handler) => format!("handler: {handler}; CloudWatch has no data on the queues"),
+        (queues, handler) => format!("{queues}; handler: {handler}"),
     }
-    let [arrived, dead, invocations, errors, throttles] =
-        counts.map(|count| count.map_or_else(|| "?".into(), rounded));
-    format!(
-        "{arrived} arrived, {dead} dead-lettered; handler: {invocations} invocations, {errors} errors, {throttles} throttles"
-    )
 }
 
 fn version(status: &Status) -> String {
@@ -382,7 +387,7 @@ retry
 Waiting       1,234: 1,200 hidden, 34 delayed
 Due           3, the oldest message 1m 15s old
 Dead-letters  7 (2 hidden by a command, for up to 15m after it ends), the oldest at least 11d old; SQS deletes it after 14 days
-Last hour     1,500 arrived, ? dead-lettered; handler: ? invocations, ? errors, ? throttles
+Last hour     1,500 arrived; CloudWatch has no data on the handler
 Handler       its mapping is Disabled: nothing is retried
 Version       unknown: the handler has no tag comeback:version that you may read; the newest `the retry handler starts` line in its log has it
 Policies      orders: MAX_AGE=2h
