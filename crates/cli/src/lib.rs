@@ -160,7 +160,9 @@ fn parse() -> Arguments {
 /// needs no file.
 fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -> Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidArg)) {
-        (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => takers(command, argument),
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => {
+            takers(command, given, argument)
+        }
         // What `replay` without a file did in earlier versions.
         (ErrorKind::MissingRequiredArgument, _) if given.is_some_and(|given| given == "replay") => {
             command.find_subcommand("simulate").map(|simulate| tip(simulate, "no file")).into_iter().collect()
@@ -175,14 +177,26 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
     error
 }
 
-fn takers(command: &clap::Command, argument: &str) -> Vec<StyledStr> {
-    let flag = argument.strip_prefix("--");
-    let takes = |subcommand: &&clap::Command| match flag {
-        Some(flag) => subcommand.get_opts().any(|known| known.get_long() == Some(flag)),
-        None => !argument.starts_with('-') && subcommand.get_positionals().any(is_file),
+/// The subcommands that take a flag, or a file. Of a command that takes other arguments than files, what those are.
+fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
+    let Some(flag) = argument.strip_prefix("--") else {
+        let given = given.and_then(|given| command.find_subcommand(given));
+        if let Some(taken) = given.and_then(|given| Some(format!("only {}", words(given)?))) {
+            return given.map(|given| tip(given, &taken)).into_iter().collect();
+        }
+        let may_be_file = argument.contains(['.', '/']) && !argument.starts_with('-');
+        let takes = |it: &&clap::Command| may_be_file && it.get_positionals().any(is_file);
+        return command.get_subcommands().filter(takes).map(|taker| tip(taker, "a file")).collect();
     };
-    let what = if flag.is_some() { argument } else { "a file" };
-    command.get_subcommands().filter(takes).map(|taker| tip(taker, what)).collect()
+    let takes = |it: &&clap::Command| it.get_opts().any(|known| known.get_long() == Some(flag));
+    command.get_subcommands().filter(takes).map(|taker| tip(taker, argument)).collect()
+}
+
+/// The names of a command's arguments; `None` without any.
+fn words(command: &clap::Command) -> Option<String> {
+    let names = command.get_positionals().filter_map(Arg::get_value_names).flatten();
+    let names: Vec<&str> = names.map(|name| name.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(" "))
 }
 
 fn is_file(positional: &Arg) -> bool {

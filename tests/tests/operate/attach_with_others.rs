@@ -17,6 +17,73 @@ async fn detached(operator: &Operator, arguments: &str) -> String {
     .await
 }
 
+/// Three functions and one that does not exist: one plan, one update of the stack.
+pub(crate) async fn several_functions_are_attached_at_once(world: &World) {
+    const THREE: [&str; 3] = ["several-orders", "several-invoices", "several-refunds"];
+    let ministack = world.ministack().await;
+    let _stack = world.deploy("several", "").await;
+    for function in THREE {
+        example_target(ministack, function).await;
+    }
+    let operator = Operator::of(ministack);
+    let updates = || {
+        let events = aws(ministack, "cloudformation describe-stack-events --stack-name several");
+        let is_begun = |event: &&Value| {
+            event["ResourceStatus"] == "UPDATE_IN_PROGRESS" && event["LogicalResourceId"] == "several"
+        };
+        events["StackEvents"].as_array().map_or(0, |events| events.iter().filter(is_begun).count())
+    };
+    let listed = || {
+        let stack = aws(ministack, "cloudformation describe-stacks --stack-name several");
+        let parameters = stack["Stacks"][0]["Parameters"].as_array().cloned().unwrap_or_default();
+        parameters
+            .into_iter()
+            .find(|it| it["ParameterKey"] == "TargetFunctions")
+            .expect("it has one")
+            .to_string()
+    };
+    let before = updates();
+    let all = format!("{} no-such-function {} {}", THREE[0], THREE[1], THREE[2]);
+    let dry = operator.comeback(&format!("attach {all} --stack several --dry-run"));
+    assert_eq!(dry.code, 3, "{}{}", dry.stdout, dry.stderr);
+    for function in THREE {
+        assert!(dry.stdout.contains(&format!("attach {function}:\n")), "{}", dry.stdout);
+        assert!(!listed().contains(&MiniStack::function_arn(function)), "{function}");
+    }
+    let attached = operator.comeback(&format!("attach {all} --stack several --yes"));
+    let failed =
+        "1 of 4 functions failed:\n  no-such-function: no-such-function cannot be attached: Lambda has no";
+    assert!(attached.code == 3 && attached.stderr.contains(failed), "{}", attached.stderr);
+    for function in THREE {
+        assert!(listed().contains(&MiniStack::function_arn(function)), "{function}");
+        assert!(
+            !settings(ministack, function, None)["DestinationConfig"]["OnFailure"].is_null(),
+            "{function}"
+        );
+    }
+    assert!(updates() == before + 1, "one update of the stack: {before}, {}", updates());
+    let again =
+        operator.comeback(&format!("attach {} --stack several --json --yes", THREE.join(" "))).json(0);
+    let done = |function: &Value| (&function["done"], &function["differences"]) == (&json!(true), &json!([]));
+    assert!(
+        again["functions"].as_array().is_some_and(|all| all.len() == 3 && all.iter().all(done)),
+        "{again}"
+    );
+
+    for function in THREE {
+        detached_long_ago(ministack, function);
+    }
+    let detach = format!("detach {} --stack several --now --yes", THREE.join(" "));
+    let ran = operator.comeback(&detach);
+    assert!(ran.code == 0 || ran.code == 3, "{}{}", ran.stdout, ran.stderr);
+    for function in THREE {
+        assert!(
+            settings(ministack, function, None)["DestinationConfig"]["OnFailure"].is_null(),
+            "{function}"
+        );
+    }
+}
+
 pub(crate) async fn a_function_is_moved_to_another_stack(world: &World) {
     const FUNCTION: &str = "attached-moved";
     let (ministack, pausing) = (world.ministack().await, world.pausing().await);

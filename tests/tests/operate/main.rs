@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         attach_elsewhere::a_handler_without_a_stack_is_changed_itself,
         attach_elsewhere::a_stack_without_the_parameter_is_left_alone,
         attach_elsewhere::settings_that_a_stack_owns_are_left_alone,
+        attach_with_others::several_functions_are_attached_at_once,
         attach_with_others::a_function_is_moved_to_another_stack,
         attach_with_others::detach_ends_where_a_role_is_shared_or_the_function_is_gone,
         contract::the_modelled_function_is_changed_as_ministacks,

@@ -59,6 +59,13 @@ fn recorded_events_and_simulations_name_each_other() {
 }
 
 #[test]
+fn an_argument_too_many_names_those_of_its_own_command() {
+    let trace = "Show the timeline of one event: its failures, waits and retries";
+    assert_unexpected("trace key-1 key-2", "key-2", &[("trace takes only KEY|REQUEST_ID", trace)]);
+    assert_refused("status orders", "error: unexpected argument 'orders' found\n\nUsage: ");
+}
+
+#[test]
 fn an_argument_of_no_subcommand_has_no_tip() {
     assert_refused("simulate --gremlins", "error: unexpected argument '--gremlins' found\n\nUsage: ");
 }

@@ -12,7 +12,7 @@ use crate::operate::attach::grant::Grant;
 use crate::operate::deployment::queue::attributes;
 use crate::operate::deployment::{Deployment, DeploymentName};
 use crate::operate::function::{FunctionName, InvokeSettings, Target};
-use crate::operate::handler_setting::{self, SettingPlace, TARGET_FUNCTIONS};
+use crate::operate::handler_setting::{self, SettingPlace, TARGET_FUNCTIONS, list_with};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
@@ -103,6 +103,18 @@ impl Attachment {
             }
         }
         Ok(attachment)
+    }
+
+    /// The same, once functions of these ARNs are on the allow-list.
+    pub(crate) fn beside(mut self, listed: &[String]) -> Self {
+        for arn in listed {
+            let list = list_with(self.deployment.allow_list(), arn);
+            self.deployment.variables.insert(TARGET_FUNCTIONS.variable.into(), list);
+            if let Place::Parameter { value, .. } = &mut self.place {
+                *value = list_with(value, arn);
+            }
+        }
+        self
     }
 
     /// What a deployment has of a function that was deleted.
