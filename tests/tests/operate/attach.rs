@@ -165,12 +165,13 @@ pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
         (&json!(0), &json!(60))
     );
     watches_what_is_lost_as_the_template_does(ministack, stack, FUNCTION);
-    let again = attacher.comeback(&format!("attach {FUNCTION} {STACK} --json --yes")).json(0);
+    let again =
+        attacher.comeback(&format!("attach {FUNCTION} {STACK} --json --yes")).json(0)["functions"][0].take();
     assert_eq!((&again["differences"], &again["done"]), (&json!([]), &json!(true)));
     is_retried(ministack, FUNCTION).await;
 
     let detacher = Operator::of_command(ministack, "detach", stack, FUNCTION);
-    let detached = detacher.comeback(&format!("{} --json", of_page(&detach))).json(3);
+    let detached = detacher.comeback(&format!("{} --json", of_page(&detach))).json(3)["functions"][0].take();
     assert_eq!(detached["done"], false, "something is left for later");
     let expected = ["retries: 0 -> 1", "event age: 60s -> 600s"];
     assert!(expected.iter().all(|it| differences(&detached).contains(&(*it).to_owned())), "{detached:#}");
@@ -216,7 +217,7 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     let (attacher, detacher) = (of_command("attach"), of_command("detach"));
     let comeback = async |command: &str, function: &str, code: i32| {
         let operator = if command.starts_with("attach") { &attacher } else { &detacher };
-        patiently(operator, &format!("{command} {function} {STACK} --json --yes")).await.json(code)
+        patiently(operator, &format!("{command} {function} {STACK} --json --yes")).await.json(code)["functions"][0].take()
     };
     let live = format!("{FUNCTION}:live");
     drop(comeback("attach", &live, 0).await);
@@ -278,7 +279,7 @@ pub(crate) async fn a_run_that_was_killed_is_resumed_by_repeating_it(world: &Wor
         let unfinished = tags(ministack, &function);
         assert_eq!(unfinished["comeback:retries"], "default");
         let resumed = patiently(&operator, &format!("attach {function} {STACK} --json --yes")).await;
-        assert_eq!(resumed.json(0)["done"], true);
+        assert_eq!(resumed.json(0)["functions"][0]["done"], true);
         assert_eq!(tags(ministack, &function), unfinished, "the settings of before are still those");
         assert_eq!(settings(ministack, &function, None)["MaximumRetryAttempts"], 0);
     }

@@ -220,7 +220,7 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// One object for one function; for several, a list of them. `made`: the changes were made.
+    /// An object for each function. `made`: the changes were made.
     fn answer(&self, session: &Session, plans: &Plans<'_>, made: bool) {
         let object = |(function, plan): &(&FunctionName, Result<AttachPlan, Failure>)| -> Value {
             let name = function.to_string();
@@ -233,19 +233,18 @@ impl<'a> Request<'a> {
                         "differences": plan.differences().collect::<Vec<_>>(),
                         "notes": plan.notes,
                         "left": plan.left,
-                        "dry_run": self.dry_run,
                         "done": is_done && !plan.is_about_nothing(),
+                        "failure": null,
                     })
                 }
                 Err(failure) => json!({
-                    "function": name, "dry_run": self.dry_run, "done": false, "failure": failure.to_string(),
+                    "function": name, "differences": [], "notes": [], "left": null, "done": false,
+                    "failure": failure.to_string(),
                 }),
             }
         };
-        match &**plans {
-            [one] => session.answer(&object(one)),
-            all => session.answer(&json!({"functions": all.iter().map(object).collect::<Vec<_>>()})),
-        }
+        let functions: Vec<Value> = plans.iter().map(object).collect();
+        session.answer(&json!({"functions": functions, "dry_run": self.dry_run}));
     }
 
     fn show(&self, session: &Session, plans: &Plans<'_>) -> std::io::Result<()> {
