@@ -1,12 +1,16 @@
 //! The account as an operator's questions and changes see it: one trait, in types of our own.
 //!
-//! [`Aws`] has an implementation on the AWS SDK, [`sdk::SdkAws`], and one in memory for tests and demonstrations. Each method is
-//! one AWS operation, all of its pages included where nobody needs to stop in between. What does not exist is `None`; every
-//! other error is a [`Failure`] that names the IAM action and what it was about. The clock is a part of the account, because a
-//! simulated one has its own.
+//! [`Aws`] has an implementation on the AWS SDK, [`sdk::SdkAws`], and one in memory for tests and demonstrations,
+//! `simulated::SimulatedAws` of the feature `simulated`. Each method is one AWS operation, all of its pages included where
+//! nobody needs to stop in between. What does not exist is `None`; every other error is a [`Failure`] that names the IAM
+//! action and what it was about. The clock is a part of the account, because a simulated one has its own.
 
+#[cfg(any(test, feature = "simulated"))]
+pub mod contract;
 #[cfg(feature = "sdk")]
 pub mod sdk;
+#[cfg(any(test, feature = "simulated"))]
+pub mod simulated;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,0 +1,329 @@
+//! The contract of the port: what every implementation of [`Aws`] does, as far as Comeback relies on it.
+//!
+//! Each function makes calls, and panics at the first answer that is not AWS's. They run on
+//! [`SimulatedAws`](super::simulated::SimulatedAws) in a unit test of this crate, and on a stand-in for AWS through the SDK.
+//! The port cannot make a function or a queue, so [`Ground`] names those that must be there.
+
+#![expect(clippy::unwrap_used, reason = "it is a test, though another crate's tests run it too")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::aws::{
+    Attribute, AttributeValue, Aws, EntryFailureKind, InvokeSettings, LogFilter, Message, NewAlarm,
+    NewMessage, Receive, WatchedMetric,
+};
+
+/// What an account must have for the contract to be tried on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ground {
+    /// The name of a function without tags, variables and settings of asynchronous invocations.
+    pub function: String,
+    /// The function's ARN.
+    pub function_arn: String,
+    /// An alias of the function.
+    pub alias: String,
+    /// The function's role, which has no inline policies.
+    pub role: String,
+    /// The ARN of an empty queue, whose messages are hidden for a minute at least unless a receive says otherwise.
+    pub queue_arn: String,
+    /// The name of a parameter that does not exist.
+    pub parameter: String,
+    /// The name of an alarm that does not exist.
+    pub alarm: String,
+    /// The ARN of a topic.
+    pub topic: String,
+    /// A log group with the lines `one k-1` and `two k-2`, both written in the last hour.
+    pub log_group: String,
+}
+
+/// Runs the whole contract. The functions may also run one by one, in any order.
+pub async fn all(aws: &dyn Aws, ground: &Ground) {
+    function(aws, ground).await;
+    invoke_settings(aws, ground).await;
+    role(aws, ground).await;
+    queue(aws, ground).await;
+    receipts(aws, ground).await;
+    parameter(aws, ground).await;
+    alarm(aws, ground).await;
+    log(aws, ground).await;
+    missing(aws, ground).await;
+}
+
+fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// A function's tags, variables and recursion are what was written last, and its alias is its own.
+pub async fn function(aws: &dyn Aws, ground: &Ground) {
+    let Ground { function, function_arn, alias, role, .. } = ground;
+    let read = async |qualifier| aws.function(function, qualifier).await.unwrap();
+    let described = read(None).await.expect("the function exists");
+    assert_eq!((&described.configuration.name, &described.configuration.arn), (function, function_arn));
+    assert!(described.configuration.role_arn.ends_with(&format!("/{role}")), "{described:?}");
+    let qualified = read(Some(alias)).await.expect("the alias exists").configuration;
+    assert_eq!(qualified.arn, format!("{function_arn}:{alias}"));
+    assert_eq!(read(Some("never")).await, None);
+    assert_eq!(
+        aws.function(function_arn, None).await.unwrap().map(|it| it.configuration.arn).as_ref(),
+        Some(function_arn)
+    );
+
+    aws.tag(function_arn, texts(&[("a", "1"), ("b", "1")])).await.unwrap();
+    aws.tag(function_arn, texts(&[("b", "2"), ("c", "2")])).await.unwrap();
+    assert_eq!(aws.tags(function_arn).await.unwrap(), texts(&[("a", "1"), ("b", "2"), ("c", "2")]));
+    aws.untag(function_arn, ["a", "c", "never"].map(Into::into).into()).await.unwrap();
+    assert_eq!(read(None).await.unwrap().tags, texts(&[("b", "2")]));
+
+    for variables in [texts(&[("A", "1"), ("B", "1")]), texts(&[("B", "2")])] {
+        let revision = read(None).await.unwrap().configuration.revision;
+        aws.set_variables(function, variables.clone(), revision).await.unwrap();
+        let configuration = aws.function_configuration(function, None).await.unwrap();
+        assert_eq!(configuration.variables, variables, "they are replaced as a whole");
+    }
+    for allowed in [true, false] {
+        aws.allow_recursion(function, allowed).await.unwrap();
+        assert_eq!(aws.recursion_allowed(function).await.unwrap(), allowed);
+    }
+    let all = aws.functions("the account").await.unwrap();
+    assert!(all.iter().any(|it| it.arn == *function_arn), "{all:?}");
+}
+
+/// Each qualifier has settings of its own, which a put replaces as a whole.
+pub async fn invoke_settings(aws: &dyn Aws, ground: &Ground) {
+    let Ground { function, alias, .. } = ground;
+    let settings = |retries, event_age| InvokeSettings {
+        retries: Some(retries),
+        event_age: Some(event_age),
+        ..Default::default()
+    };
+    let live = Some(&**alias);
+    for (qualifier, put) in [(None, settings(1, 600)), (live, settings(0, 60)), (None, settings(0, 120))] {
+        assert!(
+            aws.put_invoke_settings(function, qualifier, &put).await.unwrap(),
+            "no destination needs a permission"
+        );
+        let all = aws.invoke_settings(function).await.unwrap();
+        assert_eq!(all.get(&qualifier.map(ToOwned::to_owned)), Some(&put));
+    }
+    for (qualifier, left) in [(None, 1), (live, 0), (live, 0)] {
+        aws.delete_invoke_settings(function, qualifier).await.unwrap();
+        assert_eq!(aws.invoke_settings(function).await.unwrap().len(), left);
+    }
+}
+
+/// A role's inline policies are what was put last.
+pub async fn role(aws: &dyn Aws, ground: &Ground) {
+    let role = &*ground.role;
+    let policy = |action: &str| {
+        let statement = serde_json::json!({"Effect": "Allow", "Action": action, "Resource": "*"});
+        serde_json::json!({"Version": "2012-10-17", "Statement": [statement]}).to_string()
+    };
+    for (name, action) in [("one", "sqs:SendMessage"), ("two", "sqs:SendMessage"), ("one", "kms:Decrypt")] {
+        aws.put_role_policy(role, name, &policy(action)).await.unwrap();
+        let read = aws.role_policy(role, name).await.unwrap().expect("the policy exists");
+        // IAM percent-encodes it.
+        let read = percent_encoding::percent_decode_str(&read).decode_utf8().unwrap().into_owned();
+        let [read, put] =
+            [read, policy(action)].map(|it| serde_json::from_str::<serde_json::Value>(&it).unwrap());
+        assert_eq!(read, put);
+    }
+    let names = aws.role_policies(role).await.unwrap();
+    assert_eq!(names.into_iter().collect::<BTreeSet<_>>(), ["one", "two"].map(String::from).into());
+    for name in ["one", "one", "two"] {
+        aws.delete_role_policy(role, name).await.unwrap();
+        assert_eq!(aws.role_policy(role, name).await.unwrap(), None);
+    }
+    assert_eq!(aws.role_policies(role).await.unwrap(), [""; 0]);
+}
+
+/// Hides what it receives for so long, and returns the messages by body.
+async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, Message> {
+    let receive = Receive { visibility: Duration::from_secs(seconds), wait: Duration::ZERO };
+    let received = aws.receive(url, 10, receive).await.unwrap();
+    received.into_iter().map(|message| (message.body.clone().expect("a body"), message)).collect()
+}
+
+/// The counts of visible and of hidden messages.
+async fn counts(aws: &dyn Aws, url: &str) -> [String; 2] {
+    let names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"];
+    let attributes = aws.queue_attributes(url, &names).await.unwrap().expect("the queue exists");
+    assert_eq!(attributes.len(), names.len(), "only those that were asked for");
+    names.map(|name| attributes[name].clone())
+}
+
+/// Waits until a queue has so many visible messages.
+async fn until_visible(aws: &dyn Aws, url: &str, visible: &str) {
+    for _ in 0..100 {
+        if counts(aws, url).await[0] == visible {
+            return;
+        }
+        aws.sleep(Duration::from_millis(100)).await;
+    }
+    panic!("after ten seconds, {url} does not have {visible} visible messages");
+}
+
+fn handle(message: &Message) -> String {
+    message.receipt_handle.clone().expect("a handle")
+}
+
+/// Asserts that a batch call did its work for each entry.
+fn assert_done(answers: Vec<Result<(), crate::aws::EntryFailure>>) {
+    answers.into_iter().for_each(|answer| answer.unwrap());
+}
+
+/// A queue carries messages with their attributes, hides and counts them, and deletes them. It is empty afterwards.
+pub async fn queue(aws: &dyn Aws, ground: &Ground) {
+    let url = aws.queue_url(&ground.queue_arn).await.unwrap().expect("the queue exists");
+    let attributes = aws.queue_attributes(&url, &[]).await.unwrap().expect("the queue exists");
+    assert_eq!(attributes["QueueArn"], ground.queue_arn);
+    let attribute = |data_type: &str, value| Attribute { data_type: data_type.into(), value };
+    let ours = BTreeMap::from([
+        ("Reason".to_owned(), attribute("String", AttributeValue::Text("max_age".into()))),
+        ("RetriesMade".to_owned(), attribute("Number", AttributeValue::Text("7".into()))),
+        ("Raw".to_owned(), attribute("Binary", AttributeValue::Bytes(vec![0, 255]))),
+    ]);
+    let message = |body: &str, attributes| NewMessage { body: body.into(), attributes, trace_header: None };
+    let messages = vec![message("ours", ours.clone()), message("plain", BTreeMap::new())];
+    assert_done(aws.send(&url, messages, &|_, _| ()).await);
+    assert_eq!(counts(aws, &url).await, ["2", "0"]);
+
+    // Given back at first, and then hidden for a second.
+    for (receives, seconds) in [("1", 0), ("2", 1)] {
+        let received = receive(aws, &url, 60).await;
+        assert_eq!(received.keys().collect::<Vec<_>>(), ["ours", "plain"]);
+        assert_eq!(counts(aws, &url).await, ["0", "2"]);
+        assert!(receive(aws, &url, 60).await.is_empty(), "they are hidden");
+        assert_eq!(received["ours"].attributes, ours);
+        assert!(received["plain"].attributes.is_empty());
+        assert_eq!(received["plain"].system["ApproximateReceiveCount"], receives);
+        let hidden = received.values().map(|it| (handle(it), Duration::from_secs(seconds))).collect();
+        assert_done(aws.hide(&url, hidden, &|_, _| ()).await);
+        until_visible(aws, &url, "2").await;
+    }
+    let received = receive(aws, &url, 60).await;
+    assert_done(aws.delete(&url, vec![handle(&received["ours"])], &|_, _| ()).await);
+    assert_eq!(counts(aws, &url).await, ["0", "1"]);
+    assert_done(aws.delete(&url, vec![handle(&received["plain"])], &|_, _| ()).await);
+    assert_eq!(counts(aws, &url).await, ["0", "0"]);
+}
+
+/// A batch answers for each entry: a garbled handle is refused, and the others are not.
+pub async fn receipts(aws: &dyn Aws, ground: &Ground) {
+    let url = aws.queue_url(&ground.queue_arn).await.unwrap().expect("the queue exists");
+    let bodies = (0..11).map(|number| NewMessage { body: format!("{number:02}"), ..NewMessage::default() });
+    assert_done(aws.send(&url, bodies.collect(), &|_, _| ()).await);
+    let mut received = receive(aws, &url, 60).await;
+    assert_eq!(received.len(), 10, "a receive brings ten at most");
+    received.extend(receive(aws, &url, 60).await);
+    assert_eq!(received.len(), 11);
+    let mut hidden: Vec<_> = received.values().map(|it| (handle(it), Duration::from_secs(120))).collect();
+    hidden.insert(3, ("garbled".into(), Duration::from_secs(120)));
+    let answers = aws.hide(&url, hidden, &|_, _| ()).await;
+    for (index, answer) in answers.iter().enumerate() {
+        let kind = answer.as_ref().err().map(|failure| failure.kind);
+        assert_eq!(kind, (index == 3).then_some(EntryFailureKind::Refused), "{index}: {answer:?}");
+    }
+    assert_done(aws.delete(&url, received.values().map(handle).collect(), &|_, _| ()).await);
+    let gone = received.values().next().expect("there were eleven");
+    let answers = aws.hide(&url, vec![(handle(gone), Duration::ZERO)], &|_, _| ()).await;
+    assert!(answers[0].as_ref().is_err_and(|it| it.kind == EntryFailureKind::Refused), "{answers:?}");
+    assert_eq!(counts(aws, &url).await, ["0", "0"]);
+}
+
+/// Each write of a parameter is the next version, and one that must be new replaces nothing.
+pub async fn parameter(aws: &dyn Aws, ground: &Ground) {
+    let name = &*ground.parameter;
+    assert_eq!(aws.parameter(name).await.unwrap(), None);
+    assert_eq!(aws.parameter_history(name).await.unwrap(), []);
+    for (text, new, written) in
+        [("one", true, Some(1)), ("other", true, None), ("two", false, Some(2)), ("three", false, Some(3))]
+    {
+        assert_eq!(aws.put_parameter(name, text, new).await.unwrap(), written, "{text}");
+    }
+    let version = aws.parameter(name).await.unwrap().expect("it was written");
+    assert_eq!((version.number, &*version.text), (3, "three"));
+    let history = aws.parameter_history(name).await.unwrap();
+    let versions: Vec<_> = history.iter().map(|version| (version.number, &*version.text)).collect();
+    assert_eq!(versions, [(1, "one"), (2, "two"), (3, "three")]);
+    assert!(history.iter().all(|version| version.at.is_some()), "{history:?}");
+}
+
+/// An alarm is put, replaced and deleted by its name.
+pub async fn alarm(aws: &dyn Aws, ground: &Ground) {
+    let Ground { alarm: name, topic, function, .. } = ground;
+    let metric = WatchedMetric {
+        namespace: "AWS/Lambda".into(),
+        name: "DestinationDeliveryFailures".into(),
+        dimensions: texts(&[("FunctionName", function)]),
+    };
+    let read = async || aws.alarms("the account").await.unwrap().into_iter().find(|it| it.name == *name);
+    assert_eq!(read().await, None);
+    for actions in [vec![], vec![topic.clone()]] {
+        let alarm = NewAlarm {
+            name: name.clone(),
+            description: "Some events were lost.".into(),
+            metric: metric.clone(),
+            actions: actions.clone(),
+        };
+        aws.put_alarm(&alarm).await.unwrap();
+        let put = read().await.expect("it was put");
+        assert_eq!(
+            (put.description, put.actions, put.metrics),
+            (alarm.description, actions, vec![metric.clone()])
+        );
+        assert!(put.actions_enabled);
+    }
+    for _ in 0..2 {
+        aws.delete_alarm(name).await.unwrap();
+        assert_eq!(read().await, None);
+    }
+}
+
+/// The lines of a log group are found by time, and by a term that must be in them.
+pub async fn log(aws: &dyn Aws, ground: &Ground) {
+    let group = &*ground.log_group;
+    assert!(aws.log_group(group).await.unwrap().is_some());
+    let hour = Duration::from_secs(3_600);
+    let search = async |pattern: Option<&str>, since| {
+        let filter = LogFilter { group, pattern: pattern.map(Into::into), since, until: None, stream: None };
+        let (mut found, mut token) = (Vec::new(), None);
+        loop {
+            let page = aws.log_page(&filter, token).await.unwrap().expect("the log group exists");
+            found.extend(page.events.into_iter().map(|event| event.message));
+            token = page.next;
+            if token.is_none() {
+                found.sort();
+                return found;
+            }
+        }
+    };
+    let now = aws.now();
+    assert_eq!(search(None, now.before(hour)).await, ["one k-1", "two k-2"]);
+    assert_eq!(search(Some("\"k-1\""), now.before(hour)).await, ["one k-1"]);
+    assert_eq!(search(None, now.saturating_add(hour)).await, [""; 0]);
+}
+
+/// What does not exist is `None`, or a failure that names the call.
+pub async fn missing(aws: &dyn Aws, ground: &Ground) {
+    assert_eq!(aws.function("never", None).await.unwrap(), None);
+    let failure = aws.function_configuration("never", None).await.unwrap_err().to_string();
+    assert!(
+        failure.starts_with("lambda:GetFunctionConfiguration on never: ResourceNotFoundException"),
+        "{failure}"
+    );
+    let Ground { queue_arn, .. } = ground;
+    assert_eq!(aws.queue_url(&format!("{queue_arn}-never")).await.unwrap(), None);
+    let url = aws.queue_url(queue_arn).await.unwrap().expect("the queue exists");
+    let gone = format!("{url}-never");
+    assert_eq!(aws.queue_attributes(&gone, &["QueueArn"]).await.unwrap(), None);
+    let answers =
+        aws.send(&gone, vec![NewMessage { body: "b".into(), ..NewMessage::default() }], &|_, _| ()).await;
+    assert!(answers[0].as_ref().is_err_and(|it| it.kind == EntryFailureKind::Missing), "{answers:?}");
+    assert_eq!(aws.log_group("/never").await.unwrap(), None);
+    let filter = LogFilter { group: "/never", pattern: None, since: aws.now(), until: None, stream: None };
+    assert_eq!(aws.log_page(&filter, None).await.unwrap(), None);
+    assert_eq!(aws.stack("never").await.unwrap(), None);
+    assert_eq!(aws.stack_resources("never", "never").await.unwrap(), None);
+    assert_eq!(aws.role_policy("never", "one").await.unwrap(), None);
+}

@@ -1,0 +1,338 @@
+//! An account in memory, for tests and demonstrations.
+//!
+//! [`SimulatedAws`] implements [`Aws`] on a [`State`] that its owner fills, reads and changes at any time between two calls: queues
+//! with messages, functions, roles, a parameter, log lines. Nothing runs by itself. Whoever simulates a handler takes
+//! messages from [`State::queues`], writes lines to [`State::log_groups`], and moves the clock. [`Sample`] is an account
+//! with a deployment to begin with.
+//!
+//! Each call yields once before it takes effect, so that operators who are polled in turn interleave call by call. A hook
+//! decides the fate of each call: that it fails, that its answer is lost, or that the operator is killed there.
+
+mod calls;
+mod function;
+mod logs;
+mod metrics;
+mod parameter;
+mod port;
+mod queue;
+mod role;
+mod sample;
+mod stack;
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+use tokio::sync::watch;
+
+use crate::aws::{self, Executions, Key, Mapping, MetricAlarm};
+use crate::function::FunctionName;
+use crate::operator::{Account, Place};
+
+pub use calls::{Call, Fate};
+pub use function::{Function, Invocation, function_arn, role_arn};
+pub use logs::LogGroup;
+pub use metrics::Metrics;
+pub use parameter::Parameter;
+pub use queue::{Queue, Stored};
+pub use role::{Role, policy};
+pub use sample::Sample;
+pub use stack::{Stack, Template};
+
+/// The number of the simulated account.
+pub const ACCOUNT: &str = "123456789012";
+/// The region of the simulated account.
+pub const REGION: &str = "eu-west-1";
+/// The caller of a new account.
+const CALLER: &str = "arn:aws:iam::123456789012:user/ops";
+
+/// An account in memory, as one caller sees it. A clone is the same caller.
+#[derive(Clone)]
+pub struct SimulatedAws {
+    world: Rc<World>,
+    caller: Rc<calls::Caller>,
+}
+
+/// What all callers share.
+struct World {
+    state: RefCell<State>,
+    clock: watch::Sender<Timestamp>,
+    sleep: Cell<Sleep>,
+}
+
+/// What [`Aws::sleep`](crate::aws::Aws::sleep) does to the account's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sleep {
+    /// It sets the clock to the end of the sleep, so nobody waits.
+    #[default]
+    Advances,
+    /// It waits until the owner has set the clock.
+    Waits,
+}
+
+/// Everything in the account.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// Functions by name.
+    pub functions: BTreeMap<String, Function>,
+    /// Roles by name.
+    pub roles: BTreeMap<String, Role>,
+    /// Event source mappings.
+    pub mappings: Vec<Mapping>,
+    /// The functions that may run at a time.
+    pub executions: Option<Executions>,
+    /// Queues by name.
+    pub queues: BTreeMap<String, Queue>,
+    /// KMS keys by ARN, id or alias.
+    pub keys: BTreeMap<String, Key>,
+    /// SSM parameters by name.
+    pub parameters: BTreeMap<String, Parameter>,
+    /// Log groups by name.
+    pub log_groups: BTreeMap<String, LogGroup>,
+    /// The points of metrics.
+    pub metrics: Metrics,
+    /// Metric alarms by name. Their states change only if the owner changes them.
+    pub alarms: BTreeMap<String, MetricAlarm>,
+    /// Stacks by name.
+    pub stacks: BTreeMap<String, Stack>,
+    /// How long an update of a function's configuration takes.
+    pub function_updates_take: Duration,
+    /// How long it takes Lambda to learn of a role's new permission.
+    pub permissions_take: Duration,
+    /// The time of the last look at the account; `None` before the first.
+    looked_at: Option<Timestamp>,
+    requests: u64,
+}
+
+impl fmt::Debug for SimulatedAws {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimulatedAws")
+            .field("now", &self.time())
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SimulatedAws {
+    /// An empty account.
+    pub fn new(now: Timestamp) -> Self {
+        let world =
+            World { state: RefCell::default(), clock: watch::Sender::new(now), sleep: Cell::default() };
+        Self { world: Rc::new(world), caller: Rc::new(calls::Caller::new(CALLER)) }
+    }
+
+    /// Another caller of the same account, with a hook and permissions of its own.
+    #[must_use]
+    pub fn called_by(&self, arn: &str) -> Self {
+        Self { world: Rc::clone(&self.world), caller: Rc::new(calls::Caller::new(arn)) }
+    }
+
+    /// The account as a question or a change takes it.
+    pub fn account(&self) -> Account {
+        let (account, region) = (ACCOUNT.to_owned(), REGION.to_owned());
+        let place = Place { account, region, caller: self.caller.arn.clone(), flags: String::new() };
+        Account { aws: Rc::new(self.clone()), place }
+    }
+
+    /// Everything in the account, as it is now. Let go of it before the next call.
+    ///
+    /// # Panics
+    ///
+    /// If it is still held.
+    pub fn state(&self) -> RefMut<'_, State> {
+        let mut state = self.world.state.borrow_mut();
+        state.settle(self.time());
+        state
+    }
+
+    /// A queue that must exist.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub fn queue(&self, name: &str) -> RefMut<'_, Queue> {
+        RefMut::map(self.state(), |state| {
+            state.queues.get_mut(name).unwrap_or_else(|| panic!("BUG: no queue {name}"))
+        })
+    }
+
+    /// A function that must exist.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub fn function_named(&self, name: &str) -> RefMut<'_, Function> {
+        RefMut::map(self.state(), |state| {
+            state.functions.get_mut(name).unwrap_or_else(|| panic!("BUG: no function {name}"))
+        })
+    }
+
+    /// The time of the account.
+    pub fn time(&self) -> Timestamp {
+        *self.world.clock.borrow()
+    }
+
+    /// Sets the clock, which never goes back.
+    pub fn set_time(&self, now: Timestamp) {
+        self.world.clock.send_if_modified(|time| {
+            let is_later = now > *time;
+            *time = now.max(*time);
+            is_later
+        });
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, duration: Duration) {
+        self.set_time(self.time().saturating_add(duration));
+    }
+
+    /// Decides what a sleep does to the clock.
+    pub fn set_sleep(&self, sleep: Sleep) {
+        self.world.sleep.set(sleep);
+    }
+
+    /// The next moment at which something changes by itself: a message becomes visible or ends, or an update ends.
+    pub fn next_change(&self) -> Option<Timestamp> {
+        let state = self.state();
+        let queues = state.queues.values().filter_map(Queue::next_change);
+        queues.chain(state.stacks.values().filter_map(Stack::next_change)).min()
+    }
+
+    /// Denies this caller an IAM action, such as `sqs:ReceiveMessage`.
+    pub fn deny(&self, action: &str) {
+        self.caller.deny(action);
+    }
+
+    /// Takes a denial back.
+    pub fn allow(&self, action: &str) {
+        self.caller.allow(action);
+    }
+
+    /// Decides the fate of each call of this caller from now on.
+    pub fn on_call(&self, hook: impl FnMut(Call<'_>) -> Fate + 'static) {
+        self.caller.on_call(hook);
+    }
+
+    /// Calls that this caller has made. One that it was killed before does not count.
+    pub fn calls(&self) -> u64 {
+        self.caller.calls()
+    }
+
+    /// Does work of this caller, which is killed before the call after `calls` more; `None` if it was.
+    pub async fn killed_after<T>(&self, calls: u64, work: impl Future<Output = T>) -> Option<T> {
+        self.caller.alive(Some(calls), work).await
+    }
+
+    /// Does work of this caller, whose hook may kill it; `None` if it did.
+    pub async fn until_killed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.caller.alive(None, work).await
+    }
+
+    /// Waits until the clock shows a time, or something else has moved it.
+    async fn wait(&self, until: Timestamp) {
+        match self.world.sleep.get() {
+            Sleep::Advances => {
+                calls::yield_now().await;
+                self.set_time(until);
+            }
+            Sleep::Waits => {
+                let mut clock = self.world.clock.subscribe();
+                if *clock.borrow_and_update() < until {
+                    let _ = clock.changed().await;
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// The time of the account when it was last looked at.
+    pub fn now(&self) -> Timestamp {
+        self.looked_at.unwrap_or(Timestamp::from_secs(0))
+    }
+
+    /// Does what time has done to the account.
+    fn settle(&mut self, now: Timestamp) {
+        self.looked_at = Some(now);
+        let done: Vec<_> = self.stacks.values_mut().filter_map(|stack| stack.settle(now)).collect();
+        for (template, stack) in done {
+            template(self, &stack);
+        }
+    }
+
+    /// Adds a function.
+    pub fn add_function(&mut self, function: Function) {
+        self.functions.insert(function.configuration.name.clone(), function);
+    }
+
+    /// Adds an empty queue. Returns its URL.
+    pub fn add_queue(&mut self, name: &str) -> String {
+        self.queues.insert(name.to_owned(), Queue::new(queue_arn(name)));
+        queue_url(name)
+    }
+
+    /// Writes a line to a log group, which is made if it does not exist.
+    pub fn log(&mut self, group: &str, stream: &str, message: impl Into<String>) {
+        let now = self.now();
+        self.log_groups.entry(group.to_owned()).or_default().write(now, stream, message);
+    }
+
+    /// The function that a call names, and the qualifier in that name.
+    fn function(&mut self, name: &str) -> Option<(&mut Function, Option<String>)> {
+        let named: FunctionName = name.parse().ok()?;
+        let here = function_arn(&named.name);
+        if named.place.as_ref().is_some_and(|place| place.to_string() != here) {
+            return None;
+        }
+        let qualifier = if named.is_latest { Some("$LATEST".to_owned()) } else { named.qualifier };
+        Some((self.functions.get_mut(&named.name)?, qualifier))
+    }
+
+    fn role(&mut self, name: &str) -> Result<&mut Role, String> {
+        let gone = || format!("NoSuchEntity: The role with name {name} cannot be found.");
+        self.roles.get_mut(name).ok_or_else(gone)
+    }
+
+    fn stack(&mut self, name: &str) -> Result<&mut Stack, String> {
+        let gone = || format!("ValidationError: Stack [{name}] does not exist");
+        self.stacks.get_mut(name).ok_or_else(gone)
+    }
+
+    fn queue_of(&mut self, url: &str) -> Result<&mut Queue, String> {
+        let queue = self.queues.values_mut().find(|queue| queue_url(queue.name()) == url);
+        queue.ok_or_else(|| format!("{NO_QUEUE}: {NO_QUEUE_MESSAGE}"))
+    }
+
+    /// Takes messages from a queue, and moves those that were received too often.
+    fn receive(&mut self, url: &str, most: usize, visibility: Duration) -> Result<Vec<aws::Message>, String> {
+        let now = self.now();
+        let queue = self.queue_of(url)?;
+        let received = queue.receive(now, most, visibility);
+        let source = queue.arn.clone();
+        if let Some((to, moved)) = queue.take_moved()
+            && let Some(to) = self.queues.values_mut().find(|queue| queue.arn == to)
+        {
+            moved.into_iter().for_each(|message| to.take_in(message, &source));
+        }
+        Ok(received)
+    }
+}
+
+const NO_QUEUE: &str = "AWS.SimpleQueueService.NonExistentQueue";
+const NO_QUEUE_MESSAGE: &str = "The specified queue does not exist.";
+
+/// The ARN of a queue of the simulated account.
+pub fn queue_arn(name: &str) -> String {
+    format!("arn:aws:sqs:{REGION}:{ACCOUNT}:{name}")
+}
+
+/// The URL of a queue of the simulated account.
+pub fn queue_url(name: &str) -> String {
+    format!("https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{name}")
+}
+
+#[cfg(test)]
+mod tests;

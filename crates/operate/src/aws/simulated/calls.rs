@@ -1,0 +1,172 @@
+//! Calls to a simulated account: who makes them, and what may go wrong with them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::future::poll_fn;
+use std::task::Poll;
+
+use tokio::sync::Notify;
+
+use crate::aws::{EntryFailure, EntryFailureKind};
+use crate::failure::Failure;
+
+/// A call that is about to be made, as a hook sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// Its number among the caller's calls. The first is 1.
+    pub number: u64,
+    /// Its IAM action, such as `sqs:SendMessage`.
+    pub action: &'a str,
+    /// What it is about, as an error names it.
+    pub of: &'a str,
+    /// The entries of a batch call; 0 of any other.
+    pub entries: usize,
+}
+
+/// What happens to a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fate {
+    /// It is made and answered.
+    #[default]
+    Happens,
+    /// It has no effect, and fails in a way that may pass.
+    Fails,
+    /// These entries of a batch call have no effect, and fail in a way that may pass; the first is 0.
+    FailsFor(BTreeSet<usize>),
+    /// It takes effect, but the caller hears nothing of it.
+    LosesAnswer,
+    /// The caller is killed before it makes the call, which therefore never ends.
+    Stops,
+}
+
+type Hook = Box<dyn FnMut(Call<'_>) -> Fate>;
+
+/// One who calls the account: an operator, with permissions and a fate of its own.
+pub(super) struct Caller {
+    pub(super) arn: String,
+    hook: RefCell<Option<Hook>>,
+    denied: RefCell<BTreeSet<String>>,
+    calls: Cell<u64>,
+    /// Calls that are still made before the caller is killed.
+    lives_for: Cell<Option<u64>>,
+    killed: Notify,
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { arn, denied, calls, .. } = self;
+        f.debug_struct("Caller").field("arn", arn).field("denied", denied).field("calls", calls).finish()
+    }
+}
+
+impl Caller {
+    pub(super) fn new(arn: &str) -> Self {
+        Self {
+            arn: arn.to_owned(),
+            hook: RefCell::new(None),
+            denied: RefCell::default(),
+            calls: Cell::new(0),
+            lives_for: Cell::new(None),
+            killed: Notify::new(),
+        }
+    }
+
+    pub(super) fn on_call(&self, hook: impl FnMut(Call<'_>) -> Fate + 'static) {
+        self.hook.replace(Some(Box::new(hook)));
+    }
+
+    pub(super) fn deny(&self, action: &str) {
+        self.denied.borrow_mut().insert(action.to_owned());
+    }
+
+    pub(super) fn allow(&self, action: &str) {
+        self.denied.borrow_mut().remove(action);
+    }
+
+    pub(super) fn calls(&self) -> u64 {
+        self.calls.get()
+    }
+
+    /// Does work until it ends, or until the caller is killed.
+    pub(super) async fn alive<T>(&self, calls: Option<u64>, work: impl Future<Output = T>) -> Option<T> {
+        self.lives_for.set(calls);
+        let ended = tokio::select! {
+            biased;
+            ended = work => Some(ended),
+            () = self.killed.notified() => None,
+        };
+        self.lives_for.set(None);
+        ended
+    }
+
+    /// The moment before a call takes effect. Others take their turn first, so calls of several callers interleave.
+    pub(super) async fn begin(&self, action: &str, of: &str, entries: usize) -> Result<Fate, Denied> {
+        yield_now().await;
+        let number = self.calls.get() + 1;
+        let hooked = self.hook.borrow_mut().as_mut().map(|hook| hook(Call { number, action, of, entries }));
+        let fate = match self.lives_for.get() {
+            Some(0) => Fate::Stops,
+            lives_for => {
+                self.lives_for.set(lives_for.map(|calls| calls - 1));
+                hooked.unwrap_or_default()
+            }
+        };
+        if fate == Fate::Stops {
+            self.killed.notify_one();
+            std::future::pending::<()>().await;
+        }
+        self.calls.set(number);
+        if self.is_denied(action) {
+            return Err(Denied(format!("User: {} is not authorized to perform: {action}", self.arn)));
+        }
+        Ok(fate)
+    }
+
+    pub(super) fn is_denied(&self, action: &str) -> bool {
+        self.denied.borrow().contains(action)
+    }
+}
+
+/// A permission that the caller lacks, with AWS's message.
+#[derive(Clone, Debug)]
+pub(super) struct Denied(String);
+
+impl Denied {
+    /// The failure of a single call.
+    pub(super) fn failure(&self, action: &str, of: &str) -> Failure {
+        let remedy = "; docs/operate.md lists the permissions of each command";
+        Failure::could_not(format!("{action} on {of}: {}: {}{remedy}", code(action), self.0))
+    }
+
+    /// The failure of each entry of a batch call.
+    pub(super) fn entry(&self, action: &str) -> EntryFailure {
+        entry(EntryFailureKind::Denied, code(action), &self.0)
+    }
+}
+
+/// The code of a denial: some services have a suffix.
+fn code(action: &str) -> &'static str {
+    match action.split(':').next() {
+        Some("lambda" | "logs" | "ssm" | "kms") => "AccessDeniedException",
+        _ => "AccessDenied",
+    }
+}
+
+/// An entry's failure with a code and a message.
+pub(super) fn entry(kind: EntryFailureKind, code: &str, message: &str) -> EntryFailure {
+    EntryFailure { kind, code: code.to_owned(), text: format!("{code}: {message}") }
+}
+
+/// Lets others take their turn.
+pub(super) async fn yield_now() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

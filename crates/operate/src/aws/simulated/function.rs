@@ -1,0 +1,167 @@
+//! Functions of Lambda's.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+
+use crate::aws::simulated::{ACCOUNT, REGION};
+use crate::aws::{Configuration, InvokeSettings, UpdateStatus};
+
+/// Lambda's limit of a function's variables, measured as one JSON object.
+const ENVIRONMENT_BYTES: usize = 4_096;
+/// Lambda's limit of a function's tags.
+const TAGS: usize = 50;
+
+/// A function with what belongs to it.
+#[derive(Clone, Debug, Default)]
+pub struct Function {
+    /// The configuration of the function itself.
+    pub configuration: Configuration,
+    /// The configurations of its versions and aliases.
+    pub qualifiers: BTreeMap<String, Configuration>,
+    /// The tags.
+    pub tags: BTreeMap<String, String>,
+    /// The reserved concurrency.
+    pub reserved_concurrency: Option<u32>,
+    /// The settings of asynchronous invocations by qualifier; `None` is the function itself.
+    pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
+    /// Recursive loops are allowed.
+    pub recursion_allowed: bool,
+    /// The asynchronous invocations that nobody has taken yet, the oldest first.
+    pub invocations: Vec<Invocation>,
+    /// When the last update of its configuration is in force.
+    pub(super) updated_at: Option<Timestamp>,
+}
+
+/// An asynchronous invocation that Lambda has accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    /// The request id.
+    pub request_id: String,
+    /// The version or alias that was named.
+    pub qualifier: Option<String>,
+    /// The payload.
+    pub payload: String,
+    /// When it was accepted.
+    pub at: Timestamp,
+}
+
+impl Function {
+    /// A function of the simulated account, with the role `NAME-role` and Lambda's defaults.
+    pub fn new(name: &str) -> Self {
+        let configuration = Configuration {
+            name: name.to_owned(),
+            arn: function_arn(name),
+            role_arn: role_arn(&format!("{name}-role")),
+            runtime: Some("provided.al2023".into()),
+            timeout: Duration::from_secs(60),
+            revision: Some("1".into()),
+            ..Configuration::default()
+        };
+        Self { configuration, ..Self::default() }
+    }
+
+    /// Adds an alias or a version of the function as it is now.
+    pub fn publish(&mut self, qualifier: &str) {
+        let arn = format!("{}:{qualifier}", self.configuration.arn);
+        self.qualifiers.insert(qualifier.to_owned(), Configuration { arn, ..self.configuration.clone() });
+    }
+
+    /// The configuration of a qualifier; `None` if there is no such version or alias.
+    pub(super) fn configuration(&self, now: Timestamp, qualifier: Option<&str>) -> Option<Configuration> {
+        let mut configuration = match qualifier {
+            None => self.configuration.clone(),
+            Some("$LATEST") => Configuration {
+                arn: format!("{}:$LATEST", self.configuration.arn),
+                ..self.configuration.clone()
+            },
+            Some(qualifier) => self.qualifiers.get(qualifier)?.clone(),
+        };
+        if self.is_updating(now) {
+            configuration.update = UpdateStatus::InProgress;
+        }
+        Some(configuration)
+    }
+
+    fn is_updating(&self, now: Timestamp) -> bool {
+        self.updated_at.is_some_and(|at| now < at)
+    }
+
+    /// `UpdateFunctionConfiguration`, in force after a while. The error is Lambda's.
+    pub(super) fn set_variables(
+        &mut self,
+        now: Timestamp,
+        takes: Duration,
+        variables: BTreeMap<String, String>,
+        revision: Option<String>,
+    ) -> Result<(), String> {
+        if self.is_updating(now) {
+            return Err(
+                "ResourceConflictException: The operation cannot be performed at this time. An update is in \
+                        progress for resource"
+                    .into(),
+            );
+        }
+        if revision.is_some() && revision != self.configuration.revision {
+            return Err("PreconditionFailedException: The Revision Id provided does not match the latest Revision Id. \
+                        Call the GetFunction API to retrieve the latest Revision Id"
+                .into());
+        }
+        if serde_json::json!(variables).to_string().len() > ENVIRONMENT_BYTES {
+            return Err(
+                "InvalidParameterValueException: Lambda was unable to configure your environment variables \
+                        because the environment variables you have provided exceeded the 4KB limit."
+                    .into(),
+            );
+        }
+        let number =
+            self.configuration.revision.as_ref().and_then(|it| it.parse::<u64>().ok()).unwrap_or(0) + 1;
+        self.configuration.revision = Some(number.to_string());
+        self.configuration.variables = variables;
+        self.updated_at = Some(now.saturating_add(takes));
+        Ok(())
+    }
+
+    /// `TagResource`. The error is Lambda's.
+    pub(super) fn tag(&mut self, tags: BTreeMap<String, String>) -> Result<(), String> {
+        let mut all = self.tags.clone();
+        all.extend(tags);
+        if all.len() > TAGS {
+            return Err("InvalidParameterValueException: The number of tags exceeds the limit".into());
+        }
+        self.tags = all;
+        Ok(())
+    }
+
+    /// The settings that `PutFunctionEventInvokeConfig` takes; the error is Lambda's.
+    pub(super) fn check(settings: &InvokeSettings) -> Result<(), String> {
+        let retries = settings.retries.is_none_or(|retries| (0..=2).contains(&retries));
+        let event_age = settings.event_age.is_none_or(|seconds| (60..=21_600).contains(&seconds));
+        if retries && event_age {
+            return Ok(());
+        }
+        Err("ValidationException: MaximumRetryAttempts is 0 to 2, and MaximumEventAgeInSeconds is 60 to 21600".into())
+    }
+}
+
+/// The ARN of a function of the simulated account.
+pub fn function_arn(name: &str) -> String {
+    format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}")
+}
+
+/// The ARN of a role of the simulated account.
+pub fn role_arn(name: &str) -> String {
+    format!("arn:aws:iam::{ACCOUNT}:role/{name}")
+}
+
+/// The action that a function's role needs to send to a destination.
+pub(super) fn action_of(destination: &str) -> &'static str {
+    match destination.split(':').nth(2) {
+        Some("sns") => "sns:Publish",
+        Some("lambda") => "lambda:InvokeFunction",
+        Some("events") => "events:PutEvents",
+        Some("s3") => "s3:PutObject",
+        _ => "sqs:SendMessage",
+    }
+}

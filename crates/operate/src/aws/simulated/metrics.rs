@@ -1,0 +1,86 @@
+//! Metrics of CloudWatch's.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+
+use crate::aws::{MetricQuery, Series};
+
+/// Namespace, dimension, the dimension's value, and metric.
+type Key = [String; 4];
+
+/// The points of all metrics.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics(BTreeMap<Key, Vec<(Timestamp, f64)>>);
+
+impl Metrics {
+    /// Adds a value to a metric. The statistic of the series does not matter.
+    pub fn put(&mut self, series: Series<'_>, at: Timestamp, value: f64) {
+        self.0.entry(key(series)).or_default().push((at, value));
+    }
+
+    /// `GetMetricData`: a point for each period that has a value, the newest first.
+    pub(super) fn points(&self, query: &MetricQuery<'_>) -> Vec<Vec<(Timestamp, f64)>> {
+        let of = |series: &Series<'_>| {
+            let mut periods: BTreeMap<Timestamp, Vec<f64>> = BTreeMap::new();
+            let values = self.0.get(&key(*series)).into_iter().flatten();
+            for (at, value) in values.filter(|(at, _)| (query.since..query.until).contains(at)) {
+                periods.entry(begin(*at, query.period)).or_default().push(*value);
+            }
+            periods.into_iter().rev().map(|(at, values)| (at, statistic(series.statistic, &values))).collect()
+        };
+        query.series.iter().map(of).collect()
+    }
+}
+
+fn key(Series { namespace, dimension: (dimension, value), name, .. }: Series<'_>) -> Key {
+    [namespace, dimension, value, name].map(ToOwned::to_owned)
+}
+
+/// The begin of the period that a moment is in.
+fn begin(at: Timestamp, period: Duration) -> Timestamp {
+    let period = period.as_secs().max(1);
+    Timestamp::from_secs(at.as_secs() / period * period)
+}
+
+/// One of CloudWatch's statistics of some values.
+fn statistic(name: &str, values: &[f64]) -> f64 {
+    let sum: f64 = values.iter().sum();
+    match name {
+        "Sum" => sum,
+        "Average" => sum / values.len() as f64,
+        "SampleCount" => values.len() as f64,
+        "Minimum" => values.iter().copied().fold(f64::INFINITY, f64::min),
+        "Maximum" => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        other => panic!("BUG: no statistic {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_summed_up_by_period_and_the_newest_comes_first() {
+        let mut metrics = Metrics::default();
+        let series = |statistic| Series {
+            namespace: "AWS/SQS",
+            dimension: ("QueueName", "retries"),
+            name: "NumberOfMessagesSent",
+            statistic,
+        };
+        for (seconds, value) in [(10, 1.0), (250, 2.0), (310, 4.0), (900, 8.0)] {
+            metrics.put(series("Sum"), Timestamp::from_secs(seconds), value);
+        }
+        let query = MetricQuery {
+            series: vec![series("Sum"), series("Maximum")],
+            period: Duration::from_secs(300),
+            since: Timestamp::from_secs(0),
+            until: Timestamp::from_secs(900),
+        };
+        let at = Timestamp::from_secs;
+        let expected = [vec![(at(300), 4.0), (at(0), 3.0)], vec![(at(300), 4.0), (at(0), 2.0)]];
+        assert_eq!(metrics.points(&query), expected);
+    }
+}

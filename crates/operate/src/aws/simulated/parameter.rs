@@ -1,0 +1,45 @@
+//! Parameters of SSM's.
+
+use comeback_engine::Timestamp;
+
+use crate::aws::ParameterVersion;
+
+/// Versions that SSM keeps.
+const KEPT: usize = 100;
+/// The longest value of a standard parameter.
+const LONGEST: usize = 4_096;
+
+/// A parameter.
+#[derive(Clone, Debug, Default)]
+pub struct Parameter {
+    /// Its versions, the oldest first. There is at least one.
+    pub versions: Vec<ParameterVersion>,
+    /// So many writes from now on find that somebody else is writing.
+    pub busy: u32,
+}
+
+impl Parameter {
+    /// Writes the next version. Returns its number; `None` if somebody else is writing. The error is SSM's.
+    pub fn put(&mut self, at: Timestamp, by: &str, text: &str) -> Result<Option<i64>, String> {
+        if let Some(busy) = self.busy.checked_sub(1) {
+            self.busy = busy;
+            return Ok(None);
+        }
+        if text.is_empty() || text.len() > LONGEST {
+            return Err(
+                "ValidationException: Standard tier parameters support a value of 1 to 4096 characters"
+                    .into(),
+            );
+        }
+        let number = self.versions.last().map_or(0, |version| version.number) + 1;
+        self.versions.push(ParameterVersion {
+            number,
+            text: text.to_owned(),
+            at: Some(at),
+            by: Some(by.to_owned()),
+        });
+        let superfluous = self.versions.len().saturating_sub(KEPT);
+        self.versions.drain(..superfluous);
+        Ok(Some(number))
+    }
+}

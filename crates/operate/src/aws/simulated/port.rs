@@ -1,0 +1,552 @@
+//! The calls of the port on a simulated account.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use comeback_engine::{SQS_MESSAGE_BYTES, Timestamp};
+
+use super::calls::{Fate, entry};
+use super::{Function, Invocation, NO_QUEUE, NO_QUEUE_MESSAGE, Queue, SimulatedAws, State, queue_url};
+use crate::aws::simulated::function::action_of;
+use crate::aws::{
+    self, AttributeValue, Aws, Configuration, EntryFailure, EntryFailureKind, Executions, InvokeSettings,
+    Key, LogFilter, LogPage, Mapping, Message, MetricAlarm, MetricQuery, NewAlarm, NewMessage,
+    ParameterVersion, Paused, Receive, StackEvent, StackResource, Verdict,
+};
+use crate::failure::Failure;
+
+/// SQS's limit of a batch call.
+const ENTRIES_OF_A_CALL: usize = 10;
+
+impl SimulatedAws {
+    /// One call. The error of `effect` is AWS's code and message.
+    async fn call<T>(
+        &self,
+        action: &'static str,
+        of: &str,
+        effect: impl FnOnce(&mut State) -> Result<T, String>,
+    ) -> Result<T, Failure> {
+        let failed = |text: &str| Failure::could_not(format!("{action} on {of}: {text}"));
+        match self.caller.begin(action, of, 0).await {
+            Err(denied) => Err(denied.failure(action, of)),
+            Ok(Fate::Fails | Fate::FailsFor(_)) => Err(failed(UNAVAILABLE)),
+            Ok(Fate::LosesAnswer) => {
+                let _ = effect(&mut self.state());
+                Err(failed(NO_ANSWER))
+            }
+            Ok(Fate::Happens | Fate::Stops) => effect(&mut self.state()).map_err(|error| failed(&error)),
+        }
+    }
+
+    /// One batch call after the other. A call that is denied, or whose queue does not exist, is the last.
+    async fn batch<E>(
+        &self,
+        action: &'static str,
+        url: &str,
+        entries: Vec<E>,
+        size: impl Fn(&E) -> usize,
+        effect: impl Fn(&mut Queue, Timestamp, E) -> Result<(), EntryFailure>,
+    ) -> Vec<Result<(), EntryFailure>> {
+        let all = entries.len();
+        let mut entries: VecDeque<E> = entries.into();
+        let mut answers = Vec::with_capacity(all);
+        while !entries.is_empty() {
+            let call = entries_of_a_call(&mut entries, &size);
+            let these = call.len();
+            let failed = |failure: &EntryFailure| vec![Err(failure.clone()); these];
+            let fate = match self.caller.begin(action, url, these).await {
+                Ok(fate) => fate,
+                Err(denied) => {
+                    answers.extend(failed(&denied.entry(action)));
+                    break;
+                }
+            };
+            let state = &mut *self.state();
+            let now = state.now();
+            let Ok(queue) = state.queue_of(url) else {
+                answers.extend(failed(&entry(EntryFailureKind::Missing, NO_QUEUE, NO_QUEUE_MESSAGE)));
+                break;
+            };
+            answers.extend(call.into_iter().enumerate().map(|(index, one)| match &fate {
+                Fate::Fails => Err(transient(UNAVAILABLE)),
+                Fate::FailsFor(these) if these.contains(&index) => Err(transient(UNAVAILABLE)),
+                Fate::LosesAnswer => effect(queue, now, one).and(Err(transient(NO_ANSWER))),
+                _ => effect(queue, now, one),
+            }));
+        }
+        let text = "not tried, because the call before failed for every entry".to_owned();
+        let not_tried = EntryFailure { kind: EntryFailureKind::NotTried, code: String::new(), text };
+        answers.resize(all, Err(not_tried));
+        answers
+    }
+}
+
+const UNAVAILABLE: &str = "ServiceUnavailable: Service is unable to handle request.";
+const NO_ANSWER: &str = "no answer";
+
+/// A failure that may pass, with a code if AWS answered.
+fn transient(text: &str) -> EntryFailure {
+    let code = text.split_once(": ").map_or("", |(code, _)| code).to_owned();
+    EntryFailure { kind: EntryFailureKind::Transient, code, text: text.to_owned() }
+}
+
+/// Takes entries for one call, whose bodies may have the size of one message together.
+fn entries_of_a_call<E>(entries: &mut VecDeque<E>, size: impl Fn(&E) -> usize) -> Vec<E> {
+    let mut bytes = 0;
+    let mut call = Vec::new();
+    while let Some(entry) = entries.front() {
+        bytes += size(entry);
+        if call.len() == ENTRIES_OF_A_CALL || (bytes > SQS_MESSAGE_BYTES && !call.is_empty()) {
+            break;
+        }
+        call.extend(entries.pop_front());
+    }
+    call
+}
+
+/// The size of a message as SQS counts it.
+fn size(message: &NewMessage) -> usize {
+    let attributes = message.attributes.iter().map(|(name, attribute)| {
+        let value = match &attribute.value {
+            AttributeValue::Text(text) => text.len(),
+            AttributeValue::Bytes(bytes) => bytes.len(),
+        };
+        name.len() + attribute.data_type.len() + value
+    });
+    message.body.len() + attributes.sum::<usize>()
+}
+
+fn no_function(name: &str) -> String {
+    format!("ResourceNotFoundException: Function not found: {name}")
+}
+
+/// A function that a call names, whatever its qualifier.
+fn named<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Function, String> {
+    state.function(name).map(|(function, _)| function).ok_or_else(|| no_function(name))
+}
+
+fn named_with(name: &str, qualifier: Option<&str>) -> String {
+    qualifier.map_or_else(|| name.to_owned(), |qualifier| format!("{name}:{qualifier}"))
+}
+
+/// The configuration that a name and a qualifier lead to; `None` if either does not exist.
+fn configured(state: &mut State, name: &str, qualifier: Option<&str>) -> Option<Configuration> {
+    let now = state.now();
+    let (function, of_name) = state.function(name)?;
+    function.configuration(now, qualifier.or(of_name.as_deref()))
+}
+
+/// The key of a qualifier's settings.
+fn settings_key(qualifier: Option<&str>) -> Option<String> {
+    qualifier.filter(|qualifier| *qualifier != "$LATEST").map(ToOwned::to_owned)
+}
+
+/// Puts settings, unless the role may not send to a destination, or Lambda does not know yet that it may.
+fn put_settings(
+    state: &mut State,
+    name: &str,
+    qualifier: Option<&str>,
+    settings: &InvokeSettings,
+) -> Result<bool, String> {
+    Function::check(settings)?;
+    let named = named_with(name, qualifier);
+    let configuration = configured(state, name, qualifier).ok_or_else(|| no_function(&named))?;
+    let role = configuration.role_arn.rsplit('/').next().unwrap_or_default();
+    let (now, takes) = (state.now(), state.permissions_take);
+    let may_send = |arn: &String| {
+        state.roles.get(role).is_some_and(|role| {
+            let is_known = role.changed.is_none_or(|at| now.since(at) >= takes);
+            is_known && role.may(action_of(arn), arn) == Verdict::Allowed
+        })
+    };
+    if !settings.on_failure.iter().chain(&settings.on_success).all(may_send) {
+        return Ok(false);
+    }
+    let (function, of_name) = state.function(name).ok_or_else(|| no_function(&named))?;
+    function.invoke_settings.insert(settings_key(qualifier.or(of_name.as_deref())), settings.clone());
+    Ok(true)
+}
+
+#[async_trait(?Send)]
+impl Aws for SimulatedAws {
+    fn now(&self) -> Timestamp {
+        self.time()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        let until = self.time().saturating_add(duration);
+        if until == self.time() {
+            super::calls::yield_now().await;
+        }
+        while self.time() < until {
+            self.wait(until).await;
+        }
+    }
+
+    async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<aws::Function>, Failure> {
+        let tags_denied = self.caller.is_denied("lambda:ListTags");
+        let effect = |state: &mut State| {
+            let Some(configuration) = configured(state, name, qualifier) else { return Ok(None) };
+            let function = named(state, name)?;
+            let tags = if tags_denied { BTreeMap::new() } else { function.tags.clone() };
+            let tags_error = tags_denied
+                .then(|| "AccessDeniedException: not authorized to perform: lambda:ListTags".into());
+            let reserved_concurrency = function.reserved_concurrency;
+            Ok(Some(aws::Function { configuration, tags, tags_error, reserved_concurrency }))
+        };
+        self.call("lambda:GetFunction", &named_with(name, qualifier), effect).await
+    }
+
+    async fn function_configuration(
+        &self,
+        name: &str,
+        qualifier: Option<&str>,
+    ) -> Result<Configuration, Failure> {
+        let of = named_with(name, qualifier);
+        let effect = |state: &mut State| configured(state, name, qualifier).ok_or_else(|| no_function(&of));
+        self.call("lambda:GetFunctionConfiguration", &of, effect).await
+    }
+
+    async fn functions(&self, of: &str) -> Result<Vec<Configuration>, Failure> {
+        let effect = |state: &mut State| {
+            let now = state.now();
+            Ok(state.functions.values().filter_map(|it| it.configuration(now, None)).collect())
+        };
+        self.call("lambda:ListFunctions", of, effect).await
+    }
+
+    async fn tags(&self, function_arn: &str) -> Result<BTreeMap<String, String>, Failure> {
+        self.call("lambda:ListTags", function_arn, |state| Ok(named(state, function_arn)?.tags.clone())).await
+    }
+
+    async fn tag(&self, function_arn: &str, tags: BTreeMap<String, String>) -> Result<(), Failure> {
+        self.call("lambda:TagResource", function_arn, |state| named(state, function_arn)?.tag(tags)).await
+    }
+
+    async fn untag(&self, function_arn: &str, keys: Vec<String>) -> Result<(), Failure> {
+        let effect = |state: &mut State| {
+            named(state, function_arn)?.tags.retain(|key, _| !keys.contains(key));
+            Ok(())
+        };
+        self.call("lambda:UntagResource", function_arn, effect).await
+    }
+
+    async fn invoke_settings(&self, name: &str) -> Result<BTreeMap<Option<String>, InvokeSettings>, Failure> {
+        let effect = |state: &mut State| Ok(named(state, name)?.invoke_settings.clone());
+        self.call("lambda:ListFunctionEventInvokeConfigs", name, effect).await
+    }
+
+    async fn put_invoke_settings(
+        &self,
+        name: &str,
+        qualifier: Option<&str>,
+        settings: &InvokeSettings,
+    ) -> Result<bool, Failure> {
+        let effect = |state: &mut State| put_settings(state, name, qualifier, settings);
+        self.call("lambda:PutFunctionEventInvokeConfig", name, effect).await
+    }
+
+    async fn delete_invoke_settings(&self, name: &str, qualifier: Option<&str>) -> Result<(), Failure> {
+        let effect = |state: &mut State| {
+            if let Some((function, of_name)) = state.function(name) {
+                function.invoke_settings.remove(&settings_key(qualifier.or(of_name.as_deref())));
+            }
+            Ok(())
+        };
+        self.call("lambda:DeleteFunctionEventInvokeConfig", name, effect).await
+    }
+
+    async fn recursion_allowed(&self, name: &str) -> Result<bool, Failure> {
+        let effect = |state: &mut State| Ok(named(state, name)?.recursion_allowed);
+        self.call("lambda:GetFunctionRecursionConfig", name, effect).await
+    }
+
+    async fn allow_recursion(&self, name: &str, allowed: bool) -> Result<(), Failure> {
+        let effect = |state: &mut State| {
+            named(state, name)?.recursion_allowed = allowed;
+            Ok(())
+        };
+        self.call("lambda:PutFunctionRecursionConfig", name, effect).await
+    }
+
+    async fn mappings_of_function(&self, name: &str) -> Result<Vec<Mapping>, Failure> {
+        let effect = |state: &mut State| {
+            let Some(configuration) = configured(state, name, None) else { return Ok(Vec::new()) };
+            let of_function = state.mappings.iter().filter(|it| it.function_arn == configuration.arn);
+            Ok(of_function.cloned().collect())
+        };
+        self.call("lambda:ListEventSourceMappings", name, effect).await
+    }
+
+    async fn mappings_of_queue(&self, queue_arn: &str) -> Result<Vec<Mapping>, Failure> {
+        let effect = |state: &mut State| {
+            Ok(state.mappings.iter().filter(|it| it.queue_arn == queue_arn).cloned().collect())
+        };
+        self.call("lambda:ListEventSourceMappings", queue_arn, effect).await
+    }
+
+    async fn set_variables(
+        &self,
+        name: &str,
+        variables: BTreeMap<String, String>,
+        revision: Option<String>,
+    ) -> Result<(), Failure> {
+        let effect = |state: &mut State| {
+            let (now, takes) = (state.now(), state.function_updates_take);
+            named(state, name)?.set_variables(now, takes, variables, revision)
+        };
+        self.call("lambda:UpdateFunctionConfiguration", name, effect).await
+    }
+
+    async fn invoke_async(&self, function: &str, payload: &str) -> Result<Option<String>, Failure> {
+        let effect = |state: &mut State| {
+            let at = state.now();
+            state.requests += 1;
+            let request_id = format!("00000000-0000-4000-8000-{:012x}", state.requests);
+            configured(state, function, None).ok_or_else(|| no_function(function))?;
+            let (target, qualifier) = state.function(function).ok_or_else(|| no_function(function))?;
+            let invocation =
+                Invocation { request_id: request_id.clone(), qualifier, payload: payload.to_owned(), at };
+            target.invocations.push(invocation);
+            Ok(Some(request_id))
+        };
+        self.call("lambda:InvokeFunction", function, effect).await
+    }
+
+    async fn executions(&self) -> Result<Option<Executions>, Failure> {
+        self.call("lambda:GetAccountSettings", "the account", |state| Ok(state.executions)).await
+    }
+
+    async fn queue_url(&self, queue_arn: &str) -> Result<Option<String>, Failure> {
+        let effect = |state: &mut State| {
+            let queue = state.queues.values().find(|queue| queue.arn == queue_arn);
+            Ok(queue.map(|queue| queue_url(queue.name())))
+        };
+        self.call("sqs:GetQueueUrl", queue_arn, effect).await
+    }
+
+    async fn queue_attributes(
+        &self,
+        url: &str,
+        names: &[&str],
+    ) -> Result<Option<BTreeMap<String, String>>, Failure> {
+        let effect = |state: &mut State| {
+            let now = state.now();
+            let Ok(queue) = state.queue_of(url) else { return Ok(None) };
+            let mut attributes = queue.all_attributes(now);
+            attributes.retain(|name, _| names.is_empty() || names.contains(&&**name));
+            Ok(Some(attributes))
+        };
+        self.call("sqs:GetQueueAttributes", url, effect).await
+    }
+
+    async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure> {
+        let action = "sqs:ReceiveMessage";
+        let failed = |text: &str| Failure::could_not(format!("{action} on {url}: {text}"));
+        let fate = self.caller.begin(action, url, 0).await.map_err(|denied| denied.failure(action, url))?;
+        if matches!(fate, Fate::Fails | Fate::FailsFor(_)) {
+            return Err(failed(UNAVAILABLE));
+        }
+        let until = self.time().saturating_add(receive.wait);
+        loop {
+            let received =
+                self.state().receive(url, most, receive.visibility).map_err(|error| failed(&error))?;
+            // The SDK receives again if it gets no answer, and what the first receive hid is then gone.
+            if fate == Fate::LosesAnswer {
+                return Ok(Vec::new());
+            }
+            if !received.is_empty() || self.time() >= until {
+                return Ok(received);
+            }
+            let change = self.state().queue_of(url).ok().and_then(|queue| queue.next_change());
+            self.wait(change.map_or(until, |change| change.min(until))).await;
+        }
+    }
+
+    async fn send(
+        &self,
+        url: &str,
+        messages: Vec<NewMessage>,
+        _: Paused<'_>,
+    ) -> Vec<Result<(), EntryFailure>> {
+        let effect = |queue: &mut Queue, now, message: NewMessage| {
+            let most = queue.attributes.get("MaximumMessageSize").and_then(|it| it.parse().ok());
+            if size(&message) > most.unwrap_or(SQS_MESSAGE_BYTES) {
+                let text = "One or more parameters are invalid. Reason: Message is too long.";
+                return Err(entry(EntryFailureKind::Refused, "InvalidParameterValue", text));
+            }
+            queue.send(now, Duration::ZERO, message);
+            Ok(())
+        };
+        self.batch("sqs:SendMessage", url, messages, size, effect).await
+    }
+
+    async fn delete(
+        &self,
+        url: &str,
+        receipt_handles: Vec<String>,
+        _: Paused<'_>,
+    ) -> Vec<Result<(), EntryFailure>> {
+        let effect = |queue: &mut Queue, now, handle: String| queue.delete(now, &handle);
+        self.batch("sqs:DeleteMessage", url, receipt_handles, |_| 0, effect).await
+    }
+
+    async fn hide(
+        &self,
+        url: &str,
+        messages: Vec<(String, Duration)>,
+        _: Paused<'_>,
+    ) -> Vec<Result<(), EntryFailure>> {
+        let effect = |queue: &mut Queue, now, (handle, timeout): (String, Duration)| {
+            queue.change_visibility(now, &handle, timeout)
+        };
+        self.batch("sqs:ChangeMessageVisibility", url, messages, |_| 0, effect).await
+    }
+
+    async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure> {
+        let effect = |state: &mut State| {
+            let version = state.parameters.get(name).and_then(|it| it.versions.last()).cloned();
+            Ok(version.map(|version| ParameterVersion { at: None, by: None, ..version }))
+        };
+        self.call("ssm:GetParameter", name, effect).await
+    }
+
+    async fn parameter_history(&self, name: &str) -> Result<Vec<ParameterVersion>, Failure> {
+        let effect = |state: &mut State| {
+            Ok(state.parameters.get(name).map(|it| it.versions.clone()).unwrap_or_default())
+        };
+        self.call("ssm:GetParameterHistory", name, effect).await
+    }
+
+    async fn put_parameter(&self, name: &str, text: &str, new: bool) -> Result<Option<i64>, Failure> {
+        let effect = |state: &mut State| {
+            if new && state.parameters.contains_key(name) {
+                return Ok(None);
+            }
+            let now = state.now();
+            let mut parameter = state.parameters.get(name).cloned().unwrap_or_default();
+            let written = parameter.put(now, &self.caller.arn, text)?;
+            if !parameter.versions.is_empty() {
+                state.parameters.insert(name.to_owned(), parameter);
+            }
+            Ok(written)
+        };
+        self.call("ssm:PutParameter", name, effect).await
+    }
+
+    async fn log_page(
+        &self,
+        filter: &LogFilter<'_>,
+        token: Option<String>,
+    ) -> Result<Option<LogPage>, Failure> {
+        let effect = |state: &mut State| {
+            let group = state.log_groups.get(filter.group);
+            group.map(|group| group.page(state.now(), filter, token.as_deref())).transpose()
+        };
+        self.call("logs:FilterLogEvents", filter.group, effect).await
+    }
+
+    async fn log_group(&self, name: &str) -> Result<Option<aws::LogGroup>, Failure> {
+        let effect = |state: &mut State| Ok(state.log_groups.get(name).map(|group| group.settings.clone()));
+        self.call("logs:DescribeLogGroups", name, effect).await
+    }
+
+    async fn metrics(&self, query: MetricQuery<'_>, of: &str) -> Result<Vec<Vec<(Timestamp, f64)>>, Failure> {
+        self.call("cloudwatch:GetMetricData", of, |state| Ok(state.metrics.points(&query))).await
+    }
+
+    async fn alarms(&self, of: &str) -> Result<Vec<MetricAlarm>, Failure> {
+        self.call("cloudwatch:DescribeAlarms", of, |state| Ok(state.alarms.values().cloned().collect())).await
+    }
+
+    async fn put_alarm(&self, alarm: &NewAlarm) -> Result<(), Failure> {
+        let effect = |state: &mut State| {
+            let NewAlarm { name, description, metric, actions } = alarm.clone();
+            let before = state.alarms.get(&name).map(|alarm| alarm.state.clone());
+            let state_now = before.unwrap_or_else(|| "INSUFFICIENT_DATA".into());
+            let (actions_enabled, metrics) = (true, vec![metric]);
+            let put = MetricAlarm {
+                name: name.clone(),
+                description,
+                state: state_now,
+                actions,
+                actions_enabled,
+                metrics,
+            };
+            state.alarms.insert(name, put);
+            Ok(())
+        };
+        self.call("cloudwatch:PutMetricAlarm", &alarm.name, effect).await
+    }
+
+    async fn delete_alarm(&self, name: &str) -> Result<(), Failure> {
+        let effect = |state: &mut State| {
+            state.alarms.remove(name);
+            Ok(())
+        };
+        self.call("cloudwatch:DeleteAlarms", name, effect).await
+    }
+
+    async fn stack(&self, name: &str) -> Result<Option<aws::Stack>, Failure> {
+        let effect = |state: &mut State| Ok(state.stacks.get(name).map(|stack| stack.stack.clone()));
+        self.call("cloudformation:DescribeStacks", name, effect).await
+    }
+
+    async fn stack_resources(&self, name: &str, of: &str) -> Result<Option<Vec<StackResource>>, Failure> {
+        let effect = |state: &mut State| Ok(state.stacks.get(name).map(|stack| stack.resources.clone()));
+        self.call("cloudformation:ListStackResources", of, effect).await
+    }
+
+    async fn stack_events(&self, name: &str) -> Result<Vec<StackEvent>, Failure> {
+        let effect = |state: &mut State| state.stack(name).map(|stack| stack.events.clone());
+        self.call("cloudformation:DescribeStackEvents", name, effect).await
+    }
+
+    async fn update_stack(&self, stack: &aws::Stack, parameter: &str, value: &str) -> Result<(), Failure> {
+        let effect = |state: &mut State| {
+            let now = state.now();
+            state.stack(&stack.name)?.update(now, parameter, value)
+        };
+        self.call("cloudformation:UpdateStack", &stack.name, effect).await
+    }
+
+    async fn may(&self, role_arn: &str, action: &str, resource_arn: &str) -> Result<Verdict, Failure> {
+        let effect = |state: &mut State| {
+            let role = role_arn.rsplit('/').next().unwrap_or_default();
+            state.role(role).map(|role| role.may(action, resource_arn))
+        };
+        self.call("iam:SimulatePrincipalPolicy", role_arn, effect).await
+    }
+
+    async fn role_policy(&self, role: &str, policy: &str) -> Result<Option<String>, Failure> {
+        let effect =
+            |state: &mut State| Ok(state.roles.get(role).and_then(|role| role.policies.get(policy).cloned()));
+        self.call("iam:GetRolePolicy", role, effect).await
+    }
+
+    async fn role_policies(&self, role: &str) -> Result<Vec<String>, Failure> {
+        let effect = |state: &mut State| Ok(state.role(role)?.policies.keys().cloned().collect());
+        self.call("iam:ListRolePolicies", role, effect).await
+    }
+
+    async fn put_role_policy(&self, role: &str, policy: &str, document: &str) -> Result<(), Failure> {
+        let effect = |state: &mut State| {
+            let now = state.now();
+            state.role(role)?.put(now, policy, document)
+        };
+        self.call("iam:PutRolePolicy", role, effect).await
+    }
+
+    async fn delete_role_policy(&self, role: &str, policy: &str) -> Result<(), Failure> {
+        let effect = |state: &mut State| {
+            state.roles.get_mut(role).and_then(|role| role.policies.remove(policy));
+            Ok(())
+        };
+        self.call("iam:DeleteRolePolicy", role, effect).await
+    }
+
+    async fn key(&self, id: &str) -> Result<Option<Key>, Failure> {
+        self.call("kms:DescribeKey", id, |state| Ok(state.keys.get(id).cloned())).await
+    }
+}

@@ -1,0 +1,368 @@
+//! A standard queue of SQS's.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, RETENTION, SQS_MESSAGE_BYTES, Timestamp};
+use serde_json::Value;
+
+use crate::aws::simulated::calls::entry;
+use crate::aws::{EntryFailure, EntryFailureKind, Message, NewMessage};
+use crate::deployment::queue::Depth;
+
+/// Limit of messages in flight. Source: SQS quotas, "In-flight messages per queue (standard queue)".
+const IN_FLIGHT_LIMIT: usize = 120_000;
+/// The longest time from a receive to a message's return. Source: SQS quotas, "Message visibility timeout".
+const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
+/// SQS's limit for one receive.
+const MOST_OF_A_RECEIVE: usize = 10;
+
+/// A queue, and the messages in it.
+///
+/// Its clock is the account's, which every method takes. Messages come in the order in which they became visible.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// The ARN.
+    pub arn: String,
+    /// The attributes that were set, by SQS's names.
+    pub attributes: BTreeMap<String, String>,
+    /// The most messages in flight.
+    pub in_flight_limit: usize,
+    messages: BTreeMap<u64, Stored>,
+    visible: VecDeque<u64>,
+    /// When each delayed or hidden message becomes visible.
+    hidden: BTreeSet<(Timestamp, u64)>,
+    /// When the retention of each message ends.
+    ends: BTreeSet<(Timestamp, u64)>,
+    in_flight: usize,
+    sent: u64,
+    receives: u64,
+    moved: Vec<Stored>,
+}
+
+/// A message in a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// SQS's id.
+    pub id: String,
+    /// What was sent.
+    pub message: NewMessage,
+    /// When it was sent.
+    pub sent: Timestamp,
+    /// How often it was received.
+    pub receives: u32,
+    /// When it becomes visible; `None` if it is.
+    pub visible_at: Option<Timestamp>,
+    first_receive: Timestamp,
+    last_receive: Timestamp,
+    /// The number of the last receive, which its handle has.
+    receive: u64,
+    is_in_flight: bool,
+    /// The queue that it was moved from after too many receives.
+    source: Option<String>,
+}
+
+impl Queue {
+    /// An empty queue, with the settings of the deployment's template.
+    pub fn new(arn: impl Into<String>) -> Self {
+        let attributes = [
+            ("MaximumMessageSize", SQS_MESSAGE_BYTES as u64),
+            ("MessageRetentionPeriod", RETENTION.as_secs()),
+            ("VisibilityTimeout", QUEUE_VISIBILITY_TIMEOUT.as_secs()),
+        ];
+        Self {
+            arn: arn.into(),
+            attributes: attributes.map(|(name, value)| (name.to_owned(), value.to_string())).into(),
+            in_flight_limit: IN_FLIGHT_LIMIT,
+            messages: BTreeMap::new(),
+            visible: VecDeque::new(),
+            hidden: BTreeSet::new(),
+            ends: BTreeSet::new(),
+            in_flight: 0,
+            sent: 0,
+            receives: 0,
+            moved: Vec::new(),
+        }
+    }
+
+    /// The last part of the ARN.
+    pub fn name(&self) -> &str {
+        self.arn.rsplit(':').next().unwrap_or_default()
+    }
+
+    /// `SendMessage`, `delay` from `sent` on invisible. Returns the message's id. A driver may send into the past.
+    pub fn send(&mut self, sent: Timestamp, delay: Duration, message: NewMessage) -> String {
+        let id = self.next_id();
+        self.put(
+            Stored {
+                id: id.clone(),
+                message,
+                sent,
+                receives: 0,
+                visible_at: None,
+                first_receive: sent,
+                last_receive: sent,
+                receive: 0,
+                is_in_flight: false,
+                source: None,
+            },
+            delay,
+        );
+        id
+    }
+
+    fn next_id(&self) -> String {
+        // A hash of the name, FNV-1a, tells the messages of two queues apart.
+        let hash = self
+            .arn
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        format!("{hash:08x}-0000-4000-8000-{:012x}", self.sent + 1)
+    }
+
+    fn put(&mut self, mut message: Stored, delay: Duration) {
+        self.sent += 1;
+        let key = self.sent;
+        self.ends.insert((message.sent.saturating_add(self.retention()), key));
+        if delay.is_zero() {
+            self.visible.push_back(key);
+        } else {
+            let at = message.sent.saturating_add(delay);
+            message.visible_at = Some(at);
+            self.hidden.insert((at, key));
+        }
+        self.messages.insert(key, message);
+    }
+
+    /// Takes a message that another queue has moved here after too many receives.
+    pub(super) fn take_in(&mut self, message: Stored, source: &str) {
+        let blank = Stored {
+            visible_at: None,
+            receives: 0,
+            is_in_flight: false,
+            source: Some(source.to_owned()),
+            ..message
+        };
+        self.put(blank, Duration::ZERO);
+    }
+
+    /// The messages that were received too often, and the ARN of the queue they go to.
+    pub(super) fn take_moved(&mut self) -> Option<(String, Vec<Stored>)> {
+        let (to, _) = self.redrive()?;
+        (!self.moved.is_empty()).then(|| (to, std::mem::take(&mut self.moved)))
+    }
+
+    /// `ReceiveMessage`: up to ten messages, hidden for so long. At the in-flight limit there are none.
+    pub fn receive(&mut self, now: Timestamp, most: usize, visibility: Duration) -> Vec<Message> {
+        self.settle(now);
+        let most = most.min(MOST_OF_A_RECEIVE).min(self.in_flight_limit.saturating_sub(self.in_flight));
+        let redrive = self.redrive();
+        let mut received = Vec::new();
+        let mut seen = BTreeSet::new();
+        while received.len() < most {
+            let Some(key) = self.visible.pop_front() else { break };
+            if !self.messages.contains_key(&key) {
+                continue;
+            }
+            if !seen.insert(key) {
+                self.visible.push_front(key);
+                break;
+            }
+            if redrive.as_ref().is_some_and(|(_, most)| self.messages[&key].receives >= *most) {
+                let moved = self.remove(key);
+                self.moved.extend(moved);
+                continue;
+            }
+            received.push(self.hand_out(now, key, visibility));
+        }
+        received
+    }
+
+    fn hand_out(&mut self, now: Timestamp, key: u64, visibility: Duration) -> Message {
+        self.receives += 1;
+        let handle = format!("{}/{key}.{}", self.name(), self.receives);
+        let receive = self.receives;
+        let message = self.messages.get_mut(&key).expect("BUG: the message is there");
+        if message.receives == 0 {
+            message.first_receive = now;
+        }
+        message.receives += 1;
+        message.receive = receive;
+        message.last_receive = now;
+        if visibility.is_zero() {
+            self.visible.push_back(key);
+        } else {
+            let at = now.saturating_add(visibility);
+            (message.visible_at, message.is_in_flight) = (Some(at), true);
+            self.hidden.insert((at, key));
+            self.in_flight += 1;
+        }
+        self.messages[&key].received(handle)
+    }
+
+    /// `DeleteMessage`. A message that is gone is no error. A handle that is not the last one's deletes nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the handle is garbled.
+    pub fn delete(&mut self, now: Timestamp, handle: &str) -> Result<(), EntryFailure> {
+        self.settle(now);
+        let (key, receive) = self.parsed(handle)?;
+        if self.messages.get(&key).is_some_and(|message| message.receive == receive) {
+            self.remove(key);
+        }
+        Ok(())
+    }
+
+    /// `ChangeMessageVisibility`: hides a message for so long from now on. An old handle acts on the hiding of a later receive,
+    /// and nothing happens to a message that is visible.
+    ///
+    /// # Errors
+    ///
+    /// If the handle is garbled, the message is gone, or it would be hidden for more than twelve hours from its receive.
+    pub fn change_visibility(
+        &mut self,
+        now: Timestamp,
+        handle: &str,
+        timeout: Duration,
+    ) -> Result<(), EntryFailure> {
+        self.settle(now);
+        let refused = |text: &str| entry(EntryFailureKind::Refused, "InvalidParameterValue", text);
+        let (key, _) = self.parsed(handle)?;
+        let Some(message) = self.messages.get_mut(&key) else {
+            return Err(refused(&format!(
+                "Value {handle} for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not \
+                 available for visibility timeout change."
+            )));
+        };
+        if !message.is_in_flight {
+            return Ok(());
+        }
+        if now.since(message.last_receive) + timeout > LONGEST_VISIBILITY {
+            return Err(refused(
+                "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]",
+            ));
+        }
+        let at = now.saturating_add(timeout);
+        let before = message.visible_at.replace(at);
+        self.hidden.remove(&(before.expect("BUG: it is hidden until some time"), key));
+        self.hidden.insert((at, key));
+        self.settle(now);
+        Ok(())
+    }
+
+    /// `GetQueueAttributes`: those that were set, the ARN and the counts.
+    pub fn all_attributes(&mut self, now: Timestamp) -> BTreeMap<String, String> {
+        let Depth { visible, in_flight, delayed } = self.depth(now);
+        let counts = [("", visible), ("NotVisible", in_flight), ("Delayed", delayed)];
+        let counts =
+            counts.map(|(suffix, count)| (format!("ApproximateNumberOfMessages{suffix}"), count.to_string()));
+        let mut all = self.attributes.clone();
+        all.extend(counts);
+        all.insert("QueueArn".into(), self.arn.clone());
+        all
+    }
+
+    /// How many messages it has.
+    pub fn depth(&mut self, now: Timestamp) -> Depth {
+        self.settle(now);
+        let count = |count: usize| count as u64;
+        let (in_flight, hidden) = (self.in_flight, self.hidden.len());
+        Depth {
+            visible: count(self.messages.len() - hidden),
+            in_flight: count(in_flight),
+            delayed: count(hidden - in_flight),
+        }
+    }
+
+    /// Every message, in the order in which they were sent.
+    pub fn stored(&mut self, now: Timestamp) -> impl Iterator<Item = &Stored> {
+        self.settle(now);
+        self.messages.values()
+    }
+
+    /// The next moment at which a message becomes visible, or its retention ends.
+    pub fn next_change(&self) -> Option<Timestamp> {
+        let [appears, ends] = [&self.hidden, &self.ends].map(|times| times.first().map(|(at, _)| *at));
+        [appears, ends].into_iter().flatten().min()
+    }
+
+    /// Deletes every message.
+    pub fn purge(&mut self) {
+        self.messages.clear();
+        self.hidden.clear();
+        self.ends.clear();
+        self.visible.clear();
+        self.in_flight = 0;
+    }
+
+    /// Does what time has done to the messages.
+    fn settle(&mut self, now: Timestamp) {
+        while let Some(&(at, key)) = self.ends.first().filter(|(at, _)| *at <= now) {
+            self.ends.remove(&(at, key));
+            self.remove(key);
+        }
+        while let Some(&(at, key)) = self.hidden.first().filter(|(at, _)| *at <= now) {
+            self.hidden.remove(&(at, key));
+            let message = self.messages.get_mut(&key).expect("BUG: what is hidden is there");
+            message.visible_at = None;
+            self.in_flight -= usize::from(std::mem::take(&mut message.is_in_flight));
+            self.visible.push_back(key);
+        }
+    }
+
+    fn remove(&mut self, key: u64) -> Option<Stored> {
+        let message = self.messages.remove(&key)?;
+        self.ends.remove(&(message.sent.saturating_add(self.retention()), key));
+        if let Some(at) = message.visible_at {
+            self.hidden.remove(&(at, key));
+        }
+        self.in_flight -= usize::from(message.is_in_flight);
+        Some(message)
+    }
+
+    fn parsed(&self, handle: &str) -> Result<(u64, u64), EntryFailure> {
+        let numbers = || {
+            let (key, receive) = handle.strip_prefix(self.name())?.strip_prefix('/')?.split_once('.')?;
+            Some((key.parse().ok()?, receive.parse().ok()?))
+        };
+        numbers().ok_or_else(|| {
+            let text = format!("The input receipt handle \"{handle}\" is not a valid receipt handle.");
+            entry(EntryFailureKind::Refused, "ReceiptHandleIsInvalid", &text)
+        })
+    }
+
+    fn retention(&self) -> Duration {
+        let seconds = self.attributes.get("MessageRetentionPeriod").and_then(|text| text.parse().ok());
+        seconds.map_or(RETENTION, Duration::from_secs)
+    }
+
+    /// The ARN of the queue that takes messages after too many receives, and how many these are.
+    fn redrive(&self) -> Option<(String, u32)> {
+        let policy: Value = serde_json::from_str(self.attributes.get("RedrivePolicy")?).ok()?;
+        let most = &policy["maxReceiveCount"];
+        let most = most.as_u64().or_else(|| most.as_str()?.parse().ok())?;
+        Some((policy["deadLetterTargetArn"].as_str()?.to_owned(), u32::try_from(most).ok()?))
+    }
+}
+
+impl Stored {
+    fn received(&self, handle: String) -> Message {
+        let numbers = [
+            ("ApproximateReceiveCount", self.receives.to_string()),
+            ("ApproximateFirstReceiveTimestamp", self.first_receive.as_millis().to_string()),
+            ("SentTimestamp", self.sent.as_millis().to_string()),
+        ];
+        let texts =
+            [("AWSTraceHeader", &self.message.trace_header), ("DeadLetterQueueSourceArn", &self.source)];
+        let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
+        let system = numbers.into_iter().chain(texts).map(|(name, value)| (name.to_owned(), value));
+        Message {
+            id: self.id.clone(),
+            receipt_handle: Some(handle),
+            body: Some(self.message.body.clone()),
+            system: system.collect(),
+            attributes: self.message.attributes.clone(),
+        }
+    }
+}

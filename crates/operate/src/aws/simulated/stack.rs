@@ -1,0 +1,101 @@
+//! Stacks of CloudFormation's.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+
+use crate::aws::simulated::State;
+use crate::aws::{self, StackEvent, StackResource};
+
+/// Makes the resources of a stack in the account what the stack's parameters say.
+pub type Template = fn(&mut State, &aws::Stack);
+
+/// A stack with its resources.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// What CloudFormation says of it.
+    pub stack: aws::Stack,
+    /// Its resources.
+    pub resources: Vec<StackResource>,
+    /// Its events, the newest first.
+    pub events: Vec<StackEvent>,
+    /// Its template: what an update does.
+    pub template: Template,
+    /// How long an update takes.
+    pub updates_take: Duration,
+    /// The resource that the next update fails at, and why.
+    pub next_failure: Option<(String, String)>,
+    update: Option<Update>,
+}
+
+/// An update that is under way.
+#[derive(Clone, Debug)]
+struct Update {
+    ends: Timestamp,
+    before: BTreeMap<String, String>,
+}
+
+impl Stack {
+    /// A stack whose updates take half a minute.
+    pub fn new(stack: aws::Stack, resources: Vec<StackResource>, template: Template) -> Self {
+        Self {
+            stack,
+            resources,
+            events: Vec::new(),
+            template,
+            updates_take: Duration::from_secs(30),
+            next_failure: None,
+            update: None,
+        }
+    }
+
+    /// `UpdateStack`. The error is CloudFormation's.
+    pub(super) fn update(&mut self, now: Timestamp, parameter: &str, value: &str) -> Result<(), String> {
+        let Self { stack, .. } = self;
+        let refused = |why: String| Err(format!("ValidationError: {why}"));
+        if stack.status.ends_with("_IN_PROGRESS") {
+            return refused(format!(
+                "Stack:{} is in {} state and can not be updated.",
+                stack.name, stack.status
+            ));
+        }
+        match stack.parameters.get(parameter) {
+            None => return refused(format!("Parameters: [{parameter}] do not exist in the template")),
+            Some(before) if before == value => return refused("No updates are to be performed.".into()),
+            Some(_) => {}
+        }
+        let before = stack.parameters.clone();
+        stack.parameters.insert(parameter.to_owned(), value.to_owned());
+        stack.updated = Some(now.as_millis() as i64);
+        self.update = Some(Update { ends: now.saturating_add(self.updates_take), before });
+        self.enter("UPDATE_IN_PROGRESS");
+        Ok(())
+    }
+
+    fn enter(&mut self, status: &str) {
+        self.stack.status = status.to_owned();
+        let (logical_id, status) = (self.stack.name.clone(), status.to_owned());
+        self.events.insert(0, StackEvent { logical_id, is_of_stack: true, status, reason: None });
+    }
+
+    /// Ends an update whose time has come. Returns what to do to the account then.
+    pub(super) fn settle(&mut self, now: Timestamp) -> Option<(Template, aws::Stack)> {
+        let Update { before, .. } = self.update.take_if(|update| update.ends <= now)?;
+        let Some((logical_id, reason)) = self.next_failure.take() else {
+            self.enter("UPDATE_COMPLETE");
+            return Some((self.template, self.stack.clone()));
+        };
+        let reason = Some(reason);
+        self.events
+            .insert(0, StackEvent { logical_id, is_of_stack: false, status: "UPDATE_FAILED".into(), reason });
+        self.stack.parameters = before;
+        self.enter("UPDATE_ROLLBACK_COMPLETE");
+        None
+    }
+
+    /// When the update that is under way ends.
+    pub(super) fn next_change(&self) -> Option<Timestamp> {
+        self.update.as_ref().map(|update| update.ends)
+    }
+}
