@@ -1,11 +1,16 @@
-//! The account of the command's tests against MiniStack: after each call, both are the same.
+//! MiniStack fulfils the contract of the operator's port, as the simulated account of `comeback-operate` does in that crate's
+//! own tests. And the account of the command's tests against MiniStack: after each call, both are the same.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+use aws_sdk_cloudwatchlogs::types::InputLogEvent;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{MessageAttributeValue, MessageSystemAttributeName, QueueAttributeName};
 use comeback_engine::Record;
+use comeback_operate::aws::Aws as _;
+use comeback_operate::aws::contract::{self, Fixture};
+use comeback_operate::aws::sdk::SdkAws;
 use comeback_tests::{MiniStack, eventually, plain_target};
 use comeback_timelapse::Depth;
 use serde_json::{Value, json};
@@ -20,6 +25,43 @@ const TOPIC: &str = "arn:aws:sns:eu-south-2:000000000000:on-call";
 
 /// Retries and seconds; what is `None` is Lambda's default.
 type Settings = (Option<i64>, Option<i64>);
+
+pub(crate) async fn ministack_keeps_the_contract_of_the_port(world: &World) {
+    const NAME: &str = "port";
+    let ministack = world.ministack().await;
+    plain_target(ministack, NAME).await;
+    aws(ministack, &format!("lambda publish-version --function-name {NAME}"));
+    aws(ministack, &format!("lambda create-alias --function-name {NAME} --name live --function-version 1"));
+    let queue = RealQueue::new(&ministack.sqs, NAME).await;
+    let port = SdkAws::new(ministack.config());
+    let attributes = port.queue_attributes(&queue.url, &["QueueArn"]).await;
+    let queue_arn = attributes.expect("SQS answers").expect("the queue exists")["QueueArn"].clone();
+    write_log(ministack, "/port", port.now().as_millis() as i64, &["one k-1", "two k-2"]).await;
+    let fixture = Fixture {
+        function: NAME.into(),
+        function_arn: MiniStack::function_arn(NAME),
+        alias: "live".into(),
+        role: NAME.into(),
+        queue_arn,
+        parameter: "/port".into(),
+        alarm: "port-lost".into(),
+        topic: TOPIC.into(),
+        log_group: "/port".into(),
+    };
+    contract::all(&port, &fixture).await;
+}
+
+/// Writes lines of this time to a new log group.
+async fn write_log(ministack: &MiniStack, group: &str, millis: i64, lines: &[&str]) {
+    let logs = &ministack.logs;
+    logs.create_log_group().log_group_name(group).send().await.expect("a log group");
+    logs.create_log_stream().log_group_name(group).log_stream_name("a").send().await.expect("a log stream");
+    let line = |line: &&str| {
+        InputLogEvent::builder().timestamp(millis).message(*line).build().expect("both are set")
+    };
+    let put = logs.put_log_events().log_group_name(group).log_stream_name("a");
+    put.set_log_events(Some(lines.iter().map(line).collect())).send().await.expect("CloudWatch takes them");
+}
 
 pub(crate) async fn the_modelled_function_is_changed_as_ministacks(world: &World) {
     let ministack = world.ministack().await;
@@ -153,7 +195,7 @@ fn texts_of(object: &Value) -> BTreeMap<String, String> {
 }
 
 pub(crate) async fn the_modelled_queue_carries_messages_as_ministacks(world: &World) {
-    let ministack = RealQueue::new(&world.ministack().await.sqs).await;
+    let ministack = RealQueue::new(&world.ministack().await.sqs, QUEUE).await;
     let mut account = Account::<()>::new([], [(QUEUE, Queue::new(Duration::from_secs(600)))]);
     let model = account.queue(QUEUE);
     let attribute = |name: &str, data_type: &str, value: &str| {
@@ -208,8 +250,8 @@ struct RealQueue<'m> {
 }
 
 impl<'m> RealQueue<'m> {
-    async fn new(sqs: &'m Client) -> Self {
-        let created = sqs.create_queue().queue_name(QUEUE);
+    async fn new(sqs: &'m Client, name: &str) -> Self {
+        let created = sqs.create_queue().queue_name(name);
         let created = created.attributes(QueueAttributeName::VisibilityTimeout, "600").send().await;
         let url = created.expect("SQS makes a queue").queue_url.expect("a queue has a URL");
         Self { sqs, url }

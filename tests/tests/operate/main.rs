@@ -68,6 +68,7 @@ fn main() -> ExitCode {
         attach_with_others::several_functions_are_attached_at_once,
         attach_with_others::a_function_is_moved_to_another_stack,
         attach_with_others::detach_ends_where_a_role_is_shared_or_the_function_is_gone,
+        contract::ministack_keeps_the_contract_of_the_port,
         contract::the_modelled_function_is_changed_as_ministacks,
         contract::the_modelled_queue_carries_messages_as_ministacks,
         awkward::commands_work_at_the_limits_of_names_tags_and_parameters,

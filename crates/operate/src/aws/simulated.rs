@@ -6,7 +6,7 @@
 //! with a deployment to begin with.
 //!
 //! Each call yields once before it takes effect, so that operators who are polled in turn interleave call by call. A hook
-//! decides the fate of each call: that it fails, that its answer is lost, or that the operator is killed there.
+//! may give each call a [`Fault`]: it fails, its answer is lost, or the operator is killed there.
 
 mod calls;
 mod function;
@@ -32,7 +32,7 @@ use crate::aws::{self, Executions, Key, Mapping, MetricAlarm};
 use crate::function::FunctionName;
 use crate::operator::{Account, Place};
 
-pub use calls::{Call, Fate};
+pub use calls::{Call, Fault};
 pub use function::{Function, Invocation, function_arn, role_arn};
 pub use logs::LogGroup;
 pub use metrics::Metrics;
@@ -211,8 +211,8 @@ impl SimulatedAws {
         self.caller.allow(action);
     }
 
-    /// Decides the fate of each call of this caller from now on.
-    pub fn on_call(&self, hook: impl FnMut(Call<'_>) -> Fate + 'static) {
+    /// Decides before each call of this caller whether it has a fault.
+    pub fn on_call(&self, hook: impl FnMut(Call<'_>) -> Option<Fault> + 'static) {
         self.caller.on_call(hook);
     }
 
@@ -306,8 +306,17 @@ impl State {
         queue.ok_or_else(|| format!("{NO_QUEUE}: {NO_QUEUE_MESSAGE}"))
     }
 
-    /// Takes messages from a queue, and moves those that were received too often.
-    fn receive(&mut self, url: &str, most: usize, visibility: Duration) -> Result<Vec<aws::Message>, String> {
+    /// `ReceiveMessage`, as a driver makes it: takes messages from a queue, and moves those that were received too often.
+    ///
+    /// # Errors
+    ///
+    /// If the queue does not exist, with SQS's code and message.
+    pub fn receive(
+        &mut self,
+        url: &str,
+        most: usize,
+        visibility: Duration,
+    ) -> Result<Vec<aws::Message>, String> {
         let now = self.now();
         let queue = self.queue_of(url)?;
         let received = queue.receive(now, most, visibility);

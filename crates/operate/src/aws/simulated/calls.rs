@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::Poll;
 
 use tokio::sync::Notify;
@@ -24,25 +25,22 @@ pub struct Call<'a> {
     pub entries: usize,
 }
 
-/// What happens to a call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Fate {
-    /// It is made and answered.
-    #[default]
-    Happens,
-    /// It has no effect, and fails in a way that may pass.
-    Fails,
-    /// These entries of a batch call have no effect, and fail in a way that may pass; the first is 0.
-    FailsFor(BTreeSet<usize>),
-    /// It takes effect, but the caller hears nothing of it.
-    LosesAnswer,
-    /// The caller is killed before it makes the call, which therefore never ends.
-    Stops,
+/// A fault of a call, which the retries of the SDK did not get over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The call has no effect, and fails in a way that may pass.
+    CallFails,
+    /// These entries of a batch call have no effect, and fail in a way that may pass. The first entry is 0.
+    EntriesFail(BTreeSet<usize>),
+    /// The call takes effect, but the caller gets no answer.
+    AnswerLost,
+    /// The caller is killed before it makes the call.
+    CallerKilled,
 }
 
-type Hook = Box<dyn FnMut(Call<'_>) -> Fate>;
+type Hook = Box<dyn FnMut(Call<'_>) -> Option<Fault>>;
 
-/// One who calls the account: an operator, with permissions and a fate of its own.
+/// One who calls the account: an operator, with permissions and faults of its own.
 pub(super) struct Caller {
     pub(super) arn: String,
     hook: RefCell<Option<Hook>>,
@@ -50,7 +48,8 @@ pub(super) struct Caller {
     calls: Cell<u64>,
     /// Calls that are still made before the caller is killed.
     lives_for: Cell<Option<u64>>,
-    killed: Notify,
+    /// Raised when the work at hand is killed.
+    killed: RefCell<Rc<Notify>>,
 }
 
 impl fmt::Debug for Caller {
@@ -68,11 +67,11 @@ impl Caller {
             denied: RefCell::default(),
             calls: Cell::new(0),
             lives_for: Cell::new(None),
-            killed: Notify::new(),
+            killed: RefCell::default(),
         }
     }
 
-    pub(super) fn on_call(&self, hook: impl FnMut(Call<'_>) -> Fate + 'static) {
+    pub(super) fn on_call(&self, hook: impl FnMut(Call<'_>) -> Option<Fault> + 'static) {
         self.hook.replace(Some(Box::new(hook)));
     }
 
@@ -91,36 +90,45 @@ impl Caller {
     /// Does work until it ends, or until the caller is killed.
     pub(super) async fn alive<T>(&self, calls: Option<u64>, work: impl Future<Output = T>) -> Option<T> {
         self.lives_for.set(calls);
+        let killed = Rc::new(Notify::new());
+        self.killed.replace(Rc::clone(&killed));
         let ended = tokio::select! {
             biased;
             ended = work => Some(ended),
-            () = self.killed.notified() => None,
+            () = killed.notified() => None,
         };
         self.lives_for.set(None);
         ended
     }
 
     /// The moment before a call takes effect. Others take their turn first, so calls of several callers interleave.
-    pub(super) async fn begin(&self, action: &str, of: &str, entries: usize) -> Result<Fate, Denied> {
+    pub(super) async fn begin(
+        &self,
+        action: &str,
+        of: &str,
+        entries: usize,
+    ) -> Result<Option<Fault>, Denied> {
         yield_now().await;
         let number = self.calls.get() + 1;
         let hooked = self.hook.borrow_mut().as_mut().map(|hook| hook(Call { number, action, of, entries }));
-        let fate = match self.lives_for.get() {
-            Some(0) => Fate::Stops,
+        let fault = match self.lives_for.get() {
+            Some(0) => Some(Fault::CallerKilled),
             lives_for => {
                 self.lives_for.set(lives_for.map(|calls| calls - 1));
-                hooked.unwrap_or_default()
+                hooked.flatten()
             }
         };
-        if fate == Fate::Stops {
-            self.killed.notify_one();
+        if fault == Some(Fault::CallerKilled) {
+            // Other calls that are under way at the same time are not made either.
+            self.lives_for.set(Some(0));
+            self.killed.borrow().notify_one();
             std::future::pending::<()>().await;
         }
         self.calls.set(number);
         if self.is_denied(action) {
             return Err(Denied(format!("User: {} is not authorized to perform: {action}", self.arn)));
         }
-        Ok(fate)
+        Ok(fault)
     }
 
     pub(super) fn is_denied(&self, action: &str) -> bool {

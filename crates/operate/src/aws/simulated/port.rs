@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use comeback_engine::{SQS_MESSAGE_BYTES, Timestamp};
 
-use super::calls::{Fate, entry};
+use super::calls::{Fault, entry};
 use super::{Function, Invocation, NO_QUEUE, NO_QUEUE_MESSAGE, Queue, SimulatedAws, State, queue_url};
 use crate::aws::simulated::function::action_of;
 use crate::aws::{
@@ -30,12 +30,12 @@ impl SimulatedAws {
         let failed = |text: &str| Failure::could_not(format!("{action} on {of}: {text}"));
         match self.caller.begin(action, of, 0).await {
             Err(denied) => Err(denied.failure(action, of)),
-            Ok(Fate::Fails | Fate::FailsFor(_)) => Err(failed(UNAVAILABLE)),
-            Ok(Fate::LosesAnswer) => {
+            Ok(Some(Fault::CallFails | Fault::EntriesFail(_))) => Err(failed(UNAVAILABLE)),
+            Ok(Some(Fault::AnswerLost)) => {
                 let _ = effect(&mut self.state());
                 Err(failed(NO_ANSWER))
             }
-            Ok(Fate::Happens | Fate::Stops) => effect(&mut self.state()).map_err(|error| failed(&error)),
+            Ok(None | Some(Fault::CallerKilled)) => effect(&mut self.state()).map_err(|error| failed(&error)),
         }
     }
 
@@ -55,8 +55,8 @@ impl SimulatedAws {
             let call = entries_of_a_call(&mut entries, &size);
             let these = call.len();
             let failed = |failure: &EntryFailure| vec![Err(failure.clone()); these];
-            let fate = match self.caller.begin(action, url, these).await {
-                Ok(fate) => fate,
+            let fault = match self.caller.begin(action, url, these).await {
+                Ok(fault) => fault,
                 Err(denied) => {
                     answers.extend(failed(&denied.entry(action)));
                     break;
@@ -68,10 +68,10 @@ impl SimulatedAws {
                 answers.extend(failed(&entry(EntryFailureKind::Missing, NO_QUEUE, NO_QUEUE_MESSAGE)));
                 break;
             };
-            answers.extend(call.into_iter().enumerate().map(|(index, one)| match &fate {
-                Fate::Fails => Err(transient(UNAVAILABLE)),
-                Fate::FailsFor(these) if these.contains(&index) => Err(transient(UNAVAILABLE)),
-                Fate::LosesAnswer => effect(queue, now, one).and(Err(transient(NO_ANSWER))),
+            answers.extend(call.into_iter().enumerate().map(|(index, one)| match &fault {
+                Some(Fault::CallFails) => Err(transient(UNAVAILABLE)),
+                Some(Fault::EntriesFail(these)) if these.contains(&index) => Err(transient(UNAVAILABLE)),
+                Some(Fault::AnswerLost) => effect(queue, now, one).and(Err(transient(NO_ANSWER))),
                 _ => effect(queue, now, one),
             }));
         }
@@ -344,8 +344,8 @@ impl Aws for SimulatedAws {
     async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure> {
         let action = "sqs:ReceiveMessage";
         let failed = |text: &str| Failure::could_not(format!("{action} on {url}: {text}"));
-        let fate = self.caller.begin(action, url, 0).await.map_err(|denied| denied.failure(action, url))?;
-        if matches!(fate, Fate::Fails | Fate::FailsFor(_)) {
+        let fault = self.caller.begin(action, url, 0).await.map_err(|denied| denied.failure(action, url))?;
+        if matches!(fault, Some(Fault::CallFails | Fault::EntriesFail(_))) {
             return Err(failed(UNAVAILABLE));
         }
         let until = self.time().saturating_add(receive.wait);
@@ -353,7 +353,7 @@ impl Aws for SimulatedAws {
             let received =
                 self.state().receive(url, most, receive.visibility).map_err(|error| failed(&error))?;
             // The SDK receives again if it gets no answer, and what the first receive hid is then gone.
-            if fate == Fate::LosesAnswer {
+            if fault == Some(Fault::AnswerLost) {
                 return Ok(Vec::new());
             }
             if !received.is_empty() || self.time() >= until {

@@ -153,7 +153,7 @@ impl Queue {
     }
 
     /// `ReceiveMessage`: up to ten messages, hidden for so long. At the in-flight limit there are none.
-    pub fn receive(&mut self, now: Timestamp, most: usize, visibility: Duration) -> Vec<Message> {
+    pub(super) fn receive(&mut self, now: Timestamp, most: usize, visibility: Duration) -> Vec<Message> {
         self.settle(now);
         let most = most.min(MOST_OF_A_RECEIVE).min(self.in_flight_limit.saturating_sub(self.in_flight));
         let redrive = self.redrive();

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::*;
-use crate::aws::contract::{self, Ground};
+use crate::aws::contract::{self, Fixture};
 use crate::aws::{Aws as _, EntryFailureKind, InvokeSettings, NewMessage, Receive, Verdict};
 use crate::deployment::Deployment;
 use crate::{Operator, Which};
@@ -40,7 +40,7 @@ async fn simulated_account_keeps_the_contract() {
         state.add_queue("contract");
         ["one k-1", "two k-2"].into_iter().for_each(|line| state.log("/contract", "a", line));
     }
-    let ground = Ground {
+    let fixture = Fixture {
         function: "contract".into(),
         function_arn: function_arn("contract"),
         alias: "live".into(),
@@ -51,7 +51,7 @@ async fn simulated_account_keeps_the_contract() {
         topic: Sample::TOPIC.into(),
         log_group: "/contract".into(),
     };
-    contract::all(&aws, &ground).await;
+    contract::all(&aws, &fixture).await;
 }
 
 #[tokio::test]
@@ -186,14 +186,19 @@ async fn denial_is_of_one_caller_and_names_call_and_remedy() {
 }
 
 #[tokio::test]
-async fn a_hook_decides_the_fate_of_each_call() {
+async fn hook_gives_each_call_its_fault() {
     let aws = sample(false);
     let url = queue_url(Sample::RETRY_QUEUE);
-    let fates = [Fate::Fails, Fate::FailsFor(BTreeSet::from([1])), Fate::LosesAnswer, Fate::Happens];
-    let mut fates = fates.into_iter();
+    let faults = [
+        Some(Fault::CallFails),
+        Some(Fault::EntriesFail(BTreeSet::from([1]))),
+        Some(Fault::AnswerLost),
+        None,
+    ];
+    let mut faults = faults.into_iter();
     aws.on_call(move |call| {
         assert_eq!((call.action, call.entries), ("sqs:SendMessage", 2));
-        fates.next().unwrap()
+        faults.next().unwrap()
     });
     let mut sent = Vec::new();
     for _ in 0..4 {
