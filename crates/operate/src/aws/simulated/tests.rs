@@ -232,6 +232,18 @@ async fn a_caller_is_killed_between_any_two_calls() {
 }
 
 #[tokio::test]
+async fn kill_ends_calls_at_the_same_time_and_no_later_work() {
+    let aws = sample(false);
+    let url = queue_url(Sample::RETRY_QUEUE);
+    let send = async || aws.send(&url, vec![message("m")], &|_, _| ()).await;
+    let three = async { tokio::join!(send(), send(), send()) };
+    assert!(aws.killed_after(1, three).await.is_none());
+    assert_eq!(aws.calls(), 1);
+    assert!(aws.until_killed(async { (send().await, send().await) }).await.is_some());
+    assert_eq!(aws.calls(), 3);
+}
+
+#[tokio::test]
 async fn destination_is_refused_until_lambda_knows_the_permission() {
     let aws = sample(false);
     aws.state().permissions_take = Duration::from_secs(5);
