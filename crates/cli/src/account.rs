@@ -48,7 +48,7 @@ impl Account {
         }
         Self {
             place: Place::default(),
-            port: Rc::new(SdkAws::new(config.clone())),
+            port: Rc::new(SdkAws::new(config)),
             cloudformation: client!(aws_sdk_cloudformation),
             cloudwatch: client!(aws_sdk_cloudwatch),
             iam: client!(aws_sdk_iam),

@@ -250,8 +250,8 @@ impl<'r> Case<'_, 'r> {
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Rule 11. Lambda silently drops a failure record over SQS's limit, so the handler does not make a retry whose
-    /// failure could not come back.
+    /// Rule 11. SQS refuses a failure record over its limit, and nobody knows what Lambda does with it then. So the handler does
+    /// not make a retry whose failure might not come back.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {

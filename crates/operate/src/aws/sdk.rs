@@ -475,7 +475,7 @@ mod tests {
             .credentials_provider(Credentials::new("key", "secret", None, None, "test"))
             .http_client(http_client)
             .load();
-        SdkAws::new(config.await)
+        SdkAws::new(&config.await)
     }
 
     #[tokio::test]

@@ -257,7 +257,12 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
 pub(crate) fn largest_message(facts: &Facts) -> Judged {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, name, means) in [
-        (retry_queue, &facts.retry_queue, "retry", "Lambda silently drops failed events with larger records"),
+        (
+            retry_queue,
+            &facts.retry_queue,
+            "retry",
+            "SQS refuses failed events with larger records, and Lambda may lose them",
+        ),
         (
             dead_letter_queue,
             &facts.dead_letter_queue,

@@ -1,5 +1,7 @@
 //! One event's timeline in words.
 
+use std::time::Duration;
+
 use anstyle::AnsiColor;
 use comeback_engine::{Cause, DueBy, Timestamp};
 
@@ -74,8 +76,10 @@ pub(crate) fn sentence(step: &Step) -> String {
             format!("retry {retry} is due but held: the function is paused (last checked {last})")
         }
         What::Invoked { retry, request_id, late_ms, early, policy } => {
-            let late = late_ms.filter(|late| *late >= 1_000).map(|late| late as f64 / 1_000.0);
-            let late = late.map(|late| format!(", {} after it was due", short(late))).unwrap_or_default();
+            let late = late_ms
+                .filter(|late| *late >= 1_000)
+                .map(|late| late_by(Duration::from_millis(late), step.at));
+            let late = late.unwrap_or_default();
             let early = early.as_ref().filter(|early| early.otherwise_due > step.at);
             let early = early.map(|early| before_its_time(early, step.at)).unwrap_or_default();
             format!("retry {retry} invoked{early}{late}{}", policy_of("under", policy)) + &id(request_id)
@@ -112,6 +116,12 @@ fn policy_of(preposition: &str, policy: &Option<String>) -> String {
 }
 
 /// ` by `comeback retry` of 10:28:00 (ops), 7h before its time`
+/// With the due time, which a pause may have moved since the last line that named it.
+fn late_by(late: Duration, at: Timestamp) -> String {
+    let due = at.before(late).to_string();
+    format!(", {} after it was due at {}", short(late.as_secs_f64()), due.get(11..19).unwrap_or(&due))
+}
+
 fn before_its_time(early: &Early, at: Timestamp) -> String {
     let sooner = short(early.otherwise_due.since(at).as_secs_f64());
     let by = early.asked_by.as_ref().map(|by| format!(" ({})", shown(by))).unwrap_or_default();
@@ -163,7 +173,7 @@ target  arn:f
 2026-09-14 (UTC)
 15:33:20.000  attempt 0 failed with TargetDown  r-0
 15:33:21.000  waits 2s for retry 1, until 2026-09-14T15:33:23.000Z, by the policy of orders-*
-15:33:24.000  retry 1 invoked, 1.5s after it was due, under the policy of orders-*  r-1
+15:33:24.000  retry 1 invoked, 1.5s after it was due at 15:33:22, under the policy of orders-*  r-1
               | START
               | succeeded
 
@@ -247,7 +257,7 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         let said = "retry 3 invoked by `comeback retry` of 15:33:20 (ops), 7h before its time";
         assert_eq!(sentence(&early), said);
         let late = Step { at: at(25_400), what: invoked(20_000) };
-        assert_eq!(sentence(&late), "retry 3 invoked, 20s after it was due");
+        assert_eq!(sentence(&late), "retry 3 invoked, 20s after it was due at 22:36:20");
     }
 
     #[test]

@@ -78,14 +78,14 @@ impl SdkAws {
             caller: identity.arn.unwrap_or_default(),
             flags: String::new(),
         };
-        Ok((Self::new(config), place))
+        Ok((Self::new(&config), place))
     }
 
     /// The clients of a configuration, which has credentials and a region.
-    pub fn new(config: SdkConfig) -> Self {
+    pub fn new(config: &SdkConfig) -> Self {
         macro_rules! client {
             ($sdk:ident) => {{
-                let config = $sdk::config::Builder::from(&config).interceptor(LimitAnswers);
+                let config = $sdk::config::Builder::from(config).interceptor(LimitAnswers);
                 $sdk::Client::from_conf(config.build())
             }};
         }
@@ -98,7 +98,7 @@ impl SdkAws {
             logs: client!(aws_sdk_cloudwatchlogs),
             sqs: client!(aws_sdk_sqs),
             ssm: client!(aws_sdk_ssm),
-            config,
+            config: config.clone(),
         }
     }
 
