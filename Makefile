@@ -45,7 +45,7 @@ unexport PYTHONDONTWRITEBYTECODE
 APT_GET := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .PHONY: help demo policy-table scale bench-handler chaos mutants fuzz test test-fast test-clients conformance check lint-rust lint-infra lint-clients \
-	lint-licences lint-templates lint-workflows build-tests test-servers test-stack test-infra with-stack with-servers without-cargo without-servers tools lock-tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
+	lint-licences advisories lint-templates lint-workflows build-tests test-servers test-stack test-infra with-stack with-servers without-cargo without-servers tools lock-tools chromium faketime tomllib local build deploy dist check-dist semver verify-aws clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -218,6 +218,12 @@ lint-clients: $(TOOLS)/clients/.installed $(CLIENTS_NODE)
 
 lint-licences: $(TOOLS)/deny/bin/cargo-deny
 	cargo deny check licenses bans sources
+
+# Never in CI's `make check`, which works offline: the databases are on GitHub, npm and PyPI.
+advisories: $(TOOLS)/deny/bin/cargo-deny $(TOOLS)/audit/.installed ## look for known weaknesses of dependencies
+	cargo deny check advisories
+	for folder in infra clients/node clients/node-sqs tests/console; do npm --prefix $$folder audit --package-lock-only; done
+	for tools in tests/tools/*.txt; do $(TOOLS)/audit/bin/pip-audit --require-hashes --disable-pip --requirement $$tools; done
 
 lint-templates: $(TOOLS)/sam/.installed
 	sam validate --lint

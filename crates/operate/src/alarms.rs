@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use comeback_engine::FunctionArn;
 use serde::Serialize;
 
+use crate::account::Account;
 use crate::aws::{MetricAlarm, NewAlarm, WatchedMetric};
 use crate::deployment::Deployment;
-use crate::{Account, Failure};
+use crate::failure::Failure;
 
 /// A metric alarm on one of the queues, on the handler or its log, or on what Lambda loses of a retried function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -274,6 +274,9 @@ pub struct InvokeSettings {
     pub on_success: Option<String>,
 }
 
+/// Lambda's limit of concurrent invocations by one provisioned poller.
+pub const INVOCATIONS_OF_A_POLLER: u16 = 10;
+
 /// An event source mapping: what feeds a function from a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {

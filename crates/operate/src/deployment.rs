@@ -12,11 +12,15 @@ use comeback_engine::{FunctionArn, FunctionPattern, Policies, SettingError};
 use futures_util::stream::{StreamExt as _, iter};
 use serde::Serialize;
 
+use crate::account::Account;
 use crate::aws::Mapping;
 use crate::command::command_line;
+use crate::command::{Command, CommandName};
 use crate::deployment::queue::Queue;
+use crate::failure::Failure;
 use crate::function::FunctionName;
-use crate::{Account, Command, CommandName, Failure, Text, quoted, text};
+use crate::text;
+use crate::text::{Text, quoted};
 
 /// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
 pub const AT_A_TIME: usize = 8;

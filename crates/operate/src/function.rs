@@ -8,8 +8,12 @@ use std::time::Duration;
 use comeback_engine::{FunctionArn, short_name};
 use serde::Serialize;
 
+use crate::account::Account;
 use crate::aws::{Configuration, Function, InvokeSettings};
-use crate::{Account, Command, CommandName, Failure, Text, quoted, text};
+use crate::command::{Command, CommandName};
+use crate::failure::Failure;
+use crate::text;
+use crate::text::{Text, quoted};
 
 /// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or either as an ARN.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::account::Account;
 use crate::aws::{Configuration, Stack, UpdateStatus};
 use crate::deployment::entries;
+use crate::failure::Failure;
 use crate::function::{get_function, is_same_function};
-use crate::{Account, Failure, Interrupt};
+use crate::interrupt::Interrupt;
 
 /// A variable of the handler, and the stack's parameter that sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

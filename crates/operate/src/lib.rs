@@ -9,12 +9,13 @@
 //! | file | holds |
 //! |---|---|
 //! | [`aws`] | the port to an account, and its implementations |
-//! | [`operator`] | who works where, and how work is watched and stopped |
+//! | [`operator`], [`account`], [`interrupt`] | who works where, and how work is watched and stopped |
 //! | [`change`] | how every change is planned and performed |
 //! | [`text`], [`layout`], [`command`] | how an answer is laid out |
 //! | [`durations`], [`numbers`], [`shown`] | durations, counts and foreign text, as an answer writes them |
 //! | [`failure`] | why a question or a change failed |
 
+pub mod account;
 pub mod alarms;
 pub mod aws;
 pub mod change;
@@ -24,6 +25,7 @@ pub mod durations;
 pub mod failure;
 pub mod function;
 pub mod handler_setting;
+pub mod interrupt;
 pub mod layout;
 pub mod log;
 pub mod metrics;
@@ -35,9 +37,11 @@ pub mod resume;
 pub mod shown;
 pub mod text;
 
+pub use account::{Account, Place};
 pub use change::{Answer, Change, Ended, Performed, Plan, Planned, Question};
 pub use command::{Command, CommandName};
 pub use failure::Failure;
+pub use interrupt::Interrupt;
 pub use layout::{Block, Column, Layout, Table};
-pub use operator::{Account, Follow, Interrupt, Operator, Place, Progress, Unwatched, Which};
+pub use operator::{Follow, Operator, Progress, Unwatched, Which};
 pub use text::{Piece, Quotes, Span, Text, Tone, quoted, shell};

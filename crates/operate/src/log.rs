@@ -2,8 +2,9 @@
 
 use comeback_engine::{LogLine, Timestamp, What};
 
+use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
-use crate::{Account, Failure};
+use crate::failure::Failure;
 
 /// The longest id to search for. A request id has 36 characters; a key that a target chose may have more.
 const LONGEST: usize = 256;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use comeback_engine::{RETENTION, Timestamp};
 use serde::Serialize;
 
+use crate::account::Account;
 use crate::aws::{MetricQuery, Series};
 use crate::deployment::Deployment;
-use crate::{Account, Failure};
+use crate::failure::Failure;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);

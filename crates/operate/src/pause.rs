@@ -6,13 +6,20 @@ use std::time::Duration;
 use comeback_engine::{HOLD, Pause, PauseTarget, Pauses, Timestamp};
 use serde::Serialize;
 
+use crate::account::Account;
 use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::command::CommandName;
 use crate::deployment::{Deployment, DeploymentName};
+use crate::durations;
+use crate::failure::Failure;
 use crate::function::FunctionName;
+use crate::layout::Layout;
+use crate::operator::Operator;
 use crate::pauses::edits::{self, Wanted, open_of};
 use crate::pauses::parameter::Parameter;
 use crate::pauses::{self, OpenPause, forgotten_note, named, noticed_within};
-use crate::{Account, CommandName, Failure, Layout, Operator, Text, durations, quoted, text};
+use crate::text;
+use crate::text::{Text, quoted};
 
 /// Pauses a function, or changes its pause.
 #[derive(Clone, Debug)]
@@ -258,7 +265,7 @@ async fn elsewhere(function: &FunctionName, account: &Account, deployment: &Depl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Block;
+    use crate::layout::Block;
     use crate::pauses::edits::End;
 
     const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";

@@ -15,11 +15,12 @@ use comeback_engine::{
 };
 use serde::Serialize;
 
+use crate::account::Account;
 use crate::deployment::Deployment;
+use crate::failure::Failure;
 use crate::function::{FunctionName, is_same_function};
 use crate::numbers::counted;
 use crate::pauses::parameter::read_pauses;
-use crate::{Account, Failure};
 
 /// What was due in a pause comes back over this time after its end, unless the operator says otherwise.
 pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);

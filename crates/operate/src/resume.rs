@@ -6,13 +6,19 @@ use comeback_engine::{HOLD, Pause, PauseTarget, Pauses, Timestamp};
 use serde::Serialize;
 
 use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::command::CommandName;
 use crate::deployment::Deployment;
+use crate::durations;
+use crate::failure::Failure;
 use crate::function::FunctionName;
+use crate::layout::Layout;
+use crate::operator::Operator;
 use crate::pause::is_paused;
 use crate::pauses::edits::{self, check_spread, open_of};
 use crate::pauses::parameter::Parameter;
 use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, named, noticed_within};
-use crate::{CommandName, Failure, Layout, Operator, Text, durations, quoted, text};
+use crate::text;
+use crate::text::{Text, quoted};
 
 /// Ends the pause of a function, or the one that covers every function.
 #[derive(Clone, Debug)]

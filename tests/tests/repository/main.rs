@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `events` | each file in `events/` does what its README says |
 //! | `golden` | a few runs and studies, byte for byte |
+//! | `infrastructure` | the page for Terraform and its like against the tools' packages |
 //! | `imports` | imports inside a crate name the module, and point one way |
 //! | `pages` | every command of the documentation is run by a test, every link leads somewhere |
 //! | `tools` | the Python tools are locked by hashes |
@@ -12,6 +13,7 @@
 mod events;
 mod golden;
 mod imports;
+mod infrastructure;
 mod pages;
 mod tools;
 mod versions;

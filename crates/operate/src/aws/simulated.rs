@@ -28,9 +28,9 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 use tokio::sync::watch;
 
+use crate::account::{Account, Place};
 use crate::aws::{self, Executions, Key, Mapping, MetricAlarm};
 use crate::function::FunctionName;
-use crate::operator::{Account, Place};
 
 pub use calls::{Call, Fault};
 pub use function::{Function, Invocation, function_arn, role_arn};

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use comeback_engine::QueueArn;
 
+use crate::account::Account;
 use crate::aws::{Configuration, Function, StackResource};
 use crate::deployment::queue::{Queue, parsed};
 use crate::deployment::{Deployment, DeploymentName};
+use crate::failure::Failure;
 use crate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_group};
-use crate::{Account, Failure};
 
 /// The handler's tag with the version of Comeback, as the template and the construct set it.
 const VERSION_TAG: &str = "comeback:version";

@@ -2,9 +2,6 @@
 
 use crate::aws::Mapping;
 
-/// Lambda's limit of concurrent invocations by one provisioned poller.
-pub const INVOCATIONS_OF_A_POLLER: u16 = 10;
-
 impl Mapping {
     /// Returns true if it feeds the handler, or soon will.
     pub fn feeds(&self) -> bool {

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use comeback_engine::{NotAnArn, QueueArn};
 use serde::Serialize;
 
-use crate::{Account, Failure};
+use crate::account::Account;
+use crate::failure::Failure;
 
 /// An SQS queue.
 #[derive(Clone, Debug, PartialEq, Eq)]

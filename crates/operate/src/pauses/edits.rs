@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use comeback_engine::{LONGEST_PAUSE, LONGEST_SPREAD, Pause, PauseTarget, Pauses, Timestamp};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::pauses::{DEFAULT_SPREAD, target_name};
 
 /// What the flags of `comeback pause` name; `None` stays as it is, or is the default of a new pause.

@@ -5,10 +5,14 @@ use std::time::Duration;
 use comeback_engine::{Pause, Pauses, Timestamp};
 use serde::Serialize;
 
+use crate::account::Account;
+use crate::account::user_name;
 use crate::aws::ParameterVersion;
-use crate::operator::user_name;
+use crate::durations;
+use crate::failure::Failure;
+use crate::layout::{Layout, Table};
 use crate::pauses::target_name;
-use crate::{Account, Failure, Layout, Table, Text, durations};
+use crate::text::Text;
 
 /// What somebody did to a pause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -144,7 +148,7 @@ mod tests {
 
     #[test]
     fn an_empty_history_is_no_empty_table() {
-        assert_eq!(layout(&[]).0, [crate::Block::Line("nobody has paused anything yet".into())]);
+        assert_eq!(layout(&[]).0, [crate::layout::Block::Line("nobody has paused anything yet".into())]);
     }
 
     #[test]

@@ -5,11 +5,16 @@ use std::time::Duration;
 use comeback_engine::LONG_PAUSE;
 use serde::Serialize;
 
+use crate::change::Answer;
+use crate::durations;
+use crate::failure::Failure;
+use crate::layout::{Block, Layout, Table};
+use crate::operator::Operator;
 use crate::pauses::history::{self, Entry};
 use crate::pauses::parameter::read_pauses;
 use crate::pauses::requests::RetryRequest;
 use crate::pauses::{OpenPause, target_name};
-use crate::{Answer, Block, Failure, Layout, Operator, Table, Text, durations};
+use crate::text::Text;
 
 /// The open pauses and the retry requests in force.
 #[derive(Debug, Serialize)]

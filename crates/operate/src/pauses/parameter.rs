@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use comeback_engine::{GarbledPauses, LONGEST_PAUSES, Pause, Pauses, Timestamp, TooLarge};
 
+use crate::account::Account;
 use crate::deployment::{Deployment, aws};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
 use crate::pauses::history;
-use crate::{Account, Failure, Interrupt};
 
 /// Reads the pauses as the handler does: without a parameter nothing is paused. `None` if the handler reads no pauses.
 pub async fn read_pauses(account: &Account, deployment: &Deployment) -> Result<Option<Pauses>, Failure> {

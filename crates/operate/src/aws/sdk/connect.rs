@@ -23,9 +23,9 @@ use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_types::os_shim_internal::{Env, Fs};
 use http_body_util::Limited;
 
+use crate::account::Place;
 use crate::aws::sdk::Or as _;
 use crate::failure::Failure;
-use crate::operator::Place;
 use crate::text;
 use crate::text::{Piece, Quotes, Text};
 

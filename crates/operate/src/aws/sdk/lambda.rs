@@ -11,8 +11,7 @@ use aws_sdk_lambda::types::{
 };
 use comeback_engine::{FunctionArn, QueueArn};
 
-use crate::aws::{Configuration, Function, InvokeSettings, Mapping, UpdateStatus};
-use crate::deployment::mapping::INVOCATIONS_OF_A_POLLER;
+use crate::aws::{Configuration, Function, INVOCATIONS_OF_A_POLLER, InvokeSettings, Mapping, UpdateStatus};
 
 /// Lambda's default for a mapping that names only its fewest provisioned pollers.
 const DEFAULT_MAXIMUM_POLLERS: i32 = 200;

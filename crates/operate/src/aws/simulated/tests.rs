@@ -5,7 +5,7 @@ use super::*;
 use crate::aws::contract::{self, Fixture};
 use crate::aws::{Aws as _, EntryFailureKind, InvokeSettings, NewMessage, Receive, Verdict};
 use crate::deployment::Deployment;
-use crate::{Operator, Which};
+use crate::operator::{Operator, Which};
 
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 const HOUR: Duration = Duration::from_secs(3_600);

@@ -1,0 +1,67 @@
+"""Rewrites tests/golden/providers/*.txt: the attributes that infrastructure tools' packages have for what
+docs/attach-with-your-tool.md uses. Needs npm, and a few minutes: the packages are large.
+
+Run: python3 tests/tools/providers.py
+"""
+
+import json
+import re
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "providers"
+# The package, the file of each resource, and what its attributes look like there.
+PROVIDERS = {
+    "terraform": (
+        "@cdktn/provider-aws",
+        {
+            "aws_iam_role_policy": "package/lib/iam-role-policy/index.d.ts",
+            "aws_lambda_function_event_invoke_config": "package/lib/lambda-function-event-invoke-config/index.d.ts",
+            "aws_lambda_function_recursion_config": "package/lib/lambda-function-recursion-config/index.d.ts",
+        },
+        r"Docs at Terraform Registry: .*?#([a-z_]+)|resources/[a-z_]+#([a-z_]+)",
+    ),
+    "pulumi": (
+        "@pulumi/aws",
+        {
+            "aws.iam.RolePolicy": "package/iam/rolePolicy.d.ts",
+            "aws.lambda.FunctionEventInvokeConfig": "package/lambda/functionEventInvokeConfig.d.ts",
+            "aws.lambda.FunctionRecursionConfig": "package/lambda/functionRecursionConfig.d.ts",
+            "inputs.lambda.FunctionEventInvokeConfigDestinationConfig": "package/types/input.d.ts",
+        },
+        r"^ +([a-zA-Z]+)\??: pulumi\.Input",
+    ),
+}
+
+
+def attributes(resource: str, text: str, pattern: str) -> list[str]:
+    """The resource's attributes, in alphabetical order."""
+    if resource.startswith("inputs."):
+        # One file has the inputs of every service: those whose names begin like this one.
+        name = resource.rsplit(".", 1)[1]
+        text = "\n".join(re.findall(rf"interface {name}\w* \{{.*?^    \}}", text, re.DOTALL | re.MULTILINE))
+    found = re.findall(pattern, text, re.MULTILINE)
+    return sorted({"".join(one) if isinstance(one, tuple) else one for one in found})
+
+
+def main() -> None:
+    for provider, (package, files, pattern) in PROVIDERS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            packed = subprocess.run(
+                ["npm", "pack", package, "--json"], cwd=folder, check=True, capture_output=True, text=True
+            )
+            [about] = json.loads(packed.stdout)
+            lines = [f"{package} {about['version']}"]
+            with tarfile.open(Path(folder) / about["filename"]) as archive:
+                for resource, file in files.items():
+                    member = archive.extractfile(file)
+                    assert member, file
+                    found = attributes(resource, member.read().decode(), pattern)
+                    lines.append(f"{resource}: {' '.join(found)}")
+        (GOLDEN / f"{provider}.txt").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
