@@ -15,12 +15,10 @@ use comeback_engine::{
 };
 use serde::Serialize;
 
-use crate::account::Account;
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::function::{FunctionName, is_same_function};
 use crate::numbers::counted;
-use crate::pauses::parameter::read_pauses;
 
 /// What was due in a pause comes back over this time after its end, unless the operator says otherwise.
 pub const DEFAULT_SPREAD: Duration = Duration::from_secs(1_800);
@@ -71,15 +69,6 @@ pub struct OpenPause {
 }
 
 impl OpenPause {
-    /// The pauses that are not over; `None` if the handler reads no pauses.
-    pub async fn all(
-        account: &Account,
-        deployment: &Deployment,
-        now: Timestamp,
-    ) -> Result<Option<Vec<Self>>, Failure> {
-        Ok(read_pauses(account, deployment).await?.map(|pauses| Self::all_of(&pauses, now)))
-    }
-
     /// The pauses that are not over.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
         pauses.iter().filter(|pause| !pause.is_over(now)).map(|pause| Self::of(pause, now)).collect()
