@@ -1,16 +1,15 @@
 //! Draws answers on a terminal, and takes every change from its plan to its end.
 
-use std::cell::RefCell;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use comeback_operate::change::outdated;
 use comeback_operate::shown::shown;
-use comeback_operate::{Answer, Block, Change, Ended, Follow, Layout, Planned, Progress, Table, Text, Tone};
+use comeback_operate::{Answer, Block, Change, Ended, Layout, Planned, Table, Text, Tone};
 
 use crate::failure::CommandFailure;
 use crate::operate::session::{Session, confirm_question};
-use crate::text::terminal::{self, align_right, unwrapped_table};
+use crate::text::terminal::{align_right, unwrapped_table};
 
 /// The column in which the texts of facts begin.
 const FACTS: usize = 14;
@@ -118,40 +117,5 @@ pub(crate) async fn change<C: Change + 'static>(
                 planned = *new;
             }
         }
-    }
-}
-
-/// Follows work with a progress bar, or a spinner where its length is not known.
-#[derive(Debug)]
-pub(crate) struct Bars {
-    session: Session,
-    bar: RefCell<Option<(&'static str, terminal::Progress)>>,
-}
-
-impl Bars {
-    pub(crate) fn new(session: Session) -> Self {
-        Self { session, bar: RefCell::default() }
-    }
-}
-
-impl Follow for Bars {
-    fn progress(&self, Progress { done, of, unit }: Progress) {
-        let mut bar = self.bar.borrow_mut();
-        if bar.as_ref().is_none_or(|(known, _)| *known != unit) {
-            // The one before leaves the screen first.
-            *bar = None;
-            let figures = if of.is_some() { "{pos}/{len} " } else { "{pos} " }.to_owned() + unit;
-            *bar = Some((unit, self.session.progress(of, &figures)));
-        }
-        if let Some((_, bar)) = &*bar {
-            bar.set(done);
-        }
-        if of == Some(done) {
-            *bar = None;
-        }
-    }
-
-    fn remark(&self, text: &Text) {
-        self.session.remark(&text.to_string());
     }
 }

@@ -14,7 +14,8 @@ use tokio::sync::watch;
 
 pub(crate) use comeback_operate::Interrupt;
 use comeback_operate::change::Question;
-use comeback_operate::{Operator, Which};
+use comeback_operate::operator::{self, Follow};
+use comeback_operate::{Operator, Text, Which};
 
 use crate::account::{Account, Failure, Place};
 use crate::failure;
@@ -23,7 +24,6 @@ use crate::operate::function::FunctionName;
 use comeback_operate::shown::shown_json;
 
 use crate::output::{has_printed, json_line, stream_json_line};
-use crate::terminal::Bars;
 use crate::text::terminal::{Progress, command_line, shown};
 
 const DEFAULT_STACK: &str = "comeback";
@@ -425,6 +425,41 @@ async fn ask(question: &str, session: &Session) -> Result<(), Failure> {
 
 fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+/// Follows work with a progress bar, or a spinner where its length is not known.
+#[derive(Debug)]
+struct Bars {
+    session: Session,
+    bar: RefCell<Option<(&'static str, Progress)>>,
+}
+
+impl Bars {
+    fn new(session: Session) -> Self {
+        Self { session, bar: RefCell::default() }
+    }
+}
+
+impl Follow for Bars {
+    fn progress(&self, operator::Progress { done, of, unit }: operator::Progress) {
+        let mut bar = self.bar.borrow_mut();
+        if bar.as_ref().is_none_or(|(known, _)| *known != unit) {
+            // The one before leaves the screen first.
+            *bar = None;
+            let figures = if of.is_some() { "{pos}/{len} " } else { "{pos} " }.to_owned() + unit;
+            *bar = Some((unit, self.session.progress(of, &figures)));
+        }
+        if let Some((_, bar)) = &*bar {
+            bar.set(done);
+        }
+        if of == Some(done) {
+            *bar = None;
+        }
+    }
+
+    fn remark(&self, text: &Text) {
+        self.session.remark(&text.to_string());
+    }
 }
 
 #[cfg(test)]

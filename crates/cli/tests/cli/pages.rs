@@ -182,7 +182,7 @@ fn the_readmes_table_has_sources_and_todays_price() {
         let source = format!("\n| {} | ", row[1].trim_matches('*'));
         assert!(sources.contains(&source), "docs/limits-and-costs.md has no row {source:?}");
     }
-    assert_eq!(rows.len(), 8, "five alternatives");
+    assert_eq!(rows.len(), 9, "six alternatives");
     let printed = printed("schedule --rate 10/s");
     let (_, price) = printed.split_once(" USD an hour, or ").expect("the price");
     let price = price.split(' ').next().expect("a figure");
