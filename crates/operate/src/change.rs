@@ -17,6 +17,12 @@ pub trait Answer: Serialize {
     /// Its layout.
     fn layout(&self) -> Layout;
 
+    /// The rows of [`Block::Rows`](crate::Block::Rows), each with a cell for each column. They may be a hundred thousand, so they
+    /// are made one by one.
+    fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
+        Box::new(std::iter::empty())
+    }
+
     /// The end of a command that answers with it, and does no more: a failure if it shows something broken or left out.
     ///
     /// # Errors
@@ -162,4 +168,38 @@ fn json(value: &impl Serialize) -> String {
 /// The failure of a plan that no longer holds, in a program that does not ask again.
 pub fn outdated() -> Failure {
     Failure::undone(Text::from("the plan is out of date, and nothing was changed; run the command again"))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::layout::Block;
+
+    /// An answer without colours, with ` | ` between the cells of a row.
+    pub(crate) fn plain(answer: &impl Answer) -> String {
+        let row = |cells: &Vec<Text>| cells.iter().map(Text::to_string).collect::<Vec<_>>().join(" | ");
+        let mut lines = Vec::new();
+        for block in answer.layout().0 {
+            match block {
+                Block::Line(text) => lines.push(text.to_string()),
+                Block::Facts(facts) => lines.extend(
+                    facts
+                        .iter()
+                        .flat_map(|(title, texts)| texts.iter().map(move |text| format!("{title}: {text}"))),
+                ),
+                Block::Table(table) => {
+                    let heads: Vec<_> = table.columns.iter().map(|column| column.head).collect();
+                    lines.push(heads.join(" | "));
+                    lines.extend(table.rows.iter().map(row));
+                }
+                Block::Rows(heads) => {
+                    lines.push(heads.join(" | "));
+                    lines.extend(answer.rows().map(|cells| row(&cells)));
+                }
+                Block::Note(text) => lines.push(format!("note: {text}")),
+                Block::Warning(text) => lines.push(format!("warning: {text}")),
+            }
+        }
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
 }

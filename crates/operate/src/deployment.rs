@@ -4,7 +4,7 @@ pub mod find;
 pub mod mapping;
 pub mod queue;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::command::command_line;
 use crate::command::{Command, CommandName};
 use crate::deployment::queue::Queue;
 use crate::failure::Failure;
-use crate::function::FunctionName;
+use crate::function::{FunctionName, command_name, deployment_of_its_own, is_far};
 use crate::text;
-use crate::text::{Text, quoted};
+use crate::text::{Piece, Text, quoted};
 
 /// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
 pub const AT_A_TIME: usize = 8;
@@ -149,6 +149,26 @@ impl Deployment {
             DeploymentName::Stack(stack) if stack == "comeback" => Command::new(name, words, place),
             _ => Command::new(name, words, format!(" {}{place}", other.flag())),
         }
+    }
+
+    /// A function, as a text names it.
+    pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
+        Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
+    }
+
+    /// The commands that attach the functions of these ARNs, each once, and what else to do for one that moved.
+    pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
+        let home = &self.handler_arn;
+        let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =
+            arns.into_iter().partition(|arn| is_far(arn, home));
+        let near: BTreeSet<String> = near.into_iter().map(|arn| command_name(arn, home)).collect();
+        let attach = near.iter().map(|name| quoted(self.command(CommandName::Attach, [name])));
+        let far = far.into_iter().map(|arn| Text::from(deployment_of_its_own(arn)));
+        let commands = Text::joined(attach.chain(far), ", ");
+        if near.is_empty() {
+            return commands;
+        }
+        text![commands, " (if the function moved to another stack, see docs/attach.md)"]
     }
 
     /// A command of the AWS CLI, with the flags that lead to the deployment's account and region.
@@ -311,6 +331,16 @@ mod tests {
         let mut refused = fed("Enabled");
         refused.variables.insert("MAX_AGE".into(), "30".into());
         assert_eq!(refused.stopped(), Some(Stopped::RefusesSettings));
+    }
+
+    #[test]
+    fn a_far_function_is_not_to_be_attached() {
+        let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
+        let arn = |region: &str| format!("arn:aws:lambda:{region}:123456789012:function:orders");
+        let commands = deployment.attach_commands([&*arn("eu-west-1"), &*arn("eu-west-2")]).to_string();
+        let expected = "`comeback attach orders --stack shop`, use a deployment in the account and region of \
+                        arn:aws:lambda:eu-west-2:123456789012:function:orders (if";
+        assert!(commands.starts_with(expected), "{commands}");
     }
 
     #[test]

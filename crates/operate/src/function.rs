@@ -1,6 +1,6 @@
 //! A function, as an operator names it and as Lambda describes it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,10 +10,7 @@ use serde::Serialize;
 
 use crate::account::Account;
 use crate::aws::{Configuration, Function, InvokeSettings};
-use crate::command::{Command, CommandName};
 use crate::failure::Failure;
-use crate::text;
-use crate::text::{Text, quoted};
 
 /// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or either as an ARN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,20 +104,6 @@ pub fn deployment_of_its_own(arn: &str) -> String {
 
 fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
     (&one.region, &one.account) == (&other.region, &other.account)
-}
-
-/// The commands that attach the functions of these ARNs to the deployment of the handler `home`, each once, and what else to
-/// do for one that moved. `place` are their flags.
-pub fn attach_commands<'a>(arns: impl IntoIterator<Item = &'a str>, home: &FunctionArn, place: &str) -> Text {
-    let (far, near): (BTreeSet<&str>, BTreeSet<&str>) = arns.into_iter().partition(|arn| is_far(arn, home));
-    let near: BTreeSet<String> = near.into_iter().map(|arn| command_name(arn, home)).collect();
-    let attach = near.iter().map(|name| quoted(Command::new(CommandName::Attach, [name], place)));
-    let far = far.into_iter().map(|arn| Text::from(deployment_of_its_own(arn)));
-    let commands = Text::joined(attach.chain(far), ", ");
-    if near.is_empty() {
-        return commands;
-    }
-    text![commands, " (if the function moved to another stack, see docs/attach.md)"]
 }
 
 /// The tag with which CloudFormation names a function's stack.
@@ -299,11 +282,6 @@ mod tests {
         ] {
             assert_eq!(name(place, function), arn(place, function));
         }
-        let both = [arn("eu-west-1:123456789012", "orders"), arn("eu-west-2:123456789012", "orders")];
-        let commands = attach_commands(both.iter().map(String::as_str), &home, " --stack shop").to_string();
-        let expected = "`comeback attach orders --stack shop`, use a deployment in the account and region of \
-                        arn:aws:lambda:eu-west-2:123456789012:function:orders (if";
-        assert!(commands.starts_with(expected), "{commands}");
     }
 
     #[test]

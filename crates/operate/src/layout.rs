@@ -15,6 +15,8 @@ pub enum Block {
     Facts(Vec<(&'static str, Vec<Text>)>),
     /// A table.
     Table(Table),
+    /// The place of the answer's [`rows`](crate::Answer::rows), by the heads of their columns. Each stands on one line.
+    Rows(Vec<&'static str>),
     /// A remark that is not part of the answer: on standard error, after `note: `.
     Note(Text),
     /// A remark about something that may be wrong: on standard error, after `warning: `.

@@ -11,6 +11,7 @@
 //! | [`aws`] | the port to an account, and its implementations |
 //! | [`operator`], [`account`], [`interrupt`] | who works where, and how work is watched and stopped |
 //! | [`change`] | how every change is planned and performed |
+//! | [`waiting`] | which events wait, why, and until when |
 //! | [`text`], [`layout`], [`command`] | how an answer is laid out |
 //! | [`durations`], [`numbers`], [`shown`] | durations, counts and foreign text, as an answer writes them |
 //! | [`failure`] | why a question or a change failed |
@@ -36,6 +37,7 @@ pub mod pauses;
 pub mod resume;
 pub mod shown;
 pub mod text;
+pub mod waiting;
 
 pub use account::{Account, Place};
 pub use change::{Answer, Change, Ended, Performed, Plan, Planned, Question};

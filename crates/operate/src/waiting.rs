@@ -1,0 +1,96 @@
+//! The waiting events: why each waits, and until when.
+//!
+//! SQS cannot list a queue, and shows nothing of a hidden message. The handler's log is the only index.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`wanted`] | the filter |
+//! | [`events`] | the events that wait by the log, under the pauses and the allow-list in force |
+//! | [`reading`] | a reading of queue, pauses and log, which can be continued |
+//! | [`notes`](reading) | what a reading may lack |
+//! | [`returns`] | the events by due time |
+//! | [`report`] | the answer |
+
+pub mod events;
+mod notes;
+pub mod reading;
+pub mod report;
+pub mod returns;
+pub mod wanted;
+
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+
+use crate::failure::Failure;
+use crate::operator::Operator;
+use crate::text::Text;
+use crate::waiting::reading::{Reading, Scope};
+use crate::waiting::report::{Listing, Report};
+use crate::waiting::wanted::Wanted;
+
+/// Options of [`waiting`].
+#[derive(Clone, Debug, Default)]
+pub struct WaitingOptions {
+    /// Only these events.
+    pub wanted: Wanted,
+    /// Only events whose next retry is due within this time.
+    pub due_within: Option<Duration>,
+    /// List the events one by one, at most this many; `None` only counts them.
+    pub list: Option<usize>,
+    /// Lines of the log written in this time; `None`: as far back as an event can wait.
+    pub since: Option<Duration>,
+}
+
+/// The waiting events, as they were read. [`report`](Self::report) is the answer.
+#[derive(Debug)]
+pub struct Waiting {
+    reading: Reading,
+    options: WaitingOptions,
+    now: Timestamp,
+    unmatched: Option<Text>,
+}
+
+/// Finds the waiting events in the handler's log.
+///
+/// # Errors
+///
+/// If the deployment, its queue or its log cannot be read.
+pub async fn waiting(operator: &Operator, options: WaitingOptions) -> Result<Waiting, Failure> {
+    let deployment = operator.deployment().await?;
+    let now = operator.now();
+    let WaitingOptions { wanted, since, .. } = &options;
+    let scope = Scope { wanted, since: *since };
+    let read = async {
+        let mut reading = Reading::read(operator, deployment, scope, now).await?;
+        reading.apply_pauses(now);
+        let errors = reading.unmatched(operator, scope, now).await;
+        Ok::<_, Failure>((reading, errors))
+    };
+    let (reading, errors) = operator.interrupt.or(read).await?;
+    let unmatched = wanted.error.as_ref().zip(errors).map(|(glob, errors)| no_error_matches(glob, &errors));
+    Ok(Waiting { reading, unmatched: unmatched.map(Text::from), options, now })
+}
+
+/// The note on an error glob that matches none of the waiting events. `errors` are theirs.
+pub fn no_error_matches(glob: &str, errors: &str) -> String {
+    format!("no event has an error that matches {glob}; the errors are: {errors}")
+}
+
+impl Waiting {
+    /// The answer.
+    pub fn report(&self) -> Report<'_> {
+        let Self { reading, options, now, unmatched } = self;
+        // The log was read with the filter, so that only the time is left to filter by.
+        let listing = Listing {
+            wanted: Wanted::default(),
+            by: options.due_within.map(|within| now.saturating_add(within)),
+            events: options.list.map(|most| 0..most),
+        };
+        let mut report = reading.report(&listing, *now);
+        report.notes.extend(reading.unlogged_qualifiers(&options.wanted));
+        report.unmatched.clone_from(unmatched);
+        report.end = reading.unknown_functions(&options.wanted);
+        report
+    }
+}

@@ -1,0 +1,357 @@
+//! Notes on a reading: gaps in the log, and what keeps events from being retried.
+
+use comeback_engine::{QUEUE_VISIBILITY_TIMEOUT, Timestamp};
+
+use crate::command::CommandName;
+use crate::durations;
+use crate::failure::Failure;
+use crate::function::FunctionName;
+use crate::log::HIDING_INFO;
+use crate::numbers::{counted, grouped};
+use crate::text;
+use crate::text::{Text, quoted};
+use crate::waiting::events::Group;
+use crate::waiting::reading::Reading;
+use crate::waiting::wanted::Wanted;
+
+impl Reading {
+    /// Returns true if the log was read as far back as an event can wait.
+    pub(super) fn is_all_read(&self, now: Timestamp) -> bool {
+        now.before(self.reach) >= self.since
+    }
+
+    /// Returns true if the log keeps and shows a line of each message that the handler has received.
+    fn has_all_lines(&self, now: Timestamp) -> bool {
+        self.is_all_read(now)
+            && self.has_log
+            && self.kept_for.is_none()
+            && self.newer == 0
+            && !self.hides_lines()
+    }
+
+    /// Returns true if the log has a line of everything that waits. With a filter, hidden messages without a line are not noticed.
+    pub fn is_complete(&self, now: Timestamp) -> bool {
+        let is_all_logged = self.retry_queue.visible == 0 && self.unlogged_messages(now) == 0;
+        self.retry_queue.total() == 0 || self.has_all_lines(now) && is_all_logged
+    }
+
+    /// The number of hidden messages beside those found, if the log should have a line of each.
+    fn unlogged_messages(&self, now: Timestamp) -> u64 {
+        if !self.is_everything || !self.has_all_lines(now) {
+            return 0;
+        }
+        let hidden = self.retry_queue.in_flight + self.retry_queue.delayed;
+        hidden.saturating_sub(self.waits.count() as u64)
+    }
+
+    /// The hidden messages that the log should mention and does not.
+    pub(super) fn unlogged_note(&self, now: Timestamp) -> Option<Text> {
+        let unlogged = Some(self.unlogged_messages(now)).filter(|unlogged| *unlogged > 0)?;
+        let note = format!(
+            "About {} hidden messages have no line in the log. SQS's count may be a minute old, and lines \
+             reach the log after some seconds. Messages of a handler that failed before it wrote a line \
+             return within {}.",
+            grouped(unlogged),
+            durations::text(QUEUE_VISIBILITY_TIMEOUT)
+        );
+        Some(note.into())
+    }
+
+    fn hides_lines(&self) -> bool {
+        self.deployment.log_level.as_deref().is_some_and(|level| HIDING_INFO.contains(&level))
+    }
+
+    /// The notes on everything that waits.
+    pub fn notes_on_all(&self, now: Timestamp) -> Vec<Text> {
+        self.notes(&self.waits.all_groups(), now)
+    }
+
+    /// The notes on some groups of events, and on the reading itself.
+    pub(super) fn notes(&self, groups: &[Group<'_>], now: Timestamp) -> Vec<Text> {
+        let Self { deployment, pauses, .. } = self;
+        let unknown =
+            pauses.as_ref().err().map(|why| text!["Unknown which functions are paused now: ", why.text()]);
+        let ignored = self.waits.ignored().into_iter().map(|(target, ignored)| {
+            text![
+                "A RetryAfter of ",
+                deployment.function(target, target),
+                format!(" was ignored, so its events get the ordinary backoff: {ignored}"),
+            ]
+        });
+        let keeps_everything =
+            deployment.policies().is_ok_and(|policies| policies.stack().keeps_everything());
+        let is_empty = keeps_everything.then_some(
+            "The allow-list is empty: the handler keeps waiting events, but retries none until a function is attached.",
+        );
+        let notes = unknown.into_iter().chain(deployment.stopped_note()).chain(ignored).chain(self.gaps(now));
+        let notes = notes.chain(is_empty.map(Text::from)).chain(self.not_allowed_note(groups));
+        notes.chain(self.held_note(groups)).collect()
+    }
+
+    /// Notes on what the log may lack.
+    fn gaps(&self, now: Timestamp) -> Vec<Text> {
+        let Self { deployment, retry_queue, since, reach, .. } = self;
+        let (group, longest) = (&deployment.log_group, durations::text(*reach));
+        let mut notes = Vec::new();
+        let mut note = |is_so: bool, note: Text| notes.extend(is_so.then_some(note));
+        note(
+            !self.has_log,
+            format!("Log group {group} does not exist: the handler has never run, or the log was deleted.")
+                .into(),
+        );
+        let level = deployment.log_level.as_deref().unwrap_or_default();
+        note(
+            self.hides_lines(),
+            format!("The handler's log level is {level}, which hides most waiting events: set it to INFO.")
+                .into(),
+        );
+        let newer = counted(self.newer, "line was", "lines were");
+        note(
+            self.newer > 0,
+            format!("{newer} written by a newer handler and unreadable to this command: update the command.")
+                .into(),
+        );
+        note(
+            retry_queue.visible > 0,
+            text![
+                format!("Due but not yet received by the handler: about {}. ", grouped(retry_queue.visible)),
+                quoted(deployment.command(CommandName::Status, [""; 0])),
+                " says whether it runs."
+            ],
+        );
+        note(
+            *since > now.before(*reach),
+            text![
+                format!("An event may wait {longest} without a new log line, so events last logged before "),
+                *since,
+                " may be missing."
+            ],
+        );
+        let kept_for = durations::text(self.kept_for.unwrap_or_default());
+        note(
+            self.kept_for.is_some(),
+            format!(
+                "{group} keeps lines for only {kept_for}, but an event may wait {longest} between two lines, so some \
+                 may be missing."
+            )
+            .into(),
+        );
+        notes
+    }
+
+    /// The events that a pause holds, and the command that lists it.
+    fn held_note(&self, groups: &[Group<'_>]) -> Option<Text> {
+        let events = match groups.iter().map(|group| group.held).sum() {
+            0 => return None,
+            1 => "1 event is".to_owned(),
+            held => format!("{} events are", grouped(held)),
+        };
+        let list = quoted(self.deployment.command(CommandName::Pause, ["--list"]));
+        Some(text![format!("{events} held by a pause until it ends: "), list, "."])
+    }
+
+    /// The events that the handler will dead-letter, because the allow-list lacks their functions, and how to keep them.
+    fn not_allowed_note(&self, groups: &[Group<'_>]) -> Option<Text> {
+        let unlisted = || groups.iter().filter(|group| group.not_allowed > 0);
+        let what = match unlisted().map(|group| group.not_allowed).sum() {
+            0 => return None,
+            1 => "1 event will be dead-lettered (target_not_allowed), because its function is".into(),
+            count => format!(
+                "{} events will be dead-lettered (target_not_allowed), because their functions are",
+                grouped(count)
+            ),
+        };
+        let commands = self.deployment.attach_commands(unlisted().filter_map(|group| group.target));
+        Some(text![format!("{what} not on the allow-list. To stop that: "), commands, "."])
+    }
+
+    /// The filter's functions that the log does not mention, each with true if the handler retries it.
+    fn unlogged<'w>(&self, wanted: &'w Wanted) -> impl Iterator<Item = (&'w FunctionName, bool)> {
+        let unlogged = wanted.functions.iter().enumerate().filter(|(index, _)| !self.logged.contains(index));
+        unlogged.map(|(_, function)| (function, self.deployment.retries(&self.deployment.arn_of(function))))
+    }
+
+    /// Notes on aliases and versions that the log does not mention: the allow-list usually allows those too that do not exist.
+    pub(super) fn unlogged_qualifiers(&self, wanted: &Wanted) -> impl Iterator<Item = Text> {
+        let unlogged =
+            self.unlogged(wanted).filter(|(function, is_known)| *is_known && function.qualifier.is_some());
+        unlogged.map(|(function, _)| {
+            let unlogged = format!(" mentions {function}; its alias or version may be misspelled.");
+            text!["No log line since ", self.since, unlogged]
+        })
+    }
+
+    /// Fails if the filter names functions that the handler does not retry and the log does not mention.
+    pub(super) fn unknown_functions(&self, wanted: &Wanted) -> Result<(), Failure> {
+        let name = |function: &FunctionName| match function.place {
+            Some(_) => self.deployment.arn_of(function).to_string(),
+            None => function.to_string(),
+        };
+        let unknown = self.unlogged(wanted).filter(|(_, is_known)| !is_known);
+        let unknown: Vec<_> = unknown.map(|(function, _)| name(function)).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::undone(format!(
+            "{} does not retry {}, and has logged none of its events since {}; check the name, or attach the \
+             function",
+            self.deployment.handler,
+            unknown.join(", "),
+            self.since
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use comeback_engine::RETENTION;
+    use serde_json::json;
+
+    use super::*;
+    use crate::deployment::queue::Depth;
+    use crate::log::tests::test_line;
+    use crate::waiting::reading::DAY;
+    use crate::waiting::reading::tests::{NOW, ORDERS, reading};
+
+    fn said(notes: Vec<Text>) -> Vec<String> {
+        notes.iter().map(Text::to_string).collect()
+    }
+
+    #[test]
+    fn a_log_without_gaps_shows_everything() {
+        let hidden = Depth { in_flight: 2, ..Depth::default() };
+        let complete = |change: &dyn Fn(&mut Reading)| {
+            // With a filter, the other messages need no lines here.
+            let mut reading = Reading { is_everything: false, ..reading(hidden) };
+            change(&mut reading);
+            reading.is_complete(NOW)
+        };
+        assert!(complete(&|_| ()));
+        assert!(!complete(&|it| it.is_everything = true), "two messages have no line");
+        assert!(!complete(&|it| it.has_log = false));
+        assert!(!complete(&|it| it.since = NOW.before(DAY / 24)));
+        assert!(!complete(&|it| it.kept_for = Some(DAY)));
+        assert!(!complete(&|it| it.retry_queue.visible = 1));
+        assert!(!complete(&|it| it.newer = 1));
+        assert!(!complete(&|it| it.deployment.log_level = Some("WARN".into())));
+        assert!(complete(&|it| (it.has_log, it.retry_queue) = (false, Depth::default())), "nothing waits");
+    }
+
+    #[test]
+    fn each_thing_that_is_not_known_is_said() {
+        let notes = |change: &dyn Fn(&mut Reading)| {
+            let mut reading = reading(Depth::default());
+            change(&mut reading);
+            said(reading.notes(&[], NOW))
+        };
+        assert_eq!(notes(&|_| ()), [] as [&str; 0]);
+        let log = "/aws/lambda/retry-handler";
+        type Change<'c> = &'c dyn Fn(&mut Reading);
+        let denied = Failure::could_not("ssm:GetParameter of p: denied");
+        let cases: [(Change<'_>, String); 8] = [
+            (&|it| it.newer = 2, "2 lines were written by a newer handler and unreadable to this command: \
+                                  update the command.".into()),
+            (
+                &|it| it.deployment.never_runs = true,
+                "Now the handler's reserved concurrency is 0, so nothing is retried: `comeback doctor --short --stack shop` names the fix.".into(),
+            ),
+            (
+                &|it| it.pauses = Err(denied.clone()),
+                "Unknown which functions are paused now: ssm:GetParameter of p: denied".into(),
+            ),
+            (&|it| it.has_log = false, format!("Log group {log} does not exist: the handler has never run, or \
+                                                the log was deleted.")),
+            (
+                &|it| it.deployment.log_level = Some("WARN".into()),
+                "The handler's log level is WARN, which hides most waiting events: set it to INFO.".into(),
+            ),
+            (
+                &|it| it.retry_queue.visible = 2,
+                "Due but not yet received by the handler: about 2. `comeback status --stack shop` says \
+                 whether it runs.".into(),
+            ),
+            (
+                &|it| it.since = NOW.before(Duration::from_secs(3_600)),
+                "An event may wait 12h 20m 30s without a new log line, so events last logged before \
+                 2026-09-14T14:33:20.000Z may be missing.".into(),
+            ),
+            (
+                &|it| (it.reach, it.kept_for) = (RETENTION, Some(DAY)),
+                format!("{log} keeps lines for only 24h, but an event may wait 14d between two lines, so some \
+                         may be missing."),
+            ),
+        ];
+        for (change, note) in cases {
+            assert!(notes(change).contains(&note), "{note}: {:?}", notes(change));
+        }
+    }
+
+    #[test]
+    fn hidden_messages_without_a_line_are_counted_where_the_log_should_have_one() {
+        let note = |change: &dyn Fn(&mut Reading)| {
+            let mut reading = reading(Depth { visible: 5, in_flight: 8, delayed: 1 });
+            change(&mut reading);
+            reading.unlogged_note(NOW).map(|note| note.to_string())
+        };
+        assert!(note(&|_| ()).unwrap().starts_with("About 9 hidden messages have no line in the log."));
+        assert_eq!(note(&|it| it.retry_queue = Depth { visible: 5, ..Depth::default() }), None);
+        assert_eq!(note(&|it| it.is_everything = false), None);
+        assert_eq!(note(&|it| it.deployment.log_level = Some("WARN".into())), None);
+    }
+
+    #[test]
+    fn events_that_the_allow_list_dead_letters_have_a_note() {
+        let notes = |list: &str, targets: &[&str]| {
+            let mut reading = reading(Depth::default());
+            reading.deployment.variables.insert("TARGET_FUNCTIONS".into(), list.into());
+            for (n, target) in targets.iter().enumerate() {
+                let key = format!("k-{n}");
+                let fields = json!({"timestamp": NOW, "action": "hold", "due": NOW, "delay": 60, "key": key, "target": target});
+                reading.waits.take(&test_line(fields));
+            }
+            reading.apply_allow_list();
+            reading.apply_pauses(NOW);
+            said(reading.notes_on_all(NOW))
+        };
+        let (orders, live) = (format!("{ORDERS}:$LATEST"), format!("{ORDERS}:live"));
+        let other = ORDERS.replace("orders", "invoices");
+        let one = "1 event will be dead-lettered (target_not_allowed), because its function is not on the allow-list. \
+                   To stop that: `comeback attach orders --stack shop` (if the function moved to another stack, see \
+                   docs/attach.md).";
+        assert_eq!(notes(&other, &[&orders, &other]), [one]);
+        let three = "3 events will be dead-lettered (target_not_allowed), because their functions are not on the \
+                     allow-list. To stop that: `comeback attach orders --stack shop`, `comeback attach \
+                     orders:live --stack shop` (if the function moved to another stack, see docs/attach.md).";
+        assert_eq!(notes(&other, &[&orders, &orders, &live]), [three]);
+        assert_eq!(notes(ORDERS, &[&orders, &live]), [] as [&str; 0]);
+        let empty = "The allow-list is empty: the handler keeps waiting events, but retries none until a \
+                     function is attached.";
+        assert_eq!(notes("", &[&orders]), [empty]);
+        assert!(notes("not an ARN", &[&orders])[0].starts_with("Now the handler does not start"));
+    }
+
+    #[test]
+    fn a_function_that_nobody_knows_is_an_error() {
+        let reading = reading(Depth::default());
+        let unknown = |names: &[&str]| {
+            let functions = names.iter().map(|name| name.parse().unwrap()).collect();
+            reading.unknown_functions(&Wanted { functions, ..Wanted::default() })
+        };
+        assert_eq!(unknown(&["orders"]), Ok(()));
+        let elsewhere = ORDERS.replace("eu-west-1", "eu-west-2");
+        let error = unknown(&[&elsewhere]).unwrap_err().to_string();
+        assert!(error.contains(&format!("does not retry {elsewhere},")), "{error}");
+        let functions = ["orders", "orders:lvie"].map(|name| name.parse().unwrap()).into();
+        let notes = said(reading.unlogged_qualifiers(&Wanted { functions, ..Wanted::default() }).collect());
+        let note = "No log line since 2026-09-14T03:12:50.000Z mentions orders:lvie; its alias or version may be \
+             misspelled.";
+        assert_eq!(notes, [note]);
+        let error = unknown(&["orders", "order"]).unwrap_err();
+        assert!(
+            matches!(&error, Failure::Undone(text) if text.to_string().contains("does not retry order,")),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,321 @@
+//! A reading of a deployment's queue, pauses and log: all that is known of the events that wait.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use comeback_engine::{
+    LONGEST_VISIBILITY, LogLine, NotALine, Pauses, Policies, QUEUE_VISIBILITY_TIMEOUT, RETENTION, Timestamp,
+};
+
+use crate::aws::LogEvent;
+use crate::deployment::queue::Depth;
+use crate::deployment::{Deployment, Unlisted};
+use crate::failure::Failure;
+use crate::log::Search;
+use crate::operator::{Operator, Progress};
+use crate::pauses::in_force::InForce;
+use crate::pauses::noticed_within;
+use crate::pauses::parameter::read_pauses;
+use crate::waiting::events::Waits;
+use crate::waiting::wanted::Wanted;
+
+/// SQS hides a message for 12 hours at most. Then the handler receives it, and writes a line about it; if it was throttled,
+/// after another visibility timeout of the queue.
+pub const LONGEST_HIDDEN: Duration = LONGEST_VISIBILITY.saturating_add(QUEUE_VISIBILITY_TIMEOUT);
+pub(super) const DAY: Duration = Duration::from_secs(86_400);
+/// A handler may write a line late, and CloudWatch may show it later.
+const LATE: Duration = Duration::from_secs(120);
+
+/// A reading of a deployment's queue, pauses and log.
+#[derive(Debug)]
+pub struct Reading {
+    pub(super) deployment: Deployment,
+    /// Nothing was filtered.
+    pub(super) is_everything: bool,
+    pub(super) retry_queue: Depth,
+    /// `None` if the handler reads none.
+    pub(super) pauses: Result<Option<Pauses>, Failure>,
+    /// When the first line was read.
+    pub(super) begun: Timestamp,
+    /// The time of the first line that was read.
+    pub(super) since: Timestamp,
+    /// The log was read up to here; `None` if it was not read yet.
+    pub(super) until: Option<Timestamp>,
+    /// The longest time since the last line about an event that waits.
+    pub(super) reach: Duration,
+    /// The retention of the log group; `None` if it is at least `reach`.
+    pub(super) kept_for: Option<Duration>,
+    pub(super) has_log: bool,
+    /// The events that wait.
+    pub waits: Waits,
+    /// Lines about the events that the filter takes.
+    pub(super) lines: u64,
+    /// Lines of a later version than this command knows.
+    pub(super) newer: u64,
+    /// The filter's functions that the log mentions, by their places in it.
+    pub(super) logged: BTreeSet<usize>,
+}
+
+/// The part of the log to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    /// The lines about these events.
+    pub wanted: &'a Wanted,
+    /// Lines written in this time; `None`: as far back as an event can wait.
+    pub since: Option<Duration>,
+}
+
+impl Reading {
+    /// Reads everything for the first time.
+    ///
+    /// # Errors
+    ///
+    /// If the queue or the log cannot be read.
+    pub async fn read(
+        operator: &Operator,
+        deployment: Deployment,
+        scope: Scope<'_>,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
+        let reading = RefCell::new(Self::begin(operator, deployment, scope, now).await?);
+        Self::read_log(&reading, operator, scope.wanted, now).await?;
+        Ok(reading.into_inner())
+    }
+
+    /// Reads what is new since the last time, without a filter. The reading can be used meanwhile. If this is dropped midway,
+    /// the next call goes on from there.
+    ///
+    /// # Errors
+    ///
+    /// If the queue or the log cannot be read.
+    pub async fn go_on(
+        reading: &RefCell<Self>,
+        operator: &Operator,
+        deployment: Deployment,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        let wanted = Wanted::default();
+        let scope = Scope { wanted: &wanted, since: None };
+        let next = Self::begin(operator, deployment, scope, now).await?;
+        let (begun, since) = (reading.borrow().begun, reading.borrow().since);
+        // Settled messages take memory, so everything is read anew once a day; and if waits may be longer than before.
+        if now.since(begun) >= DAY || next.since < since {
+            let next = RefCell::new(next);
+            Self::read_log(&next, operator, &wanted, now).await?;
+            reading.replace(next.into_inner());
+            return Ok(());
+        }
+        reading.replace_with(|known| {
+            let Self { begun, until, newer, lines, has_log, .. } = *known;
+            let waits = std::mem::take(&mut known.waits);
+            Self { begun, until, newer, lines, has_log, waits, ..next }
+        });
+        Self::read_log(reading, operator, &wanted, now).await
+    }
+
+    /// Reads all but the log.
+    async fn begin(
+        operator: &Operator,
+        deployment: Deployment,
+        Scope { wanted, since }: Scope<'_>,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
+        let account = &operator.account;
+        let retry_queue = Depth::read(account, &deployment.retry_queue).await?;
+        let pauses = read_pauses(account, &deployment).await;
+        let reach = reach(&deployment, &retry_queue, &pauses, now);
+        // No log group keeps lines for less than a day.
+        let kept_for = match reach > DAY {
+            true => account.aws.log_group(&deployment.log_group).await?.and_then(|group| group.retention),
+            false => None,
+        };
+        Ok(Self {
+            deployment,
+            is_everything: wanted.takes_everything(),
+            retry_queue,
+            pauses,
+            begun: now,
+            since: now.before(since.unwrap_or(reach).min(RETENTION)),
+            until: None,
+            reach,
+            kept_for: kept_for.filter(|kept_for| *kept_for < reach),
+            has_log: false,
+            waits: Waits::default(),
+            lines: 0,
+            newer: 0,
+            logged: BTreeSet::new(),
+        })
+    }
+
+    /// Reads the log, from where it was read last.
+    async fn read_log(
+        reading: &RefCell<Self>,
+        operator: &Operator,
+        wanted: &Wanted,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
+        let (group, since) = {
+            let Self { deployment, since, until, .. } = &*reading.borrow();
+            (deployment.log_group.clone(), until.map_or(*since, |until| until.before(LATE).max(*since)))
+        };
+        let search = Search { group: &group, term: "", since, until: Some(now), stream: None };
+        let pages = Cell::new(0);
+        let progress = |of| {
+            let unit = "pages of the handler's log";
+            operator.follow.progress(Progress { done: pages.get(), of, unit });
+        };
+        progress(None);
+        let take_page = |page: Vec<LogEvent>| {
+            let mut reading = reading.borrow_mut();
+            page.iter().for_each(|event| reading.take(event, wanted));
+            pages.set(pages.get() + 1);
+            progress(None);
+        };
+        let has_log = search.pages_by_pattern(&operator.account, Some(wanted.pattern()), take_page).await?;
+        progress(Some(pages.get()));
+        let mut reading = reading.borrow_mut();
+        reading.has_log = has_log;
+        reading.until = Some(now);
+        let since = reading.since;
+        reading.waits.forget_before(since);
+        reading.apply_allow_list();
+        Ok(())
+    }
+
+    fn take(&mut self, event: &LogEvent, wanted: &Wanted) {
+        // A line may be read again, for the late ones beside it.
+        let is_new = self.until.is_none_or(|until| event.at >= until);
+        let line = match LogLine::read(&event.message) {
+            Ok(line) => line,
+            Err(NotALine::Newer) => return self.newer += u64::from(is_new),
+            Err(NotALine::Other) => return,
+        };
+        let Some(about) = &line.event else { return };
+        let functions = wanted.functions.iter().enumerate();
+        self.logged.extend(functions.filter(|(_, it)| it.names(&about.target)).map(|(index, _)| index));
+        if wanted.takes(about) {
+            self.waits.take(&line);
+            self.lines += u64::from(is_new);
+        }
+    }
+
+    /// Applies the allow-list in force. A handler that refuses its settings dead-letters nothing.
+    pub(super) fn apply_allow_list(&mut self) {
+        if let Ok(policies) = self.deployment.policies() {
+            let dead_letters = |target: &str| Unlisted::of(&policies, target) == Some(Unlisted::DeadLettered);
+            self.waits.apply_allow_list(dead_letters);
+        }
+    }
+
+    /// Applies the pauses in force instead of those that the handler knew when it wrote its lines.
+    pub fn apply_pauses(&mut self, now: Timestamp) {
+        let Ok(pauses) = &self.pauses else { return };
+        let none = Pauses::default();
+        let pauses = pauses.as_ref().unwrap_or(&none);
+        let noticed = noticed_within(&self.deployment).unwrap_or_default();
+        self.waits.apply_pauses(|target| InForce::of(pauses, target, noticed, now));
+    }
+
+    /// The deployment.
+    pub fn deployment(&self) -> &Deployment {
+        &self.deployment
+    }
+
+    /// The pauses of a function; `None` if they are not known.
+    pub fn in_force(&self, target: &str, now: Timestamp) -> Option<InForce> {
+        let pauses = self.pauses.as_ref().ok()?.as_ref()?;
+        Some(InForce::of(pauses, target, noticed_within(&self.deployment).unwrap_or_default(), now))
+    }
+
+    /// The errors of the events that wait, if some do and none matches the filter's error. This reads the log again, because
+    /// CloudWatch passed no line of another error. It is only a hint, so a failure says nothing.
+    pub async fn unmatched(
+        &self,
+        operator: &Operator,
+        Scope { wanted, since }: Scope<'_>,
+        now: Timestamp,
+    ) -> Option<String> {
+        if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
+            return None;
+        }
+        let wanted = Wanted { error: None, ..wanted.clone() };
+        let all = Self::read(operator, self.deployment.clone(), Scope { wanted: &wanted, since }, now).await;
+        all.ok()?.waits.errors()
+    }
+}
+
+/// The longest time since the last line about an event that waits.
+///
+/// A hidden message comes back to the handler, which writes a line. A message that is sent again with a delay comes back
+/// too, but only its first move and its end have lines. So its wait may be as long as the longest `MAX_AGE` allows. That
+/// clock stops while the function is paused, so then only SQS's retention ends it.
+fn reach(
+    deployment: &Deployment,
+    queue: &Depth,
+    pauses: &Result<Option<Pauses>, Failure>,
+    now: Timestamp,
+) -> Duration {
+    if queue.delayed == 0 {
+        return LONGEST_HIDDEN;
+    }
+    let Ok(policies) = deployment.policies() else { return RETENTION };
+    let Ok(pauses) = pauses else { return RETENTION };
+    let longest = longest_age(&policies);
+    let begin = now.before(longest);
+    let is_recent = |until: Option<Timestamp>| until.is_none_or(|until| until > begin);
+    if pauses.iter().flat_map(Pauses::iter).any(|pause| is_recent(pause.until)) {
+        return RETENTION;
+    }
+    longest.clamp(LONGEST_HIDDEN, RETENTION)
+}
+
+/// The longest `MAX_AGE` of any function.
+fn longest_age(policies: &Policies) -> Duration {
+    let of_functions = policies.entries().iter().map(|entry| entry.policy().max_age());
+    of_functions.fold(policies.stack().max_age(), Duration::max)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::aws::Mapping;
+
+    pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
+    pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+
+    #[test]
+    fn a_functions_own_age_reaches_as_far_back() {
+        let mut deployment = Deployment::sample();
+        let mut longest = |text: &str| {
+            deployment.variables.insert("POLICIES".into(), text.into());
+            longest_age(&deployment.policies().unwrap()).as_secs() / 3_600
+        };
+        assert_eq!(longest(""), 24);
+        assert_eq!(longest("orders MAX_AGE=2h"), 24);
+        assert_eq!(longest("orders MAX_AGE=2h; export MAX_AGE=3d; x JITTER=none"), 72);
+    }
+
+    pub(crate) fn reading(retry_queue: Depth) -> Reading {
+        Reading {
+            deployment: Deployment {
+                stack: Some("shop".into()),
+                mapping: Some(Mapping::sample()),
+                ..Deployment::sample()
+            },
+            is_everything: true,
+            retry_queue,
+            pauses: Ok(None),
+            begun: NOW,
+            until: Some(NOW),
+            since: NOW.before(LONGEST_HIDDEN),
+            reach: LONGEST_HIDDEN,
+            kept_for: None,
+            has_log: true,
+            waits: Waits::default(),
+            lines: 0,
+            newer: 0,
+            logged: BTreeSet::new(),
+        }
+    }
+}

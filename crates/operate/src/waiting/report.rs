@@ -1,0 +1,351 @@
+//! The report of what waits.
+
+use std::ops::Range;
+
+use comeback_engine::{Timestamp, short_name};
+use serde::Serialize;
+
+use crate::change::Answer;
+use crate::deployment::Deployment;
+use crate::deployment::queue::Depth;
+use crate::durations::short;
+use crate::failure::Failure;
+use crate::layout::{Block, Layout, Table};
+use crate::numbers::{counted, grouped};
+use crate::pauses::requests::RetryRequest;
+use crate::text;
+use crate::text::{Piece, Text};
+use crate::waiting::events::{Group, Sorted, WaitingEvent, Why};
+use crate::waiting::reading::Reading;
+use crate::waiting::returns::Returns;
+use crate::waiting::wanted::Wanted;
+
+/// The part of a reading to report.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Only these events.
+    pub wanted: Wanted,
+    /// Only events that are due by then.
+    pub by: Option<Timestamp>,
+    /// The places of the events to list one by one, the first due first; `None` lists none.
+    pub events: Option<Range<usize>>,
+}
+
+/// The waiting events, as far as the log shows them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report<'r> {
+    /// The time of the first line of the log that was read.
+    pub since: Timestamp,
+    /// Lines about the events that the filter takes.
+    pub lines: u64,
+    /// Events that wait, and that the filter takes.
+    pub found: u64,
+    /// Nothing was filtered, so `found` can be compared with the queue.
+    pub is_everything: bool,
+    /// The log has a line of everything that waits.
+    pub is_complete: bool,
+    /// SQS's own counts: approximate, and a minute old.
+    pub retry_queue: Depth,
+    /// The events by function and error.
+    pub groups: Vec<Group<'r>>,
+    /// The times at which the events come back.
+    pub returns: Returns<'r>,
+    /// `None` if they were not asked for.
+    pub events: Option<Sorted<'r>>,
+    /// The retry requests in force; `None` if they are not known.
+    pub retries: Option<Vec<RetryRequest>>,
+    /// What is not known, and why.
+    pub notes: Vec<Text>,
+    /// The errors of the events that wait, if the filter's error matches none of them.
+    #[serde(skip)]
+    pub unmatched: Option<Text>,
+    /// A failure if the filter names functions that nobody knows.
+    #[serde(skip)]
+    pub end: Result<(), Failure>,
+    #[serde(skip)]
+    deployment: &'r Deployment,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+impl Reading {
+    /// Reports a part of the reading.
+    pub fn report(&self, listing: &Listing, now: Timestamp) -> Report<'_> {
+        let Listing { wanted, by, events } = listing;
+        let chosen = self.waits.chosen(wanted, *by);
+        let groups = self.waits.groups(&chosen);
+        let is_everything =
+            self.is_everything && wanted.takes_everything() && by.is_none() && self.is_all_read(now);
+        // Held events have no due time, and are counted even where only those due soon are shown.
+        let all = by.map(|_| self.waits.groups(&self.waits.chosen(wanted, None)));
+        let mut notes = self.notes(all.as_ref().unwrap_or(&groups), now);
+        notes.extend(self.unlogged_note(now).filter(|_| by.is_none()));
+        let pauses = self.pauses.as_ref().ok().and_then(Option::as_ref);
+        Report {
+            since: self.since,
+            lines: self.lines,
+            found: groups.iter().map(|group| group.count).sum(),
+            is_everything,
+            is_complete: self.is_complete(now),
+            retry_queue: self.retry_queue,
+            returns: Returns::of(self.waits.each(&chosen), &groups, now),
+            groups,
+            events: events.clone().map(|range| self.waits.first(&chosen, range)),
+            retries: pauses.map(|pauses| RetryRequest::in_force(pauses, now)),
+            notes,
+            unmatched: None,
+            end: Ok(()),
+            deployment: &self.deployment,
+            now,
+        }
+    }
+}
+
+/// The handler logs a due time that a request has moved when it next checks the event.
+const REQUEST_NOT_COUNTED: &str =
+    "The due times above do not reflect a request until the handler has checked the event.";
+
+impl Answer for Report<'_> {
+    fn layout(&self) -> Layout {
+        let Self { since, found, groups, events, .. } = self;
+        let mut layout = Layout::default();
+        let count = match found {
+            0 => "No waiting event".to_owned(),
+            _ => counted(*found, "waiting event", "waiting events"),
+        };
+        layout.line(text![format!("{count} (the handler's log was read back to "), *since, ")"]);
+        if !groups.is_empty() {
+            layout.table(self.groups_table());
+        }
+        if let Some(events) = events.as_ref().filter(|events| !events.is_empty()) {
+            layout.line("");
+            layout.0.push(Block::Rows(EVENT_HEADS.into()));
+            let listed = events.len() as u64;
+            if listed < *found {
+                layout.line(format!("{} listed; --limit {found} lists all", grouped(listed)));
+            }
+        }
+        layout.line("");
+        let all = grouped(self.retry_queue.total());
+        layout.line(match self.is_everything {
+            true => format!("Found in the log: {} of about {all} in the retry queue.", grouped(*found)),
+            false => format!("In the retry queue, for all functions: about {all}."),
+        });
+        for request in self.retries.iter().flatten() {
+            layout.line(format!("Retry now: {}.", request.line()));
+        }
+        if *found > 0 && self.retries.as_ref().is_some_and(|requests| !requests.is_empty()) {
+            layout.line(REQUEST_NOT_COUNTED);
+        }
+        self.notes.iter().for_each(|note| layout.line(note));
+        self.unmatched.iter().for_each(|errors| layout.note(errors));
+        layout
+    }
+
+    fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
+        Box::new(self.events.iter().flat_map(Sorted::iter).map(|event| self.row(&event)))
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        self.end.clone()
+    }
+}
+
+/// The heads of the list of events.
+const EVENT_HEADS: [&str; 7] = ["key", "function", "retry", "error", "first failed", "due", "waits for"];
+
+impl Report<'_> {
+    fn groups_table(&self) -> Table {
+        let mut table = Table::new(["events", "function", "error", "first failed", "next due", "last due"]);
+        table.columns[0].is_number = true;
+        for group in &self.groups {
+            let last_due = if group.held > 0 { None } else { group.last_due };
+            let otherwise = if group.held > 0 { Why::Pause } else { Why::FailedCall };
+            table.row([
+                grouped(group.count).into(),
+                self.function(group.target),
+                error(group.target, group.error_type).into(),
+                moment(age(group.oldest_first_failure, self.now), group.oldest_first_failure),
+                moment(due(group.next_due, otherwise, self.now), group.next_due),
+                moment(due(last_due, otherwise, self.now), last_due),
+            ]);
+        }
+        table
+    }
+
+    fn row(&self, event: &WaitingEvent<'_>) -> Vec<Text> {
+        vec![
+            Piece::Event(event.key.to_owned()).into(),
+            self.function(event.target),
+            event.retry.to_string().into(),
+            error(event.target, event.error_type).into(),
+            moment(age(Some(event.first_failure), self.now), Some(event.first_failure)),
+            match event.paused_until {
+                Some(until) => text!["paused until ", until],
+                None => moment(due(event.due, event.why, self.now), event.due),
+            },
+            event.why.in_words().into(),
+        ]
+    }
+
+    fn function(&self, target: Option<&str>) -> Text {
+        target.map_or_else(|| "others".into(), |target| self.deployment.function(target, short_name(target)))
+    }
+}
+
+fn moment(shown: String, at: Option<Timestamp>) -> Text {
+    match at {
+        Some(at) => Piece::Moment { shown, at }.into(),
+        None => shown.into(),
+    }
+}
+
+fn error<'e>(target: Option<&str>, error_type: Option<&'e str>) -> &'e str {
+    error_type.unwrap_or(if target.is_some() { "unknown" } else { "others" })
+}
+
+/// The time since a moment, as a table shows it.
+pub fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
+    moment
+        .map_or_else(|| "unknown".into(), |it| format!("{} ago", short(now.since(it).as_secs_f64().floor())))
+}
+
+/// The time until a retry is due, as a table shows it.
+pub fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
+    match due {
+        Some(due) if due > now => {
+            let soon = if matches!(why, Why::Resumed | Why::NotAllowed) { "within" } else { "in" };
+            format!("{soon} {}", short(due.since(now).as_secs_f64().ceil()))
+        }
+        Some(due) => format!("{} ago", short(now.since(due).as_secs_f64().floor())),
+        None if why == Why::Pause => "paused".into(),
+        None => "unknown".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use comeback_engine::Pauses;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::change::tests::plain;
+    use crate::log::tests::test_line;
+    use crate::pauses::in_force::InForce;
+    use crate::waiting::events::Waits;
+    use crate::waiting::reading::tests::{NOW, ORDERS, reading};
+
+    fn after(seconds: u64) -> Timestamp {
+        NOW.saturating_add(Duration::from_secs(seconds))
+    }
+
+    /// A reading of events, by their keys, their errors and what else their lines say.
+    fn reading_of(events: &[(&str, &str, Value)]) -> Reading {
+        let mut waits = Waits::default();
+        for (key, error_type, more) in events {
+            let mut line = json!({
+                "timestamp": NOW, "key": key, "target": ORDERS, "retry": 7, "error_type": error_type,
+                "first_failure": NOW.before(Duration::from_secs(4_000)),
+            });
+            line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            waits.take(&test_line(line));
+        }
+        Reading { waits, ..reading(Depth { visible: 2, in_flight: 1_200, delayed: 4 }) }
+    }
+
+    fn holds() -> Value {
+        json!({"action": "hold", "due": NOW, "delay": 1_344})
+    }
+
+    fn text(reading: &Reading) -> String {
+        plain(&reading.report(&Listing { events: Some(0..10), ..Listing::default() }, NOW))
+    }
+
+    #[test]
+    fn a_table_counts_and_a_line_is_one_event() {
+        let unanswered = json!({
+            "action": "keep", "cause": "unanswered", "problem": "no answer",
+            "not_before": NOW.before(Duration::from_secs(3)),
+        });
+        let asked = json!({"action": "defer", "due_by": "retry_after", "due": after(65), "delay": 65});
+        let mut reading = reading_of(&[
+            ("5e2c1a9b-6a8e-4a41-9d0e-0d0f4f0c8a11", "TargetDown", asked),
+            ("k-2", "TargetDown", unanswered),
+            ("größe-注文", "Timeout", holds()),
+        ]);
+        // Otherwise messages without a line are counted.
+        reading.has_log = false;
+        let expected = "\
+3 waiting events (the handler's log was read back to 2026-09-14T03:12:50.000Z)
+events | function | error | first failed | next due | last due
+2 | orders | TargetDown | 1h 7m ago | 3s ago | in 1m 5s
+1 | orders | Timeout | 1h 7m ago | paused | paused
+
+key | function | retry | error | first failed | due | waits for
+k-2 | orders | 7 | TargetDown | 1h 7m ago | 3s ago | unanswered call
+5e2c1a9b-6a8e-4a41-9d0e-0d0f4f0c8a11 | orders | 7 | TargetDown | 1h 7m ago | in 1m 5s | RetryAfter
+größe-注文 | orders | 7 | Timeout | 1h 7m ago | paused | pause
+
+Found in the log: 3 of about 1,206 in the retry queue.
+Log group /aws/lambda/retry-handler does not exist: the handler has never run, or the log was deleted.
+Due but not yet received by the handler: about 2. `comeback status --stack shop` says whether it runs.
+1 event is held by a pause until it ends: `comeback pause --list --stack shop`.
+";
+        assert_eq!(text(&reading), expected);
+    }
+
+    #[test]
+    fn functions_events_and_moments_are_values() {
+        let reading = reading_of(&[(
+            "k-1",
+            "Down",
+            json!({"action": "defer", "due": after(65), "due_by": "policy", "delay": 65}),
+        )]);
+        let report = reading.report(&Listing { events: Some(0..1), ..Listing::default() }, NOW);
+        let row = report.rows().next().unwrap();
+        let pieces: Vec<_> = row.iter().map(|cell| cell.spans()[0].piece.clone()).collect();
+        assert_eq!(pieces[0], Piece::Event("k-1".into()));
+        assert_eq!(pieces[1], Piece::Function { shown: "orders".into(), name: "orders".into() });
+        assert_eq!(pieces[5], Piece::Moment { shown: "in 1m 5s".into(), at: after(65) });
+    }
+
+    #[test]
+    fn a_retry_request_has_a_line() {
+        let request = r#"{"target":"*","at":1789400000,"within":300,"by":"anna"}"#;
+        let pauses = |requests: &str| {
+            Ok(Some(Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{requests}]}}"#)).unwrap()))
+        };
+        let line = "\nRetry now: every function, requested at 2026-09-14T15:33:20.000Z by anna, ends at \
+                    2026-09-15T16:33:20.000Z.\n";
+        let none = text(&Reading { pauses: pauses(request), ..reading_of(&[]) });
+        assert!(none.contains(line) && !none.contains(REQUEST_NOT_COUNTED), "no times are shown: {none}");
+        let one = reading_of(&[("k-1", "Down", holds())]);
+        let shown = text(&Reading { pauses: pauses(request), ..one });
+        assert!(shown.contains(&format!("{line}{REQUEST_NOT_COUNTED}\n")), "{shown}");
+        let one = reading_of(&[("k-1", "Down", holds())]);
+        let shown = text(&Reading { pauses: pauses(""), ..one });
+        assert!(!shown.contains(REQUEST_NOT_COUNTED), "no request is in force");
+    }
+
+    #[test]
+    fn a_pause_in_force_says_until_when() {
+        for (in_force, expected) in [
+            (InForce::Paused { until: Some(after(3_600)) }, "paused until 2026-09-14T16:33:20.000Z | pause"),
+            (InForce::NotPaused { back_by: Some(after(1_300)) }, "within 21m 40s | resumed"),
+        ] {
+            let mut reading = reading_of(&[("k-1", "Down", holds())]);
+            reading.waits.apply_pauses(|_| in_force);
+            let text = text(&reading);
+            assert!(text.contains(&format!(" ago | {expected}\n")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_was_cut_says_how_to_see_all() {
+        let reading = reading_of(&[("k-1", "Down", holds()), ("k-2", "Down", holds())]);
+        let text = plain(&reading.report(&Listing { events: Some(0..1), ..Listing::default() }, NOW));
+        assert!(text.contains("\n1 listed; --limit 2 lists all\n"), "{text}");
+    }
+}

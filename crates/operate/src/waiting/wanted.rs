@@ -1,0 +1,144 @@
+//! The filter of waiting events, for CloudWatch and for our own check.
+
+use comeback_engine::{LoggedEvent, error_names};
+use wildmatch::WildMatch;
+
+use crate::function::FunctionName;
+
+/// The longest filter pattern that CloudWatch takes.
+const LONGEST_PATTERN: usize = 1_024;
+
+/// A filter of events: everything that is given must hold. All lines about one message name the same function, error and
+/// key, so a filter never hides only some of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Only events of these functions; without a qualifier, of all their versions and aliases.
+    pub functions: Vec<FunctionName>,
+    /// Only events whose error type, class name or simple name matches this glob.
+    pub error: Option<String>,
+    /// Only the event with this key.
+    pub key: Option<String>,
+}
+
+impl Wanted {
+    /// Returns true for the filter that leaves nothing out.
+    pub fn takes_everything(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns true if it takes the event.
+    pub fn takes(&self, event: &LoggedEvent<'_>) -> bool {
+        self.takes_key(&event.key) && self.takes_kind(Some(&event.target), event.error_type.as_deref())
+    }
+
+    pub(super) fn takes_key(&self, key: &str) -> bool {
+        self.key.as_ref().is_none_or(|wanted| wanted == key)
+    }
+
+    /// Returns true if it takes events of a function that failed with an error.
+    pub(super) fn takes_kind(&self, target: Option<&str>, error_type: Option<&str>) -> bool {
+        let is_named = |target: &str| self.functions.iter().any(|function| function.names(target));
+        (self.functions.is_empty() || target.is_some_and(is_named))
+            && self.error.as_ref().is_none_or(|glob| {
+                let glob = WildMatch::new(glob);
+                error_type.is_some_and(|error| error_names(error).iter().any(|name| glob.matches(name)))
+            })
+    }
+
+    /// The filter pattern for CloudWatch: it lets every line pass that [`takes`](Self::takes) accepts, and few others. In its
+    /// strings, `*` stands for any text at the beginning and the end.
+    pub fn pattern(&self) -> String {
+        let key = self.key.as_deref().filter(|key| is_plain(key)).unwrap_or("*");
+        let mut tests = vec![test("action", "*"), test("key", key)];
+        // Every name of an error is a part of its type.
+        tests.extend(self.error.as_deref().map(|glob| test("error_type", &around(longest_part(glob)))));
+        let functions = self.functions.iter().map(|it| test("target", &format!("*:function:{}*", it.name)));
+        let functions = functions.collect::<Vec<_>>().join(" || ");
+        let of_functions = (!functions.is_empty()).then(|| format!("({functions})"));
+        let all = |tests: &[String]| format!("{{ {} }}", tests.join(" && "));
+        let narrow = all(&[&tests[..], of_functions.as_slice()].concat());
+        if narrow.len() <= LONGEST_PATTERN { narrow } else { all(&tests) }
+    }
+}
+
+fn test(field: &str, value: &str) -> String {
+    format!("$.{field} = \"{value}\"")
+}
+
+fn around(part: &str) -> String {
+    if part.is_empty() { "*".into() } else { format!("*{part}*") }
+}
+
+/// The longest part of a glob without wildcards. A part that CloudWatch might read otherwise counts as empty.
+fn longest_part(glob: &str) -> &str {
+    let parts = glob.split(['*', '?']).filter(|part| is_plain(part));
+    parts.max_by_key(|part| part.len()).unwrap_or_default()
+}
+
+/// Returns true if CloudWatch takes a text within quotes as it stands. A log line has at most 512 characters of it.
+fn is_plain(text: &str) -> bool {
+    text.len() <= 256 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/$<>&".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::log::tests::test_line;
+
+    fn wanted(functions: &[&str], error: Option<&str>, key: Option<&str>) -> Wanted {
+        Wanted {
+            functions: functions.iter().map(|name| name.parse().unwrap()).collect(),
+            error: error.map(ToOwned::to_owned),
+            key: key.map(ToOwned::to_owned),
+        }
+    }
+
+    #[test]
+    fn cloudwatch_filters_by_the_fields_of_a_line() {
+        let every_line = r#"{ $.action = "*" && $.key = "*" }"#;
+        assert_eq!(Wanted::default().pattern(), every_line);
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:billing:live";
+        assert_eq!(
+            wanted(&["orders", arn], Some("Time*out?"), Some("k-1")).pattern(),
+            r#"{ $.action = "*" && $.key = "k-1" && $.error_type = "*Time*" && ($.target = "*:function:orders*" || $.target = "*:function:billing*") }"#
+        );
+        assert_eq!(
+            wanted(&[], Some("*"), None).pattern(),
+            r#"{ $.action = "*" && $.key = "*" && $.error_type = "*" }"#
+        );
+        // What a quoted string might not stand for is left to our own filter.
+        assert_eq!(
+            wanted(&[], Some("a\"b*c"), Some("k\" || $.x = \"")).pattern(),
+            r#"{ $.action = "*" && $.key = "*" && $.error_type = "*c*" }"#
+        );
+        let many: Vec<String> = (0..100).map(|n| format!("function-number-{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(wanted(&many, None, None).pattern(), every_line);
+    }
+
+    #[test]
+    fn a_line_must_pass_every_test() {
+        let target = "arn:aws:lambda:eu-west-1:123456789012:function:orders:live";
+        let fields = json!({"action": "hold", "due": "2026-09-14T15:46:54Z", "delay": 60, "target": target,
+                            "error_type": "com.acme.TimeoutException"});
+        let event = test_line(fields).event.unwrap();
+        for (functions, error, key, expected) in [
+            (&[][..], None, None, true),
+            (&["orders"], None, None, true),
+            (&["billing", "orders:live"], Some("Timeout"), Some("k-1"), true),
+            (&["orders:blue"], None, None, false),
+            (&["order"], None, None, false),
+            (&[], Some("Time*"), None, true),
+            (&[], Some("time*"), None, false),
+            (&[], None, Some("k-2"), false),
+            (&["billing"], Some("Timeout"), Some("k-1"), false),
+        ] {
+            let wanted = wanted(functions, error, key);
+            assert_eq!(wanted.takes(&event), expected, "{wanted:?}");
+        }
+        let unknown = LoggedEvent { error_type: None, ..event };
+        assert!(!wanted(&[], Some("*"), None).takes(&unknown), "its error is not known");
+    }
+}
