@@ -196,6 +196,7 @@ pub(crate) mod tests {
                     lines.push(heads.join(" | "));
                     lines.extend(answer.rows().map(|cells| row(&cells)));
                 }
+                Block::Series(series) => lines.push(format!("{series:?}")),
                 Block::Note(text) => lines.push(format!("note: {text}")),
                 Block::Warning(text) => lines.push(format!("warning: {text}")),
             }

@@ -1,5 +1,9 @@
 //! The layout of an answer: written once, drawn by a terminal and by a page.
 
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+
 use crate::text::Text;
 
 /// The parts of an answer, from top to bottom.
@@ -13,6 +17,8 @@ pub enum Block {
     Line(Text),
     /// Titles with their texts, side by side. A text may have several lines.
     Facts(Vec<(&'static str, Vec<Text>)>),
+    /// Counts over time.
+    Series(Series),
     /// A table.
     Table(Table),
     /// The place of the answer's [`rows`](crate::Answer::rows), by the heads of their columns. Each stands on one line.
@@ -39,6 +45,34 @@ pub struct Column {
     pub head: &'static str,
     /// Its cells are figures, aligned to the right.
     pub is_number: bool,
+}
+
+/// Counts over time, in steps of equal length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// The begin of the first step.
+    pub from: Timestamp,
+    /// The length of a step.
+    pub step: Duration,
+    /// What is counted, such as `arrived`, each with a count for each step.
+    pub lines: Vec<(&'static str, Vec<u64>)>,
+}
+
+impl Series {
+    /// The number of steps.
+    pub fn steps(&self) -> usize {
+        self.lines.first().map_or(0, |(_, counts)| counts.len())
+    }
+
+    /// The begin of a step; the first is 0.
+    pub fn at(&self, step: usize) -> Timestamp {
+        self.from.saturating_add(self.step * step as u32)
+    }
+
+    /// The length of all steps.
+    pub fn length(&self) -> Duration {
+        self.step * self.steps() as u32
+    }
 }
 
 impl Table {

@@ -11,6 +11,7 @@
 //! | [`aws`] | the port to an account, and its implementations |
 //! | [`operator`], [`account`], [`interrupt`] | who works where, and how work is watched and stopped |
 //! | [`change`] | how every change is planned and performed |
+//! | [`status`], [`history`] | the state of a deployment, and its last hours |
 //! | [`waiting`] | which events wait, why, and until when |
 //! | [`text`], [`layout`], [`command`] | how an answer is laid out |
 //! | [`durations`], [`numbers`], [`shown`] | durations, counts and foreign text, as an answer writes them |
@@ -26,6 +27,7 @@ pub mod durations;
 pub mod failure;
 pub mod function;
 pub mod handler_setting;
+pub mod history;
 pub mod interrupt;
 pub mod layout;
 pub mod log;
@@ -36,6 +38,7 @@ pub mod pause;
 pub mod pauses;
 pub mod resume;
 pub mod shown;
+pub mod status;
 pub mod text;
 pub mod waiting;
 

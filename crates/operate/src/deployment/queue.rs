@@ -1,12 +1,18 @@
 //! An SQS queue and how many messages it has.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use comeback_engine::{NotAnArn, QueueArn};
 use serde::Serialize;
 
 use crate::account::Account;
 use crate::failure::Failure;
+
+/// The time for which a received dead-letter is hidden from other readers, unless it is given back earlier. Reading 100,000
+/// dead-letters takes some minutes. A longer time would only keep dead-letters from the operator of a command that was
+/// killed; a dead-letter that becomes visible while a slow command still works is received, and hidden, once more.
+pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// An SQS queue.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -278,8 +278,13 @@ fn longest_age(policies: &Policies) -> Duration {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::aws::Mapping;
+    use crate::aws::simulated::Sample;
+    use crate::log::tests::test_line;
+    use crate::operator::Which;
 
     pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
     pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -317,5 +322,41 @@ pub(crate) mod tests {
             newer: 0,
             logged: BTreeSet::new(),
         }
+    }
+
+    /// Lines of the log are late by so many seconds when they arrive.
+    #[tokio::test]
+    async fn a_reading_goes_on_from_where_the_log_was_read_last() {
+        let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();
+        let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
+        let arrives = |key: &str, late: u64| {
+            let at = aws.time().before(Duration::from_secs(late));
+            let line = json!({"timestamp": at, "key": key, "target": ORDERS, "action": "hold", "due": at, "delay": 60});
+            let line = serde_json::to_string(&test_line(line)).unwrap();
+            aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(at, "s", line);
+        };
+        let deployment = async || operator.deployment().await.unwrap();
+        let scope = Scope { wanted: &Wanted::default(), since: None };
+        arrives("k-1", 1);
+        let reading = RefCell::new(Reading::read(&operator, deployment().await, scope, NOW).await.unwrap());
+        let goes_on = async || {
+            Reading::go_on(&reading, &operator, deployment().await, aws.time()).await.unwrap();
+            let reading = reading.borrow();
+            let mut keys: Vec<_> = reading.waits.all().map(|event| event.key.to_owned()).collect();
+            keys.sort();
+            (keys, reading.lines)
+        };
+        let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
+        aws.advance(Duration::from_secs(10));
+        arrives("k-2", 129);
+        arrives("too late", 131);
+        assert_eq!(goes_on().await, (keys(&["k-1", "k-2"]), 1), "a line that was late counts as read before");
+        aws.advance(Duration::from_secs(10));
+        arrives("k-3", 5);
+        assert_eq!(goes_on().await, (keys(&["k-1", "k-2", "k-3"]), 2));
+        aws.advance(DAY);
+        arrives("k-4", 0);
+        arrives("k-5", LONGEST_HIDDEN.as_secs());
+        assert_eq!(goes_on().await, (keys(&["k-4", "k-5"]), 2), "all is read anew once a day");
     }
 }

@@ -1,0 +1,222 @@
+//! The arrivals, retries and dead-letters of the last 3 and 24 hours, from CloudWatch's metrics of the queues.
+
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+use serde::Serialize;
+
+use crate::account::Account;
+use crate::deployment::Deployment;
+use crate::failure::Failure;
+use crate::layout::{Block, Layout, Series};
+use crate::metrics::{Points, points, series};
+
+/// CloudWatch's points. Both windows are made of them.
+const FIVE_MINUTES: Duration = Duration::from_secs(300);
+const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
+const THREE_HOURS: Duration = Duration::from_secs(3 * 3_600);
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+/// Recent counts. CloudWatch's points come some minutes late, so the last step of each window grows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct History {
+    /// When it was read.
+    at: Timestamp,
+    last_3_hours: Window,
+    last_24_hours: Window,
+}
+
+/// Counts in equal steps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Window {
+    /// When the first step begins.
+    from: Timestamp,
+    step_seconds: u64,
+    /// Messages sent to the retry queue: failures, redriven dead-letters, and moves. All three are `None` if CloudWatch
+    /// has no data.
+    arrived: Option<Counts>,
+    /// Messages that left the retry queue, except for those that were dead-lettered: retries, and moves.
+    retried: Option<Counts>,
+    /// Messages sent to the dead-letter queue, imported ones too.
+    dead_lettered: Option<Counts>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Counts {
+    total: u64,
+    /// One for each step, the oldest first.
+    counts: Vec<u64>,
+}
+
+impl Counts {
+    fn of(counts: Vec<u64>) -> Self {
+        Self { total: counts.iter().sum(), counts }
+    }
+}
+
+impl History {
+    /// Reads the counts.
+    ///
+    /// # Errors
+    ///
+    /// If CloudWatch cannot be read.
+    pub async fn read(account: &Account, deployment: &Deployment, now: Timestamp) -> Result<Self, Failure> {
+        let retry_queue = ("AWS/SQS", "QueueName", deployment.retry_queue.name());
+        let dead_letter_queue = ("AWS/SQS", "QueueName", deployment.dead_letter_queue.name());
+        let series = [
+            series(retry_queue, "NumberOfMessagesSent", "Sum"),
+            series(retry_queue, "NumberOfMessagesDeleted", "Sum"),
+            series(dead_letter_queue, "NumberOfMessagesSent", "Sum"),
+        ];
+        // CloudWatch rounds times to whole periods.
+        let (from, to) = (rounded_up(now, HALF_AN_HOUR).before(DAY), rounded_up(now, FIVE_MINUTES));
+        let points = points(account, series, FIVE_MINUTES, from..to).await?;
+        Ok(Self {
+            at: now,
+            last_3_hours: Window::of(&points, now, THREE_HOURS, FIVE_MINUTES),
+            last_24_hours: Window::of(&points, now, DAY, HALF_AN_HOUR),
+        })
+    }
+
+    /// The counts over time of each window.
+    pub fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        for (window, title) in [(&self.last_3_hours, "Last 3h"), (&self.last_24_hours, "Last 24h")] {
+            layout.line("");
+            let unknown = || Block::Facts(vec![(title, vec!["CloudWatch has no data".into()])]);
+            layout.0.push(window.series().map_or_else(unknown, Block::Series));
+        }
+        layout
+    }
+}
+
+fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
+    Timestamp::from_secs(moment.rounded_up_to_secs().as_secs().next_multiple_of(step.as_secs()))
+}
+
+impl Window {
+    /// Sums the points of the messages that were sent to the retry queue, left it, and were sent to the dead-letter
+    /// queue.
+    fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
+        let from = rounded_up(now, step).before(length);
+        let steps = (length.as_secs() / step.as_secs()) as usize;
+        let sums = |points: &Points| {
+            let mut sums = vec![0; steps];
+            for (at, count) in points.iter().filter(|(at, _)| *at >= from) {
+                let step = at.since(from).as_secs() / step.as_secs();
+                if let Some(sum) = sums.get_mut(step as usize) {
+                    *sum += count.round() as u64;
+                }
+            }
+            sums
+        };
+        let [arrived, left, dead_lettered] = points.each_ref().map(sums);
+        // A dead-letter and the deletion of its message may be counted in two steps.
+        let retried = left.iter().zip(&dead_lettered).map(|(left, dead)| left.saturating_sub(*dead));
+        let retried = retried.collect();
+        // SQS has no points of a queue that nobody uses. The handler always asks the retry queue.
+        let is_known = points.iter().any(|points| !points.is_empty());
+        let [arrived, retried, dead_lettered] =
+            [arrived, retried, dead_lettered].map(|counts| is_known.then(|| Counts::of(counts)));
+        Self { from, step_seconds: step.as_secs(), arrived, retried, dead_lettered }
+    }
+
+    /// `None` if CloudWatch has no data.
+    fn series(&self) -> Option<Series> {
+        let line = |name, counts: &Option<Counts>| Some((name, counts.as_ref()?.counts.clone()));
+        Some(Series {
+            from: self.from,
+            step: Duration::from_secs(self.step_seconds),
+            lines: vec![
+                line("arrived", &self.arrived)?,
+                line("retried", &self.retried)?,
+                line("dead-lettered", &self.dead_lettered)?,
+            ],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::aws::simulated::Sample;
+    use crate::operator::{Operator, Which};
+
+    /// 15:47:20 on a day, so that the last steps begin at 15:45 and 15:30.
+    const NOW: Timestamp = Timestamp::from_secs(1_700_000_000 / 86_400 * 86_400 + 15 * 3_600 + 47 * 60 + 20);
+
+    /// Arrivals, deletions and dead-letters, by minutes before 15:45.
+    async fn read(counts: [&[(u64, f64)]; 3]) -> History {
+        let aws = Sample::new(NOW).build();
+        let queues = [
+            (Sample::RETRY_QUEUE, "NumberOfMessagesSent"),
+            (Sample::RETRY_QUEUE, "NumberOfMessagesDeleted"),
+            (Sample::DEAD_LETTER_QUEUE, "NumberOfMessagesSent"),
+        ];
+        for ((queue, metric), points) in queues.into_iter().zip(counts) {
+            for (ago, count) in points {
+                let at = Timestamp::from_secs(NOW.as_secs() / 300 * 300 - ago * 60);
+                let series = series(("AWS/SQS", "QueueName", queue), metric, "Sum");
+                aws.state().metrics.put(series, at, *count);
+            }
+        }
+        let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
+        let deployment = operator.deployment().await.unwrap();
+        History::read(&operator.account, &deployment, NOW).await.unwrap()
+    }
+
+    async fn busy() -> History {
+        read([
+            &[(0, 2.0), (5, 4.0), (60, 700.0), (175, 8.0), (180, 5.0), (1_425, 3.0), (1_430, 100.0)],
+            &[(0, 1.0), (5, 8.0), (60, 350.0), (1_425, 2.0)],
+            &[(5, 9.0), (60, 1.0)],
+        ])
+        .await
+    }
+
+    #[tokio::test]
+    async fn a_window_has_the_sums_of_its_steps() {
+        let json = serde_json::to_value(busy().await).unwrap();
+        assert_eq!(json["at"], "2023-11-14T15:47:20.000Z");
+        let (hours, day) = (&json["last_3_hours"], &json["last_24_hours"]);
+        assert_eq!(
+            (&hours["from"], &hours["step_seconds"]),
+            (&json!("2023-11-14T12:50:00.000Z"), &json!(300))
+        );
+        assert_eq!((&day["from"], &day["step_seconds"]), (&json!("2023-11-13T16:00:00.000Z"), &json!(1_800)));
+        let steps = |window: &Value, name: &str| {
+            let counts = window[name]["counts"].as_array().unwrap();
+            let steps = counts.iter().enumerate().filter(|(_, count)| **count != 0);
+            let steps: Vec<_> = steps.map(|(step, count)| (step, count.as_u64().unwrap())).collect();
+            (counts.len(), window[name]["total"].as_u64().unwrap(), steps)
+        };
+        assert_eq!(steps(hours, "arrived"), (36, 714, vec![(0, 8), (23, 700), (34, 4), (35, 2)]));
+        assert_eq!(steps(day, "arrived"), (48, 722, vec![(0, 3), (41, 13), (45, 700), (47, 6)]));
+        assert_eq!(steps(hours, "dead_lettered"), (36, 10, vec![(23, 1), (34, 9)]));
+        // What was dead-lettered has left the queue too.
+        assert_eq!(steps(hours, "retried"), (36, 350, vec![(23, 349), (35, 1)]));
+        assert_eq!(steps(day, "retried"), (48, 351, vec![(0, 2), (45, 349)]));
+    }
+
+    #[tokio::test]
+    async fn each_window_is_a_series_unless_nothing_is_known() {
+        let layout = busy().await.layout();
+        let series = layout.0.iter().filter_map(|block| match block {
+            Block::Series(series) => Some(series),
+            _ => None,
+        });
+        let series: Vec<_> = series.collect();
+        let [hours, day] = series[..] else { panic!("{layout:?}") };
+        assert_eq!([hours.length(), day.length()], [THREE_HOURS, DAY]);
+        let names: Vec<_> = hours.lines.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["arrived", "retried", "dead-lettered"]);
+        assert_eq!(
+            (hours.at(23).to_string(), hours.lines[0].1[23]),
+            ("2023-11-14T14:45:00.000Z".into(), 700)
+        );
+        let unknown = Block::Facts(vec![("Last 3h", vec!["CloudWatch has no data".into()])]);
+        assert_eq!(read([&[], &[], &[]]).await.layout().0[1], unknown);
+    }
+}

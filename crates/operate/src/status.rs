@@ -1,0 +1,404 @@
+//! The state of a deployment, read from SQS, the pauses and CloudWatch.
+
+pub mod facts;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use comeback_engine::{HideUpTo, Policies, PolicyEntry, Timestamp};
+use serde::Serialize;
+
+use crate::account::Account;
+use crate::alarms::Alarm;
+#[cfg(test)]
+use crate::aws::Mapping;
+use crate::aws::Receive;
+use crate::change::Answer;
+use crate::command::CommandName;
+use crate::deployment::Deployment;
+use crate::deployment::queue::{Depth, Queue};
+use crate::failure::Failure;
+use crate::history::History;
+use crate::layout::{Block, Layout};
+use crate::metrics::LastHour;
+use crate::operator::Operator;
+use crate::pauses::OpenPause;
+use crate::pauses::parameter::{nearly_full, read_pauses};
+use crate::pauses::requests::RetryRequest;
+use crate::text;
+use crate::text::quoted;
+
+/// CloudWatch has a new point each minute, and bills each read.
+const METRICS_AGAIN_AFTER: Duration = Duration::from_secs(60);
+// Titles of the parts that may be denied alone.
+const OLDEST: &str = "Oldest";
+const LAST_HOUR: &str = "Last hour";
+const ALARMS: &str = "Alarms";
+const HISTORY: &str = "History";
+
+/// The state of a deployment. Every count of SQS's is approximate, and right only a minute after the last change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    handler: String,
+    stack: Option<String>,
+    /// The version of Comeback, if the handler's tags have it and may be read.
+    version: Option<String>,
+    /// The settings with which the handler does not start.
+    refused_settings: Vec<String>,
+    /// The messages of the retry queue.
+    pub retry_queue: Depth,
+    /// `HIDE_UP_TO`; `None` without a limit, or if the handler refuses its settings.
+    hide_up_to: Option<u64>,
+    /// The entries of `POLICIES`; empty if the handler refuses its settings.
+    policies: Vec<OwnPolicy>,
+    /// The messages of the dead-letter queue.
+    pub dead_letters: Depth,
+    oldest_dead_letter: Option<OldestDeadLetter>,
+    mapping: Option<MappingState>,
+    /// The pauses that are not over; `None` if the handler reads none, or if they could not be read.
+    pub pauses: Option<Vec<OpenPause>>,
+    /// The retry requests in force; `None` as for the pauses.
+    retries: Option<Vec<RetryRequest>>,
+    /// The reason why they could not be read.
+    pauses_problem: Option<String>,
+    /// How full the pauses' parameter is, if it is nearly full.
+    pauses_nearly_full: Option<String>,
+    last_hour: LastHour,
+    /// `None` unless it was asked for.
+    pub history: Option<History>,
+    alarms: Vec<Alarm>,
+    /// The parts that could not be read: during an incident, the rest still matters.
+    #[serde(skip)]
+    unread: Unread,
+    #[serde(skip)]
+    deployment: Deployment,
+    /// When CloudWatch was asked.
+    #[serde(skip)]
+    metrics_read: Timestamp,
+}
+
+/// A policy that functions have instead of the stack's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct OwnPolicy {
+    /// The functions as the entry names them.
+    functions: String,
+    /// What it sets, by variable. Everything else is the stack's.
+    settings: BTreeMap<String, String>,
+}
+
+impl OwnPolicy {
+    fn of(entry: &PolicyEntry) -> Self {
+        let settings = entry.settings().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self { functions: entry.pattern().to_owned(), settings: settings.collect() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct MappingState {
+    /// `Enabled`, `Disabled`, or a state on the way to one of them.
+    state: String,
+    maximum_concurrency: Option<i32>,
+}
+
+/// Reads the state of a deployment. `before` is the state that was read last, if there is one. The dead-letters are received
+/// again only if their number has changed since, and CloudWatch's metrics are read only after a minute.
+///
+/// # Errors
+///
+/// If the deployment or its queues cannot be read.
+pub async fn status(
+    operator: &Operator,
+    with_history: bool,
+    before: Option<&Status>,
+) -> Result<Status, Failure> {
+    // Settings and mappings change while one watches.
+    let deployment = operator.deployment().await?;
+    let read = Status::read(&operator.account, deployment, with_history, before);
+    operator.interrupt.or(read).await
+}
+
+impl Status {
+    async fn read(
+        account: &Account,
+        deployment: Deployment,
+        with_history: bool,
+        before: Option<&Self>,
+    ) -> Result<Self, Failure> {
+        let now = account.now();
+        let mut unread = Unread::new();
+        let dead_letters = Depth::read(account, &deployment.dead_letter_queue).await?;
+        let oldest = match before.filter(|before| before.dead_letters == dead_letters) {
+            Some(before) => before.oldest_dead_letter.map(|oldest| (oldest.sent, oldest.is_exact)),
+            None => {
+                let oldest = oldest_dead_letter(account, &deployment.dead_letter_queue, &dead_letters).await;
+                or_unread(oldest, OLDEST, &mut unread)
+            }
+        };
+        let (policies, refused) = match deployment.policies() {
+            Ok(policies) => (Some(policies), Vec::new()),
+            Err(refused) => (None, refused),
+        };
+        let (read, pauses_problem) = match read_pauses(account, &deployment).await {
+            Ok(read) => (read, None),
+            Err(failure) => (None, Some(failure.to_string())),
+        };
+        let metrics = match before.filter(|before| before.has_recent_metrics(now)) {
+            Some(before) => before.metrics(),
+            None => Metrics::read(account, &deployment, with_history, now).await,
+        };
+        unread.extend(metrics.unread);
+        Ok(Self {
+            handler: deployment.handler.clone(),
+            stack: deployment.stack.clone(),
+            version: deployment.version.clone(),
+            refused_settings: refused.iter().map(ToString::to_string).collect(),
+            retry_queue: Depth::read(account, &deployment.retry_queue).await?,
+            hide_up_to: policies.as_ref().and_then(hide_up_to),
+            policies: policies.iter().flat_map(Policies::entries).map(OwnPolicy::of).collect(),
+            dead_letters,
+            oldest_dead_letter: oldest.map(|(sent, is_exact)| {
+                let age_seconds = now.since(sent).as_secs();
+                OldestDeadLetter { sent, age_seconds, is_exact }
+            }),
+            mapping: deployment.mapping.as_ref().map(|mapping| MappingState {
+                state: mapping.state.clone(),
+                maximum_concurrency: mapping.maximum_concurrency,
+            }),
+            pauses: read.as_ref().map(|pauses| OpenPause::all_of(pauses, now)),
+            retries: read.as_ref().map(|pauses| RetryRequest::in_force(pauses, now)),
+            pauses_problem,
+            pauses_nearly_full: read.as_ref().and_then(nearly_full),
+            last_hour: metrics.last_hour,
+            history: metrics.history,
+            alarms: metrics.alarms,
+            metrics_read: metrics.at,
+            unread,
+            deployment,
+        })
+    }
+
+    fn has_recent_metrics(&self, now: Timestamp) -> bool {
+        now.since(self.metrics_read) < METRICS_AGAIN_AFTER
+    }
+
+    fn metrics(&self) -> Metrics {
+        let of_metrics = |(title, _): &(&&str, &Failure)| [LAST_HOUR, HISTORY, ALARMS].contains(title);
+        let unread = self.unread.iter().filter(of_metrics).map(|(title, why)| (*title, why.clone()));
+        Metrics {
+            at: self.metrics_read,
+            last_hour: self.last_hour,
+            history: self.history.clone(),
+            alarms: self.alarms.clone(),
+            unread: unread.collect(),
+        }
+    }
+
+    /// The reason why nothing is retried, or why nobody knows what is paused; `None` if retries run.
+    fn why_stopped(&self) -> Option<String> {
+        let stopped = self.deployment.stopped().map(|why| why.to_string());
+        stopped.or_else(|| self.pauses_problem.as_ref().map(|_| "the pauses are unreadable".into()))
+    }
+}
+
+impl Answer for Status {
+    fn layout(&self) -> Layout {
+        let of_stack = self.stack.as_ref().map(|stack| format!(" of stack {stack}")).unwrap_or_default();
+        let mut layout = Layout::default();
+        layout.line(format!("{}{of_stack}", self.handler));
+        layout.line("");
+        layout.0.push(Block::Facts(self.facts()));
+        self.history.iter().for_each(|history| layout.and(history.layout()));
+        layout.line("");
+        layout.line(text![
+            "Message counts are approximate and up to a minute old. ",
+            quoted(self.deployment.command(CommandName::Waiting, [""; 0])),
+            " lists waiting events."
+        ]);
+        layout
+    }
+
+    /// A failure if something could not be read, or nothing is retried.
+    fn end(&self) -> Result<(), Failure> {
+        if let Some(failure) = self.unread.values().next() {
+            return Err(failure.clone());
+        }
+        let Some(why) = self.why_stopped() else { return Ok(()) };
+        let doctor = quoted(self.deployment.command(CommandName::Doctor, ["--short"]));
+        Err(Failure::undone(text![format!("{why}; "), doctor, " names the fix"]))
+    }
+}
+
+/// `None` without a limit.
+fn hide_up_to(policies: &Policies) -> Option<u64> {
+    match policies.stack().settings().hide_up_to {
+        HideUpTo::UpTo(limit) => Some(limit),
+        HideUpTo::Always => None,
+    }
+}
+
+/// CloudWatch's answers. A refusal is kept for as long as an answer.
+struct Metrics {
+    at: Timestamp,
+    last_hour: LastHour,
+    history: Option<History>,
+    alarms: Vec<Alarm>,
+    unread: Unread,
+}
+
+impl Metrics {
+    async fn read(account: &Account, deployment: &Deployment, with_history: bool, now: Timestamp) -> Self {
+        let mut unread = Unread::new();
+        let history = match with_history {
+            true => History::read(account, deployment, now).await.map(Some),
+            false => Ok(None),
+        };
+        Self {
+            at: now,
+            last_hour: or_unread(LastHour::read(account, deployment, now).await, LAST_HOUR, &mut unread),
+            history: or_unread(history, HISTORY, &mut unread),
+            alarms: or_unread(Alarm::all(account, deployment).await, ALARMS, &mut unread),
+            unread,
+        }
+    }
+}
+
+/// The failures of parts that could not be read, by the titles of their lines.
+type Unread = BTreeMap<&'static str, Failure>;
+
+/// The value. If it could not be read: the default, with the failure in `unread`.
+fn or_unread<T: Default>(value: Result<T, Failure>, title: &'static str, unread: &mut Unread) -> T {
+    value.unwrap_or_else(|failure| {
+        unread.insert(title, failure);
+        T::default()
+    })
+}
+
+/// The oldest dead-letter seen. CloudWatch's own age leaves out dead-letters that were received three
+/// times, so it is taken from the dead-letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct OldestDeadLetter {
+    /// When it was sent to the queue. SQS deletes it 14 days later.
+    sent: Timestamp,
+    age_seconds: u64,
+    /// Every dead-letter was seen; if not, there may be an older one.
+    is_exact: bool,
+}
+
+/// Each receives ten dead-letters at most.
+const RECEIVES: usize = 10;
+
+/// Receives up to a hundred dead-letters, and hides none of them. Returns when the oldest was sent, and true if all were
+/// seen.
+async fn oldest_dead_letter(
+    account: &Account,
+    queue: &Queue,
+    depth: &Depth,
+) -> Result<Option<(Timestamp, bool)>, Failure> {
+    let receive = Receive { visibility: Duration::ZERO, wait: Duration::ZERO };
+    let mut seen = BTreeSet::new();
+    let mut oldest: Option<Timestamp> = None;
+    for _ in 0..RECEIVES {
+        if seen.len() as u64 >= depth.total() {
+            break;
+        }
+        for message in account.aws.receive(&queue.url, 10, receive).await? {
+            let sent = message.system.get("SentTimestamp").and_then(|it| it.parse().ok());
+            oldest = oldest.into_iter().chain(sent.map(Timestamp::from_millis)).min();
+            seen.insert(message.id);
+        }
+    }
+    Ok(oldest.map(|sent| (sent, seen.len() as u64 >= depth.total())))
+}
+
+#[cfg(test)]
+impl Status {
+    /// A deployment without events, pauses and alarms.
+    fn quiet() -> Self {
+        Self {
+            handler: "retry".into(),
+            deployment: Deployment { mapping: Some(Mapping::sample()), ..Deployment::sample() },
+            stack: Some("comeback".into()),
+            version: Some("0.1.0".into()),
+            refused_settings: Vec::new(),
+            retry_queue: Depth { visible: 0, in_flight: 0, delayed: 0 },
+            hide_up_to: Some(50_000),
+            policies: Vec::new(),
+            dead_letters: Depth { visible: 0, in_flight: 0, delayed: 0 },
+            oldest_dead_letter: None,
+            mapping: Some(MappingState { state: "Enabled".into(), maximum_concurrency: Some(10) }),
+            pauses: Some(Vec::new()),
+            retries: Some(Vec::new()),
+            pauses_problem: None,
+            pauses_nearly_full: None,
+            last_hour: LastHour::default(),
+            history: None,
+            alarms: Vec::new(),
+            unread: BTreeMap::new(),
+            metrics_read: Timestamp::from_secs(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::aws::NewMessage;
+    use crate::aws::simulated::{Sample, SimulatedAws, queue_url};
+    use crate::operator::Which;
+
+    fn operator(aws: &SimulatedAws) -> Operator {
+        Operator::new(aws.account(), Which::Stack(Sample::STACK.into()))
+    }
+
+    #[tokio::test]
+    async fn what_may_not_be_read_leaves_the_rest_to_be_seen() {
+        let aws = Sample::new(Timestamp::from_secs(1_700_000_000)).build();
+        assert_eq!(status(&operator(&aws), true, None).await.unwrap().end(), Ok(()));
+        aws.deny("cloudwatch:DescribeAlarms");
+        let denied = status(&operator(&aws), true, None).await.unwrap();
+        assert!(denied.end().unwrap_err().to_string().starts_with("cloudwatch:DescribeAlarms"));
+        let json = serde_json::to_value(&denied).unwrap();
+        assert_eq!((&json["handler"], &json["pauses"]), (&"retry-handler".into(), &serde_json::json!([])));
+    }
+
+    #[tokio::test]
+    async fn dead_letters_are_received_again_only_if_their_number_changes() {
+        let aws = Sample::new(Timestamp::from_secs(1_700_000_000)).build();
+        let send = async || {
+            let message = NewMessage { body: "{}".into(), ..NewMessage::default() };
+            let url = queue_url(Sample::DEAD_LETTER_QUEUE);
+            aws.account().aws.send(&url, vec![message], &|_, _| ()).await.pop().unwrap().unwrap();
+        };
+        let receives = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&receives);
+        aws.on_call(move |call| {
+            counted.set(counted.get() + u32::from(call.action == "sqs:ReceiveMessage"));
+            None
+        });
+        let mut before: Option<Status> = None;
+        let mut read = async || {
+            let read = status(&operator(&aws), false, before.as_ref()).await.unwrap();
+            (before.insert(read).oldest_dead_letter.is_some(), receives.get())
+        };
+        assert_eq!(read().await, (false, 0));
+        send().await;
+        assert_eq!([read().await, read().await], [(true, 1); 2]);
+        send().await;
+        assert_eq!(read().await, (true, 2));
+    }
+
+    #[test]
+    fn cloudwatch_is_asked_once_a_minute() {
+        let denied = || Failure::could_not("denied");
+        let unread = Unread::from([(ALARMS, denied()), (OLDEST, denied())]);
+        let status = Status { unread, metrics_read: Timestamp::from_secs(100), ..Status::quiet() };
+        assert!([100, 159].iter().all(|now| status.has_recent_metrics(Timestamp::from_secs(*now))));
+        assert!(!status.has_recent_metrics(Timestamp::from_secs(160)));
+        let kept = status.metrics();
+        assert_eq!(kept.unread, Unread::from([(ALARMS, denied())]), "a refusal is an answer too");
+        assert_eq!(kept.at, Timestamp::from_secs(100));
+    }
+}

@@ -1,0 +1,381 @@
+//! The lines of a deployment's state: a title and its text for each topic.
+
+use comeback_engine::LONG_PAUSE;
+
+use super::{ALARMS, LAST_HOUR, MappingState, OldestDeadLetter, OwnPolicy, Status};
+use crate::command::CommandName;
+use crate::deployment::Stopped;
+use crate::deployment::queue::HIDDEN_FOR;
+use crate::durations::{self, short};
+use crate::metrics::LastHour;
+use crate::numbers::{counted, grouped, rounded};
+use crate::pauses::OpenPause;
+use crate::text;
+use crate::text::{Text, Tone, quoted};
+
+/// Title of the count of hidden and delayed messages.
+pub const WAITING: &str = "Waiting";
+/// Title of the count of visible messages.
+pub const DUE: &str = "Due";
+/// Title of the count of dead-letters.
+pub const DEAD_LETTERS: &str = "Dead-letters";
+/// SQS deletes a dead-letter after 14 days. Four days before, somebody should act.
+const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
+
+impl Status {
+    /// A title and its text for each topic.
+    pub fn facts(&self) -> Vec<(&'static str, Vec<Text>)> {
+        let mut facts = vec![
+            (WAITING, vec![self.waiting()]),
+            (DUE, vec![self.due()]),
+            (DEAD_LETTERS, vec![self.dead_letter_count()]),
+            (LAST_HOUR, vec![last_hour(&self.last_hour).into()]),
+            ("Handler", vec![self.handler()]),
+            ("Version", vec![self.version().into()]),
+            ("Policies", self.own_policies()),
+            ("Pauses", self.open_pauses()),
+            // Few deployments have one.
+            ("Retry now", self.retries.iter().flatten().map(|request| request.line().into()).collect()),
+            (ALARMS, vec![self.ringing()]),
+        ];
+        facts.retain(|(title, lines)| !lines.is_empty() && !self.unread.contains_key(title));
+        let unread = self
+            .unread
+            .iter()
+            .map(|(title, why)| (*title, vec![Text::toned(Tone::Bad, text!["not read: ", why.text()])]));
+        facts.extend(unread);
+        facts
+    }
+
+    fn waiting(&self) -> Text {
+        let queue = &self.retry_queue;
+        let limit = self.hide_up_to.map(|limit| format!(" (HIDE_UP_TO {})", grouped(limit)));
+        let limit = limit.unwrap_or_default();
+        let (total, hidden) = (grouped(queue.in_flight + queue.delayed), grouped(queue.in_flight));
+        format!("{total}: {hidden} hidden{limit}, {} delayed", grouped(queue.delayed)).into()
+    }
+
+    fn due(&self) -> Text {
+        let oldest = self.last_hour.oldest_due_seconds.filter(|_| self.retry_queue.visible > 0);
+        let oldest = oldest.map(|age| format!(", the oldest message {} old", short(age))).unwrap_or_default();
+        format!("{}{oldest}", grouped(self.retry_queue.visible)).into()
+    }
+
+    fn dead_letter_count(&self) -> Text {
+        let mut count = grouped(self.dead_letters.total());
+        if self.dead_letters.in_flight > 0 {
+            let (locked, longest) = (grouped(self.dead_letters.in_flight), durations::text(HIDDEN_FOR));
+            count += &format!(" ({locked} hidden by a command, for up to {longest} after it ends)");
+        }
+        let Some(OldestDeadLetter { age_seconds, is_exact, .. }) = self.oldest_dead_letter else {
+            return count.into();
+        };
+        let at_least = if is_exact { "" } else { "at least " };
+        let age = format!("{count}, the oldest {at_least}{} old", short(age_seconds as f64));
+        match age_seconds {
+            // "At least a second" says nothing of dead-letters that may be days old.
+            0..OLD_DEAD_LETTER_SECONDS if !is_exact => Text::toned(Tone::Warning, count),
+            0..OLD_DEAD_LETTER_SECONDS => Text::toned(Tone::Warning, age),
+            OLD_DEAD_LETTER_SECONDS.. => {
+                Text::toned(Tone::Bad, format!("{age}; SQS deletes it after 14 days"))
+            }
+        }
+    }
+
+    fn version(&self) -> &str {
+        let unknown = "unknown: the handler has no tag comeback:version that you may read; the newest `the retry \
+                       handler starts` line in its log has it";
+        self.version.as_deref().unwrap_or(unknown)
+    }
+
+    fn handler(&self) -> Text {
+        let doctor = |check| quoted(self.deployment.command(CommandName::Doctor, ["--only", check]));
+        let why = match (self.deployment.stopped(), &self.mapping) {
+            (Some(Stopped::RefusesSettings), _) => {
+                let refused = self.refused_settings.join("; ");
+                let why = format!("it does not start, so nothing is retried: {refused}; ");
+                text![why, doctor("CB020"), " names the fix"]
+            }
+            (Some(Stopped::NoConcurrency), _) => {
+                let why = "its reserved concurrency is 0, so nothing is retried; ";
+                text![why, doctor("CB023"), " names the fix"]
+            }
+            (_, None) => "no event source mapping feeds it: nothing is retried".into(),
+            (Some(Stopped::NotFed), Some(mapping)) => {
+                format!("its mapping is {}: nothing is retried", mapping.state).into()
+            }
+            (None, Some(MappingState { state, maximum_concurrency })) => {
+                let limit =
+                    maximum_concurrency.map_or("without a limit of".into(), |most| format!("for {most}"));
+                let state = state.to_lowercase();
+                return format!("its mapping is {state}, {limit} invocations at a time").into();
+            }
+        };
+        Text::toned(Tone::Bad, why)
+    }
+
+    fn own_policies(&self) -> Vec<Text> {
+        if !self.refused_settings.is_empty() {
+            return vec!["unknown: the handler refuses its settings".into()];
+        }
+        let line = |OwnPolicy { functions, settings }: &OwnPolicy| {
+            let settings: Vec<String> =
+                settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            format!("{functions}: {}", settings.join(" ")).into()
+        };
+        match &*self.policies {
+            [] => vec!["the stack's, for every function".into()],
+            policies => policies.iter().map(line).collect(),
+        }
+    }
+
+    fn open_pauses(&self) -> Vec<Text> {
+        let mut lines = match (&self.pauses_problem, self.pauses.as_deref()) {
+            (Some(problem), _) => vec![Text::toned(Tone::Bad, format!("unknown: {problem}"))],
+            (None, None) => vec!["the handler reads none, because its variable PAUSES is not set".into()],
+            (None, Some([])) => vec!["none".into()],
+            (None, Some(pauses)) => pauses.iter().map(|pause| self.open_pause(pause)).collect(),
+        };
+        lines.extend(self.pauses_nearly_full.iter().map(|full| Text::toned(Tone::Warning, full)));
+        lines
+    }
+
+    fn open_pause(&self, pause: &OpenPause) -> Text {
+        let OpenPause { target, until, open_seconds, by, why, .. } = pause;
+        let name = match &**target {
+            "*" => pause.name().into(),
+            arn => self.deployment.function(arn, pause.name()),
+        };
+        let part = |part: Option<String>| part.unwrap_or_default();
+        let by = part(by.as_ref().map(|by| format!(" by {by}")));
+        let since = format!(" paused {} ago{by}, until ", short(*open_seconds as f64));
+        let until = until.map_or_else(|| "resumed".into(), Text::from);
+        let why = part(why.as_ref().map(|why| format!(": {why}")));
+        let tone = if *open_seconds > LONG_PAUSE.as_secs() { Tone::Bad } else { Tone::Warning };
+        Text::toned(tone, text![name, since, until, why])
+    }
+
+    fn ringing(&self) -> Text {
+        let ringing = self.alarms.iter().filter(|alarm| alarm.state == "ALARM");
+        let ringing: Vec<&str> = ringing.map(|alarm| alarm.name.as_str()).collect();
+        let all = counted(self.alarms.len() as u64, "alarm", "alarms");
+        match ringing.as_slice() {
+            [] if self.alarms.is_empty() => "none set".into(),
+            [] => format!("{all}, none in state ALARM").into(),
+            ringing => {
+                let names = ringing.join(", ");
+                Text::toned(Tone::Bad, format!("{} of {all} in state ALARM: {names}", ringing.len()))
+            }
+        }
+    }
+}
+
+/// A count that CloudWatch does not know is left out.
+fn last_hour(hour: &LastHour) -> String {
+    let known = |counts: &[(Option<f64>, &str)]| {
+        let count = |(count, what): &(Option<f64>, &str)| Some(format!("{} {what}", rounded((*count)?)));
+        counts.iter().filter_map(count).collect::<Vec<_>>().join(", ")
+    };
+    let queues = known(&[(hour.arrived, "arrived"), (hour.dead_lettered, "dead-lettered")]);
+    let handler =
+        known(&[(hour.invocations, "invocations"), (hour.errors, "errors"), (hour.throttles, "throttles")]);
+    match (&*queues, &*handler) {
+        ("", "") => "CloudWatch has no data".into(),
+        (queues, "") => format!("{queues}; CloudWatch has no data on the handler"),
+        ("", handler) => format!("handler: {handler}; CloudWatch has no data on the queues"),
+        (queues, handler) => format!("{queues}; handler: {handler}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::Timestamp;
+
+    use super::*;
+    use crate::alarms::Alarm;
+    use crate::alarms::Watched;
+    use crate::aws::Mapping;
+    use crate::change::Answer as _;
+    use crate::change::tests::plain;
+    use crate::deployment::Deployment;
+    use crate::deployment::queue::Depth;
+    use crate::failure::Failure;
+    use crate::pauses::requests::RetryRequest;
+
+    #[test]
+    fn what_could_not_be_read_is_said_beside_the_rest() {
+        let denied = Failure::could_not("cloudwatch:DescribeAlarms of retry: denied");
+        let status = Status { unread: [(ALARMS, denied)].into(), ..Status::quiet() };
+        let text = plain(&status);
+        assert!(text.contains("\nPauses: none\nAlarms: not read: cloudwatch:DescribeAlarms"), "{text}");
+        assert!(!text.contains("none set"), "{text}");
+    }
+
+    #[test]
+    fn a_quiet_deployment_claims_nothing_that_is_not_known() {
+        let expected = "\
+retry of stack comeback
+
+Waiting: 0: 0 hidden (HIDE_UP_TO 50,000), 0 delayed
+Due: 0
+Dead-letters: 0
+Last hour: CloudWatch has no data
+Handler: its mapping is enabled, for 10 invocations at a time
+Version: 0.1.0
+Policies: the stack's, for every function
+Pauses: none
+Alarms: none set
+
+Message counts are approximate and up to a minute old. `comeback waiting` lists waiting events.
+";
+        assert_eq!(plain(&Status::quiet()), expected);
+    }
+
+    #[test]
+    fn a_handler_that_refuses_its_settings_does_not_start() {
+        let refused_settings = vec!["BASE_BACKOFF is 60 s; it must be 1 s to MAX_BACKOFF (30 s)".to_owned()];
+        let mut deployment = Deployment { stack: Some("shop".into()), ..Status::quiet().deployment };
+        deployment.variables.insert("BASE_BACKOFF".into(), "soon".into());
+        let text = plain(&Status { refused_settings, deployment, ..Status::quiet() });
+        for command in ["doctor --only CB020 --stack shop", "waiting --stack shop"] {
+            assert!(text.contains(&format!("`comeback {command}`")), "{text}");
+        }
+        let said = "Handler: it does not start, so nothing is retried: BASE_BACKOFF is 60 s; it must be";
+        assert!(text.contains(said), "{text}");
+        assert!(text.contains("\nPolicies: unknown: the handler refuses its settings\n"), "{text}");
+    }
+
+    #[test]
+    fn a_deployment_that_retries_nothing_is_broken() {
+        let deployment = Deployment { never_runs: true, ..Status::quiet().deployment };
+        let stopped = Status { deployment, ..Status::quiet() };
+        let failure = "the handler's reserved concurrency is 0, so nothing is retried; `comeback doctor --short` names the \
+                       fix";
+        let end = stopped.end().unwrap_err();
+        assert_eq!((end.exit_code(), &*end.to_string()), (3, failure));
+        let said =
+            "Handler: its reserved concurrency is 0, so nothing is retried; `comeback doctor --only CB023`";
+        assert!(plain(&stopped).contains(said), "{}", plain(&stopped));
+    }
+
+    #[test]
+    fn a_sample_of_young_dead_letters_says_nothing_of_the_oldest() {
+        let line = |age_seconds, is_exact| {
+            let oldest = OldestDeadLetter { sent: Timestamp::from_secs(0), age_seconds, is_exact };
+            let dead_letters = Depth { visible: 200, ..Depth::default() };
+            let status = Status { dead_letters, oldest_dead_letter: Some(oldest), ..Status::quiet() };
+            plain(&status)
+                .lines()
+                .find_map(|line| Some(line.strip_prefix("Dead-letters: ")?.to_owned()))
+                .unwrap()
+        };
+        assert_eq!(line(1, true), "200, the oldest 1s old");
+        assert_eq!(line(1, false), "200");
+    }
+
+    #[test]
+    fn pauses_that_cannot_be_read_leave_the_rest_to_be_seen() {
+        let problem = "parameter /comeback/pauses: the pauses are unreadable: not a JSON object";
+        let status = Status { pauses: None, pauses_problem: Some(problem.into()), ..Status::quiet() };
+        let (expected, text) = (format!("\nPauses: unknown: {problem}\n"), plain(&status));
+        assert!(text.contains(&expected) && text.contains("\nAlarms: none set\n"), "{text}");
+        let end = status.end().unwrap_err().to_string();
+        assert!(end.starts_with("the pauses are unreadable; "), "its mapping is enabled: {end}");
+    }
+
+    fn busy() -> Status {
+        let alarm = |name: &str, state: &str| Alarm {
+            state: state.into(),
+            ..Alarm::sample(name, Watched::DeadLetters)
+        };
+        Status {
+            stack: None,
+            version: None,
+            retry_queue: Depth { visible: 3, in_flight: 1_200, delayed: 34 },
+            hide_up_to: None,
+            policies: [("orders", ("MAX_AGE", "2h")), ("export-*", ("BACKOFFS", "5m,2h"))]
+                .map(|(functions, (name, value))| OwnPolicy {
+                    functions: functions.into(),
+                    settings: [(name.to_owned(), value.to_owned())].into(),
+                })
+                .into(),
+            dead_letters: Depth { visible: 5, in_flight: 2, delayed: 0 },
+            oldest_dead_letter: Some(OldestDeadLetter {
+                sent: Timestamp::from_secs(0),
+                age_seconds: 11 * 86_400,
+                is_exact: false,
+            }),
+            mapping: Some(MappingState { state: "Disabled".into(), maximum_concurrency: None }),
+            deployment: Deployment {
+                mapping: Some(Mapping { state: "Disabled".into(), ..Mapping::sample() }),
+                ..Status::quiet().deployment
+            },
+            pauses: Some(vec![
+                OpenPause {
+                    open_seconds: 90_000,
+                    by: Some("anna".into()),
+                    why: Some("deploy 4711".into()),
+                    ..OpenPause::sample("arn:aws:lambda:eu-west-1:123456789012:function:orders:live")
+                },
+                OpenPause {
+                    until: Some(Timestamp::from_secs(1_700_000_000)),
+                    open_seconds: 60,
+                    ..OpenPause::sample("*")
+                },
+            ]),
+            retries: Some(vec![RetryRequest {
+                target: "*".into(),
+                at: Timestamp::from_secs(1_700_000_000),
+                within_seconds: 600,
+                errors: vec!["Timeout*".into()],
+                until: Timestamp::from_secs(1_700_004_200),
+                by: Some("anna".into()),
+                why: None,
+            }]),
+            last_hour: LastHour {
+                arrived: Some(1_500.0),
+                oldest_due_seconds: Some(75.0),
+                ..LastHour::default()
+            },
+            alarms: vec![alarm("dead-letters", "ALARM"), alarm("errors", "OK")],
+            ..Status::quiet()
+        }
+    }
+
+    #[test]
+    fn a_busy_deployment_says_what_is_wrong_with_it() {
+        let expected = "\
+retry
+
+Waiting: 1,234: 1,200 hidden, 34 delayed
+Due: 3, the oldest message 1m 15s old
+Dead-letters: 7 (2 hidden by a command, for up to 15m after it ends), the oldest at least 11d old; SQS deletes it after 14 days
+Last hour: 1,500 arrived; CloudWatch has no data on the handler
+Handler: its mapping is Disabled: nothing is retried
+Version: unknown: the handler has no tag comeback:version that you may read; the newest `the retry handler starts` line in its log has it
+Policies: orders: MAX_AGE=2h
+Policies: export-*: BACKOFFS=5m,2h
+Pauses: orders:live paused 25h ago by anna, until resumed: deploy 4711
+Pauses: every function paused 1m ago, until 2023-11-14T22:13:20.000Z
+Retry now: every function (Timeout*), requested at 2023-11-14T22:13:20.000Z by anna, ends at 2023-11-14T23:23:20.000Z
+Alarms: 1 of 2 alarms in state ALARM: dead-letters
+
+Message counts are approximate and up to a minute old. `comeback waiting` lists waiting events.
+";
+        assert_eq!(plain(&busy()), expected);
+    }
+
+    #[test]
+    fn a_line_is_as_loud_as_what_it_says() {
+        let tones = |status: Status| {
+            let facts = status.facts().into_iter();
+            facts
+                .map(|(title, lines)| (title, lines.iter().map(Text::tone).max().unwrap()))
+                .collect::<Vec<_>>()
+        };
+        assert!(tones(Status::quiet()).iter().all(|(_, tone)| *tone == Tone::Plain));
+        let bad = tones(busy()).into_iter().filter(|(_, tone)| *tone == Tone::Bad);
+        let bad: Vec<_> = bad.map(|(title, _)| title).collect();
+        assert_eq!(bad, [DEAD_LETTERS, "Handler", "Pauses", ALARMS]);
+    }
+}
