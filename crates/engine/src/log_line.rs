@@ -304,7 +304,8 @@ impl<'a> What<'a> {
         }
     }
 
-    const fn failure(&self) -> Option<&LoggedFailure<'a>> {
+    /// The call that failed, if one did.
+    pub const fn failure(&self) -> Option<&LoggedFailure<'a>> {
         match self {
             Self::Defer { failure, .. } | Self::Hold { failure, .. } | Self::Keep { failure, .. } => {
                 failure.as_ref()

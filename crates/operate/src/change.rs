@@ -197,6 +197,12 @@ pub(crate) mod tests {
                     lines.extend(answer.rows().map(|cells| row(&cells)));
                 }
                 Block::Series(series) => lines.push(format!("{series:?}")),
+                Block::Timeline(moments) => {
+                    for moment in moments {
+                        lines.push(format!("{} {}", moment.at, moment.text));
+                        lines.extend(moment.below.iter().map(|line| format!("| {line}")));
+                    }
+                }
                 Block::Note(text) => lines.push(format!("note: {text}")),
                 Block::Warning(text) => lines.push(format!("warning: {text}")),
             }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::shown::shown;
+
 /// The subcommands that an answer may suggest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandName {
@@ -76,7 +78,7 @@ impl CommandName {
 pub struct Command {
     /// Which one.
     pub name: CommandName,
-    /// Its arguments, each one word.
+    /// Its arguments, each one word. What follows `--` is never a flag.
     pub words: Vec<String>,
     /// The flags that lead to the deployment, quoted, with a space before each.
     pub place: String,
@@ -94,17 +96,23 @@ impl Command {
 
     /// The first argument that is not a flag, such as the function.
     pub fn operand(&self) -> Option<&str> {
-        self.words.iter().find(|word| !word.starts_with("--")).map(String::as_str)
+        let mut words = self.words.iter().skip_while(|word| word.starts_with("--") && *word != "--");
+        words.find(|word| *word != "--").map(String::as_str)
     }
 }
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "comeback {}", self.name.words())?;
-        if !self.words.is_empty() {
-            write!(f, " {}", command_line(self.words.iter().map(String::as_str)))?;
-        }
-        f.write_str(&self.place)
+        // What a terminal would obey cannot be pasted either.
+        let words: Vec<_> = self.words.iter().map(|word| shown(word)).collect();
+        // Flags end where operands begin that may look like flags.
+        let (words, operands) =
+            words.split_at(words.iter().position(|word| word == "--").unwrap_or(words.len()));
+        let line = |words: &[Cow<'_, str>]| match words {
+            [] => String::new(),
+            words => format!(" {}", command_line(words.iter().map(AsRef::as_ref))),
+        };
+        write!(f, "comeback {}{}{}{}", self.name.words(), line(words), self.place, line(operands))
     }
 }
 
@@ -134,5 +142,24 @@ mod tests {
         let line = command_line(words);
         assert_eq!(line, r#"comeback '' --vs jitter=none,max-age=1h 50% 'Order*' "It's "'$5' 'a b' '~' 'é'"#);
         assert_eq!(shlex::split(&line).unwrap(), words);
+    }
+
+    #[test]
+    fn an_operand_that_looks_like_a_flag_comes_last() {
+        let show = Command::new(CommandName::DeadShow, ["--", "-k'"], " --stack shop");
+        assert_eq!(show.to_string(), r#"comeback dead show --stack shop -- "-k'""#);
+        assert_eq!(show.operand(), Some("-k'"));
+        let all = Command::new(CommandName::Resume, ["--spread=0s", "orders"], "");
+        assert_eq!(
+            (all.operand(), Command::new(CommandName::Resume, ["--all"], "").operand()),
+            (Some("orders"), None)
+        );
+    }
+
+    #[test]
+    fn a_word_cannot_command_the_terminal() {
+        let trace = Command::new(CommandName::Trace, ["a\0`b`$c"], "");
+        let words = shlex::split(&trace.to_string()).unwrap();
+        assert_eq!(words, ["comeback", "trace", r"a\u{0}`b`$c"]);
     }
 }

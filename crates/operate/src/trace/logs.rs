@@ -1,0 +1,204 @@
+//! The handler's log, in which an event is found, and the logs of its targets. The handler's log is the only index.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use comeback_engine::{LogLine, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::account::Account;
+use crate::aws::LogEvent;
+use crate::deployment::Deployment;
+use crate::failure::Failure;
+use crate::function;
+use crate::log::{Search, event_line, names};
+use crate::trace::story::{LoggedLine, Story};
+
+/// The logs of a deployment: the handler's, and its targets'.
+pub struct Logs<'a> {
+    /// The account.
+    pub account: &'a Account,
+    /// The deployment.
+    pub deployment: &'a Deployment,
+    /// The time of the first line to search.
+    pub since: Timestamp,
+    /// Called with the number of lines found so far.
+    pub progress: &'a dyn Fn(usize),
+}
+
+impl fmt::Debug for Logs<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Logs").field("since", &self.since).finish_non_exhaustive()
+    }
+}
+
+impl Logs<'_> {
+    /// Finds the event that an id belongs to: its key, one of its request ids, or the id of a message. `None` if no line names
+    /// the id.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read, or the id belongs to several events.
+    pub async fn story(&self, id: &str) -> Result<Option<Story>, Failure> {
+        let Self { account, deployment, since, progress } = *self;
+        let search = async |term: &str| {
+            let found = Search { group: &deployment.log_group, term, since, until: None, stream: None };
+            let events = found.run(account, progress).await?.into_iter();
+            let lines = events.filter_map(|event| Some((event_line(&event.message)?, event)));
+            Ok::<_, Failure>(lines.collect::<Vec<_>>())
+        };
+        let mut lines = search(id).await?;
+        lines.retain(|(line, _)| names(line, id));
+        let key_of = |line: &LogLine<'_>| line.event.as_ref().map(|event| event.key.to_string());
+        let keys: BTreeSet<String> = lines.iter().filter_map(|(line, _)| key_of(line)).collect();
+        if keys.len() > 1 {
+            let keys = keys.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(Failure::could_not(format!("{id} matches several events: {keys}")));
+        }
+        if let Some(key) = keys.first().filter(|key| *key != id) {
+            lines = search(key).await?;
+            lines.retain(|(line, _)| key_of(line).as_ref() == Some(key));
+        }
+        let (lines, events): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
+        let events = events.into_iter().map(|LogEvent { at, message, .. }| LoggedLine { at, line: message });
+        Ok(Story::of(lines).map(|story| Story { lines: events.collect(), ..story }))
+    }
+
+    /// Reads the log of a function about a request: its report, and with `lines` all that it wrote.
+    ///
+    /// # Errors
+    ///
+    /// If the id cannot be searched for. A log that cannot be read is a [`Report::Unread`].
+    pub async fn invocation(
+        &self,
+        function_arn: &str,
+        request_id: &str,
+        lines: bool,
+    ) -> Result<Invocation, Failure> {
+        let Self { account, since, .. } = *self;
+        let request_id = request_id.to_owned();
+        let found = async {
+            let group = log_group(account, function_arn).await?;
+            let search = Search { group: &group, term: &request_id, since, until: None, stream: None };
+            let events = search.run(account, &|_| ()).await?;
+            Ok::<_, Failure>((group, events))
+        };
+        let (group, events) = match found.await {
+            Ok(found) => found,
+            Err(refused @ Failure::Refused(_)) => return Err(refused),
+            Err(why) => {
+                let report = Report::Unread { why: why.to_string() };
+                return Ok(Invocation { request_id, report, lines: Vec::new() });
+            }
+        };
+        let mut logged = Vec::new();
+        if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
+            // Some lines do not name the request. But an environment serves one at a time, so all of its stream belongs
+            // to it, from the first line that names it to the last.
+            let (until, stream) = (Some(last.at), Some(&*first.stream));
+            let all = Search { group: &group, term: "", since: first.at, until, stream };
+            for LogEvent { at, message, .. } in all.run(account, &|_| ()).await? {
+                logged.push(LoggedLine { at, line: message.trim_end().to_owned() });
+            }
+        }
+        Ok(Invocation { report: report(&events, &request_id), request_id, lines: logged })
+    }
+}
+
+/// One request in a target's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Invocation {
+    /// Its request id.
+    pub request_id: String,
+    /// The report of its end.
+    pub report: Report,
+    /// The lines that it wrote, if they were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LoggedLine>,
+}
+
+/// The line that Lambda writes at the end of each invocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "seen")]
+pub enum Report {
+    /// It was seen.
+    #[serde(rename = "yes")]
+    Seen {
+        /// When it was written.
+        at: Timestamp,
+        /// `success`, `error`, `failure` or `timeout`, where the report says so.
+        status: Option<String>,
+    },
+    /// It was not seen: the invocation has not begun or not ended, or its log came late.
+    #[serde(rename = "no")]
+    NotSeen,
+    /// The log could not be read.
+    #[serde(rename = "unknown")]
+    Unread {
+        /// The reason.
+        why: String,
+    },
+}
+
+impl Report {
+    /// Returns true if the invocation ended without an error, as far as is known.
+    pub fn is_success(&self) -> bool {
+        matches!(self, Self::Seen { status, .. } if status.as_deref().is_none_or(|status| status == "success"))
+    }
+}
+
+/// Lambda writes it as text, `REPORT RequestId: …`, or as JSON, `{"type":"platform.report","record":{…}}`.
+fn report(events: &[LogEvent], request_id: &str) -> Report {
+    let of = |event: &LogEvent| {
+        if let Some(rest) = event.message.strip_prefix("REPORT RequestId: ") {
+            let status = rest.split('\t').find_map(|field| field.trim().strip_prefix("Status: "));
+            return rest.starts_with(request_id).then(|| status.map(ToOwned::to_owned));
+        }
+        let line: Value = serde_json::from_str(&event.message).ok()?;
+        let is_it = line["type"] == "platform.report" && line["record"]["requestId"] == request_id;
+        is_it.then(|| line["record"]["status"].as_str().map(ToOwned::to_owned))
+    };
+    // An invocation that Lambda itself repeated has several; the last one counts.
+    let seen = events.iter().rev().find_map(|event| Some((event.at, of(event)?)));
+    seen.map_or(Report::NotSeen, |(at, status)| Report::Seen { at, status })
+}
+
+async fn log_group(account: &Account, function_arn: &str) -> Result<String, Failure> {
+    Ok(function::log_group(&account.aws.function_configuration(function_arn, None).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(at: u64, message: &str) -> LogEvent {
+        LogEvent { at: Timestamp::from_secs(at), stream: "s".into(), message: message.into() }
+    }
+
+    #[test]
+    fn a_report_is_read_in_both_forms_of_lambdas_log() {
+        let seen = |at, status: Option<&str>| Report::Seen {
+            at: Timestamp::from_secs(at),
+            status: status.map(ToOwned::to_owned),
+        };
+        let text = "REPORT RequestId: r-1\tDuration: 2.1 ms\tBilled Duration: 3 ms\t";
+        let timeout = "REPORT RequestId: r-1\tDuration: 3000.00 ms\tStatus: timeout";
+        let json = r#"{"time":"…","type":"platform.report","record":{"requestId":"r-1","status":"success"}}"#;
+        assert_eq!(report(&[event(7, text)], "r-1"), seen(7, None));
+        assert_eq!(report(&[event(7, timeout)], "r-1"), seen(7, Some("timeout")));
+        assert_eq!(report(&[event(7, json)], "r-1"), seen(7, Some("success")));
+        assert_eq!(report(&[event(7, timeout), event(9, json)], "r-1"), seen(9, Some("success")));
+    }
+
+    #[test]
+    fn another_requests_report_and_other_lines_are_not_taken_for_it() {
+        let others = [
+            event(1, "START RequestId: r-1"),
+            event(2, "REPORT RequestId: r-2\tafter r-1"),
+            event(3, r#"{"type":"platform.report","record":{"requestId":"r-2"},"note":"r-1"}"#),
+            event(4, r#"{"type":"platform.start","record":{"requestId":"r-1"}}"#),
+        ];
+        assert_eq!(report(&others, "r-1"), Report::NotSeen);
+    }
+}

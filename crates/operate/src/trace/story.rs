@@ -1,0 +1,507 @@
+//! One event's life: the handler's lines about it, put in order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::RandomState;
+use std::time::Duration;
+
+use comeback_engine::{
+    Cause, LogFold, LogLine, LoggedEarly, LoggedEvent, MessageState, Timestamp, WaitsFor, What,
+};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+/// One event's life, as the handler logged it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Story {
+    /// Its key.
+    pub key: String,
+    /// The function that is retried now: a redrive may have sent the event to another one.
+    pub target: String,
+    /// The target of each invocation, by its request id.
+    #[serde(skip)]
+    pub targets: BTreeMap<String, String>,
+    /// When it first failed.
+    pub first_failure: Option<Timestamp>,
+    /// Its steps, in order.
+    pub steps: Vec<Step>,
+    /// The state of its latest failure.
+    pub end: End,
+    /// Failures of an attempt beyond its first: copies of the event, each with retries of its own.
+    pub copies: usize,
+    /// The handler's lines about it, verbatim.
+    #[serde(skip)]
+    pub lines: Vec<LoggedLine>,
+}
+
+/// A line of a log, verbatim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LoggedLine {
+    /// When it was written.
+    pub at: Timestamp,
+    /// The line.
+    pub line: String,
+}
+
+/// A step of an event's life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The time of the first line that tells of it.
+    pub at: Timestamp,
+    /// The time of the last.
+    pub last: Timestamp,
+    /// What happened.
+    pub happened: Happened,
+    /// The event and its next retry, as the last line has it.
+    pub event: LoggedEvent<'static>,
+}
+
+/// What happened to an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// The attempt before its next retry failed. The failure reached the handler at this time.
+    Failed,
+    /// It was dead-lettered before, and an operator sent it back: its retries start over.
+    Redriven,
+    /// What the line says of its message.
+    Logged(What<'static>),
+}
+
+/// The state of an event's latest failure, by the fold of its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It waits.
+    Waits(WaitsFor),
+    /// It was invoked, and no line came since: a success leaves none.
+    Invoked {
+        /// The invocation, if Lambda named it.
+        request_id: Option<String>,
+        /// When.
+        at: Timestamp,
+    },
+    /// It was dead-lettered.
+    DeadLettered,
+}
+
+impl Story {
+    /// Puts the lines of one event in order; `None` if there are none.
+    pub fn of(mut lines: Vec<LogLine<'static>>) -> Option<Self> {
+        lines.sort_by_key(|line| line.timestamp);
+        let events = || lines.iter().filter_map(|line| line.event.as_ref());
+        let last = events().next_back()?;
+        let (key, target) = (last.key.to_string(), last.target.to_string());
+        // The first line that names an invocation counts: a redriven dead-letter keeps the id, and may change the
+        // target.
+        let targets = lines.iter().rev().filter_map(|line| Some((line.event.as_ref()?, &line.what)));
+        let targets = targets.flat_map(|(event, what)| {
+            let ids = event.request_id.as_deref().into_iter().chain(invoked(what));
+            ids.map(|id| (id.to_owned(), event.target.to_string()))
+        });
+        let targets = targets.collect();
+        let first_failure = events().map(|event| event.first_failure).min();
+        let end = End::of(&lines)?;
+        let mut timeline = Timeline::default();
+        lines.into_iter().for_each(|line| timeline.take(line));
+        let Timeline { steps, copies, .. } = timeline;
+        Some(Self { key, target, targets, first_failure, steps, end, copies, lines: Vec::new() })
+    }
+
+    /// The ids of the event's invocations, each once, in order.
+    pub fn request_ids(&self) -> impl Iterator<Item = &str> {
+        let mut seen = BTreeSet::new();
+        self.steps.iter().filter_map(Step::request_id).filter(move |id| seen.insert(*id))
+    }
+}
+
+/// The invocation that a line tells of.
+fn invoked<'a>(what: &'a What<'_>) -> Option<&'a str> {
+    match what {
+        What::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
+        _ => None,
+    }
+}
+
+/// The steps of an event, built line by line.
+#[derive(Default)]
+struct Timeline {
+    steps: Vec<Step>,
+    /// Attempts that were seen to fail: the number of the next retry, and the attempt's own request id.
+    failed: BTreeSet<(u64, Option<String>)>,
+    copies: usize,
+}
+
+impl Timeline {
+    fn take(&mut self, line: LogLine<'static>) {
+        let LogLine { timestamp: at, event: Some(event), what, .. } = line else { return };
+        self.failure(at, &event);
+        // The wait after a failed action goes on.
+        if matches!(what, What::Keep { failure: None, .. }) {
+            return;
+        }
+        // A later check knows the due time better: it counts from the message's first receive.
+        match self
+            .steps
+            .last_mut()
+            .filter(|last| last.event.retry == event.retry && last.is_checked_again(&what))
+        {
+            Some(last) => *last = Step { at: last.at, last: at, happened: Happened::Logged(what), event },
+            None => self.steps.push(Step { at, last: at, happened: Happened::Logged(what), event }),
+        }
+    }
+
+    /// Every line of a message says which attempt failed; only the first makes a step.
+    fn failure(&mut self, at: Timestamp, event: &LoggedEvent<'static>) {
+        let Some(attempt) = event.retry.checked_sub(1) else { return };
+        let starts_anew = attempt == 0 && self.steps.last().is_some_and(Step::is_dead_letter);
+        if starts_anew {
+            self.failed.clear();
+        }
+        let is_copy = self.failed.iter().any(|(retry, _)| *retry == event.retry);
+        if self.failed.insert((event.retry, event.request_id.as_deref().map(ToOwned::to_owned))) {
+            self.copies += usize::from(is_copy);
+            let happened = if starts_anew { Happened::Redriven } else { Happened::Failed };
+            self.steps.push(Step { at, last: at, happened, event: event.clone() });
+        }
+    }
+}
+
+impl Step {
+    /// The attempt that failed before the event's next retry: 0 for the first invocation.
+    pub fn attempt(&self) -> u64 {
+        self.event.retry.saturating_sub(1)
+    }
+
+    /// The invocation that failed or was made.
+    pub fn request_id(&self) -> Option<&str> {
+        match &self.happened {
+            Happened::Failed => self.event.request_id.as_deref(),
+            Happened::Redriven => None,
+            Happened::Logged(what) => invoked(what),
+        }
+    }
+
+    /// Returns true for a dead-letter.
+    pub fn is_dead_letter(&self) -> bool {
+        matches!(self.happened, Happened::Logged(What::DeadLetter { .. }))
+    }
+
+    /// Returns true if a line tells of the same wait.
+    fn is_checked_again(&self, line: &What<'_>) -> bool {
+        let Happened::Logged(known) = &self.happened else { return false };
+        matches!(
+            (known, line),
+            (What::Hold { failure: None, .. }, What::Hold { failure: None, .. })
+                | (What::Defer { failure: None, .. }, What::Defer { failure: None, .. })
+        )
+    }
+
+    /// The time by which an invocation was late. If a request moved it forward: late without that request.
+    pub fn late(&self, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> Duration {
+        self.at.since(early.map_or(due, |early| early.otherwise_due))
+    }
+}
+
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let LoggedEvent { retry, request_id, error_type, policy, retry_after_ignored, .. } = &self.event;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("at", &self.at)?;
+        macro_rules! members {
+            ($what:literal $(, $name:literal: $value:expr)*) => {{
+                map.serialize_entry("what", $what)?;
+                $(map.serialize_entry($name, $value)?;)*
+            }};
+        }
+        let what = match &self.happened {
+            Happened::Redriven => {
+                members!("redriven");
+                return map.end();
+            }
+            Happened::Failed => {
+                members!("failed", "attempt": &self.attempt(), "request_id": request_id, "error_type": error_type,
+                    "retry_after_ignored": retry_after_ignored);
+                return map.end();
+            }
+            Happened::Logged(what) => what,
+        };
+        if let Some(failure) = what.failure() {
+            members!("kept", "cause": &cause(what), "problem": &failure.problem, "remedy": &failure.remedy);
+            return map.end();
+        }
+        match what {
+            What::Defer { due, due_by, .. } => {
+                members!("waits", "retry": retry, "due": due, "due_by": due_by, "policy": policy);
+            }
+            What::Hold { .. } => members!("held", "retry": retry, "last": &self.last),
+            What::Reinvoke { due, invoke_request_id, early } => {
+                let late = self.late(*due, early.as_ref()).as_millis() as u64;
+                let early = early.as_ref().map(|LoggedEarly { otherwise_due, asked_at, asked_by }| {
+                    json!({"asked_at": asked_at, "asked_by": asked_by, "otherwise_due": otherwise_due})
+                });
+                members!("invoked", "retry": retry, "request_id": invoke_request_id, "late_ms": &late, "early": &early,
+                    "policy": policy);
+            }
+            What::DeadLetter { reason, detail, .. } => {
+                members!("dead_lettered", "reason": reason.name(), "detail": detail, "policy": policy);
+            }
+            What::Keep { .. } => members!("kept"),
+        }
+        map.end()
+    }
+}
+
+/// The reason for a failed action; `None` if the event waits for its due time or a pause, and could not be hidden.
+pub(super) const fn cause(what: &What<'_>) -> Option<Cause> {
+    match what {
+        What::Keep { cause, .. } => Some(*cause),
+        _ => None,
+    }
+}
+
+impl Serialize for End {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        let end = match self {
+            Self::Waits(WaitsFor::Due { .. }) => "waiting",
+            Self::Waits(WaitsFor::Resume) => "held",
+            Self::Waits(WaitsFor::NextTry { .. }) => "kept",
+            Self::Invoked { .. } => "invoked",
+            Self::DeadLettered => "dead_lettered",
+        };
+        map.serialize_entry("end", end)?;
+        match self {
+            Self::Waits(WaitsFor::Due { due, .. }) => map.serialize_entry("due", due)?,
+            Self::Invoked { request_id, at } => {
+                map.serialize_entry("request_id", request_id)?;
+                map.serialize_entry("at", at)?;
+            }
+            _ => {}
+        }
+        map.end()
+    }
+}
+
+impl End {
+    /// `None` without a line. Lines of an earlier failure may be missing, so only the latest counts, with its copies.
+    fn of(lines: &[LogLine<'_>]) -> Option<Self> {
+        let mut log = LogFold::new(RandomState::new());
+        lines.iter().for_each(|line| log.take(line));
+        let number = |event: &LoggedEvent<'_>| (event.first_failure, event.retry);
+        let latest = lines.iter().filter_map(|line| line.event.as_ref()).map(number).max()?;
+        let about =
+            lines.iter().filter(|line| line.event.as_ref().is_some_and(|event| number(event) == latest));
+        let waiting = about.clone().filter_map(|line| match log.state_of(line.event.as_ref()?)? {
+            MessageState::Waiting(message) => Some(message),
+            MessageState::Settled => None,
+        });
+        if let Some(message) = waiting.max_by_key(|message| message.at) {
+            return Some(Self::Waits(message.waits_for));
+        }
+        let settling = about.rev().find(|line| line.what.settles())?;
+        Some(match &settling.what {
+            What::Reinvoke { invoke_request_id, .. } => {
+                let request_id = invoke_request_id.as_deref().map(Into::into);
+                Self::Invoked { request_id, at: settling.timestamp }
+            }
+            _ => Self::DeadLettered,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::log::tests::test_line;
+    use crate::trace::sentence::sentence;
+    use comeback_engine::DueBy;
+
+    /// A line of the event k-1, whose first attempt was r-0, at that second.
+    fn line(second: u64, retry: u64, mut more: Value) -> LogLine<'static> {
+        let known = more.as_object_mut().unwrap();
+        known.insert("timestamp".into(), json!(Timestamp::from_secs(second)));
+        known.insert("retry".into(), json!(retry));
+        known.entry("request_id").or_insert(json!(format!("r-{}", retry - 1)));
+        test_line(more)
+    }
+
+    fn defers(second: u64, retry: u64, due: u64) -> LogLine<'static> {
+        let due = Timestamp::from_secs(due);
+        line(second, retry, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 60}))
+    }
+
+    fn invokes(second: u64, retry: u64, due: u64) -> LogLine<'static> {
+        let (due, id) = (Timestamp::from_secs(due), format!("r-{retry}"));
+        line(second, retry, json!({"action": "reinvoke", "due": due, "invoke_request_id": id}))
+    }
+
+    fn dead_letters(second: u64, retry: u64) -> LogLine<'static> {
+        let detail = "2 retries made";
+        line(second, retry, json!({"action": "dead_letter", "reason": "max_retries", "detail": detail}))
+    }
+
+    fn event_of<'l>(line: &'l mut LogLine<'static>) -> &'l mut LoggedEvent<'static> {
+        line.event.as_mut().unwrap()
+    }
+
+    fn story(lines: Vec<LogLine<'static>>) -> Story {
+        Story::of(lines).unwrap()
+    }
+
+    fn steps(story: &Story) -> Vec<String> {
+        story.steps.iter().map(|step| json(step)["what"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn json(step: &Step) -> Value {
+        serde_json::to_value(step).unwrap()
+    }
+
+    #[test]
+    fn an_event_fails_waits_and_is_invoked() {
+        let story = story(vec![invokes(13, 1, 12), defers(10, 1, 12), defers(20, 2, 30)]);
+        assert_eq!(steps(&story), ["failed", "waits", "invoked", "failed", "waits"]);
+        assert_eq!(story.end, End::Waits(WaitsFor::Due { due: Timestamp::from_secs(30), by: DueBy::Policy }));
+        assert_eq!(story.request_ids().collect::<Vec<_>>(), ["r-0", "r-1"]);
+        let failed = json(&story.steps[3]);
+        assert_eq!((&failed["attempt"], &failed["error_type"]), (&1.into(), &"TargetDown".into()));
+        assert_eq!(json(&story.steps[2])["late_ms"], 1_000);
+        assert_eq!(story.copies, 0);
+    }
+
+    /// It was due when it was requested, and the handler found the request at its next check.
+    #[test]
+    fn an_early_retry_is_late_only_after_its_own_time() {
+        for (otherwise_due, expected) in [(20_000, 0), (1_000, 813_000)] {
+            let early = json!({
+                "action": "reinvoke", "due": Timestamp::from_secs(1_000), "asked_at": Timestamp::from_secs(1_000),
+                "otherwise_due": Timestamp::from_secs(otherwise_due),
+            });
+            let story = story(vec![defers(10, 1, 20_000), line(1_813, 1, early)]);
+            assert_eq!(json(&story.steps[2])["late_ms"], expected);
+        }
+    }
+
+    #[test]
+    fn an_ignored_wait_is_named_with_its_failure() {
+        let mut first = defers(10, 1, 90);
+        event_of(&mut first).retry_after_ignored = Some("\"soon\": why".into());
+        let story = story(vec![first]);
+        let step = &story.steps[0];
+        assert_eq!(json(step)["retry_after_ignored"], "\"soon\": why");
+        let sentence = sentence(step).to_string();
+        assert!(sentence.contains(", whose wait was ignored: \"soon\": why"), "{sentence}");
+    }
+
+    /// Its policy changed while it waited.
+    #[test]
+    fn the_policy_of_the_last_check_gave_the_due_time() {
+        let by = |mut line: LogLine<'static>, policy: &str| {
+            event_of(&mut line).policy = Some(policy.to_owned().into());
+            line
+        };
+        let story = story(vec![by(defers(10, 1, 90), "o*"), by(defers(60, 1, 70), "orders")]);
+        let wait = json!({"at": "1970-01-01T00:00:10.000Z", "what": "waits", "retry": 1, "policy": "orders",
+                          "due": "1970-01-01T00:01:10.000Z", "due_by": "policy"});
+        assert_eq!(json(&story.steps[1]), wait);
+    }
+
+    /// No line came after it, so nothing more is known.
+    #[test]
+    fn after_an_invocation_nothing_is_claimed() {
+        let story = story(vec![defers(10, 1, 12), invokes(13, 1, 12)]);
+        assert_eq!(story.end, End::Invoked { request_id: Some("r-1".into()), at: Timestamp::from_secs(13) });
+    }
+
+    /// The batch with the deferral ended later than the one with the re-invocation.
+    #[test]
+    fn a_late_line_does_not_make_a_settled_event_wait() {
+        let story = story(vec![defers(10, 1, 12), invokes(13, 1, 12), defers(15, 1, 12)]);
+        assert!(matches!(story.end, End::Invoked { .. }), "{:?}", story.end);
+    }
+
+    #[test]
+    fn a_message_that_comes_back_early_waits_once() {
+        let story = story(vec![defers(10, 1, 51), defers(20, 1, 50), defers(30, 1, 50), invokes(50, 1, 50)]);
+        assert_eq!(steps(&story), ["failed", "waits", "invoked"]);
+        assert_eq!(json(&story.steps[1])["due"], "1970-01-01T00:00:50.000Z");
+    }
+
+    /// It was moved while it waited, which has no line of its own.
+    #[test]
+    fn an_invocation_alone_tells_the_failure_before_it() {
+        let story = story(vec![invokes(50, 3, 50)]);
+        assert_eq!(steps(&story), ["failed", "invoked"]);
+        assert_eq!(json(&story.steps[0])["attempt"], 2);
+    }
+
+    #[test]
+    fn a_pause_is_one_step_however_often_the_event_is_checked() {
+        let hold =
+            |second| line(second, 1, json!({"action": "hold", "due": Timestamp::from_secs(12), "delay": 60}));
+        let held = story(vec![defers(10, 1, 12), hold(12), hold(1_356), hold(2_700)]);
+        assert_eq!(steps(&held), ["failed", "waits", "held"]);
+        assert_eq!(json(&held.steps[2])["last"], "1970-01-01T00:45:00.000Z");
+        assert_eq!(held.end, End::Waits(WaitsFor::Resume));
+    }
+
+    #[test]
+    fn a_failed_action_has_its_remedy_beside_it() {
+        let refused = json!({"action": "keep", "cause": "refused", "problem": "denied", "remedy": "allow it", "delay": 4});
+        let kept = story(vec![defers(10, 1, 12), line(12, 1, refused)]);
+        assert_eq!(steps(&kept), ["failed", "waits", "kept"]);
+        assert_eq!(serde_json::to_value(&kept.end).unwrap(), json!({"end": "kept"}));
+        // A dead-letter that could not be sent is not the end.
+        let unsent = json!({"action": "keep", "cause": "dead_letter_not_sent", "reason": "max_retries", "problem": "denied"});
+        assert!(matches!(story(vec![line(12, 1, unsent)]).end, End::Waits(WaitsFor::NextTry { .. })));
+    }
+
+    #[test]
+    fn a_dead_letter_is_the_end_until_it_is_redriven() {
+        let end = story(vec![defers(10, 2, 12), dead_letters(12, 3)]);
+        assert_eq!(end.end, End::DeadLettered, "its last re-invocation has no line");
+        let redriven = |mut line: LogLine<'static>| {
+            event_of(&mut line).first_failure = Timestamp::from_secs(700);
+            line
+        };
+        let anew = [defers(90, 1, 91), invokes(91, 1, 91)].map(redriven);
+        let anew = story([vec![defers(10, 2, 12), dead_letters(12, 3)], anew.into()].concat());
+        assert!(matches!(anew.end, End::Invoked { .. }), "{:?}", anew.end);
+        assert_eq!(
+            steps(&anew),
+            ["failed", "waits", "failed", "dead_lettered", "redriven", "waits", "invoked"]
+        );
+    }
+
+    #[test]
+    fn a_retargeted_event_has_invocations_of_both_functions() {
+        let moved = |mut line: LogLine<'static>| {
+            event_of(&mut line).target = "arn:g".into();
+            line
+        };
+        let due = Timestamp::from_secs(91);
+        let again = line(91, 1, json!({"action": "reinvoke", "due": due, "invoke_request_id": "r-7"}));
+        let lines = vec![
+            defers(10, 1, 12),
+            invokes(13, 1, 12),
+            dead_letters(20, 2),
+            moved(defers(90, 1, 91)),
+            moved(again),
+        ];
+        let story = story(lines);
+        assert_eq!(story.target, "arn:g");
+        let targets = ["r-0", "r-1", "r-7"].map(|id| &*story.targets[id]);
+        assert_eq!(targets, ["arn:orders", "arn:orders", "arn:g"]);
+    }
+
+    #[test]
+    fn two_failures_of_one_attempt_are_copies() {
+        let other = line(
+            25,
+            2,
+            json!({"action": "defer", "due": Timestamp::from_secs(40), "due_by": "policy", "delay": 9, "request_id": "r-9"}),
+        );
+        let story = story(vec![defers(10, 1, 12), defers(20, 2, 30), other]);
+        assert_eq!(story.copies, 1);
+    }
+}
