@@ -26,7 +26,6 @@ pub(crate) struct Account {
     pub(crate) lambda: aws_sdk_lambda::Client,
     pub(crate) logs: aws_sdk_cloudwatchlogs::Client,
     pub(crate) sqs: aws_sdk_sqs::Client,
-    pub(crate) ssm: aws_sdk_ssm::Client,
 }
 
 impl Account {
@@ -56,7 +55,6 @@ impl Account {
             lambda: client!(aws_sdk_lambda),
             logs: client!(aws_sdk_cloudwatchlogs),
             sqs: client!(aws_sdk_sqs),
-            ssm: client!(aws_sdk_ssm),
         }
     }
 }
@@ -268,17 +266,6 @@ mod tests {
             let place =
                 Place { account: "123456789012".into(), region: "eu-west-1".into(), ..Place::default() };
             Self { place, ..Self::of_client(http_client).await }
-        }
-
-        /// An account that answers the bytes of a request so, in a service that speaks CBOR.
-        pub(crate) async fn answering_in_cbor(
-            answer: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static,
-        ) -> Self {
-            let http_client = infallible_client_fn(move |request: http::Request<_>| {
-                let answer = answer(request.body().bytes().unwrap());
-                http::Response::builder().header("smithy-protocol", "rpc-v2-cbor").body(answer).unwrap()
-            });
-            Self::of_client(http_client).await
         }
 
         async fn of_client(http_client: SharedHttpClient) -> Self {

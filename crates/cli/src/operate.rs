@@ -7,13 +7,10 @@ pub(crate) mod deployment;
 pub(crate) mod doctor;
 pub(crate) mod function;
 mod handler_setting;
-pub(crate) mod history;
 mod log;
-mod metrics;
 #[cfg(test)]
 mod model;
 mod pause;
-pub(crate) mod pauses;
 mod retry;
 pub(crate) mod session;
 pub(crate) mod status;

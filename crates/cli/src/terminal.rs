@@ -1,11 +1,17 @@
 //! Draws answers on a terminal, and takes every change from its plan to its end.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use anstyle::{AnsiColor, Style};
+use comeback_engine::Timestamp;
 use comeback_operate::change::outdated;
+use comeback_operate::numbers::grouped;
 use comeback_operate::shown::shown;
-use comeback_operate::{Answer, Block, Change, Ended, Layout, Planned, Table, Text, Tone};
+use comeback_operate::{
+    Answer, Block, Change, Ended, Fact, Layout, Moment, Planned, Series, Table, Text, Tone, durations,
+};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::failure::CommandFailure;
 use crate::operate::session::{Session, confirm_question};
@@ -34,25 +40,103 @@ pub(crate) fn coloured(text: &Text) -> String {
     line
 }
 
-/// The parts of a layout that go to standard output.
-pub(crate) fn page(layout: &Layout) -> String {
-    let mut page = String::new();
-    for block in &layout.0 {
-        match block {
-            Block::Line(text) => page += &(coloured(text) + "\n"),
-            Block::Facts(facts) => {
-                for (title, lines) in facts {
-                    let lines: Vec<String> = lines.iter().map(coloured).collect();
-                    let lines = lines.join(&format!("\n{:FACTS$}", ""));
-                    page += &format!("{title:<width$} {lines}\n", width = FACTS - 1);
-                }
-            }
-            Block::Table(rows) => page += &format!("{}\n", table(rows)),
-            Block::Note(_) | Block::Warning(_) => {}
+/// A part of a layout as it goes to standard output.
+fn drawn(block: &Block) -> String {
+    match block {
+        Block::Line(text) => coloured(text) + "\n",
+        Block::Facts(facts) => {
+            let fact = |fact: &Fact| {
+                let lines: Vec<String> = fact.text().iter().map(coloured).collect();
+                let lines = lines.join(&format!("\n{:FACTS$}", ""));
+                format!("{:<width$} {lines}\n", fact.title, width = FACTS - 1)
+            };
+            facts.iter().map(fact).collect()
+        }
+        Block::Table(rows) => format!("{}\n", table(rows)),
+        Block::Series(counts) => series(counts),
+        Block::Timeline(moments) => timeline(moments),
+        Block::Rows(_) | Block::Note(_) | Block::Warning(_) => String::new(),
+    }
+}
+
+/// A line of columns for each series, at most 80 columns wide.
+fn series(series: &Series) -> String {
+    let title = format!("Last {}", durations::text(series.length()));
+    let (step, first) = (durations::text(series.step), clock(series.from, 11..16));
+    let mut text =
+        format!("{title:<13} {:>8} {:>7} one column per {step}, from {first} UTC\n", "total", "most");
+    for (name, counts) in &series.lines {
+        let most = counts.iter().copied().max().unwrap_or(0);
+        let column = |count: &u64| match count * HEIGHTS.len() as u64 {
+            0 => '·',
+            height => HEIGHTS[(height.div_ceil(most) - 1) as usize],
+        };
+        let columns: String = counts.iter().map(column).collect();
+        let (total, most) = (grouped(counts.iter().sum()), grouped(most));
+        text += &format!("{name:<13} {total:>8} {most:>7} {columns}\n");
+    }
+    text
+}
+
+/// Heights of a column. A column without any count is a dot.
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A line for each moment, below its day. What belongs to it begins where its text does.
+fn timeline(moments: &[Moment]) -> String {
+    let (mut text, mut date) = (String::new(), String::new());
+    for Moment { at, text: what, below } in moments {
+        let day = clock(*at, 0..10);
+        if day != date {
+            text += &format!("\n{day} (UTC)\n");
+            date = day;
+        }
+        let clock = clock(*at, 11..23);
+        text += &format!("{clock}  {}\n", coloured(what));
+        let margin = clock.len() + 2;
+        below.iter().for_each(|line| text += &format!("{:margin$}| {}\n", "", shown(line)));
+    }
+    text
+}
+
+/// A part of a moment's text.
+fn clock(at: Timestamp, part: Range<usize>) -> String {
+    at.to_string().get(part).unwrap_or_default().to_owned()
+}
+
+/// The rows of a long list, below their heads, in columns: a key is to be copied whole. They are made twice, for the widths and
+/// for the lines, because a hundred thousand take much memory.
+fn rows<E>(
+    heads: &[&str],
+    answer: &impl Answer,
+    say: &mut impl FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    let cells = |row: &Vec<Text>| row.iter().map(coloured).collect::<Vec<String>>();
+    let width = |cell: &str| anstream::adapter::strip_str(cell).to_string().width();
+    let mut widths: Vec<usize> = heads.iter().map(|head| head.width()).collect();
+    for row in answer.rows() {
+        widths.iter_mut().zip(cells(&row)).for_each(|(most, cell)| *most = width(&cell).max(*most));
+    }
+    let line = |row: &[String]| {
+        let cells = row.iter().zip(&widths).map(|(cell, most)| {
+            let padding = most - width(cell);
+            format!("{cell}{:padding$}  ", "")
+        });
+        cells.collect::<String>().trim_end().to_owned() + "\n"
+    };
+    let heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
+    let mut text = line(&heads);
+    for row in answer.rows() {
+        text += &line(&cells(&row));
+        if text.len() >= CHUNK {
+            say(&text)?;
+            text.clear();
         }
     }
-    page
+    say(&text)
 }
+
+/// Bytes of text that are written at a time.
+const CHUNK: usize = 1 << 16;
 
 fn table(rows: &Table) -> comfy_table::Table {
     let mut table = unwrapped_table();
@@ -65,24 +149,47 @@ fn table(rows: &Table) -> comfy_table::Table {
     table
 }
 
-/// Draws an answer: its text on standard output, unless JSON is printed, and its remarks on standard error.
+/// Draws a layout: its text on standard output, unless JSON is printed, and its remarks on standard error.
 pub(crate) fn draw(layout: &Layout, session: &Session) -> Result<(), CommandFailure> {
-    session.say(&page(layout))?;
+    session.say(&layout.0.iter().map(drawn).collect::<String>())?;
+    remark(layout, session);
+    Ok(())
+}
+
+fn remark(layout: &Layout, session: &Session) {
     for block in &layout.0 {
         match block {
             Block::Note(text) => session.note(&text.to_string()),
             Block::Warning(text) => anstream::eprintln!("warning: {}", coloured(text)),
-            Block::Line(_) | Block::Facts(_) | Block::Table(_) => {}
+            _ => {}
         }
     }
-    Ok(())
 }
 
 /// Prints the answer to a question.
 pub(crate) fn answer(answer: &impl Answer, session: &Session) -> Result<(), CommandFailure> {
-    session.answer(answer);
-    draw(&answer.layout(), session)?;
-    Ok(answer.end()?)
+    let end = answer.end().map_err(CommandFailure::from);
+    if session.common.json {
+        session.print(answer, end.as_ref().err())?;
+    }
+    let layout = answer.layout();
+    if !session.common.json {
+        write(&layout, answer, |text| session.say(text))?;
+    }
+    remark(&layout, session);
+    end
+}
+
+/// Draws an answer, part by part.
+fn write<E>(
+    layout: &Layout,
+    answer: &impl Answer,
+    mut say: impl FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    layout.0.iter().try_for_each(|block| match block {
+        Block::Rows(heads) => rows(heads, answer, &mut say),
+        block => say(&drawn(block)),
+    })
 }
 
 /// Plans a change, shows the plan, asks, performs it and shows what was done. `dry_run` is `None` for a command that has no
@@ -117,5 +224,124 @@ pub(crate) async fn change<C: Change + 'static>(
                 planned = *new;
             }
         }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use comeback_operate::{Piece, text};
+    use serde::Serialize;
+
+    use super::*;
+    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
+
+    /// An answer as a terminal without colours shows it.
+    pub(crate) fn plain(answer: &impl Answer) -> String {
+        let mut text = String::new();
+        let say = |part: &str| {
+            text += part;
+            Ok::<_, Infallible>(())
+        };
+        write(&answer.layout(), answer, say).unwrap();
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[derive(Serialize)]
+    struct Sample(#[serde(skip)] Vec<Block>, #[serde(skip)] Vec<Vec<Text>>);
+
+    impl Answer for Sample {
+        fn layout(&self) -> Layout {
+            Layout(self.0.clone())
+        }
+
+        fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
+            Box::new(self.1.iter().cloned())
+        }
+    }
+
+    #[test]
+    fn nothing_in_an_answer_can_command_the_terminal() {
+        let hostile = || Text::toned(Tone::Bad, text![HOSTILE, Piece::Event(HOSTILE.into())]);
+        let mut table = Table::new(["head"]);
+        table.row([hostile()]);
+        let moment = Moment { at: Timestamp::from_secs(0), text: hostile(), below: vec![HOSTILE.into()] };
+        let blocks = vec![
+            Block::Line(hostile()),
+            Block::Facts(vec![Fact::new("Title", vec![hostile(), hostile()])]),
+            Block::Table(table),
+            Block::Timeline(vec![moment]),
+            Block::Rows(vec!["head"]),
+        ];
+        let mut text = String::new();
+        let answer = Sample(blocks, vec![vec![hostile()]]);
+        let say = |part: &str| {
+            text += part;
+            Ok::<_, Infallible>(())
+        };
+        write(&answer.layout(), &answer, say).unwrap();
+        assert!(text.matches("\\u{9b}2J").count() == 13 && !is_obeyed_anywhere(&text), "{text}");
+    }
+
+    #[test]
+    fn rows_stand_in_columns_however_long_they_are() {
+        let rows = [["größe-注文", "1"], ["k", "retry now"]].map(|row| row.map(Text::from).into());
+        let expected = "key         what\ngröße-注文  1\nk           retry now\n";
+        assert_eq!(plain(&Sample(vec![Block::Rows(vec!["key", "what"])], rows.into())), expected);
+        let long = "com.acme.orders.".repeat(8);
+        let mut table = Table::new(["error"]);
+        table.row([&*long]);
+        assert!(
+            plain(&Sample(vec![Block::Table(table)], Vec::new())).contains(&long),
+            "a name is never broken"
+        );
+    }
+
+    #[test]
+    fn counts_over_time_have_a_column_for_each_step() {
+        let counts = |steps: usize, points: &[(usize, u64)]| {
+            let mut counts = vec![0; steps];
+            points.iter().for_each(|(step, count)| counts[*step] = *count);
+            counts
+        };
+        let from = Timestamp::from_rfc3339("2023-11-14T12:50:00Z").unwrap();
+        let series = |step: u64, lines: Vec<(&'static str, Vec<u64>)>| {
+            Block::Series(Series { from, step: Duration::from_secs(step), lines })
+        };
+        let hours = series(
+            300,
+            vec![
+                ("arrived", counts(36, &[(0, 8), (23, 700), (34, 4), (35, 2)])),
+                ("dead-lettered", counts(36, &[(23, 1), (34, 9)])),
+                ("retried", counts(36, &[])),
+            ],
+        );
+        let day = series(1_800, vec![("arrived", counts(48, &[(47, 1_000_000)]))]);
+        let expected = "\
+Last 3h          total    most one column per 5m, from 12:50 UTC
+arrived            714     700 ▁······················█··········▁▁
+dead-lettered       10       9 ·······················▁··········█·
+retried              0       0 ····································
+Last 24h         total    most one column per 30m, from 12:50 UTC
+arrived       1,000,000 1,000,000 ···············································█
+";
+        let text = plain(&Sample(vec![hours, day], Vec::new()));
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn facts_stand_beside_their_titles() {
+        let facts = vec![
+            Fact::counted("Waiting", 1_234, ": 34 delayed".into()),
+            Fact::new("Policies", vec!["orders: MAX_AGE=2h".into(), "export-*: BACKOFFS=5m,2h".into()]),
+        ];
+        let expected = "\
+Waiting       1,234: 34 delayed
+Policies      orders: MAX_AGE=2h
+              export-*: BACKOFFS=5m,2h
+";
+        assert_eq!(plain(&Sample(vec![Block::Facts(facts)], Vec::new())), expected);
     }
 }

@@ -40,6 +40,7 @@ mod doctor;
 mod event;
 mod fresh;
 mod function;
+mod history;
 mod lab;
 mod overview;
 mod page;

@@ -182,11 +182,11 @@ pub(crate) mod tests {
         for block in answer.layout().0 {
             match block {
                 Block::Line(text) => lines.push(text.to_string()),
-                Block::Facts(facts) => lines.extend(
-                    facts
-                        .iter()
-                        .flat_map(|(title, texts)| texts.iter().map(move |text| format!("{title}: {text}"))),
-                ),
+                Block::Facts(facts) => {
+                    for fact in &facts {
+                        lines.extend(fact.text().iter().map(|text| format!("{}: {text}", fact.title)));
+                    }
+                }
                 Block::Table(table) => {
                     let heads: Vec<_> = table.columns.iter().map(|column| column.head).collect();
                     lines.push(heads.join(" | "));

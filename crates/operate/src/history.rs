@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::deployment::Deployment;
 use crate::failure::Failure;
-use crate::layout::{Block, Layout, Series};
+use crate::layout::{Block, Fact, Layout, Series};
 use crate::metrics::{Points, points, series};
 
 /// CloudWatch's points. Both windows are made of them.
@@ -83,7 +83,7 @@ impl History {
         let mut layout = Layout::default();
         for (window, title) in [(&self.last_3_hours, "Last 3h"), (&self.last_24_hours, "Last 24h")] {
             layout.line("");
-            let unknown = || Block::Facts(vec![(title, vec!["CloudWatch has no data".into()])]);
+            let unknown = || Block::Facts(vec![Fact::new(title, vec!["CloudWatch has no data".into()])]);
             layout.0.push(window.series().map_or_else(unknown, Block::Series));
         }
         layout
@@ -216,7 +216,7 @@ mod tests {
             (hours.at(23).to_string(), hours.lines[0].1[23]),
             ("2023-11-14T14:45:00.000Z".into(), 700)
         );
-        let unknown = Block::Facts(vec![("Last 3h", vec!["CloudWatch has no data".into()])]);
+        let unknown = Block::Facts(vec![Fact::new("Last 3h", vec!["CloudWatch has no data".into()])]);
         assert_eq!(read([&[], &[], &[]]).await.layout().0[1], unknown);
     }
 }

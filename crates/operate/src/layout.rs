@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use comeback_engine::Timestamp;
 
+use crate::numbers::grouped;
 use crate::text::Text;
 
 /// The parts of an answer, from top to bottom.
@@ -15,8 +16,8 @@ pub struct Layout(pub Vec<Block>);
 pub enum Block {
     /// A line of text; an empty one keeps parts apart.
     Line(Text),
-    /// Titles with their texts, side by side. A text may have several lines.
-    Facts(Vec<(&'static str, Vec<Text>)>),
+    /// Titles with their texts, side by side.
+    Facts(Vec<Fact>),
     /// Counts over time.
     Series(Series),
     /// A table.
@@ -60,6 +61,17 @@ pub struct Column {
     pub is_number: bool,
 }
 
+/// A title with its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// The title.
+    pub title: &'static str,
+    /// The count that the text begins with, if it does. The first line has the rest, with a tone for both.
+    pub count: Option<u64>,
+    /// The text, which may have several lines.
+    pub lines: Vec<Text>,
+}
+
 /// Counts over time, in steps of equal length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
@@ -69,6 +81,27 @@ pub struct Series {
     pub step: Duration,
     /// What is counted, such as `arrived`, each with a count for each step.
     pub lines: Vec<(&'static str, Vec<u64>)>,
+}
+
+impl Fact {
+    /// A fact without a count.
+    pub fn new(title: &'static str, lines: Vec<Text>) -> Self {
+        Self { title, count: None, lines }
+    }
+
+    /// A fact whose text begins with a count.
+    pub fn counted(title: &'static str, count: u64, rest: Text) -> Self {
+        Self { title, count: Some(count), lines: vec![rest] }
+    }
+
+    /// Its text, with the count.
+    pub fn text(&self) -> Vec<Text> {
+        let mut lines = self.lines.clone();
+        if let (Some(count), Some(first)) = (self.count, lines.first_mut()) {
+            *first = Text::toned(first.tone(), Text::from(grouped(count)).and(&*first));
+        }
+        lines
+    }
 }
 
 impl Series {

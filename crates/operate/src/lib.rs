@@ -48,6 +48,6 @@ pub use change::{Answer, Change, Ended, Performed, Plan, Planned, Question};
 pub use command::{Command, CommandName};
 pub use failure::Failure;
 pub use interrupt::Interrupt;
-pub use layout::{Block, Column, Layout, Table};
+pub use layout::{Block, Column, Fact, Layout, Moment, Series, Table};
 pub use operator::{Follow, Operator, Progress, Unwatched, Which};
 pub use text::{Piece, Quotes, Span, Text, Tone, quoted, shell};

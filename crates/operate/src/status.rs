@@ -1,6 +1,6 @@
 //! The state of a deployment, read from SQS, the pauses and CloudWatch.
 
-pub mod facts;
+mod facts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -30,6 +30,12 @@ use crate::text::quoted;
 
 /// CloudWatch has a new point each minute, and bills each read.
 const METRICS_AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// Title of the count of hidden and delayed messages.
+pub const WAITING: &str = "Waiting";
+/// Title of the count of visible messages.
+pub const DUE: &str = "Due";
+/// Title of the count of dead-letters.
+pub const DEAD_LETTERS: &str = "Dead-letters";
 // Titles of the parts that may be denied alone.
 const OLDEST: &str = "Oldest";
 const LAST_HOUR: &str = "Last hour";

@@ -16,6 +16,8 @@ mod request;
 
 use clap::Args;
 use comeback_engine::FunctionArn;
+use comeback_operate::pauses::OpenPause;
+use comeback_operate::pauses::parameter::read_parameter;
 
 use crate::account::Failure;
 use crate::clock::now;
@@ -24,7 +26,6 @@ use crate::operate::attach::attachment::Attachment;
 use crate::operate::attach::leaving::Leaving;
 use crate::operate::attach::request::Request;
 use crate::operate::function::{FunctionName, Target, command_name};
-use crate::operate::pauses::OpenPause;
 use crate::operate::session::{Common, Session};
 
 pub(crate) const ATTACH_EXAMPLES: &str = "\
@@ -89,9 +90,14 @@ pub(crate) async fn detach(
     let request = Request { verb: "detach", functions, dry_run: *dry_run };
     // Reads the time again too: what `detach` keeps must not be before the destination is removed.
     let plan = async |attachment: &Attachment| {
-        let open = OpenPause::all(&session.account, &attachment.deployment, now()).await?;
+        let open = match attachment.deployment.pauses() {
+            Some(name) => {
+                OpenPause::all_of(&read_parameter(&session.account.operate(), name).await?.0, now())
+            }
+            None => Vec::new(),
+        };
         let (home, place) = (&attachment.deployment.handler_arn, session.common.place_flags());
-        check_not_paused(&open.unwrap_or_default(), &attachment.target, home, &place)?;
+        check_not_paused(&open, &attachment.target, home, &place)?;
         let leaving = Leaving::read(&session.account, attachment, *at_once, now()).await?;
         attachment.detach(&leaving)
     };
@@ -145,7 +151,15 @@ mod tests {
         let home = attachment().deployment.handler_arn;
         let check = |paused: &str, target: &Target| {
             let paused = paused.replace("orders", &target.arn);
-            let open = [OpenPause::sample(&paused)];
+            let open = [OpenPause {
+                target: paused,
+                from: comeback_engine::Timestamp::from_secs(0),
+                until: None,
+                open_seconds: 0,
+                spread_seconds: 0,
+                by: None,
+                why: None,
+            }];
             check_not_paused(&open, target, &home, " --stack shop").map_err(|failure| failure.to_string())
         };
         let refused = |name: &str| {

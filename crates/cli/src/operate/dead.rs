@@ -23,8 +23,6 @@ pub(crate) mod snapshot;
 pub(crate) mod survey;
 pub(crate) mod work;
 
-pub(crate) use queue::HIDDEN_FOR;
-
 use clap::{Args, Subcommand};
 
 use crate::failure::CommandFailure;

@@ -163,12 +163,6 @@ impl Deployment {
         }
     }
 
-    /// That nothing is retried, and the command that names the fix. `place` are the flags of that command.
-    pub(crate) fn stopped_note(&self, place: &str) -> Option<String> {
-        let why = self.stopped()?;
-        Some(format!("Now {why}: `comeback doctor --short{place}` names the fix."))
-    }
-
     pub(crate) fn target_functions(&self) -> impl Iterator<Item = &str> {
         entries(self.allow_list())
     }

@@ -1,87 +1,20 @@
 //! A function, as an operator names it and as Lambda describes it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::{FunctionConfiguration, FunctionEventInvokeConfig, LoggingConfig, RecursiveLoop};
 use comeback_engine::{FunctionArn, short_name};
+pub(crate) use comeback_operate::function::FunctionName;
 use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::text::terminal::command_line;
 
-/// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or either as an ARN.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct FunctionName {
-    /// The function's ARN, without a qualifier, if one was given.
-    pub(crate) place: Option<FunctionArn>,
-    pub(crate) name: String,
-    /// The alias or version, if one was given. `$LATEST` counts as none: it is the function itself.
-    pub(crate) qualifier: Option<String>,
-    /// It was named as `$LATEST`, which excludes its aliases and versions.
-    pub(crate) is_latest: bool,
-}
-
-impl FunctionName {
-    /// What Lambda's API takes as `FunctionName`.
-    pub(crate) fn unqualified(&self) -> String {
-        self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
-    }
-
-    /// The function whatever its version or alias.
-    pub(crate) fn any_version(&self) -> Self {
-        Self { qualifier: None, is_latest: false, ..self.clone() }
-    }
-
-    /// Whether it names the function of this ARN. A name without a qualifier means every version and alias.
-    pub(crate) fn names(&self, arn: &str) -> bool {
-        arn.parse().is_ok_and(|other: Self| {
-            self.name == other.name
-                && (self.place.is_none() || self.place == other.place)
-                && match &self.qualifier {
-                    Some(qualifier) => other.qualifier.as_ref() == Some(qualifier),
-                    None => !self.is_latest || other.qualifier.is_none(),
-                }
-        })
-    }
-}
-
-impl FromStr for FunctionName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let arn = text.parse::<FunctionArn>().ok();
-        let (name, qualifier) = match &arn {
-            Some(arn) => (&*arn.name, arn.qualifier.as_deref()),
-            None => text.split_once(':').map_or((text, None), |(name, after)| (name, Some(after))),
-        };
-        let is_name = |text: &str| {
-            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-        };
-        let is_latest = qualifier == Some("$LATEST");
-        if arn.is_none() && !(is_name(name) && (is_latest || qualifier.is_none_or(is_name))) {
-            let how = "use NAME, NAME:ALIAS, NAME:VERSION or a function's ARN";
-            return Err(format!("{text:?} is not a function; {how}"));
-        }
-        let qualifier = qualifier.filter(|_| !is_latest).map(ToOwned::to_owned);
-        let place = arn.as_ref().map(FunctionArn::unqualified);
-        Ok(Self { name: name.to_owned(), place, qualifier, is_latest })
-    }
-}
-
 /// Whether a text is this function's ARN, or the ARN of one of its versions or aliases.
 pub(crate) fn is_same_function(text: &str, arn: &str) -> bool {
     text.strip_prefix(arn).is_some_and(|after| after.is_empty() || after.starts_with(':'))
-}
-
-impl fmt::Display for FunctionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        self.qualifier.iter().try_for_each(|qualifier| write!(f, ":{qualifier}"))
-    }
 }
 
 /// A function as a suggested command names it, so that it can be read back: by its ARN if it is not in the account and

@@ -1,6 +1,6 @@
-//! Searching CloudWatch Logs, and the handler's lines about messages.
+//! Searching CloudWatch Logs.
 
-use comeback_engine::{LogLine, Timestamp, What};
+use comeback_engine::Timestamp;
 
 use crate::account::{Account, Failure, Or as _};
 
@@ -30,21 +30,6 @@ pub(crate) struct LogEvent {
 }
 
 impl Search<'_> {
-    /// All lines that match, in order of time. CloudWatch looks for the term, and so do we: not every server that
-    /// stands in for it does.
-    pub(crate) async fn run(
-        &self,
-        account: &Account,
-        progress: &dyn Fn(usize),
-    ) -> Result<Vec<LogEvent>, Failure> {
-        let mut events = Vec::new();
-        if !self.each(account, progress, |event| events.push(event)).await? {
-            return Err(Failure::CouldNot(format!("log group {} does not exist", self.group)));
-        }
-        events.sort_by_key(|event| event.at);
-        Ok(events)
-    }
-
     /// Each line that matches, as it comes. Returns whether there is such a log group.
     pub(crate) async fn each(
         &self,
@@ -109,25 +94,9 @@ fn pattern(term: &str) -> Result<Option<String>, Failure> {
     Ok((!term.is_empty()).then(|| format!("\"{term}\"")))
 }
 
-/// Reads a line of the handler's log that is about an event.
-pub(crate) fn event_line(text: &str) -> Option<LogLine<'static>> {
-    LogLine::read(text).ok().filter(|line| line.event.is_some())
-}
-
-/// Whether one of a line's ids is this one. CloudWatch's own filter may let other lines pass.
-pub(crate) fn names(line: &LogLine<'_>, id: &str) -> bool {
-    let event = line.event.as_ref();
-    let failed = event.and_then(|event| event.request_id.as_deref());
-    let invoked = match &line.what {
-        What::Reinvoke { invoke_request_id, .. } => invoke_request_id.as_deref(),
-        _ => None,
-    };
-    let ids = [Some(&*line.message_id), event.map(|event| &*event.key), failed, invoked];
-    ids.contains(&Some(id))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
+    use comeback_engine::LogLine;
     use serde_json::{Value, json};
 
     use super::*;
@@ -153,18 +122,5 @@ pub(crate) mod tests {
         for refused in ["a\" ?b", "a\\", "a\nb", &"a".repeat(257)] {
             assert!(matches!(pattern(refused), Err(Failure::Refused(_))), "{refused}");
         }
-    }
-
-    #[test]
-    fn a_line_is_found_by_each_of_its_ids() {
-        let line = test_line(json!({"action": "reinvoke", "due": NOW, "invoke_request_id": "r-1"}));
-        for id in ["m-1", "k-1", "r-0", "r-1"] {
-            assert!(names(&line, id), "{id}");
-        }
-        assert!(!names(&line, "r-2") && !names(&line, ""));
-        let text = serde_json::to_string(&line).unwrap();
-        assert_eq!(event_line(&text), Some(line));
-        assert_eq!(event_line(&text.replace(r#""key":"k-1","#, "")), None);
-        assert_eq!(event_line("START RequestId: k-1"), None);
     }
 }

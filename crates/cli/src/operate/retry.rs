@@ -16,20 +16,21 @@ use comeback_engine::{
 };
 use serde::Serialize;
 
-use crate::account::Failure;
+use comeback_operate::deployment::Deployment;
+use comeback_operate::function::{FunctionName, command_name};
+use comeback_operate::pauses::parameter::Parameter;
+use comeback_operate::pauses::requests::RetryRequest;
+use comeback_operate::pauses::{self, forgotten_note, named, noticed_within, target_name};
+use comeback_operate::waiting::reading::{Reading, Scope};
+use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::{Failure, Text};
+
 use crate::clock::now;
 use crate::failure;
-use crate::operate::deployment::Deployment;
-use crate::operate::function::{FunctionName, command_name};
-use crate::operate::pauses::parameter::{Parameter as _, SsmParameter, edit};
-use crate::operate::pauses::requests::RetryRequest;
-use crate::operate::pauses::{self, forgotten_note, history, named, noticed_within, target_name};
 use crate::operate::retry::cancel::cancel;
 use crate::operate::retry::follow::{Watched, follow};
 use crate::operate::retry::reach::{Reach, Window};
 use crate::operate::session::{Common, Session, confirm_plan};
-use crate::operate::waiting::reading::{Reading, Scope};
-use crate::operate::waiting::wanted::Wanted;
 use crate::text::durations;
 use crate::text::numbers::counted;
 use crate::text::terminal::shown;
@@ -102,16 +103,17 @@ struct Answer<'a> {
     /// Every message that the request can reach is checked within this time.
     checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
-    notes: &'a [String],
+    notes: &'a [Text],
 }
 
 pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<(), failure::CommandFailure> {
     let begin = now();
-    let deployment = session.interrupt.or(session.deployment()).await?;
+    let operator = session.operator();
+    let deployment = operator.deployment().await?;
     if arguments.cancel {
         return cancel(arguments.function.as_ref(), &session, &deployment).await;
     }
-    let parameter = SsmParameter::of(&session, &deployment)?;
+    let parameter = Parameter::of(&operator.account, &operator.interrupt, &deployment)?;
     let policies = policies(&deployment)?;
     let pollers = policies.stack().settings().maximum_concurrency;
     let target = pauses::retried_target(&deployment, arguments.function.as_ref())?;
@@ -122,9 +124,9 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         let request = arguments.request(target.clone(), begin, &session).with_end(LONGEST_REQUEST, pollers);
         fits(&pauses, request, begin)?;
         let scope = Scope { wanted: &wanted, since: None };
-        let reading = Reading::read(&session, deployment.clone(), scope, begin).await?;
+        let reading = Reading::read(&operator, deployment.clone(), scope, begin).await?;
         let has_text = !session.common.json;
-        let errors = if has_text { reading.unmatched(&session, scope, begin).await } else { None };
+        let errors = if has_text { reading.unmatched(&operator, scope, begin).await } else { None };
         let reach = Reach::of(&reading.waits, &deployment, &pauses, arguments.window(begin));
         Ok::<_, Failure>((pauses, reading, Reach { unmatched: arguments.error.clone().zip(errors), ..reach }))
     };
@@ -135,7 +137,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let mut notes = reading.notes_on_all(begin);
     let flags = session.common.place_flags();
     let paused = holding(&pauses, &target, begin);
-    notes.extend(paused.map(|pause| paused_note(pause, &deployment.handler_arn, &flags)));
+    notes.extend(paused.map(|pause| paused_note(pause, &deployment.handler_arn, &flags).into()));
     let answer = |requested| Answer {
         requested,
         dry_run: arguments.dry_run,
@@ -161,7 +163,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     let request = arguments.request(target, now(), &session).with_end(hidden, pollers);
     let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == request);
     let make = |pauses: &Pauses| Ok(pauses.with_retry(request.clone()));
-    let forgotten = edit(&parameter, request.at, make, is_in).await?;
+    let forgotten = parameter.edit(request.at, make, is_in).await?;
     forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
     session.answer(&answer(Some(RetryRequest::of(&request))));
     session.say(&format!("Scheduled at {}. `comeback waiting{flags}` shows what is left.\n", request.at))?;
@@ -192,7 +194,7 @@ impl RetryArguments {
             at: at.rounded_up_to_secs(),
             within: Duration::from_secs(self.within.as_secs()),
             errors: self.error.iter().cloned().collect(),
-            by: Some(history::user_name(&session.account.place.caller).to_owned()),
+            by: Some(session.account.place.user().to_owned()),
             why: self.why.clone(),
             until: None,
         }
@@ -208,11 +210,11 @@ fn fits(pauses: &Pauses, request: RetryNow, now: Timestamp) -> Result<(), Failur
 fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
     let policies = deployment.policies().map_err(|refused| {
         let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        Failure::Undone(format!("handler {} does not start: {refused}", deployment.handler))
+        Failure::undone(format!("handler {} does not start: {refused}", deployment.handler))
     })?;
     if policies.stack().keeps_everything() {
         let what = "the allow-list is empty, so the handler retries nothing; attach a function first";
-        return Err(Failure::Undone(what.into()));
+        return Err(Failure::undone(what));
     }
     Ok(policies)
 }
@@ -274,17 +276,28 @@ fn text(name: &str, reach: &Reach, within: Duration, hidden: Duration) -> String
     text
 }
 
-fn lines(notes: &[String]) -> String {
-    notes.iter().map(|note| shown(note) + "\n").collect()
+fn lines(notes: &[Text]) -> String {
+    notes.iter().map(|note| shown(&note.to_string()).into_owned() + "\n").collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use comeback_operate::aws::simulated::Sample;
+    use comeback_operate::{Operator, Which};
+
     use super::*;
+
+    /// The simulated deployment, to which `orders` is attached.
+    pub(super) fn sample() -> Deployment {
+        let aws = Sample { is_attached: true, ..Sample::new(Timestamp::from_secs(0)) }.build();
+        let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(operator.deployment()).unwrap()
+    }
 
     #[test]
     fn a_handler_that_retries_nothing_is_refused_with_what_to_do() {
-        let mut deployment = Deployment::sample();
+        let mut deployment = sample();
         assert!(policies(&deployment).is_ok());
         deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
         let refused = policies(&deployment).unwrap_err().to_string();
@@ -297,7 +310,7 @@ mod tests {
     #[test]
     fn without_the_log_the_longest_policy_that_can_match_is_assumed() {
         let hours = |policies: &str, target: &str| {
-            let mut deployment = Deployment::sample();
+            let mut deployment = sample();
             deployment.variables.insert("POLICIES".into(), policies.into());
             let target = target.replace("orders", "arn:aws:lambda:eu-west-1:123456789012:function:orders");
             longest_hiding(&deployment.policies().unwrap(), &target.parse().unwrap()).as_secs() / 3_600
@@ -376,7 +389,7 @@ a note
         };
         let now = Timestamp::from_secs(1_700_000_060);
         let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-        let home = Deployment::sample().handler_arn;
+        let home = sample().handler_arn;
         let said = |pauses: &Pauses| {
             paused_note(holding(pauses, &orders.parse().unwrap(), now).unwrap(), &home, " --stack shop")
         };

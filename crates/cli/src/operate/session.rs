@@ -266,9 +266,7 @@ impl Session {
         Operator {
             account: self.account.operate(),
             which: match handler {
-                Some(handler) => {
-                    Which::Handler(handler.to_string().parse().expect("BUG: it was parsed before"))
-                }
+                Some(handler) => Which::Handler(handler.clone()),
                 None => Which::Stack(stack.clone()),
             },
             interrupt: self.interrupt.clone(),

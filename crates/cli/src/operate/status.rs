@@ -1,18 +1,15 @@
 //! `comeback status`: the state of a deployment on one screen.
 
-pub(crate) mod state;
-pub(crate) mod text;
-
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use clap::Args;
+use comeback_operate::Answer as _;
+use comeback_operate::status::status;
 
-use crate::account::Failure;
-use crate::failure;
+use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
-use crate::operate::status::state::Status;
-use crate::operate::status::text::text;
+use crate::terminal;
 
 /// Between two screens of `--watch`. SQS's counts are a minute old anyway.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -38,34 +35,21 @@ pub(crate) struct StatusArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(
-    arguments: &StatusArguments,
-    session: Session,
-) -> Result<(), failure::CommandFailure> {
-    let mut before = None;
-    let mut out = anstream::stdout();
+pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result<(), CommandFailure> {
+    let operator = session.operator();
+    let mut before = status(&operator, arguments.history, None).await?;
+    if !arguments.watch {
+        return terminal::answer(&before, &session);
+    }
     loop {
-        let status = session.interrupt.or(Status::read(&session, before.as_ref(), arguments.history)).await?;
-        session.answer(&status);
-        if !session.common.json {
-            if arguments.watch && std::io::stdout().is_terminal() {
-                write!(std::io::stdout(), "{CLEAR}{}\n\n", session.headline())?;
-            }
-            write!(out, "{}", text(&status, &session.common.place_flags()))?;
+        if std::io::stdout().is_terminal() {
+            write!(std::io::stdout(), "{CLEAR}{}\n\n", session.headline())?;
         }
-        out.flush()?;
-        if !arguments.watch {
-            if let Some(failure) = status.unread.values().next().cloned() {
-                return Err(failure.into());
-            }
-            let Some(why) = status.why_stopped() else { return Ok(()) };
-            let fix = format!("`comeback doctor --short{}` names the fix", session.common.place_flags());
-            return Err(Failure::Undone(format!("{why}; {fix}")).into());
-        }
-        before = Some(status);
+        terminal::draw(&before.layout(), &session)?;
         tokio::select! {
-            () = tokio::time::sleep(INTERVAL) => {}
+            () = operator.account.aws.sleep(INTERVAL) => {}
             () = session.interrupt.raised() => return Ok(()),
         }
+        before = status(&operator, arguments.history, Some(&before)).await?;
     }
 }

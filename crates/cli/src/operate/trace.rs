@@ -1,21 +1,14 @@
 //! `comeback trace ID`: one event's life as a timeline.
 
-pub(crate) mod ending;
-pub(crate) mod logs;
-pub(crate) mod story;
-pub(crate) mod text;
-
-use std::io::Write as _;
 use std::time::Duration;
 
 use clap::Args;
+use comeback_operate::durations;
+use comeback_operate::trace::{TraceOptions, trace};
 
-use crate::clock::now;
 use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
-use crate::operate::trace::logs::{Logs, Trace};
-use crate::operate::trace::text::text;
-use crate::text::durations;
+use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -39,20 +32,51 @@ pub(crate) struct TraceArguments {
 }
 
 pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<(), CommandFailure> {
-    let now = now();
-    let since = now.before(arguments.since);
-    let progress = session.progress(None, "searching the log: {pos} lines");
-    let work = async {
-        let deployment = session.deployment().await?;
-        let found = |lines: usize| progress.set(lines as u64);
-        let logs = Logs { account: &session.account, deployment: &deployment, since, progress: &found };
-        Trace::find(&logs, &arguments.id, arguments.logs).await
-    };
-    let trace = session.interrupt.or(work).await?;
-    drop(progress);
-    session.answer(&trace);
-    if !session.common.json {
-        write!(anstream::stdout(), "{}", text(&trace, now, &session.common.place_flags()))?;
+    let TraceArguments { id, logs, since, .. } = arguments;
+    let options = TraceOptions { id: id.clone(), with_lines: *logs, since: *since };
+    terminal::answer(&trace(&session.operator(), &options).await?, &session)
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_engine::Timestamp;
+    use comeback_operate::aws::simulated::{Sample, function_arn};
+    use comeback_operate::{Operator, Which};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::operate::log::tests::test_line;
+    use crate::terminal::tests::plain;
+
+    #[tokio::test]
+    async fn the_readme_shows_what_is_printed() {
+        let readme =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+        let (_, shown) = readme.split_once("$ comeback trace ").unwrap();
+        let (key, shown) = shown.split_once('\n').unwrap();
+        let (shown, _) = shown.split_once("```").unwrap();
+        let moment = |clock: &str| Timestamp::from_rfc3339(&format!("2026-11-22T{clock}Z")).unwrap();
+        let [failed, due, invoked, ended, now] =
+            ["09:12:09.309", "09:12:10.221", "09:12:10.431", "09:12:10.944", "09:12:22.944"].map(moment);
+        let retry = "b0a9dfa4-8ed0-4ad3-83eb-a40ffd73509f";
+        let aws = Sample { is_attached: true, ..Sample::new(now) }.build();
+        let logs = |group: &str, at: Timestamp, line: String| {
+            aws.state().log_groups.get_mut(group).unwrap().write(at, "s", line);
+        };
+        for (at, mut line) in [
+            (failed, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 1})),
+            (invoked, json!({"action": "reinvoke", "due": due, "invoke_request_id": retry})),
+        ] {
+            let members =
+                json!({"timestamp": at, "key": key, "request_id": key, "target": function_arn("orders")});
+            let Value::Object(members) = members else { unreachable!() };
+            line.as_object_mut().unwrap().extend(members);
+            logs(Sample::LOG_GROUP, at, serde_json::to_string(&test_line(line)).unwrap());
+        }
+        logs("/aws/lambda/orders", ended, format!("REPORT RequestId: {retry}\tDuration: 2 ms"));
+        let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
+        let day = Duration::from_secs(86_400);
+        let options = TraceOptions { id: key.into(), with_lines: false, since: day };
+        assert_eq!(plain(&trace(&operator, &options).await.unwrap()), shown);
     }
-    Ok(())
 }

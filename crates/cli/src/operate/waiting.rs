@@ -1,28 +1,16 @@
 //! `comeback waiting`: which events wait, for what, and until when.
-//!
-//! SQS cannot list a queue, and shows nothing of a hidden message. The handler's log is the only index.
 
-pub(crate) mod events;
-mod notes;
-pub(crate) mod reading;
-pub(crate) mod report;
-pub(crate) mod returns;
-pub(crate) mod wanted;
-
-use std::io::{BufWriter, Write as _};
 use std::time::Duration;
 
 use clap::Args;
-use comeback_engine::Timestamp;
+use comeback_operate::durations;
+use comeback_operate::function::FunctionName;
+use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::waiting::{WaitingOptions, waiting};
 
-use crate::clock;
-use crate::failure;
+use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
-use crate::operate::waiting::reading::{Reading, Scope};
-use crate::operate::waiting::report::{Listing, write};
-use crate::operate::waiting::wanted::{Wanted, no_error_matches};
-use crate::text::durations;
-use crate::text::terminal::shown;
+use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -33,8 +21,15 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct WaitingArguments {
-    #[command(flatten)]
-    wanted: Wanted,
+    /// Only events of these functions; without a qualifier, of all their versions and aliases
+    #[arg(value_name = "FUNCTION")]
+    functions: Vec<FunctionName>,
+    /// Only events whose error type, class name or simple name matches this glob
+    #[arg(long, value_name = "GLOB")]
+    error: Option<String>,
+    /// Only the event with this key
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
     /// Only events whose next retry is due within this time
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     due_within: Option<Duration>,
@@ -51,46 +46,72 @@ pub(crate) struct WaitingArguments {
     pub(crate) common: Common,
 }
 
-pub(crate) async fn run(
-    arguments: &WaitingArguments,
-    session: Session,
-) -> Result<(), failure::CommandFailure> {
-    let now = clock::now();
-    let read = async {
-        let deployment = session.deployment().await?;
-        Reading::read(&session, deployment, arguments.scope(), now).await
-    };
-    let mut reading = session.interrupt.or(read).await?;
-    reading.heed_pauses(now);
-    let mut report = reading.report(&arguments.listing(now), now);
-    report.notes.extend(reading.unlogged_qualifiers(&arguments.wanted));
-    let result = reading.unknown_functions(&arguments.wanted).map_err(failure::CommandFailure::from);
-    if session.common.json {
-        session.print(&report, result.as_ref().err())?;
-        return result;
-    }
-    let mut out = BufWriter::new(anstream::stdout().lock());
-    write(&report, now, &mut out)?;
-    out.flush()?;
-    drop(out);
-    let unmatched = tokio::select! {
-        errors = reading.unmatched(&session, arguments.scope(), now) => errors,
-        () = session.interrupt.raised() => None,
-    };
-    if let Some((glob, errors)) = arguments.wanted.error.as_ref().zip(unmatched) {
-        anstream::eprintln!("note: {}", shown(&no_error_matches(glob, &errors)));
-    }
-    result
+pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Result<(), CommandFailure> {
+    let waiting = waiting(&session.operator(), arguments.options()).await?;
+    terminal::answer(&waiting.report(), &session)
 }
 
 impl WaitingArguments {
-    fn scope(&self) -> Scope<'_> {
-        Scope { wanted: &self.wanted, since: self.since }
+    fn options(&self) -> WaitingOptions {
+        let Self { functions, error, key, due_within, since, .. } = self;
+        let wanted = Wanted { functions: functions.clone(), error: error.clone(), key: key.clone() };
+        let list = self.each.then_some(self.limit as usize);
+        WaitingOptions { wanted, due_within: *due_within, list, since: *since }
     }
+}
 
-    /// The log was read with the filter, so that nothing is left to filter but by time.
-    fn listing(&self, now: Timestamp) -> Listing {
-        let by = self.due_within.map(|within| now.saturating_add(within));
-        Listing { wanted: Wanted::default(), by, events: self.each.then_some(0..self.limit as usize) }
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+    use comeback_engine::Timestamp;
+    use comeback_operate::aws::NewMessage;
+    use comeback_operate::aws::Receive;
+    use comeback_operate::aws::simulated::{Sample, function_arn, queue_url};
+    use comeback_operate::{Operator, Which};
+    use serde_json::json;
+
+    use super::*;
+    use crate::operate::log::tests::test_line;
+    use crate::terminal::tests::plain;
+
+    #[tokio::test]
+    async fn the_page_shows_what_is_printed() {
+        let page =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operate.md")).unwrap();
+        let (_, shown) = page.split_once("$ comeback waiting ").unwrap();
+        let (flags, shown) = shown.split_once('\n').unwrap();
+        let (shown, _) = shown.split_once("```").unwrap();
+        let command = WaitingArguments::augment_args(clap::Command::new("waiting").no_binary_name(true));
+        let arguments = command.get_matches_from(flags.split(' '));
+        let arguments = WaitingArguments::from_arg_matches(&arguments).unwrap();
+        let now = Timestamp::from_rfc3339("2026-11-23T19:00:00Z").unwrap();
+        let aws = Sample { is_attached: true, others: ["billing".into()].into(), ..Sample::new(now) }.build();
+        let both = [function_arn("orders"), function_arn("billing")].join(",");
+        let variable = ("TARGET_FUNCTIONS".to_owned(), both);
+        aws.function_named(Sample::HANDLER).configuration.variables.extend([variable]);
+        let wait = |key: &str, function: &str, retry: u64, error: &str, failed: u64, due: u64| {
+            let line = json!({
+                "timestamp": now, "key": key, "target": function_arn(function), "retry": retry,
+                "error_type": error, "first_failure": now.before(Duration::from_secs(60 * failed)), "action": "defer",
+                "due": now.saturating_add(Duration::from_secs(due)), "due_by": "policy", "delay": due,
+            });
+            let line = serde_json::to_string(&test_line(line)).unwrap();
+            aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(now, "s", line);
+        };
+        wait("155e5584-c6b0-4854-95ed-b368c65838d0", "orders", 9, "TargetDown", 187, 12);
+        wait("8f0e21c4-0b5d-4c7e-9f65-2d4f6b0d7c11", "orders", 8, "TargetDown", 179, 17);
+        (3..=1_180).for_each(|n| wait(&format!("k-{n}"), "orders", 8, "TargetDown", 60, 10_260));
+        wait("k-1181", "billing", 3, "Throttled", 41, 182);
+        (1_182..=1_187).for_each(|n| wait(&format!("k-{n}"), "billing", 3, "Throttled", 41, 848));
+        // The queue has some hidden messages more.
+        let account = aws.account();
+        let url = queue_url(Sample::RETRY_QUEUE);
+        let messages = vec![NewMessage { body: "{}".into(), ..NewMessage::default() }; 1_204];
+        account.aws.send(&url, messages, &|_, _| ()).await;
+        let receive = Receive { visibility: Duration::from_secs(3_600), wait: Duration::ZERO };
+        while !account.aws.receive(&url, 10, receive).await.unwrap().is_empty() {}
+        let operator = Operator::new(account, Which::Stack(Sample::STACK.into()));
+        let waiting = waiting(&operator, arguments.options()).await.unwrap();
+        assert_eq!(plain(&waiting.report()), shown);
     }
 }

@@ -13,14 +13,14 @@ use clap::Parser as _;
 
 use comeback_operate::command::command_line;
 use comeback_operate::numbers::counted;
+use comeback_operate::waiting::reading::Reading;
+use comeback_operate::waiting::report::Listing;
+use comeback_operate::waiting::wanted::Wanted;
 use comeback_rehearsal::Failure;
 
 use crate::failure::CommandFailure;
 use crate::operate::OperateCommand;
 use crate::operate::session::Interrupt;
-use crate::operate::waiting::reading::Reading;
-use crate::operate::waiting::report::Listing;
-use crate::operate::waiting::wanted::Wanted;
 use crate::ui::access::token;
 use crate::ui::console::{Console, Waiting};
 use crate::ui::fresh::Read;
@@ -184,7 +184,7 @@ async fn held(fields: &Fields, console: &Console) -> Option<String> {
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
     let wanted = Wanted { functions, ..Wanted::default() };
     let look = |reading: &mut Reading, now| {
-        reading.heed_pauses(now);
+        reading.apply_pauses(now);
         let listing = Listing { wanted, by: None, events: None };
         reading.report(&listing, now).groups.iter().map(|group| group.held).sum::<u64>()
     };

@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use comeback_engine::{RETENTION, Timestamp};
+use comeback_operate::status::{Status, status};
+use comeback_operate::trace::{Trace, TraceOptions, trace};
+use comeback_operate::waiting::reading::{Reading, Scope};
+use comeback_operate::waiting::wanted::Wanted;
 use indicatif::ProgressBar;
 use send_wrapper::SendWrapper;
 use tokio::sync::OnceCell;
@@ -16,10 +20,6 @@ use crate::operate::doctor::check;
 use crate::operate::doctor::findings::Finding;
 use crate::operate::function::FunctionName;
 use crate::operate::session::{Common, DeploymentFlags, Interrupt, Screen, Session};
-use crate::operate::status::state::Status;
-use crate::operate::trace::logs::{Logs, Trace};
-use crate::operate::waiting::reading::{Reading, Scope};
-use crate::operate::waiting::wanted::Wanted;
 use crate::ui::dead::state::Dead;
 use crate::ui::fresh::{Behind, Fresh, Read};
 use crate::ui::rehearsal::Labs;
@@ -131,14 +131,14 @@ impl Console {
 
     async fn read_log(&self, known: Option<Rc<RefCell<Reading>>>) -> Result<Rc<RefCell<Reading>>, Failure> {
         let (_, never) = Interrupt::new();
-        let session = self.session_on(self.log_progress.clone(), never).await?;
-        let deployment = session.deployment().await?;
+        let operator = self.session_on(self.log_progress.clone(), never).await?.operator();
+        let deployment = operator.deployment().await?;
         if let Some(reading) = known {
-            Reading::go_on(&reading, &session, deployment, now()).await?;
+            Reading::go_on(&reading, &operator, deployment, operator.now()).await?;
             return Ok(reading);
         }
         let scope = Scope { wanted: &Wanted::default(), since: None };
-        let reading = Reading::read(&session, deployment, scope, now()).await?;
+        let reading = Reading::read(&operator, deployment, scope, operator.now()).await?;
         Ok(Rc::new(RefCell::new(reading)))
     }
 
@@ -152,11 +152,8 @@ impl Console {
             Rc::clone(traces.entry((id.to_owned(), logs)).or_default())
         };
         let read = async || {
-            let session = self.session().await?;
-            let deployment = session.deployment().await?;
-            let since = now().before(RETENTION);
-            let (account, deployment) = (&session.account, &deployment);
-            Trace::find(&Logs { account, deployment, since, progress: &|_| () }, id, logs).await
+            let options = TraceOptions { id: id.to_owned(), with_lines: logs, since: RETENTION };
+            Ok(trace(&self.session().await?.operator(), &options).await?)
         };
         known.get(now, async |_| read().await).await
     }
@@ -181,7 +178,9 @@ impl Console {
     /// What `comeback status` answers.
     pub(super) async fn status(&self) -> Read<Status> {
         self.status
-            .get(now, async |before| Status::read(&self.session().await?, before.as_deref(), true).await)
+            .get(now, async |before| {
+                Ok(status(&self.session().await?.operator(), true, before.as_deref()).await?)
+            })
             .await
     }
 }

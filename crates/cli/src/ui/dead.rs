@@ -17,8 +17,10 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
+use comeback_operate::Text;
 use comeback_operate::command::command_line;
 use comeback_operate::numbers::counted;
+use comeback_operate::status::DEAD_LETTERS;
 use indicatif::HumanCount;
 
 use crate::clock::now;
@@ -28,7 +30,6 @@ use crate::operate::dead::redrive;
 use crate::operate::dead::snapshot::{Selection, Snapshot};
 use crate::operate::dead::survey::Group;
 use crate::operate::function::FunctionName;
-use crate::operate::status::text::DEAD_LETTERS;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::parts::{
@@ -138,11 +139,9 @@ async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<String>) -> D
     let status = visit.console.status().await.value;
     let place = visit.console.common.place_flags();
     let count = status.map_err(|failure| failure.to_string()).map(|status| {
-        let line = status.lines(&place).into_iter().find(|(title, _)| *title == DEAD_LETTERS);
-        let line = line.map(|(_, line)| anstream::adapter::strip_str(&line).to_string()).unwrap_or_default();
-        let all = status.dead_letters.total();
-        let rest = line.strip_prefix(&HumanCount(all).to_string());
-        rest.map(|rest| counted(all, "dead-letter", "dead-letters") + rest).unwrap_or(line)
+        let fact = status.facts().into_iter().find(|fact| fact.title == DEAD_LETTERS);
+        let rest = fact.map(|fact| Text::joined(fact.lines, "\n").to_string()).unwrap_or_default();
+        counted(status.dead_letters.total(), "dead-letter", "dead-letters") + &rest
     });
     let snapshot = dead.snapshot();
     let value = |name: &str| filled.get(name).unwrap_or_default().to_owned();

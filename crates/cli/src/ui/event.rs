@@ -1,19 +1,17 @@
 //! One event: its life as a picture and as a table, what is next, and the handler's lines about it.
 
-use anstream::adapter::strip_str;
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
-use comeback_engine::Timestamp;
+use comeback_engine::{Timestamp, WaitsFor, What};
 use comeback_operate::durations;
+use comeback_operate::trace::Trace;
+use comeback_operate::trace::logs::Report;
+use comeback_operate::trace::sentence::sentence;
+use comeback_operate::trace::story::{End, Happened, Step};
 use comeback_rehearsal::figure::Chart;
 use comeback_rehearsal::life::{self, Mark};
 
-use crate::clock::now;
-use crate::operate::trace::ending::end;
-use crate::operate::trace::logs::{Report, Trace};
-use crate::operate::trace::story::{End, Step, What};
-use crate::operate::trace::text::sentence;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::OfEvent;
@@ -64,9 +62,8 @@ async fn event(visit: Visit) -> Result<Response, Problem> {
     let logs = fields.get("logs").is_some();
     let read = visit.console.trace(id, logs).await;
     let with_logs = (!logs).then(|| format!("/event?id={}&logs=yes", encoded(id)));
-    let place = visit.console.common.place_flags();
     let (life, problem) = match &read.value {
-        Ok(trace) => (Some(life(trace, with_logs, now(), &place)), None),
+        Ok(trace) => (Some(life(trace, with_logs)), None),
         Err(failure) => (None, Some(failure.to_string())),
     };
     let dead = life.as_ref().filter(|life| life.is_dead);
@@ -80,20 +77,19 @@ async fn event(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-fn life(trace: &Trace, with_logs: Option<String>, now: Timestamp, place: &str) -> Life {
+fn life(trace: &Trace, with_logs: Option<String>) -> Life {
     let story = &trace.story;
-    let plain = |text: &str| strip_str(text).to_string();
     let logged = trace.invocations.iter().filter(|invocation| !invocation.lines.is_empty());
     Life {
         key: story.key.clone(),
         function: function_name(&story.target).to_owned(),
         first_failure: story.first_failure.map(Moment::at).unwrap_or_default(),
         error: story.steps.iter().rev().find_map(last_error),
-        end: plain(&end(trace, now, place)),
+        end: trace.ending().to_string(),
         is_over: is_over(trace),
         is_dead: matches!(story.end, End::DeadLettered),
-        chart: chart(trace, now),
-        steps: story.steps.iter().map(|step| (Moment::at(step.at), plain(&sentence(step)))).collect(),
+        chart: chart(trace),
+        steps: story.steps.iter().map(|step| (Moment::at(step.at), sentence(step).to_string())).collect(),
         logged: logged
             .map(|it| {
                 (
@@ -108,12 +104,8 @@ fn life(trace: &Trace, with_logs: Option<String>, now: Timestamp, place: &str) -
 }
 
 fn last_error(step: &Step) -> Option<(String, u64, Moment)> {
-    match &step.what {
-        What::Failed { attempt, error_type: Some(error), .. } => {
-            Some((error.clone(), *attempt, Moment::at(step.at)))
-        }
-        _ => None,
-    }
+    let error = step.event.error_type.as_ref().filter(|_| step.happened == Happened::Failed)?;
+    Some((error.to_string(), step.attempt(), Moment::at(step.at)))
 }
 
 /// Whether it was dead-lettered, or probably succeeded.
@@ -123,12 +115,12 @@ fn is_over(trace: &Trace) -> bool {
         End::Invoked { request_id, .. } => {
             trace.invocation(request_id.as_deref()).is_some_and(|invocation| invocation.report.is_success())
         }
-        End::Waiting { .. } | End::Held | End::Kept => false,
+        End::Waits(_) => false,
     }
 }
 
-fn chart(trace: &Trace, now: Timestamp) -> Option<Chart> {
-    let story = &trace.story;
+fn chart(trace: &Trace) -> Option<Chart> {
+    let Trace { story, now, .. } = trace;
     let first = story.first_failure?;
     let mut attempt = 0;
     let mut moments: Vec<_> = story
@@ -140,10 +132,10 @@ fn chart(trace: &Trace, now: Timestamp) -> Option<Chart> {
             life::Moment { since: step.at.since(first), attempt, mark }
         })
         .collect();
-    let rest = rest(trace, now).map(|(at, mark)| life::Moment { since: at.since(first), attempt, mark });
+    let rest = rest(trace).map(|(at, mark)| life::Moment { since: at.since(first), attempt, mark });
     moments.extend(rest);
-    let waits = story.steps.iter().filter(|step| matches!(step.what, What::Waits { .. })).count();
-    let is_future = matches!(story.end, End::Waiting { due } if due > now);
+    let waits = story.steps.iter().filter(|step| is_wait(step)).count();
+    let is_future = matches!(story.end, End::Waits(WaitsFor::Due { due, .. }) if due > *now);
     Some(Chart {
         id: "life",
         heading: "Timeline, logarithmic".into(),
@@ -158,23 +150,33 @@ fn chart(trace: &Trace, now: Timestamp) -> Option<Chart> {
     })
 }
 
+fn is_wait(step: &Step) -> bool {
+    matches!(step.happened, Happened::Logged(What::Defer { failure: None, .. }))
+}
+
 /// The attempt of a step, and its mark.
 fn mark(step: &Step) -> (Option<u64>, Mark) {
-    match step.what {
-        What::Failed { attempt, .. } => (Some(attempt), Mark::Failed),
-        What::Waits { retry, .. } | What::Held { retry, .. } => (Some(retry), Mark::Hid),
-        What::Invoked { retry, .. } => (Some(retry), Mark::Other),
-        What::DeadLettered { .. } => (None, Mark::DeadLettered),
-        What::Kept { .. } => (None, Mark::Other),
-        What::Redriven => (Some(0), Mark::Other),
+    let what = match &step.happened {
+        Happened::Failed => return (Some(step.attempt()), Mark::Failed),
+        Happened::Redriven => return (Some(0), Mark::Other),
+        Happened::Logged(what) => what,
+    };
+    match what {
+        What::Defer { failure: None, .. } | What::Hold { failure: None, .. } => {
+            (Some(step.event.retry), Mark::Hid)
+        }
+        What::Reinvoke { .. } => (Some(step.event.retry), Mark::Other),
+        What::DeadLetter { .. } => (None, Mark::DeadLettered),
+        What::Defer { .. } | What::Hold { .. } | What::Keep { .. } => (None, Mark::Other),
     }
 }
 
 /// What comes after the last step: the end of its wait, or how its last attempt ended.
-fn rest(trace: &Trace, now: Timestamp) -> Option<(Timestamp, Mark)> {
+fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
+    let now = trace.now;
     match &trace.story.end {
-        End::Waiting { due } => Some(((*due).max(now), Mark::Other)),
-        End::Held | End::Kept => Some((now, Mark::Other)),
+        End::Waits(WaitsFor::Due { due, .. }) => Some(((*due).max(now), Mark::Other)),
+        End::Waits(_) => Some((now, Mark::Other)),
         End::DeadLettered => None,
         End::Invoked { request_id, .. } => match &trace.invocation(request_id.as_deref())?.report {
             report @ Report::Seen { at, .. } if report.is_success() => Some((*at, Mark::Succeeded)),

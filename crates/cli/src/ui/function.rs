@@ -9,6 +9,9 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Timestamp, Unset};
 use comeback_operate::durations;
+use comeback_operate::waiting::reading::Reading;
+use comeback_operate::waiting::report::Listing;
+use comeback_operate::waiting::wanted::Wanted;
 use comeback_rehearsal::deployed::parameter;
 use comeback_rehearsal::figure::{Chart, Table};
 use comeback_rehearsal::schedule;
@@ -17,9 +20,6 @@ use crate::clock::now;
 use crate::operate::deployment::{Deployment, Unlisted};
 use crate::operate::doctor::findings::Finding;
 use crate::operate::function::{FunctionName, command_name};
-use crate::operate::waiting::reading::Reading;
-use crate::operate::waiting::report::Listing;
-use crate::operate::waiting::wanted::Wanted;
 use crate::ui::console::{Console, Waiting};
 use crate::ui::dead::OfFunction;
 use crate::ui::doctor::Findings;
@@ -160,7 +160,7 @@ async fn waiting(
     let wanted = Wanted { functions: vec![name.clone()], ..Wanted::default() };
     let listing = Listing { wanted, by: None, events: None };
     let look = |reading: &mut Reading, now| {
-        reading.heed_pauses(now);
+        reading.apply_pauses(now);
         let report = reading.report(&listing, now);
         report.groups.iter().map(|group| group_row(group, reading, now)).collect()
     };

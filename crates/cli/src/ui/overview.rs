@@ -1,19 +1,19 @@
 //! The first page: what `comeback status --history` answers.
 
-use anstream::adapter::strip_str;
-use anstyle::AnsiColor;
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
+use comeback_operate::history::History;
+use comeback_operate::layout::Fact;
+use comeback_operate::numbers::grouped;
+use comeback_operate::pauses::OpenPause;
+use comeback_operate::status::{DEAD_LETTERS, WAITING};
+use comeback_operate::{Block, Text, Tone};
 use comeback_rehearsal::figure::Chart;
-use indicatif::HumanCount;
 
 use crate::operate::function::command_name;
-use crate::operate::history::History;
-use crate::operate::pauses::OpenPause;
-use crate::operate::status::state::Status;
-use crate::operate::status::text::{DEAD_LETTERS, DUE, WAITING};
 use crate::ui::console::Console;
+use crate::ui::history;
 use crate::ui::page::{Frame, Problem, Visit, encoded, ok, page};
 
 pub(super) fn routes() -> Router<Console> {
@@ -51,46 +51,47 @@ struct Line {
 async fn overview(visit: Visit) -> Result<Response, Problem> {
     let read = visit.console.status().await;
     let status = read.value?;
-    let lines = status.lines(&visit.console.common.place_flags()).into_iter();
-    let lines =
-        lines.map(|(title, text)| Line { title, tone: tone(&text), text: strip_str(&text).to_string() });
-    let (counts, lines): (Vec<_>, Vec<_>) = lines.partition(|line| count(line.title, &status).is_some());
+    let (tiles, lines): (Vec<_>, Vec<_>) = status.facts().into_iter().partition(|fact| fact.count.is_some());
     let pauses = status.pauses.iter().flatten();
     ok(&Overview {
         frame: visit.frame("Overview", Some(read.at)),
-        tiles: counts.into_iter().filter_map(|line| tile(line, &status)).collect(),
-        lines,
+        tiles: tiles.into_iter().map(tile).collect(),
+        lines: lines.into_iter().map(line).collect(),
         pauses: pauses.map(|pause| (pause.name().to_owned(), resume(pause))).collect(),
-        charts: status.history.as_ref().map(History::charts).unwrap_or_default(),
+        charts: status.history.iter().flat_map(charts).collect(),
     })
 }
 
-/// As a terminal shows it: what is bad in red, and what needs a look in yellow.
-fn tone(text: &str) -> &'static str {
-    let has = |colour: AnsiColor| text.contains(&colour.render_fg().to_string());
-    match () {
-        () if has(AnsiColor::Red) => "bad",
-        () if has(AnsiColor::Yellow) => "warn",
-        () => "",
-    }
-}
-
-/// The count that a line begins with, and the page about it.
-fn count(title: &str, status: &Status) -> Option<(u64, Option<&'static str>)> {
-    match title {
-        WAITING => Some((status.retry_queue.in_flight + status.retry_queue.delayed, Some("/waiting"))),
-        DUE => Some((status.retry_queue.visible, None)),
-        DEAD_LETTERS => Some((status.dead_letters.total(), Some("/dead"))),
+fn charts(history: &History) -> Vec<Chart> {
+    let series = history.layout().0.into_iter().filter_map(|block| match block {
+        Block::Series(series) => Some(history::chart(&series)),
         _ => None,
+    });
+    series.collect()
+}
+
+fn tone(lines: &[Text]) -> &'static str {
+    match lines.iter().map(Text::tone).max().unwrap_or_default() {
+        Tone::Plain | Tone::Good => "",
+        Tone::Warning => "warn",
+        Tone::Bad => "bad",
     }
 }
 
-fn tile(line: Line, status: &Status) -> Option<Tile> {
-    let (count, href) = count(line.title, status)?;
-    let count = HumanCount(count).to_string();
-    let rest = line.text.strip_prefix(&count).unwrap_or(&line.text);
-    let rest = rest.trim_start_matches([':', ',', ' ']).to_owned();
-    Some(Tile { title: line.title, count, rest, tone: line.tone, href })
+fn line(Fact { title, lines, .. }: Fact) -> Line {
+    let tone = tone(&lines);
+    Line { title, tone, text: Text::joined(lines, "\n").to_string() }
+}
+
+fn tile(Fact { title, count, lines }: Fact) -> Tile {
+    let tone = tone(&lines);
+    let rest = Text::joined(lines, "\n").to_string().trim_start_matches([':', ',', ' ']).to_owned();
+    let href = match title {
+        WAITING => Some("/waiting"),
+        DEAD_LETTERS => Some("/dead"),
+        _ => None,
+    };
+    Tile { title, count: count.map(grouped).unwrap_or_default(), rest, tone, href }
 }
 
 fn resume(pause: &OpenPause) -> String {
@@ -103,11 +104,18 @@ fn resume(pause: &OpenPause) -> String {
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::{Pauses, Timestamp};
+
     use super::*;
 
     #[test]
     fn a_pause_is_resumed_by_its_name() {
-        let href = |target: &str| resume(&OpenPause::sample(target));
+        let pause = r#"{"target":"*","from":0,"until":null,"spread":0}"#;
+        let href = |target: &str| {
+            let pauses = format!(r#"{{"v":1,"pauses":[{}]}}"#, pause.replace('*', target));
+            let pauses = Pauses::read(&pauses).unwrap();
+            resume(&OpenPause::all_of(&pauses, Timestamp::from_secs(1))[0])
+        };
         assert_eq!(href("*"), "/resume?plan=yes&function=%2A");
         let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
         assert_eq!(href(orders), "/resume?plan=yes&function=orders");

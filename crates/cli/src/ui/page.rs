@@ -18,10 +18,10 @@ use send_wrapper::SendWrapper;
 
 use crate::account::{Failure, Place};
 use crate::clock::now;
-use crate::operate::pauses::target_name;
 use crate::ui::access::BrowserSession;
 use crate::ui::console::Console;
 use crate::ui::response::{html, with_type};
+use comeback_operate::pauses::target_name;
 
 /// The pages, in the order of the head: path and name.
 const NAVIGATION: [(&str, &str); 6] = [

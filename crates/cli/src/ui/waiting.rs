@@ -2,28 +2,28 @@
 
 use std::rc::Rc;
 
-use anstream::adapter::strip_str;
 use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
+use comeback_operate::Text;
 use comeback_operate::durations;
-use comeback_operate::numbers::counted;
+use comeback_operate::function::{FunctionName, command_name};
+use comeback_operate::layout::Fact;
+use comeback_operate::numbers::{counted, grouped};
+use comeback_operate::pauses::in_force::InForce;
+use comeback_operate::status::{DUE, WAITING};
+use comeback_operate::waiting::events::{Group, WaitingEvent, Why};
+use comeback_operate::waiting::reading::Reading;
+use comeback_operate::waiting::report::{Listing, Report, age, due};
+use comeback_operate::waiting::returns::Returns;
+use comeback_operate::waiting::wanted::Wanted;
 use comeback_rehearsal::axis::{CountAxis, TimeAxis};
 use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
 use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
-use indicatif::HumanCount;
 use plotters::prelude::*;
 
-use crate::operate::function::{FunctionName, command_name};
-use crate::operate::pauses::in_force::InForce;
-use crate::operate::status::text::{DUE, WAITING};
-use crate::operate::waiting::events::{Group, WaitingEvent, Why};
-use crate::operate::waiting::reading::Reading;
-use crate::operate::waiting::report::{Listing, Report, age, due};
-use crate::operate::waiting::returns::Returns;
-use crate::operate::waiting::wanted::Wanted;
 use crate::ui::console::{Console, Waiting};
 use crate::ui::fresh::Read;
 use crate::ui::page::{Fields, Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
@@ -122,7 +122,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
         return Ok(html(StatusCode::BAD_REQUEST, &shell));
     }
     let look = |reading: &mut Reading, now| {
-        reading.heed_pauses(now);
+        reading.apply_pauses(now);
         let listing = page.listing(now).expect("BUG: it was just read");
         page.shown(reading, &reading.report(&listing, now), now)
     };
@@ -140,9 +140,9 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
 /// What `comeback status` says of the retry queue, if that can be read.
 async fn counts(console: &Console) -> Vec<(&'static str, String)> {
     let Ok(status) = console.status().await.value else { return Vec::new() };
-    let lines = status.lines(&console.common.place_flags()).into_iter();
-    let counts = lines.filter(|(title, _)| [WAITING, DUE].contains(title));
-    counts.map(|(title, line)| (title, strip_str(&line).to_string())).collect()
+    let counts = status.facts().into_iter().filter(|fact| [WAITING, DUE].contains(&fact.title));
+    let line = |fact: &Fact| Text::joined(fact.text(), " ").to_string();
+    counts.map(|fact| (fact.title, line(&fact))).collect()
 }
 
 /// A page of the waiting events, as the address names it.
@@ -181,12 +181,12 @@ impl PageOf<'_> {
                 .filter(|all| *all > 0)
                 .map(|all| counted(all, "waiting event", "waiting events"))
                 .unwrap_or_default(),
-            queue: HumanCount(report.retry_queue.total()).to_string(),
+            queue: grouped(report.retry_queue.total()),
             retries: report.retries.iter().flatten().map(|request| request.line()).collect(),
-            notes: report.notes.clone(),
+            notes: report.notes.iter().map(Text::to_string).collect(),
             chart: (report.found > report.returns.without_due).then(|| chart(&report.returns)),
             groups: report.groups.iter().map(|group| group_row(group, reading, now)).collect(),
-            places: format!("{} to {}", HumanCount(begin as u64 + 1), HumanCount(end as u64)),
+            places: format!("{} to {}", grouped(begin as u64 + 1), grouped(end as u64)),
             previous: (number > 1).then(|| to(number - 1)),
             next: ((end as u64) < report.found && !events.is_empty()).then(|| to(number + 1)),
             events: events.iter().map(|event| event_row(event, now)).collect(),
@@ -205,7 +205,7 @@ fn error(target: Option<&str>, error_type: Option<&str>) -> String {
 pub(super) fn group_row(group: &Group<'_>, reading: &Reading, now: Timestamp) -> GroupRow {
     let otherwise = if group.held > 0 { Why::Pause } else { Why::FailedCall };
     let last_due = group.last_due.filter(|_| group.held == 0);
-    let why = |(why, count): (&Why, &u64)| format!("{} {}", HumanCount(*count), why.in_words());
+    let why = |(why, count): (&Why, &u64)| format!("{} {}", grouped(*count), why.in_words());
     let actions = group.target.map(|target| {
         let name = encoded(&command_name(target, &reading.deployment().handler_arn));
         let error = group.error_type.map(|error| format!("&error={}", encoded(error))).unwrap_or_default();
@@ -218,7 +218,7 @@ pub(super) fn group_row(group: &Group<'_>, reading: &Reading, now: Timestamp) ->
         }
     });
     GroupRow {
-        count: HumanCount(group.count).to_string(),
+        count: grouped(group.count),
         function: function(group.target),
         error: error(group.target, group.error_type),
         first_failure: Moment { text: age(group.oldest_first_failure, now), at: group.oldest_first_failure },
@@ -281,7 +281,7 @@ fn chart(returns: &Returns<'_>) -> Chart {
         Ok(())
     });
     let columns = returns.functions.iter().zip(&names).map(|(function, name)| {
-        (name.clone(), function.counts.iter().map(|count| HumanCount(*count).to_string()).collect())
+        (name.clone(), function.counts.iter().map(|count| grouped(*count)).collect())
     });
     let from = (0..totals.len()).map(|period| format!("from {}", begins(period))).collect();
     Chart {
@@ -289,7 +289,7 @@ fn chart(returns: &Returns<'_>) -> Chart {
         heading: format!("When they come back, by {}", durations::text(period)),
         description: format!(
             "Most events in a column: {}, within the {} that begin {} from now.",
-            HumanCount(most),
+            grouped(most),
             durations::text(period),
             begins(busiest)
         ),

@@ -16,8 +16,12 @@ pub async fn read_pauses(account: &Account, deployment: &Deployment) -> Result<O
     Ok(Some(read_parameter(account, name).await?.0))
 }
 
-/// The pauses in a parameter, and its version: 0 before the parameter exists.
-async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
+/// Reads the pauses in a parameter, and its version: 0 before the parameter exists.
+///
+/// # Errors
+///
+/// If they cannot be read.
+pub async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
     let Some(version) = account.aws.parameter(name).await? else { return Ok((Pauses::default(), 0)) };
     match Pauses::read(&version.text) {
         Ok(pauses) => Ok((pauses, version.number)),

@@ -2,79 +2,82 @@
 
 use comeback_engine::LONG_PAUSE;
 
-use super::{ALARMS, LAST_HOUR, MappingState, OldestDeadLetter, OwnPolicy, Status};
+use super::{
+    ALARMS, DEAD_LETTERS, DUE, LAST_HOUR, MappingState, OldestDeadLetter, OwnPolicy, Status, WAITING,
+};
 use crate::command::CommandName;
 use crate::deployment::Stopped;
-use crate::deployment::queue::HIDDEN_FOR;
+use crate::deployment::queue::{Depth, HIDDEN_FOR};
 use crate::durations::{self, short};
+use crate::layout::Fact;
 use crate::metrics::LastHour;
 use crate::numbers::{counted, grouped, rounded};
 use crate::pauses::OpenPause;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 
-/// Title of the count of hidden and delayed messages.
-pub const WAITING: &str = "Waiting";
-/// Title of the count of visible messages.
-pub const DUE: &str = "Due";
-/// Title of the count of dead-letters.
-pub const DEAD_LETTERS: &str = "Dead-letters";
 /// SQS deletes a dead-letter after 14 days. Four days before, somebody should act.
 const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {
-    /// A title and its text for each topic.
-    pub fn facts(&self) -> Vec<(&'static str, Vec<Text>)> {
+    /// A fact for each topic.
+    pub fn facts(&self) -> Vec<Fact> {
         let mut facts = vec![
-            (WAITING, vec![self.waiting()]),
-            (DUE, vec![self.due()]),
-            (DEAD_LETTERS, vec![self.dead_letter_count()]),
-            (LAST_HOUR, vec![last_hour(&self.last_hour).into()]),
-            ("Handler", vec![self.handler()]),
-            ("Version", vec![self.version().into()]),
-            ("Policies", self.own_policies()),
-            ("Pauses", self.open_pauses()),
+            self.waiting(),
+            self.due(),
+            Fact::counted(DEAD_LETTERS, self.dead_letters.total(), self.oldest()),
+            Fact::new(LAST_HOUR, vec![last_hour(&self.last_hour).into()]),
+            Fact::new("Handler", vec![self.handler()]),
+            Fact::new("Version", vec![self.version().into()]),
+            Fact::new("Policies", self.own_policies()),
+            Fact::new("Pauses", self.open_pauses()),
             // Few deployments have one.
-            ("Retry now", self.retries.iter().flatten().map(|request| request.line().into()).collect()),
-            (ALARMS, vec![self.ringing()]),
+            Fact::new(
+                "Retry now",
+                self.retries.iter().flatten().map(|request| request.line().into()).collect(),
+            ),
+            Fact::new(ALARMS, vec![self.ringing()]),
         ];
-        facts.retain(|(title, lines)| !lines.is_empty() && !self.unread.contains_key(title));
-        let unread = self
-            .unread
-            .iter()
-            .map(|(title, why)| (*title, vec![Text::toned(Tone::Bad, text!["not read: ", why.text()])]));
+        facts.retain(|fact| !fact.lines.is_empty() && !self.unread.contains_key(fact.title));
+        let unread = self.unread.iter().map(|(title, why)| {
+            Fact::new(title, vec![Text::toned(Tone::Bad, text!["not read: ", why.text()])])
+        });
         facts.extend(unread);
         facts
     }
 
-    fn waiting(&self) -> Text {
-        let queue = &self.retry_queue;
+    fn waiting(&self) -> Fact {
+        let Depth { in_flight, delayed, .. } = self.retry_queue;
         let limit = self.hide_up_to.map(|limit| format!(" (HIDE_UP_TO {})", grouped(limit)));
-        let limit = limit.unwrap_or_default();
-        let (total, hidden) = (grouped(queue.in_flight + queue.delayed), grouped(queue.in_flight));
-        format!("{total}: {hidden} hidden{limit}, {} delayed", grouped(queue.delayed)).into()
+        let (hidden, limit) = (grouped(in_flight), limit.unwrap_or_default());
+        let rest = format!(": {hidden} hidden{limit}, {} delayed", grouped(delayed));
+        Fact::counted(WAITING, in_flight + delayed, rest.into())
     }
 
-    fn due(&self) -> Text {
-        let oldest = self.last_hour.oldest_due_seconds.filter(|_| self.retry_queue.visible > 0);
+    fn due(&self) -> Fact {
+        let visible = self.retry_queue.visible;
+        let oldest = self.last_hour.oldest_due_seconds.filter(|_| visible > 0);
         let oldest = oldest.map(|age| format!(", the oldest message {} old", short(age))).unwrap_or_default();
-        format!("{}{oldest}", grouped(self.retry_queue.visible)).into()
+        Fact::counted(DUE, visible, oldest.into())
     }
 
-    fn dead_letter_count(&self) -> Text {
-        let mut count = grouped(self.dead_letters.total());
-        if self.dead_letters.in_flight > 0 {
-            let (locked, longest) = (grouped(self.dead_letters.in_flight), durations::text(HIDDEN_FOR));
-            count += &format!(" ({locked} hidden by a command, for up to {longest} after it ends)");
-        }
+    /// The rest of the line about dead-letters.
+    fn oldest(&self) -> Text {
+        let locked = match self.dead_letters.in_flight {
+            0 => String::new(),
+            locked => {
+                let longest = durations::text(HIDDEN_FOR);
+                format!(" ({} hidden by a command, for up to {longest} after it ends)", grouped(locked))
+            }
+        };
         let Some(OldestDeadLetter { age_seconds, is_exact, .. }) = self.oldest_dead_letter else {
-            return count.into();
+            return locked.into();
         };
         let at_least = if is_exact { "" } else { "at least " };
-        let age = format!("{count}, the oldest {at_least}{} old", short(age_seconds as f64));
+        let age = format!("{locked}, the oldest {at_least}{} old", short(age_seconds as f64));
         match age_seconds {
             // "At least a second" says nothing of dead-letters that may be days old.
-            0..OLD_DEAD_LETTER_SECONDS if !is_exact => Text::toned(Tone::Warning, count),
+            0..OLD_DEAD_LETTER_SECONDS if !is_exact => Text::toned(Tone::Warning, locked),
             0..OLD_DEAD_LETTER_SECONDS => Text::toned(Tone::Warning, age),
             OLD_DEAD_LETTER_SECONDS.. => {
                 Text::toned(Tone::Bad, format!("{age}; SQS deletes it after 14 days"))
@@ -198,7 +201,6 @@ mod tests {
     use crate::change::Answer as _;
     use crate::change::tests::plain;
     use crate::deployment::Deployment;
-    use crate::deployment::queue::Depth;
     use crate::failure::Failure;
     use crate::pauses::requests::RetryRequest;
 
@@ -368,10 +370,8 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
     #[test]
     fn a_line_is_as_loud_as_what_it_says() {
         let tones = |status: Status| {
-            let facts = status.facts().into_iter();
-            facts
-                .map(|(title, lines)| (title, lines.iter().map(Text::tone).max().unwrap()))
-                .collect::<Vec<_>>()
+            let loudest = |fact: &Fact| fact.lines.iter().map(Text::tone).max().unwrap();
+            status.facts().iter().map(|fact| (fact.title, loudest(fact))).collect::<Vec<_>>()
         };
         assert!(tones(Status::quiet()).iter().all(|(_, tone)| *tone == Tone::Plain));
         let bad = tones(busy()).into_iter().filter(|(_, tone)| *tone == Tone::Bad);

@@ -96,10 +96,6 @@ impl Depth {
         };
         Ok(Self { visible, in_flight, delayed })
     }
-
-    pub(crate) const fn total(&self) -> u64 {
-        self.visible + self.in_flight + self.delayed
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ pub(crate) mod rights;
 use std::collections::BTreeMap;
 
 use comeback_engine::{FunctionArn, GarbledPauses, Pauses, Timestamp};
+use comeback_operate::aws::ParameterVersion;
+use comeback_operate::pauses::history::newest_readable;
+use comeback_operate::pauses::parameter::read_parameter;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::alarms::Alarm;
@@ -21,8 +24,6 @@ use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::HandlerRights;
 use crate::operate::function::{FunctionName, Target};
 use crate::operate::handler_setting::{TARGET_FUNCTIONS, find_stack, list_has};
-use crate::operate::pauses::history::{Version, newest_readable, versions};
-use crate::operate::pauses::parameter::read_pauses;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
@@ -81,10 +82,10 @@ pub(crate) struct UnreadablePauses {
 impl UnreadablePauses {
     /// `None` if the text is readable.
     pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
-        Ok(Self::of(parameter, &versions(account, parameter).await?))
+        Ok(Self::of(parameter, &account.operate().aws.parameter_history(parameter).await?))
     }
 
-    fn of(parameter: &str, versions: &[Version]) -> Option<Self> {
+    fn of(parameter: &str, versions: &[ParameterVersion]) -> Option<Self> {
         let problem = Pauses::read(&versions.last()?.text).err()?;
         Some(Self {
             parameter: parameter.to_owned(),
@@ -93,6 +94,12 @@ impl UnreadablePauses {
             last_readable: newest_readable(versions),
         })
     }
+}
+
+/// The pauses; `None` if the handler reads none.
+async fn read_pauses(account: &Account, deployment: &Deployment) -> Result<Option<Pauses>, Failure> {
+    let Some(name) = deployment.pauses() else { return Ok(None) };
+    Ok(Some(read_parameter(&account.operate(), name).await?.0))
 }
 
 async fn parameters(account: &Account, deployment: &Deployment) -> Result<BTreeMap<String, String>, Failure> {
@@ -197,8 +204,11 @@ mod tests {
     #[test]
     fn the_newest_readable_version_is_found() {
         let of = |texts: &[&str]| {
-            let version = |(text, number): (&&str, i64)| Version { number, text: (*text).to_owned() };
-            let versions: Vec<Version> = texts.iter().zip(7..).map(version).collect();
+            let version = |(text, number): (&&str, i64)| {
+                let text = (*text).to_owned();
+                ParameterVersion { number, text, at: None, by: None }
+            };
+            let versions: Vec<ParameterVersion> = texts.iter().zip(7..).map(version).collect();
             UnreadablePauses::of("/pauses", &versions).map(|it| it.last_readable)
         };
         let readable = r#"{"v":1,"pauses":[]}"#;

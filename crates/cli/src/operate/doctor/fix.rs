@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use aws_sdk_kms::types::KeyState;
 use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
+use comeback_operate::pauses::parameter::{NEWER_COMMAND, put_back};
 use comeback_rehearsal::deployed::parameter;
 use serde_json::json;
 
@@ -15,7 +16,6 @@ use crate::operate::doctor::facts::log::BACK;
 use crate::operate::doctor::facts::{Facts, UnreadablePauses};
 use crate::operate::function::{Target, command_name, deployment_of_its_own, is_far};
 use crate::operate::handler_setting::{POLICIES, TARGET_FUNCTIONS};
-use crate::operate::pauses::parameter::{NEWER_COMMAND, put_back};
 use crate::text::terminal::command_line;
 
 pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> String {

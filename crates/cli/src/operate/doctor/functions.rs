@@ -319,7 +319,7 @@ mod tests {
     use crate::operate::deployment::DeploymentName;
     use crate::operate::doctor::sample::{assert_found, healthy};
     use crate::operate::function::InvokeSettings;
-    use crate::operate::metrics::Dropped;
+    use comeback_operate::metrics::Dropped;
 
     use super::*;
 

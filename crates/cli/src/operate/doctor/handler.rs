@@ -3,6 +3,7 @@
 use comeback_engine::{
     HANDLER_TIMEOUT, LONG_PAUSE, MAXIMUM_CONCURRENCY_RANGE, Pause, PauseTarget, ReasonCode,
 };
+use comeback_operate::pauses::parameter::nearly_full;
 
 use crate::operate::alarms::{Alarm, Watched};
 use crate::operate::deployment::mapping::INVOCATIONS_OF_A_POLLER;
@@ -10,7 +11,6 @@ use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, ski
 use crate::operate::doctor::facts::{Executions, Facts};
 use crate::operate::doctor::fix;
 use crate::operate::function::Target;
-use crate::operate::pauses::parameter::nearly_full;
 use crate::text::numbers::counted;
 use crate::text::terminal::command_line;
 

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use aws_sdk_lambda::operation::RequestId as _;
 use aws_sdk_lambda::types::InvocationType;
-use comeback_engine::Timestamp;
+use comeback_engine::{Timestamp, WaitsFor};
+use comeback_operate::CommandName;
+use comeback_operate::trace::logs::{Logs, Report};
+use comeback_operate::trace::sentence::sentence;
+use comeback_operate::trace::story::{End, Story};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -12,9 +16,7 @@ use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::Deployment;
 use crate::operate::deployment::find::resources;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, skipped};
-use crate::operate::trace::logs::{Logs, Report};
-use crate::operate::trace::story::{End, Story};
-use crate::operate::trace::text::sentence;
+use crate::terminal::coloured;
 
 /// The example function's name in the template.
 const EXAMPLE: &str = "ExampleTarget";
@@ -39,12 +41,15 @@ pub(crate) async fn probe(account: &Account, deployment: &Deployment, now: Times
     let since = now.before(EARLIER);
     let mut shown = 0;
     let mut last = None;
-    let logs = Logs { account, deployment, since, progress: &|_| () };
+    let account = account.operate();
+    let handler = deployment.handler.parse().ok();
+    let found = comeback_operate::deployment::Deployment::find(&account, handler.as_ref(), "").await?;
+    let logs = Logs { account: &account, deployment: &found, since, progress: &|_| () };
     let followed = timeout(patience, async {
         loop {
             if let Some(story) = logs.story(&key).await? {
                 let steps = story.steps.iter().skip(shown);
-                steps.for_each(|step| anstream::eprintln!("probe: {}", sentence(step)));
+                steps.for_each(|step| anstream::eprintln!("probe: {}", coloured(&sentence(step))));
                 shown = story.steps.len();
                 let end = ended(&logs, &story).await?;
                 last = Some(story.end);
@@ -99,7 +104,7 @@ async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Diagnosis>, Fail
         End::DeadLettered => Ok(Some(broken(
             "the event was dead-lettered",
             "failed events are not retried as configured",
-            logs.deployment.command(format!("trace {}", story.key)),
+            logs.deployment.command(CommandName::Trace, [&*story.key]).to_string(),
         ))),
         _ => Ok(None),
     }
@@ -117,7 +122,9 @@ impl Sent<'_> {
         let Self { function, key, waited } = *self;
         let (found, fix) = match last {
             None => ("its failure has not reached the handler", format!("doctor {function}")),
-            Some(End::Held) => ("it is held, because its function is paused", "pause --list".into()),
+            Some(End::Waits(WaitsFor::Resume)) => {
+                ("it is held, because its function is paused", "pause --list".into())
+            }
             Some(End::Invoked { .. }) => ("its success is not in the log", format!("trace {key}")),
             Some(_) => ("it has not been retried", format!("trace {key}")),
         };
@@ -143,6 +150,8 @@ async fn example(account: &Account, deployment: &Deployment) -> Result<String, F
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::DueBy;
+
     use crate::operate::doctor::diagnosis::Outcome;
     use crate::operate::doctor::sample::healthy;
 
@@ -176,8 +185,12 @@ mod tests {
                 "93 s after the event was sent, its failure has not reached the handler",
                 "comeback doctor example",
             ),
-            (Some(End::Waiting { due: at }), "it has not been retried", "comeback trace k-1"),
-            (Some(End::Held), "its function is paused", "comeback pause --list"),
+            (
+                Some(End::Waits(WaitsFor::Due { due: at, by: DueBy::Policy })),
+                "it has not been retried",
+                "comeback trace k-1",
+            ),
+            (Some(End::Waits(WaitsFor::Resume)), "its function is paused", "comeback pause --list"),
             (Some(invoked), "its success is not in the log", "comeback trace k-1"),
         ] {
             let diagnosis = sent.not_ended(&deployment, last.as_ref());

@@ -18,7 +18,7 @@ use crate::operate::doctor::facts::queues::{QueueSettings, Redrive};
 use crate::operate::doctor::facts::rights::{HandlerRights, Right, Rights};
 use crate::operate::doctor::facts::{Executions, Facts};
 use crate::operate::function::{InvokeSettings, Target};
-use crate::operate::metrics::Dropped;
+use comeback_operate::metrics::Dropped;
 
 const HANDLER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:retry-handler";
 const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";

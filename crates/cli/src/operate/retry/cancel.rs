@@ -3,14 +3,15 @@
 use comeback_engine::{Pauses, RetryNow};
 use serde_json::json;
 
-use crate::account::Failure;
+use comeback_operate::Failure;
+use comeback_operate::deployment::Deployment;
+use comeback_operate::function::FunctionName;
+use comeback_operate::pauses::parameter::Parameter;
+use comeback_operate::pauses::requests::RetryRequest;
+use comeback_operate::pauses::{self, forgotten_note, named, noticed_within};
+
 use crate::clock::now;
 use crate::failure;
-use crate::operate::deployment::Deployment;
-use crate::operate::function::FunctionName;
-use crate::operate::pauses::parameter::{Parameter as _, SsmParameter, edit};
-use crate::operate::pauses::requests::RetryRequest;
-use crate::operate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::operate::session::{Session, confirm};
 use crate::text::durations;
 use crate::text::numbers::counted;
@@ -22,7 +23,9 @@ pub(super) async fn cancel(
     session: &Session,
     deployment: &Deployment,
 ) -> Result<(), failure::CommandFailure> {
-    let (parameter, name) = (SsmParameter::of(session, deployment)?, named(function));
+    let operator = session.operator();
+    let parameter = Parameter::of(&operator.account, &operator.interrupt, deployment)?;
+    let name = named(function);
     let target = pauses::target(deployment, function)?;
     confirm(&format!("cancel the retry requests for {name}?"), session).await?;
     let now = now();
@@ -35,7 +38,7 @@ pub(super) async fn cancel(
         let all: Vec<RetryNow> =
             pauses.retries().filter(|request| request.target == target).cloned().collect();
         let is_gone = |pauses: &Pauses| pauses.retries().all(|request| !all.contains(request));
-        forgotten = edit(&parameter, now, |pauses| Ok(pauses.without_retries(&all)), is_gone).await?;
+        forgotten = parameter.edit(now, |pauses| Ok(pauses.without_retries(&all)), is_gone).await?;
     }
     forgotten_note(&forgotten).iter().for_each(|note| session.note(note));
     let noticed = noticed_within(deployment);
@@ -47,7 +50,7 @@ pub(super) async fn cancel(
         let what = format!(
             "no retry request for {name} is in force; `comeback pause --list{place}` shows the others"
         );
-        return Err(Failure::Undone(what).into());
+        return Err(Failure::undone(what).into());
     }
     let requests = counted(cancelled.len() as u64, "retry request was", "retry requests were");
     session

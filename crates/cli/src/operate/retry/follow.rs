@@ -8,12 +8,14 @@ use std::time::Duration;
 use comeback_engine::{LogLine, Timestamp, What};
 use indicatif::HumanCount;
 
-use crate::account::Failure;
+use comeback_operate::Failure;
+use comeback_operate::aws::LogEvent;
+use comeback_operate::deployment::Deployment;
+use comeback_operate::log::Search;
+use comeback_operate::waiting::wanted::Wanted;
+
 use crate::clock::now;
-use crate::operate::deployment::Deployment;
-use crate::operate::log::{LogEvent, Search};
 use crate::operate::session::Session;
-use crate::operate::waiting::wanted::Wanted;
 use crate::text::numbers::counted;
 
 /// Between two reads of the log. Its lines take some seconds to arrive.
@@ -105,7 +107,7 @@ impl Counts {
                 }
             }
         };
-        search.pages_by_pattern(&session.account, Some(wanted.pattern()), take).await?;
+        search.pages_by_pattern(&session.operator().account, Some(wanted.pattern()), take).await?;
         Ok(())
     }
 

@@ -7,10 +7,11 @@ use comeback_engine::{Pauses, Timestamp};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use crate::operate::deployment::Deployment;
-use crate::operate::pauses::noticed_within;
-use crate::operate::waiting::events::{WaitingEvent, Waits, Why};
-use crate::operate::waiting::wanted::no_error_matches;
+use comeback_operate::deployment::Deployment;
+use comeback_operate::pauses::noticed_within;
+use comeback_operate::waiting::events::{WaitingEvent, Waits, Why};
+use comeback_operate::waiting::no_error_matches;
+
 use crate::text::durations;
 use crate::text::numbers::counted;
 
@@ -162,6 +163,7 @@ mod tests {
 
     use super::*;
     use crate::operate::log::tests::test_line;
+    use crate::operate::retry::tests::sample;
 
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
 
@@ -195,8 +197,7 @@ mod tests {
         take(&mut waits, ("k-5", 1_000), before(10), json!({}));
         take(&mut waits, ("k-6", 1), before(10), json!({"action": "hold"}));
         let within = Duration::from_secs(300);
-        let reach =
-            Reach::of(&waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
+        let reach = Reach::of(&waits, &sample(), &Pauses::default(), Window { from: NOW, within });
         assert_eq!((reach.found, reach.reached), (6, 3));
         assert_eq!((reach.half_within_seconds, reach.all_within_seconds), (Some(1_000), Some(3_500)));
         assert_eq!((reach.retry_after, reach.last_retry, reach.paused, reach.returning), (1, 1, 0, 1));
@@ -212,7 +213,7 @@ mod tests {
             let pause = format!(r#"{{"target":"{target}","from":1,"until":null,"spread":0}}"#);
             let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap();
             let within = Duration::from_secs(300);
-            let reach = Reach::of(&waits, &Deployment::sample(), &pauses, Window { from: NOW, within });
+            let reach = Reach::of(&waits, &sample(), &pauses, Window { from: NOW, within });
             (reach.reached, reach.paused, reach.brings_forward, reach.in_words())
         };
         let one = "1 of 2 waiting events will be retried, all within 16m 40s, half within 16m 40s";
@@ -224,10 +225,9 @@ mod tests {
     fn what_the_allow_list_dead_letters_is_not_reached() {
         let mut waits = Waits::default();
         take(&mut waits, ("k-1", 1), before(2_600), json!({}));
-        waits.heed_allow_list(|target| target.ends_with(":orders"));
+        waits.apply_allow_list(|target| target.ends_with(":orders"));
         let within = Duration::from_secs(300);
-        let reach =
-            Reach::of(&waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
+        let reach = Reach::of(&waits, &sample(), &Pauses::default(), Window { from: NOW, within });
         assert_eq!((reach.found, reach.reached), (1, 0));
     }
 
@@ -237,8 +237,7 @@ mod tests {
         let mut waits = Waits::default();
         let reach = |waits: &Waits| {
             let within = Duration::from_secs(300);
-            let reach =
-                Reach::of(waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
+            let reach = Reach::of(waits, &sample(), &Pauses::default(), Window { from: NOW, within });
             (reach.brings_forward, reach.in_words())
         };
         let nothing = "nothing to speed up";

@@ -11,7 +11,7 @@ use crate::operate::doctor::diagnosis::seen;
 use crate::operate::doctor::facts::queues::QueueSettings;
 use crate::operate::doctor::facts::rights::{Rights, SEND, ask, ask_of_keys};
 use crate::operate::function::{FunctionName, InvokeSettings, Target, find_function};
-use crate::operate::metrics::Dropped;
+use comeback_operate::metrics::Dropped;
 
 /// A function that is attached, or half so, or was named by the operator.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ pub(crate) async fn read(
                 }
             }
         }
-        let dropped = Dropped::read(account, &function.name, now).await;
+        let dropped = Dropped::read(&account.operate(), &function.name, now).await.map_err(Into::into);
         Function { name: function.name, arn: arn.clone(), target, entrances, gone, dropped }
     });
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)

@@ -1,0 +1,123 @@
+//! The charts of counts over time.
+
+use comeback_engine::Timestamp;
+use comeback_operate::numbers::grouped;
+use comeback_operate::{Series, durations};
+use comeback_rehearsal::axis::{AgoAxis, CountAxis};
+use comeback_rehearsal::chart::{BLUE, GREEN, ORANGE};
+use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
+use plotters::coord::ranged1d::Ranged;
+use plotters::prelude::*;
+
+/// Colour of a line, and its symbol in the key: distinct even without colours.
+const STYLES: [(RGBColor, &str); 3] = [(BLUE, THICK), (GREEN, DASHED), (ORANGE, THIN)];
+const THICK: &str = "━━";
+const DASHED: &str = "╍╍";
+const THIN: &str = "──";
+
+/// The chart of at most three lines.
+pub(super) fn chart(series: &Series) -> Chart {
+    let (length, step) = (durations::text(series.length()), durations::text(series.step));
+    let total = |(name, counts): &(&str, Vec<u64>)| format!("{} {name}", grouped(counts.iter().sum()));
+    let keys = series.lines.iter().zip(STYLES);
+    let keys = keys.map(|((name, _), (colour, symbol))| Key { symbol, colour, label: (*name).to_owned() });
+    let starts = (0..series.steps()).map(|step| clock(series.at(step))).collect();
+    let columns = series
+        .lines
+        .iter()
+        .map(|(name, counts)| ((*name).to_owned(), counts.iter().map(|count| grouped(*count)).collect()));
+    let columns = std::iter::once(("from (UTC)".to_owned(), starts)).chain(columns);
+    Chart {
+        id: if length == "3h" { "history-3h" } else { "history-24h" },
+        heading: format!("The last {length}, in steps of {step}, logarithmic scale"),
+        description: format!("{}.", series.lines.iter().map(total).collect::<Vec<_>>().join(", ")),
+        keys: keys.collect(),
+        svg: draw(series),
+        table: Some(Table { caption: format!("Messages in each {step}"), columns: columns.collect() }),
+    }
+}
+
+/// `14:35`, in UTC.
+fn clock(moment: Timestamp) -> String {
+    moment.to_string().get(11..16).unwrap_or_default().to_owned()
+}
+
+fn draw(series: &Series) -> String {
+    let ago = |step: usize| (series.step * (series.steps() - step) as u32).as_secs_f64();
+    let counts = series.lines.iter().flat_map(|(_, counts)| counts);
+    let y =
+        CountAxis::over([1.0, 10.0].into_iter().chain(counts.map(|count| (*count as f64).max(1.0))), true);
+    let floor = y.range().start;
+    drawn(|root| {
+        let mut chart = frame(root, (AgoAxis::new(ago(0)), y), "time before now", "")?;
+        // The first comes last, above the others.
+        for ((_, counts), (colour, symbol)) in series.lines.iter().zip(STYLES).rev() {
+            let corner = |(step, count): (usize, &u64)| {
+                let count = (*count as f64).max(floor);
+                [(ago(step), count), (ago(step + 1), count)]
+            };
+            let corners: Vec<_> = counts.iter().enumerate().flat_map(corner).collect();
+            let stroke = |width| colour.stroke_width(width);
+            match symbol {
+                DASHED => {
+                    chart.draw_series(DashedLineSeries::new(corners, 6, 4, stroke(2)))?;
+                }
+                THIN => {
+                    chart.draw_series([PathElement::new(corners, stroke(1))])?;
+                }
+                _ => {
+                    chart.draw_series([PathElement::new(corners, stroke(2))])?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use comeback_rehearsal::chart::{Colour, PALETTE};
+
+    use super::*;
+
+    #[test]
+    fn a_chart_has_the_figures_in_colours_of_the_palette() {
+        let line = |points: &[(usize, u64)]| {
+            let mut counts = vec![0; 36];
+            points.iter().for_each(|(step, count)| counts[*step] = *count);
+            counts
+        };
+        let series = Series {
+            from: Timestamp::from_rfc3339("2023-11-14T12:50:00Z").unwrap(),
+            step: Duration::from_secs(300),
+            lines: vec![
+                ("arrived", line(&[(0, 8), (23, 700), (35, 6)])),
+                ("retried", line(&[(23, 349), (35, 1)])),
+                ("dead-lettered", line(&[(23, 1), (34, 9)])),
+            ],
+        };
+        let chart = chart(&series);
+        assert_eq!(chart.id, "history-3h");
+        assert_eq!(chart.description, "714 arrived, 350 retried, 10 dead-lettered.");
+        for Key { colour, label, symbol } in &chart.keys {
+            let RGBColor(red, green, blue) = colour;
+            assert!(
+                chart.svg.contains(&format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")),
+                "{label}{symbol}"
+            );
+        }
+        assert!(["\nnow\n", "\n3h\n"].iter().all(|label| chart.svg.contains(label)), "{}", chart.svg);
+        // What the style sheet does not know stays as it is on a dark page.
+        let colours: Vec<String> = PALETTE.iter().map(Colour::light).collect();
+        let used = chart.svg.split(['"', ' ']).filter(|word| word.starts_with('#'));
+        assert_eq!(
+            used.filter(|colour| !colours.contains(&(*colour).to_owned())).collect::<Vec<_>>(),
+            [""; 0]
+        );
+        let table = chart.table.as_ref().unwrap();
+        let row = |number: usize| table.columns.iter().map(|(_, cells)| &*cells[number]).collect::<Vec<_>>();
+        assert_eq!([row(0), row(23)], [vec!["12:50", "8", "0", "0"], vec!["14:45", "700", "349", "1"]]);
+    }
+}
