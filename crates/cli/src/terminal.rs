@@ -81,7 +81,7 @@ fn series(series: &Series) -> String {
 /// Heights of a column. A column without any count is a dot.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A line for each moment, below its day. What belongs to it begins where its text does.
+/// A line for each moment, below its day. Lines of a log begin where its text does.
 fn timeline(moments: &[Moment]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
     for Moment { at, text: what, below } in moments {

@@ -22,7 +22,7 @@ pub enum Block {
     Series(Series),
     /// A table.
     Table(Table),
-    /// What happened, the first first.
+    /// A course of events, from the first to the last.
     Timeline(Vec<Moment>),
     /// The place of the answer's [`rows`](crate::Answer::rows), by the heads of their columns. Each stands on one line.
     Rows(Vec<&'static str>),
@@ -35,9 +35,9 @@ pub enum Block {
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// When.
+    /// The moment.
     pub at: Timestamp,
-    /// What happened.
+    /// The event in words.
     pub text: Text,
     /// Lines of a log that belong to it.
     pub below: Vec<String>,
@@ -79,7 +79,7 @@ pub struct Series {
     pub from: Timestamp,
     /// The length of a step.
     pub step: Duration,
-    /// What is counted, such as `arrived`, each with a count for each step.
+    /// Names such as `arrived`, each with a count for each step.
     pub lines: Vec<(&'static str, Vec<u64>)>,
 }
 

@@ -49,7 +49,7 @@ pub struct Status {
     stack: Option<String>,
     /// The version of Comeback, if the handler's tags have it and may be read.
     version: Option<String>,
-    /// The settings with which the handler does not start.
+    /// The errors of settings that keep the handler from starting.
     refused_settings: Vec<String>,
     /// The messages of the retry queue.
     pub retry_queue: Depth,
@@ -67,7 +67,7 @@ pub struct Status {
     retries: Option<Vec<RetryRequest>>,
     /// The reason why they could not be read.
     pauses_problem: Option<String>,
-    /// How full the pauses' parameter is, if it is nearly full.
+    /// A sentence about the pauses' parameter, if it is nearly full.
     pauses_nearly_full: Option<String>,
     last_hour: LastHour,
     /// `None` unless it was asked for.
@@ -88,7 +88,7 @@ pub struct Status {
 struct OwnPolicy {
     /// The functions as the entry names them.
     functions: String,
-    /// What it sets, by variable. Everything else is the stack's.
+    /// Its values, by variable. Everything else is the stack's.
     settings: BTreeMap<String, String>,
 }
 

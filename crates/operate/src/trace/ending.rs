@@ -13,7 +13,7 @@ use crate::trace::logs::Report;
 use crate::trace::story::{End, Happened, Step};
 
 impl Trace {
-    /// What is known of its end, and no more.
+    /// The last sentence: as much as is known of its end.
     pub fn ending(&self) -> Text {
         if let Some(text) = self.by_allow_list().or_else(|| self.by_pauses()) {
             return text;
@@ -100,7 +100,7 @@ impl Trace {
         text!["Dead-lettered", at, ". To see whether it is still there: ", show]
     }
 
-    /// What is known after a retry that no failure has followed: a success leaves no line in the handler's log.
+    /// The sentence about a retry that no failure has followed: a success leaves no line in the handler's log.
     fn after_retry(&self, at: Timestamp, report: Option<&Report>) -> Text {
         let retry = |step: &Step| match &step.happened {
             Happened::Logged(What::Reinvoke { .. }) => Some(format!("Retry {}", step.event.retry)),

@@ -127,7 +127,7 @@ pub enum Report {
     Seen {
         /// When it was written.
         at: Timestamp,
-        /// `success`, `error`, `failure` or `timeout`, where the report says so.
+        /// `success`, `error`, `failure` or `timeout`, where the report names it.
         status: Option<String>,
     },
     /// It was not seen: the invocation has not begun or not ended, or its log came late.

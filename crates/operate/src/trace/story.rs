@@ -50,20 +50,20 @@ pub struct Step {
     pub at: Timestamp,
     /// The time of the last.
     pub last: Timestamp,
-    /// What happened.
+    /// Its kind.
     pub happened: Happened,
     /// The event and its next retry, as the last line has it.
     pub event: LoggedEvent<'static>,
 }
 
-/// What happened to an event.
+/// Kinds of steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
     /// The attempt before its next retry failed. The failure reached the handler at this time.
     Failed,
     /// It was dead-lettered before, and an operator sent it back: its retries start over.
     Redriven,
-    /// What the line says of its message.
+    /// Anything else, as the line about its message has it.
     Logged(What<'static>),
 }
 
@@ -84,7 +84,7 @@ pub enum End {
 }
 
 impl Story {
-    /// Puts the lines of one event in order; `None` if there are none.
+    /// Puts the lines of one event in order; `None` without lines.
     pub fn of(mut lines: Vec<LogLine<'static>>) -> Option<Self> {
         lines.sort_by_key(|line| line.timestamp);
         let events = || lines.iter().filter_map(|line| line.event.as_ref());
@@ -195,7 +195,7 @@ impl Step {
         )
     }
 
-    /// The time by which an invocation was late. If a request moved it forward: late without that request.
+    /// The delay of an invocation beyond its due time. If a request moved it forward: beyond its time without that request.
     pub fn late(&self, due: Timestamp, early: Option<&LoggedEarly<'_>>) -> Duration {
         self.at.since(early.map_or(due, |early| early.otherwise_due))
     }

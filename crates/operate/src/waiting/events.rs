@@ -1,4 +1,4 @@
-//! The waiting events: what the fold of the handler's log says of their messages, under the pauses and the allow-list in force.
+//! The waiting events: the fold of the handler's log, under the pauses and the allow-list in force.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const MOST_NAMED: usize = 5;
 #[derive(Debug, Default)]
 pub struct Waits {
     log: LogFold<RandomState>,
-    /// What is in force for each of the log's kinds.
+    /// The situation of each of the log's kinds.
     situations: Vec<Situation>,
     /// A message whose last line is older is left out: it left the queue, and the line about that is missing.
     since: Option<Timestamp>,
@@ -37,7 +37,7 @@ pub struct Chosen {
     by: Option<Timestamp>,
 }
 
-/// What is in force for a function.
+/// The pauses and the allow-list, for a function.
 #[derive(Clone, Copy, Debug, Default)]
 struct Situation {
     /// `None` if the pauses in force are not known.
@@ -139,7 +139,7 @@ impl Waits {
         self.waits(chosen).map(|(_, wait)| self.event(wait))
     }
 
-    /// The groups of those that were chosen, the largest first.
+    /// The groups of the chosen events, the largest first.
     pub fn groups(&self, chosen: &Chosen) -> Vec<Group<'_>> {
         let kinds = self.log.kinds().iter();
         let mut groups: Vec<_> =

@@ -324,7 +324,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Lines of the log are late by so many seconds when they arrive.
+    /// Each line arrives some seconds late.
     #[tokio::test]
     async fn a_reading_goes_on_from_where_the_log_was_read_last() {
         let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();

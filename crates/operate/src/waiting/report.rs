@@ -54,7 +54,7 @@ pub struct Report<'r> {
     pub events: Option<Sorted<'r>>,
     /// The retry requests in force; `None` if they are not known.
     pub retries: Option<Vec<RetryRequest>>,
-    /// What is not known, and why.
+    /// Notes on gaps in the log, and on what keeps events from being retried.
     pub notes: Vec<Text>,
     /// The errors of the events that wait, if the filter's error matches none of them.
     #[serde(skip)]
