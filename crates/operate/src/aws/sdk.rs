@@ -3,11 +3,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `connect` | credentials, profiles and regions; the clients |
-//! | `lambda`, `sqs`, `logs`, `cloudwatch`, `cloudformation` | a service's answers in our own types |
+//! | `lambda`, `sqs`, `logs`, `cloudwatch`, `cloudformation`, `iam` | a service's answers in our own types |
 
 mod cloudformation;
 mod cloudwatch;
 mod connect;
+mod iam;
 mod lambda;
 mod logs;
 mod sqs;
@@ -407,7 +408,10 @@ impl Aws for SdkAws {
     async fn role_policy(&self, role: &str, policy: &str) -> Result<Option<String>, Failure> {
         let answer = self.iam.get_role_policy().role_name(role).policy_name(policy).send().await;
         let answer = answer.unless(|it| it.is_no_such_entity_exception(), "iam:GetRolePolicy", role)?;
-        Ok(answer.map(|answer| answer.policy_document))
+        let document = answer.map(|answer| iam::document(&answer.policy_document)).transpose();
+        document.map_err(|error| {
+            Failure::could_not(format!("policy {policy} of role {role} is unreadable: {error}"))
+        })
     }
 
     async fn role_policies(&self, role: &str) -> Result<Vec<String>, Failure> {
