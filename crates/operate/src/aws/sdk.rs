@@ -467,10 +467,13 @@ mod tests {
 
     use super::*;
 
-    /// An account that answers every call so: the status, the error's type and the body.
-    async fn answering(answer: impl Fn() -> (u16, &'static str, String) + Send + Sync + 'static) -> SdkAws {
-        let http_client = infallible_client_fn(move |_: http::Request<_>| {
-            let (status, error, body) = answer();
+    /// An account that answers the body of a request so: the status, the error's type and the body.
+    pub(super) async fn answering(
+        answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
+    ) -> SdkAws {
+        let http_client = infallible_client_fn(move |request: http::Request<_>| {
+            let body: Option<&[u8]> = request.body().bytes();
+            let (status, error, body) = answer(str::from_utf8(body.unwrap_or_default()).unwrap());
             let response = http::Response::builder().status(status).header("x-amzn-errortype", error);
             response.body(body).unwrap()
         });
@@ -493,7 +496,7 @@ mod tests {
             ("AccessDeniedException", "; docs/operate.md lists the permissions of each command"),
             ("ValidationException", ""),
         ] {
-            let account = answering(move || (400, code, "{}".into())).await;
+            let account = answering(move |_| (400, code, "{}".into())).await;
             let failure = account.parameter("/pauses").await.unwrap_err().to_string();
             assert_eq!(failure, format!("ssm:GetParameter on /pauses: {code}: no message{remedy}"));
         }
@@ -502,11 +505,71 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_is_too_large_is_an_error() {
         let ask = async |spaces: usize| {
-            let account = answering(move || (200, "", " ".repeat(spaces) + "{}")).await;
+            let account = answering(move |_| (200, "", " ".repeat(spaces) + "{}")).await;
             account.queue_url("arn:aws:sqs:eu-west-1:123456789012:dead").await.map(drop)
         };
         assert_eq!(ask(10 << 20).await, Ok(()));
         let failure = ask(64 << 20).await.unwrap_err().to_string();
         assert!(failure.ends_with("length limit exceeded"), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn a_destination_that_is_not_permitted_yet_is_no_failure() {
+        let put = async |message: &'static str| {
+            let body = serde_json::json!({"message": message}).to_string();
+            let account = answering(move |_| (400, "InvalidParameterValueException", body.clone())).await;
+            account.put_invoke_settings("orders", None, &InvokeSettings::default()).await
+        };
+        let role = "The function's execution role does not have permissions to call SendMessage on q";
+        assert_eq!(put(role).await, Ok(false));
+        let action = "lambda:PutFunctionEventInvokeConfig on orders: InvalidParameterValueException: ";
+        let failure = put("Invalid queue ARN").await.unwrap_err().to_string();
+        assert_eq!(failure, format!("{action}Invalid queue ARN"));
+    }
+
+    /// An answer of IAM's.
+    fn xml(operation: &str, result: &str) -> String {
+        let namespace = "https://iam.amazonaws.com/doc/2010-05-08/";
+        format!(
+            "<{operation}Response xmlns=\"{namespace}\"><{operation}Result>{result}</{operation}Result></{operation}Response>"
+        )
+    }
+
+    #[tokio::test]
+    async fn a_right_on_a_key_is_asked_for_as_through_sqs() {
+        let may = async |action: &str, decision: &'static str, via_sqs: bool| {
+            let account = answering(move |request| {
+                assert_eq!(request.contains("kms%3AViaService"), via_sqs, "{request}");
+                assert_eq!(request.contains("sqs.eu-west-1.amazonaws.com"), via_sqs, "{request}");
+                let member =
+                    format!("<EvalActionName>a</EvalActionName><EvalDecision>{decision}</EvalDecision>");
+                let result = format!("<EvaluationResults><member>{member}</member></EvaluationResults>");
+                (200, "", xml("SimulatePrincipalPolicy", &result))
+            });
+            account.await.may("arn:role", action, "arn:resource").await
+        };
+        assert_eq!(may("kms:Decrypt", "allowed", true).await, Ok(Verdict::Allowed));
+        assert_eq!(may("sqs:SendMessage", "explicitDeny", false).await, Ok(Verdict::Denied));
+        assert_eq!(may("sqs:SendMessage", "implicitDeny", false).await, Ok(Verdict::NotAllowed));
+        let failure = may("sqs:SendMessage", "perhaps", false).await.unwrap_err().to_string();
+        assert_eq!(
+            failure,
+            "IAM answered perhaps for whether arn:role may call sqs:SendMessage on arn:resource"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_roles_policy_is_json() {
+        let read = async |document: &'static str| {
+            let account = answering(move |_| {
+                let named = "<RoleName>r</RoleName><PolicyName>p</PolicyName>";
+                let document = format!("{named}<PolicyDocument>{document}</PolicyDocument>");
+                (200, "", xml("GetRolePolicy", &document))
+            });
+            account.await.role_policy("r", "p").await
+        };
+        assert_eq!(read("%7B%22Version%22%3A1%7D").await, Ok(Some(r#"{"Version":1}"#.to_owned())));
+        let failure = read("%FF").await.unwrap_err().to_string();
+        assert!(failure.starts_with("policy p of role r is unreadable: "), "{failure}");
     }
 }

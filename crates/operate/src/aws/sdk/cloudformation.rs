@@ -74,7 +74,12 @@ pub(super) fn update(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use aws_sdk_cloudformation::error::ErrorMetadata;
+
+    use super::*;
+    use crate::aws::sdk::tests::answering;
 
     #[test]
     fn a_stack_that_is_gone_is_no_other_error() {
@@ -85,5 +90,40 @@ mod tests {
         assert!(is_gone("ValidationError", gone));
         assert!(!is_gone("ValidationError", "1 validation error detected"));
         assert!(!is_gone("AccessDenied", gone) && !super::is_gone(&ErrorMetadata::builder().build()));
+    }
+
+    #[tokio::test]
+    async fn an_update_changes_one_parameter_of_the_same_template() {
+        let account = answering(|_| (200, "", String::new())).await;
+        let update = |capabilities: &[&str]| {
+            let parameters = ["MaxAge", "TargetFunctions"].map(|key| (key.to_owned(), "old".to_owned()));
+            let stack = Stack {
+                name: "comeback".into(),
+                parameters: BTreeMap::from(parameters),
+                capabilities: capabilities.iter().map(ToString::to_string).collect(),
+                ..Stack::default()
+            };
+            super::update(account.cloudformation.update_stack(), &stack, "TargetFunctions", "new")
+        };
+        let call = update(&["CAPABILITY_IAM"]);
+        let input = call.as_input();
+        assert_eq!(
+            (input.get_stack_name().as_deref(), *input.get_use_previous_template()),
+            (Some("comeback"), Some(true))
+        );
+        let expected = [
+            Parameter::builder().parameter_key("MaxAge").use_previous_value(true).build(),
+            Parameter::builder().parameter_key("TargetFunctions").parameter_value("new").build(),
+        ];
+        assert_eq!(input.get_parameters().as_deref(), Some(&expected[..]));
+        for capabilities in [&["CAPABILITY_IAM"][..], &["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]] {
+            let call = update(capabilities);
+            let expected = [Capability::CapabilityIam, Capability::CapabilityAutoExpand];
+            assert_eq!(
+                call.as_input().get_capabilities().as_deref(),
+                Some(&expected[..]),
+                "a macro is expanded"
+            );
+        }
     }
 }

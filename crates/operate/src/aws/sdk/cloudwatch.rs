@@ -88,3 +88,70 @@ pub(super) fn put(call: PutMetricAlarmFluentBuilder, alarm: &NewAlarm) -> PutMet
         .set_alarm_actions(Some(actions.clone()))
         .set_ok_actions(Some(actions.clone()))
 }
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_cloudwatch::types::{MetricAlarm as Described, MetricDataResult};
+
+    use super::*;
+    use crate::aws::sdk::tests::answering;
+
+    fn dead(name: &str) -> WatchedMetric {
+        let dimensions = BTreeMap::from([("QueueName".to_owned(), "dead".to_owned())]);
+        WatchedMetric { namespace: "AWS/SQS".into(), name: name.into(), dimensions }
+    }
+
+    #[test]
+    fn an_alarm_watches_its_metric_or_those_of_its_queries() {
+        let dimension = || Dimension::builder().name("QueueName").value("dead").build();
+        let single = Described::builder().namespace("AWS/SQS").metric_name("Visible").dimensions(dimension());
+        assert_eq!(alarm(single.build()).metrics, [dead("Visible")]);
+        let query = |name: &str| {
+            let metric = Metric::builder().namespace("AWS/SQS").metric_name(name).dimensions(dimension());
+            let stat = MetricStat::builder().metric(metric.build()).period(60).stat("Maximum").build();
+            MetricDataQuery::builder().id("visible").metric_stat(stat).build()
+        };
+        let sum = MetricDataQuery::builder().id("sum").expression("visible + hidden").build();
+        let queries = [sum, query("Visible"), query("Hidden")];
+        let expression = Described::builder().set_metrics(Some(queries.to_vec()));
+        assert_eq!(alarm(expression.build()).metrics, [dead("Visible"), dead("Hidden")]);
+    }
+
+    #[test]
+    fn actions_are_enabled_unless_they_are_turned_off() {
+        let enabled = |set| alarm(Described::builder().set_actions_enabled(set).build()).actions_enabled;
+        assert_eq!([None, Some(true), Some(false)].map(enabled), [true, true, false]);
+    }
+
+    #[tokio::test]
+    async fn a_new_alarm_notifies_in_both_directions() {
+        let account = answering(|_| (200, "", String::new())).await;
+        let actions = vec!["arn:topic".to_owned()];
+        let alarm = NewAlarm {
+            name: "lost".into(),
+            description: String::new(),
+            metric: dead("Visible"),
+            actions: actions.clone(),
+        };
+        let call = put(account.cloudwatch.put_metric_alarm(), &alarm);
+        let input = call.as_input();
+        assert_eq!(
+            [input.get_alarm_actions(), input.get_ok_actions()],
+            [&Some(actions.clone()), &Some(actions)]
+        );
+        assert_eq!(input.get_treat_missing_data().as_deref(), Some("notBreaching"));
+    }
+
+    #[test]
+    fn points_are_of_the_series_with_their_id() {
+        let result = |id: &str, points: &[(i64, f64)]| {
+            let times = points.iter().map(|(at, _)| DateTime::from_secs(*at)).collect();
+            let values = points.iter().map(|(_, value)| *value).collect();
+            MetricDataResult::builder().id(id).set_timestamps(Some(times)).set_values(Some(values)).build()
+        };
+        let results = [result("m2", &[(60, 7.0)]), result("m0", &[(120, 2.0), (60, 1.0)])];
+        let answer = GetMetricDataOutput::builder().set_metric_data_results(Some(results.to_vec())).build();
+        let at = Timestamp::from_secs;
+        assert_eq!(points(&answer, 3), [vec![(at(120), 2.0), (at(60), 1.0)], vec![], vec![(at(60), 7.0)]]);
+    }
+}

@@ -125,7 +125,10 @@ pub(super) fn mapping(mapping: EventSourceMappingConfiguration) -> Option<Mappin
 #[cfg(test)]
 mod tests {
     use aws_sdk_lambda::error::ErrorMetadata;
-    use aws_sdk_lambda::types::{ProvisionedPollerConfig, ScalingConfig};
+    use aws_sdk_lambda::types::{
+        DurableConfig, EnvironmentError, EnvironmentResponse, ProvisionedPollerConfig, ScalingConfig,
+        TagsError, TenancyConfig, TenantIsolationMode,
+    };
 
     use super::*;
 
@@ -187,5 +190,44 @@ mod tests {
         assert!(is_waiting("InvalidParameterValueException", message));
         assert!(!is_waiting("InvalidParameterValueException", "The destination is not valid"));
         assert!(!is_waiting("AccessDeniedException", message));
+    }
+
+    #[test]
+    fn tenants_and_durable_executions_are_seen() {
+        let kind = |it: FunctionConfiguration| {
+            let read = configuration(it);
+            (read.has_tenants, read.is_durable)
+        };
+        let ordinary = FunctionConfiguration::builder();
+        assert_eq!(kind(ordinary.clone().build()), (false, false));
+        let durable = DurableConfig::builder().execution_timeout(60).build();
+        assert_eq!(kind(ordinary.clone().durable_config(durable).build()), (false, true));
+        let tenancy = TenancyConfig::builder().tenant_isolation_mode(TenantIsolationMode::PerTenant).build();
+        assert_eq!(kind(ordinary.tenancy_config(tenancy.unwrap()).build()), (true, false));
+    }
+
+    #[test]
+    fn what_lambda_may_not_read_has_its_reason() {
+        let denied = EnvironmentError::builder().error_code("AccessDenied").message("no key").build();
+        let variables = EnvironmentResponse::builder().error(denied).build();
+        let tags = TagsError::builder().error_code("AccessDenied").message("no tags").build().unwrap();
+        let unreadable = FunctionConfiguration::builder().environment(variables).build();
+        let read = function(GetFunctionOutput::builder().configuration(unreadable).tags_error(tags).build());
+        assert_eq!(read.tags_error.as_deref(), Some("AccessDenied: no tags"));
+        assert_eq!(read.configuration.variables_error.as_deref(), Some("no key"));
+    }
+
+    #[test]
+    fn an_update_ends_or_fails_with_a_reason() {
+        let update = |status: LastUpdateStatus, reason: Option<&str>| {
+            let configuration = FunctionConfiguration::builder().last_update_status(status);
+            super::configuration(configuration.set_last_update_status_reason(reason.map(Into::into)).build())
+                .update
+        };
+        assert_eq!(update(LastUpdateStatus::InProgress, None), UpdateStatus::InProgress);
+        assert_eq!(update(LastUpdateStatus::Successful, None), UpdateStatus::Done);
+        let failed = |reason: &str| UpdateStatus::Failed(reason.into());
+        assert_eq!(update(LastUpdateStatus::Failed, Some("no subnet")), failed("no subnet"));
+        assert_eq!(update(LastUpdateStatus::Failed, None), failed("no reason given"));
     }
 }

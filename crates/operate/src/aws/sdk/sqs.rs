@@ -157,3 +157,116 @@ fn failure(cause: Cause) -> EntryFailure {
     let code = error.map(|error| error.code.clone()).unwrap_or_default();
     EntryFailure { kind, code, text: cause.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::aws::sdk::tests::answering;
+
+    const URL: &str = "https://sqs.eu-west-1.amazonaws.com/123456789012/dead";
+
+    #[tokio::test]
+    async fn a_queue_over_its_limit_in_flight_gives_nothing() {
+        let ask = async |code: &'static str| {
+            let account = answering(move |_| (400, code, "{}".into())).await;
+            let options = Receive { visibility: Duration::from_secs(900), wait: Duration::from_secs(1) };
+            receive(&account.sqs, URL, 10, options).await
+        };
+        assert_eq!(ask("OverLimit").await, Ok(Vec::new()));
+        let failure = ask("AccessDenied").await.unwrap_err().to_string();
+        assert!(failure.starts_with(&format!("sqs:ReceiveMessage on {URL}: AccessDenied")), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn a_receive_asks_for_all_attributes_and_ten_messages_at_most() {
+        let account = answering(|request| {
+            let request: serde_json::Value = serde_json::from_str(request).unwrap();
+            assert_eq!(request["MaxNumberOfMessages"], 10);
+            assert_eq!(
+                (&request["VisibilityTimeout"], &request["WaitTimeSeconds"]),
+                (&900.into(), &1.into())
+            );
+            assert_eq!(request["MessageAttributeNames"], serde_json::json!(["All"]));
+            assert_eq!(request["MessageSystemAttributeNames"], serde_json::json!(["All"]));
+            (200, "", "{}".into())
+        });
+        let options = Receive { visibility: Duration::from_secs(900), wait: Duration::from_secs(1) };
+        assert_eq!(receive(&account.await.sqs, URL, 80, options).await, Ok(Vec::new()));
+    }
+
+    /// The calls that were made.
+    #[derive(Clone, Default)]
+    struct Calls(Arc<AtomicUsize>);
+
+    impl Calls {
+        fn count(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_send_without_an_answer_is_not_repeated() {
+        let calls = Calls::default();
+        let counted = calls.clone();
+        let account = answering(move |_| {
+            counted.0.fetch_add(1, Ordering::Relaxed);
+            (500, "InternalError", "{}".into())
+        });
+        let message = NewMessage { body: "b".into(), ..NewMessage::default() };
+        let answers = send(&account.await.sqs, URL, vec![message], &|_, _| ()).await;
+        let kinds: Vec<_> = answers.into_iter().map(|answer| answer.unwrap_err().kind).collect();
+        assert_eq!((kinds, calls.count()), (vec![EntryFailureKind::Transient], 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_delete_is_repeated() {
+        let calls = Calls::default();
+        let counted = calls.clone();
+        let account = answering(move |_| match counted.0.fetch_add(1, Ordering::Relaxed) {
+            0 => (500, "InternalError", "{}".into()),
+            _ => (200, "", r#"{"Successful":[{"Id":"0"}]}"#.into()),
+        });
+        let answers = delete(&account.await.sqs, URL, vec!["handle".into()], &|_, _| ()).await;
+        assert_eq!((answers, calls.count()), (vec![Ok(())], 2));
+    }
+
+    #[tokio::test]
+    async fn a_pause_is_passed_on_while_the_work_goes_on() {
+        let (tell, told) = pauses();
+        let heard = RefCell::new(Vec::new());
+        let work = async {
+            tell(
+                Duration::from_secs(5),
+                &ServiceError::new(ErrorKind::Throttled, "SlowDown", "reduce your rate"),
+            );
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            7
+        };
+        let hear = |pause: Duration, why: &str| heard.borrow_mut().push((pause, why.to_owned()));
+        assert_eq!(hearing(work, told, &hear).await, 7);
+        assert_eq!(heard.into_inner(), [(Duration::from_secs(5), "SlowDown: reduce your rate".to_owned())]);
+    }
+
+    #[test]
+    fn an_entrys_failure_says_what_it_means_for_others() {
+        let error = |kind| ServiceError::new(kind, "Code", "why");
+        for (cause, kind, code) in [
+            (Cause::Halted(error(ErrorKind::Denied)), EntryFailureKind::Denied, "Code"),
+            (Cause::Refused(error(ErrorKind::Missing)), EntryFailureKind::Missing, "Code"),
+            (Cause::Refused(error(ErrorKind::Refused)), EntryFailureKind::Refused, "Code"),
+            (Cause::Refused(error(ErrorKind::TooLarge)), EntryFailureKind::Refused, "Code"),
+            (Cause::TooLarge { size: 2, limit: 1 }, EntryFailureKind::Refused, ""),
+            (Cause::Exhausted(error(ErrorKind::Throttled)), EntryFailureKind::Transient, "Code"),
+            (Cause::Stopped(None), EntryFailureKind::NotTried, ""),
+        ] {
+            let text = cause.to_string();
+            assert_eq!(failure(cause), EntryFailure { kind, code: code.into(), text });
+        }
+    }
+}
