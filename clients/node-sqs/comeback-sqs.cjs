@@ -17,9 +17,22 @@ const MOST_BYTES = 1_048_576;
 const MOST_ATTRIBUTES = 10;
 const MOST_ENTRIES = 10;
 const ATTRIBUTE_CHARACTERS = 256;
-const STACK_CHARACTERS = 8_192;
+const ERROR_CHARACTERS = 8_192;
+const MOST_CAUSES = 16;
+const LONGEST_TIMEOUT = 900_000; // Lambda's maximum
 const MORE_TIME = "raise the function's timeout, or lower the batch size";
 const NEVER_RUN = 'the function of a consumer must not be a generator: nothing would run it';
+const UNRUN = 'the function of a consumer returned a function or an iterator: nothing would run it';
+const NOT_SQS = '; comeback-sqs is for functions behind an SQS event source mapping';
+// The suffixes of other partitions. Source: the partitions of AWS's endpoint rules.
+const SUFFIXES = {
+  'aws-cn': 'amazonaws.com.cn',
+  'aws-eusc': 'amazonaws.eu',
+  'aws-iso': 'c2s.ic.gov',
+  'aws-iso-b': 'sc2s.sgov.gov',
+  'aws-iso-e': 'cloud.adc-e.uk',
+  'aws-iso-f': 'csp.hci.ic.gov',
+};
 // The grammar of a requested wait.
 const WAIT_CHARACTERS = 64;
 const DECIMAL = String.raw`\d+(?:[.,]\d+)?`;
@@ -62,7 +75,10 @@ function consumer(options, handler) {
   const policy = new Policy(options ?? {});
   if (typeof handler !== 'function') throw new TypeError('consumer takes its options, then a function');
   if (isGenerator(handler)) throw new TypeError(NEVER_RUN);
-  return (event, context) => new Batch(policy, handler, event, context).handle();
+  return async (event, context) => {
+    checkEvent(event);
+    return new Batch(policy, handler, event, context).handle();
+  };
 }
 
 class Policy {
@@ -101,6 +117,9 @@ class Policy {
       typeof deadLetterQueueUrl === 'string' && /^https?:\/\/[^/\s]+\/\S+$/.test(deadLetterQueueUrl);
     if (deadLetterQueueUrl !== undefined && !isUrl)
       problems.push(`deadLetterQueueUrl is ${shown(deadLetterQueueUrl)}; it must be the URL of an SQS queue`);
+    const elsewhere = isUrl && otherRegion(deadLetterQueueUrl);
+    if (elsewhere)
+      problems.push(`deadLetterQueueUrl is in ${elsewhere}; it must be in the function's region`);
     if (problems.length > 0) throw new RangeError(problems.join('; '));
     Object.assign(this, { jitter, maxReceives, deadLetterQueueUrl, concurrency });
   }
@@ -150,6 +169,7 @@ class Policy {
 class Message {
   settled = false; // succeeded, or accepted by the dead-letter queue
   due; // when it is to come back; 0 at once. Undefined leaves it to the queue's visibility timeout
+  told = false; // SQS knows already: it was hidden or deleted before the batch ended
 
   constructor(record, fifo, now) {
     const attributes = record.attributes ?? {};
@@ -179,11 +199,19 @@ class Batch {
 
   constructor(policy, handler, event, context) {
     Object.assign(this, { policy, handler, context });
-    this.records = event.Records ?? [];
+    this.functionArn = context?.invokedFunctionArn ?? '';
+    this.records = event.Records;
     this.queueArn = String(this.records[0]?.eventSourceARN ?? '');
     this.fifo = this.queueArn.endsWith('.fifo');
     // No record starts in the last of the time, which is for hiding and dead-lettering what failed.
-    this.reserve = Math.min(5_000, context.getRemainingTimeInMillis() / 10);
+    const timeLeft = this.timeLeft();
+    this.reserve = Math.min(5_000, timeLeft / 10);
+    this.untilReserve = timeLeft - this.reserve;
+  }
+
+  /** Milliseconds. A unit test may have no context. */
+  timeLeft() {
+    return this.context?.getRemainingTimeInMillis?.() ?? LONGEST_TIMEOUT;
   }
 
   async handle() {
@@ -195,15 +223,35 @@ class Batch {
       return { batchItemFailures: [{ itemIdentifier: '' }] }; // makes Lambda keep the whole batch
     }
     const messages = this.records.map((record) => new Message(record, this.fifo, Date.now()));
+    let early;
+    const settleEarly = () => {
+      early = this.settleEarly(messages);
+    };
+    // A single record has none to be saved from.
+    const timer = messages.length > 1 ? setTimeout(settleEarly, this.untilReserve) : undefined;
     if (this.policy.concurrency === 1) {
       await this.runInOrder(messages);
     } else {
       const lanes = lanesOf(messages);
       await Promise.all(Array.from({ length: this.policy.concurrency }, () => this.runLanes(lanes)));
     }
-    await this.hide(messages.filter(({ settled, due }) => !settled && due !== undefined));
+    clearTimeout(timer);
+    await early;
+    await this.hide(messages);
     const kept = messages.filter(({ settled }) => !settled);
     return { batchItemFailures: kept.map(({ id }) => ({ itemIdentifier: id })) };
+  }
+
+  /**
+   * When only the reserve is left, SQS is told what is known, so that a timeout costs only the records that still run.
+   * There is no answer before they end: they would run on in the next invocation.
+   */
+  async settleEarly(messages) {
+    const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
+    const problem = `records not done when the function's time was nearly up: ${running}`;
+    log('WARN', { action: 'keep', problem, remedy: MORE_TIME });
+    await this.hide(messages);
+    await this.delete(messages);
   }
 
   async runLanes(lanes) {
@@ -222,7 +270,7 @@ class Batch {
   }
 
   hasTime() {
-    if (this.started && this.context.getRemainingTimeInMillis() <= this.reserve) return false;
+    if (this.started && this.timeLeft() <= this.reserve) return false;
     this.started = true; // the first record always starts
     return true;
   }
@@ -232,7 +280,7 @@ class Batch {
    * ends: if one outlasted the function's time, Lambda would deliver the whole batch again, with all that succeeded.
    */
   timeForACall() {
-    return Math.max(0, Math.floor(this.context.getRemainingTimeInMillis() - this.reserve / 5));
+    return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
   }
 
   /** Runs a record: whether it is done. */
@@ -241,9 +289,16 @@ class Batch {
       // A copy: functions like to parse the body in its place, and a dead-letter needs its text.
       const result = await this.handler({ ...redriven(message.record) }, this.context);
       if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid it when the consumer was made
+      if (typeof result === 'function' || isIterator(result)) throw new TypeError(UNRUN);
       message.settled = true;
     } catch (error) {
-      await this.fail(message, error);
+      try {
+        await this.fail(message, error);
+      } catch (unreported) {
+        // The message is kept, and returns after the queue's own timeout.
+        const problem = `its failure could not be reported: ${nameOf(unreported)}`;
+        log('ERROR', { message_id: message.id, action: 'keep', problem });
+      }
     }
     return message.settled;
   }
@@ -253,7 +308,7 @@ class Batch {
     const error = described(thrown);
     const line = {
       message_id: message.id,
-      target: this.context.invokedFunctionArn,
+      target: this.functionArn || undefined,
       retry: message.receives,
       error_type: error.type,
       error_message: error.message,
@@ -304,26 +359,39 @@ class Batch {
     try {
       const call = {
         QueueUrl: url,
-        ...deadLetter(message, error, end, this.context.invokedFunctionArn, now),
+        ...deadLetter(message, error, end, this.functionArn, now),
       };
       if (url.endsWith('.fifo'))
         Object.assign(call, {
           MessageGroupId: message.group ?? message.id,
           MessageDeduplicationId: message.id,
         });
-      await sqs(this.queueArn).send('SendMessage', call, time);
-      return {};
+      const answer = await sqs(this.queueArn).send('SendMessage', call, time);
+      return answer.MessageId ? {} : { problem: 'SQS did not say that it has the dead-letter' };
     } catch (refused) {
       return problemOf(refused, 'sqs:SendMessage', url);
     }
   }
 
-  /** One call for ten messages. What is not hidden returns after the queue's own timeout. */
-  async hide(messages) {
+  /** Hides what failed. What is not hidden returns after the queue's own timeout. */
+  hide(messages) {
+    const failed = messages.filter(({ settled, due, told }) => !settled && due !== undefined && !told);
+    const hiding = (message, now) => ({ VisibilityTimeout: message.hiding(now) });
+    return this.tell('ChangeMessageVisibility', 'hide', failed, hiding);
+  }
+
+  /** Deletes what succeeded, as the event source mapping would have. */
+  delete(messages) {
+    const done = messages.filter(({ settled, told }) => settled && !told);
+    return this.tell('DeleteMessage', 'delete', done, () => ({}));
+  }
+
+  /** One call for ten messages. */
+  async tell(action, verb, messages, more) {
     for (let start = 0; start < messages.length; start += MOST_ENTRIES) {
       const time = this.timeForACall();
       if (time === 0) {
-        const problem = `messages that no time was left to hide: ${messages.length - start}`;
+        const problem = `messages that no time was left to ${verb}: ${messages.length - start}`;
         log('ERROR', { action: 'keep', problem, remedy: MORE_TIME });
         return;
       }
@@ -332,21 +400,52 @@ class Batch {
       const Entries = part.map((message, index) => ({
         Id: String(index),
         ReceiptHandle: message.record.receiptHandle,
-        VisibilityTimeout: message.hiding(now),
+        ...more(message, now),
       }));
       const call = { QueueUrl: queueUrl(this.queueArn), Entries };
+      // An answer that was cut short names none.
+      let said = part.map(() => ({ problem: `SQS did not say that it would ${verb} it` }));
       try {
-        const { Failed = [] } = await sqs(this.queueArn).send('ChangeMessageVisibilityBatch', call, time);
-        for (const { Id, Code, Message } of Failed) {
-          const problem = `SQS refused to hide it: ${Code}: ${Message}`;
-          log('ERROR', { message_id: part[Number(Id)].id, action: 'keep', problem });
-        }
+        const { Successful, Failed } = await sqs(this.queueArn).send(`${action}Batch`, call, time);
+        for (const { Id } of Successful ?? []) said[Number(Id)] = undefined;
+        for (const { Id, Code, Message } of Failed ?? [])
+          said[Number(Id)] = { problem: `SQS refused to ${verb} it: ${Code}: ${Message}` };
       } catch (refused) {
-        const said = problemOf(refused, 'sqs:ChangeMessageVisibility', this.queueArn);
-        for (const { id } of part) log('ERROR', { message_id: id, action: 'keep', ...said });
+        said = part.map(() => problemOf(refused, `sqs:${action}`, this.queueArn));
       }
+      part.forEach((message, index) => {
+        message.told = said[index] === undefined;
+        if (!message.told) log('ERROR', { message_id: message.id, action: 'keep', ...said[index] });
+      });
     }
   }
+}
+
+/** An event of another source would count as handled. */
+function checkEvent(event) {
+  const isObject = (it) => typeof it === 'object' && it !== null && !Array.isArray(it);
+  let problem;
+  if (!isObject(event)) problem = 'it is not an object';
+  else if (!Array.isArray(event.Records)) problem = 'it has no list of Records';
+  else
+    problem = event.Records.map((record) =>
+      isObject(record) ? foreign(record) : 'a record is not an object',
+    ).find((it) => it !== undefined);
+  if (problem !== undefined) throw new TypeError(`not an SQS event: ${problem}${NOT_SQS}`);
+}
+
+/** Why a record is none of SQS. */
+function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
+  const source = eventSource ?? EventSource;
+  if (source === undefined || source === null)
+    return messageId !== undefined || String(eventSourceARN).includes(':sqs:')
+      ? undefined
+      : 'a record has no eventSource';
+  return source === 'aws:sqs' ? undefined : `a record is from ${words(source).slice(0, WAIT_CHARACTERS)}`;
+}
+
+function isIterator(it) {
+  return /Iterator( Helper)?\]$/.test(Object.prototype.toString.call(it));
 }
 
 function isGenerator(it) {
@@ -380,28 +479,45 @@ function redriven(record) {
 /** The body and attributes of a dead-letter; if that is too large, the received body with the reason. */
 function deadLetter(message, error, { reason, detail }, functionArn, now) {
   const received = String(message.record.body ?? '');
-  const body = JSON.stringify({
-    reason,
-    detail,
-    function_arn: functionArn,
-    retries_made: message.receives - 1,
-    initial_timestamp: Math.floor(message.sent / 1_000),
-    dead_lettered_at: Math.floor(now / 1_000),
-    origin_request_id: message.id,
-    error: { type: error.type, message: error.message },
-    payload: redriven(message.record).body ?? '',
-  }).replace(/[\ufffe\uffff]/g, (it) => `\\u${it.charCodeAt(0).toString(16)}`);
+  const written = (errorMessage) =>
+    JSON.stringify({
+      reason,
+      detail,
+      function_arn: functionArn,
+      retries_made: message.receives - 1,
+      initial_timestamp: Math.floor(message.sent / 1_000),
+      dead_lettered_at: Math.floor(now / 1_000),
+      origin_request_id: message.id,
+      error: { type: error.type, message: errorMessage },
+      payload: redriven(message.record).body ?? '',
+    }).replace(/[\ufffe\uffff]/g, (it) => `\\u${it.charCodeAt(0).toString(16)}`);
   const ours = {
     Reason: text(reason),
-    TargetFunction: text(functionArn),
+    ...(functionArn === '' ? {} : { TargetFunction: text(functionArn) }),
     RetriesMade: { DataType: 'Number', StringValue: String(message.receives - 1) },
     ...(error.type === '' ? {} : { ErrorType: text(error.type) }),
   };
   const attributes = { ...ours, ...ownAttributes(message.record, ours) };
-  if (size(body, attributes) <= MOST_BYTES) return { MessageBody: body, MessageAttributes: attributes };
+  const beside = besideOf(message.record);
+  for (const errorText of [error.message, '']) {
+    const body = written(errorText);
+    if (size(body, attributes) <= MOST_BYTES)
+      return { MessageBody: body, MessageAttributes: attributes, ...beside };
+  }
   const least = { Reason: text(reason) };
-  if (size(received, least) <= MOST_BYTES) return { MessageBody: received, MessageAttributes: least };
-  return { MessageBody: received };
+  if (size(received, least) <= MOST_BYTES)
+    return { MessageBody: received, MessageAttributes: least, ...beside };
+  return { MessageBody: received, ...beside };
+}
+
+/** What SQS keeps of a message beside its body and its own attributes: its group, and its trace. */
+function besideOf({ attributes }) {
+  const { MessageGroupId, AWSTraceHeader } = attributes ?? {};
+  const trace = { AWSTraceHeader: { DataType: 'String', StringValue: AWSTraceHeader } };
+  return {
+    ...(MessageGroupId ? { MessageGroupId } : {}),
+    ...(AWSTraceHeader ? { MessageSystemAttributes: trace } : {}),
+  };
 }
 
 /** The message's own attributes, as far as ten allow. */
@@ -439,9 +555,8 @@ function described(thrown) {
   try {
     const isError = typeof thrown === 'object' && thrown !== null;
     const type = String((isError ? (thrown.name ?? thrown.constructor?.name) : undefined) ?? typeof thrown);
-    const message = String(isError ? (thrown.message ?? '') : thrown);
-    const stack =
-      isError && thrown.stack !== undefined ? String(thrown.stack).slice(0, STACK_CHARACTERS) : undefined;
+    const message = String(isError ? (thrown.message ?? '') : thrown).slice(0, ERROR_CHARACTERS);
+    const stack = isError ? stackOf(thrown) : undefined;
     // Also of a class of the function's own that extends ours, whatever its name.
     const ours =
       (thrown instanceof RetryAfter && 'RetryAfter') || (thrown instanceof NonRetryable && 'NonRetryable');
@@ -449,6 +564,26 @@ function described(thrown) {
   } catch {
     return { type: 'Error', asks: undefined, message: '', stack: undefined };
   }
+}
+
+/** The stack traces of an error and of its causes. Each has its share of the line, so that a long one hides no cause. */
+function stackOf(thrown) {
+  const chain = [];
+  const add = (error, title) => {
+    if (typeof error !== 'object' || error === null || chain.length === MOST_CAUSES) return;
+    if (chain.some((it) => it.error === error)) return;
+    chain.push({ error, title });
+    add(error.cause, 'cause: ');
+    if (Array.isArray(error.errors)) error.errors.forEach((it) => add(it, 'error: '));
+  };
+  add(thrown, '');
+  const share = Math.floor(ERROR_CHARACTERS / chain.length) - 1;
+  const texts = chain.map(({ error, title }) => {
+    const stack = String(error.stack ?? (title && `${error.name}: ${error.message}`));
+    const code = typeof error.code === 'string' && !stack.includes(error.code) ? `[${error.code}] ` : '';
+    return (stack && title + code + stack).slice(0, share);
+  });
+  return texts.join('\n') || undefined;
 }
 
 /** The moment that a `RetryAfter` asks for, or why it is ignored. */
@@ -623,7 +758,13 @@ function sqs(queueArn) {
     const sdk = loaded();
     // Short, because calls are made in the last of the function's time.
     const timeouts = { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true };
-    const client = new sdk.SQSClient({ region, maxAttempts: 2, requestHandler: timeouts });
+    // A queue's URL is only a name: the SDK decides where the call goes.
+    const client = new sdk.SQSClient({
+      region,
+      maxAttempts: 2,
+      requestHandler: timeouts,
+      useQueueUrlAsEndpoint: false,
+    });
     const send = (name, call, time) =>
       client.send(new sdk[`${name}Command`](call), { abortSignal: AbortSignal.timeout(time) });
     clients.set(region, { send });
@@ -633,14 +774,31 @@ function sqs(queueArn) {
 
 function queueUrl(queueArn) {
   const [, partition, , region, account, name] = queueArn.split(':');
-  const suffix = partition === 'aws-cn' ? 'amazonaws.com.cn' : 'amazonaws.com';
-  const endpoint =
-    process.env.AWS_ENDPOINT_URL_SQS || process.env.AWS_ENDPOINT_URL || `https://sqs.${region}.${suffix}`;
-  return `${endpoint.replace(/\/$/, '')}/${account}/${name}`;
+  return `https://sqs.${region}.${SUFFIXES[partition] ?? 'amazonaws.com'}/${account}/${name}`;
+}
+
+/** The region of a queue, if it is not the function's: calls go to the function's, where another queue may have the name. */
+function otherRegion(url) {
+  const [, one, other] =
+    /^https?:\/\/(?:sqs(?:-fips)?\.([a-z]+(?:-[a-z]+)+-\d+)|([a-z0-9-]+)\.queue)\./.exec(url) ?? [];
+  const [region, ours] = [one ?? other, process.env.AWS_REGION];
+  return ours && region !== ours ? region : undefined;
+}
+
+/** Anything can be thrown, and reading it can throw again. */
+function nameOf(error) {
+  try {
+    return String(error?.name === 'Error' ? error.message : (error?.name ?? error)).slice(
+      0,
+      ERROR_CHARACTERS,
+    );
+  } catch {
+    return 'an unprintable error';
+  }
 }
 
 function problemOf(error, action, resource) {
-  const code = String(error?.name === 'Error' ? error.message : (error?.name ?? error));
+  const code = nameOf(error);
   // An encrypted queue passes on the errors of KMS.
   const needed = /^kms/i.test(code) ? 'kms:GenerateDataKey and kms:Decrypt' : action;
   const remedy = code.includes('AccessDenied') ? `allow ${needed} in the function's role` : undefined;

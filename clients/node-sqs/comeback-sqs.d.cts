@@ -70,7 +70,7 @@ export function consumer<
 >(
   options: ConsumerOptions,
   handler: (record: R, context: C) => unknown,
-): (event: { Records: R[] }, context: C) => Promise<BatchResponse>;
+): (event: { Records: R[] }, context?: C) => Promise<BatchResponse>;
 
 /** Throw it to set when the message is retried, instead of the ordinary backoff. */
 export class RetryAfter extends Error {

@@ -8,16 +8,24 @@ const path = require.resolve('@aws-sdk/client-sqs');
 const sdk = {
   answer: () => ({}),
   SQSClient: class {
-    constructor({ requestHandler }) {
+    constructor({ requestHandler, useQueueUrlAsEndpoint }) {
+      assert.equal(useQueueUrlAsEndpoint, false, 'otherwise the calls leave the endpoint of the SDK');
       assert.ok(requestHandler.throwOnRequestTimeout, 'otherwise the SDK only warns of a timeout');
     }
     async send(command, { abortSignal }) {
-      const answer = await sdk.answer(command.constructor.name.replace('Command', ''), command.input);
+      const { input } = command;
+      const answer = await sdk.answer(command.constructor.name.replace('Command', ''), input);
       abortSignal.throwIfAborted();
-      return answer;
+      const Successful = input.Entries?.map(({ Id }) => ({ Id }));
+      return { MessageId: '1', Successful, ...answer };
     }
   },
   SendMessageCommand: class SendMessageCommand {
+    constructor(input) {
+      this.input = input;
+    }
+  },
+  DeleteMessageBatchCommand: class DeleteMessageBatchCommand {
     constructor(input) {
       this.input = input;
     }

@@ -6,6 +6,7 @@ Needs only Python, and boto3 once a message fails.
 from __future__ import annotations
 
 import base64
+import contextvars
 import functools
 import json
 import math
@@ -14,7 +15,8 @@ import random
 import re
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+import types
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
@@ -37,10 +39,23 @@ _MOST_BYTES = 1_048_576
 _MOST_ATTRIBUTES = 10
 _MOST_ENTRIES = 10
 _ATTRIBUTE_CHARACTERS = 256
-_STACK_CHARACTERS = 8_192
+_ERROR_CHARACTERS = 8_192
+_LONGEST_TIMEOUT = 900.0  # Lambda's maximum
+# What a record's function returns unrun.
+_UNRUN = (Awaitable, AsyncIterator, Iterator, types.FunctionType, types.MethodType, functools.partial)
 _MORE_TIME = "raise the function's timeout, or lower the batch size"
 _NOT_PLAIN = 0x20 | 0x80 | 0x200  # inspect.CO_GENERATOR, CO_COROUTINE and CO_ASYNC_GENERATOR
 _NEVER_RUN = "the function of a consumer must be neither async nor a generator: nothing would run it"
+_NOT_SQS = "; comeback-sqs is for functions behind an SQS event source mapping"
+# The suffixes of other partitions. Source: the partitions of AWS's endpoint rules.
+_SUFFIXES = {
+    "aws-cn": "amazonaws.com.cn",
+    "aws-eusc": "amazonaws.eu",
+    "aws-iso": "c2s.ic.gov",
+    "aws-iso-b": "sc2s.sgov.gov",
+    "aws-iso-e": "cloud.adc-e.uk",
+    "aws-iso-f": "csp.hci.ic.gov",
+}
 _WAIT_CHARACTERS = 64
 _DECIMAL = r"[0-9]+(?:[.,][0-9]+)?"
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": 0.001}
@@ -136,6 +151,7 @@ def consumer(
 
         @functools.wraps(handler)
         def handle(event: dict[str, Any], context: Any) -> _Response:
+            _check_event(event)
             return _Batch(policy, handler, event, context).handle()
 
         return handle
@@ -177,6 +193,8 @@ class _Policy(NamedTuple):
         url = rest["dead_letter_queue_url"]
         if url is not None and not (isinstance(url, str) and re.fullmatch(r"https?://[^/\s]+/\S+", url)):
             problems.append(f"dead_letter_queue_url is {url!r}; it must be the URL of an SQS queue")
+        elif url is not None and (elsewhere := _other_region(url)):
+            problems.append(f"dead_letter_queue_url is in {elsewhere}; it must be in the function's region")
         if problems:
             raise ValueError("; ".join(problems))
         return cls(base, highest, jitter, age, **rest)
@@ -248,6 +266,8 @@ class _Message:
         self.settled = False
         # When it is to come back; 0 at once. None leaves it to the queue's visibility timeout.
         self.due: float | None = None
+        # SQS knows already: it was hidden or deleted before the batch ended.
+        self.told = False
 
     def hiding(self, now: float) -> int:
         """Seconds to hide it, counted from now."""
@@ -264,15 +284,22 @@ class _Batch:
 
     def __init__(self, policy: _Policy, handler: _Handler, event: dict[str, Any], context: Any) -> None:
         self.policy, self.handler, self.context = policy, handler, context
-        self.records: list[_Record] = event.get("Records") or []
+        self.function_arn = str(getattr(context, "invoked_function_arn", None) or "")
+        self.records: list[_Record] = event["Records"]
         self.queue_arn = str((self.records[0] if self.records else {}).get("eventSourceARN") or "")
         self.fifo = self.queue_arn.endswith(".fifo")
         # No record starts in the last of the time, which is for hiding and dead-lettering what failed.
-        self.reserve = min(5.0, self.time_left() / 10)
+        time_left = self.time_left()
+        self.reserve = min(5.0, time_left / 10)
+        self.until_reserve = time_left - self.reserve
         self.started = False
+        self.ended = threading.Event()
+        self.settling = threading.Lock()
 
     def time_left(self) -> float:
-        return float(self.context.get_remaining_time_in_millis()) / 1_000
+        """Seconds. A unit test may have no context."""
+        remaining = getattr(self.context, "get_remaining_time_in_millis", None)
+        return _LONGEST_TIMEOUT if remaining is None else float(remaining()) / 1_000
 
     def time_for_a_call(self) -> float:
         """Seconds that a call to SQS may take; none begins without. A fifth of the reserve is left when the last call
@@ -285,12 +312,29 @@ class _Batch:
             # An empty identifier makes Lambda keep the whole batch.
             return {"batchItemFailures": [{"itemIdentifier": ""}]}
         messages = [_Message(record, self.fifo, time.time()) for record in self.records]
+        if len(messages) > 1:  # a single record has none to be saved from
+            threading.Thread(target=self.settle_early, args=(messages,), daemon=True).start()
         if self.policy.concurrency == 1:
             self.run_in_order(messages)
         else:
             self.run_at_once(messages)
-        self.hide([message for message in messages if not message.settled and message.due is not None])
+        self.ended.set()
+        with self.settling:
+            self.hide(messages)
         return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
+
+    def settle_early(self, messages: list[_Message]) -> None:
+        """When only the reserve is left, SQS is told what is known, so that a timeout costs only the records that still
+        run. There is no answer before they end: they would run on in the next invocation."""
+        if self.ended.wait(self.until_reserve):
+            return
+        with self.settling:
+            if not self.ended.is_set():
+                running = sum(not message.settled and message.due is None for message in messages)
+                problem = f"records not done when the function's time was nearly up: {running}"
+                _log("WARN", action="keep", problem=problem, remedy=_MORE_TIME)
+                self.hide(messages)
+                self.delete(messages)
 
     # Running
 
@@ -309,8 +353,10 @@ class _Batch:
         for message in messages:
             lanes.setdefault(message.group or message.message_id, []).append(message)
         with ThreadPoolExecutor(self.policy.concurrency) as pool:
-            for _ in pool.map(self.run_in_order, lanes.values()):
-                pass
+            # Each lane sees the context variables of the invocation, in a copy of its own.
+            running = [pool.submit(contextvars.copy_context().run, self.run_in_order, lane) for lane in lanes.values()]
+            for lane in running:
+                lane.result()
 
     def has_time(self) -> bool:
         if self.started and self.time_left() <= self.reserve:
@@ -323,11 +369,14 @@ class _Batch:
         try:
             # A copy: functions like to parse the body in its place, and a dead-letter needs its text.
             result = self.handler({**_redriven(message.record)}, self.context)
-            if isinstance(result, (Awaitable, Generator, AsyncGenerator)):
-                raise TypeError(_NEVER_RUN)  # a wrapper hid it when the consumer was made
+            _check_result(result)
             message.settled = True
         except BaseException as error:  # also SystemExit, which would end the whole batch
-            self.fail(message, error)
+            try:
+                self.fail(message, error)
+            except BaseException as unreported:  # the message is kept, and returns after the queue's own timeout
+                problem = f"its failure could not be reported: {type(unreported).__name__}"
+                _log("ERROR", message_id=message.message_id, action="keep", problem=problem)
         return message.settled
 
     # A failure
@@ -337,7 +386,7 @@ class _Batch:
         error_type = type(error).__name__
         line: dict[str, Any] = {
             "message_id": message.message_id,
-            "target": str(self.context.invoked_function_arn),
+            "target": self.function_arn or None,
             "retry": message.receives,
             "error_type": error_type,
             "error_message": _text(error),
@@ -376,42 +425,98 @@ class _Batch:
         if not seconds:
             return "no time was left to send it", _MORE_TIME
         try:
-            call = _dead_letter(message, error, end, str(self.context.invoked_function_arn), now)
+            call = _dead_letter(message, error, end, self.function_arn, now)
             if url.endswith(".fifo"):
                 call |= {
                     "MessageGroupId": message.group or message.message_id,
                     "MessageDeduplicationId": message.message_id,
                 }
-            _call(seconds, self.queue_arn, "send_message", QueueUrl=url, **call)
+            answer = _call(seconds, self.queue_arn, "send_message", QueueUrl=url, **call)
+            if not answer.get("MessageId"):  # boto3 takes an answer that was cut short for an empty one
+                return "SQS did not say that it has the dead-letter", None
         except Exception as refused:
             return _problem(refused, "sqs:SendMessage", url)
         return None, None
 
-    # Hiding
+    # Telling SQS
 
     def hide(self, messages: list[_Message]) -> None:
-        """One call for ten messages. What is not hidden returns after the queue's own timeout."""
+        """Hides what failed. What is not hidden returns after the queue's own timeout."""
+        failed = [message for message in messages if not message.settled and message.due is not None and not message.told]
+        self.tell("change_message_visibility_batch", "sqs:ChangeMessageVisibility", "hide", failed)
+
+    def delete(self, messages: list[_Message]) -> None:
+        """Deletes what succeeded, as the event source mapping would have."""
+        done = [message for message in messages if message.settled and not message.told]
+        self.tell("delete_message_batch", "sqs:DeleteMessage", "delete", done)
+
+    def tell(self, call: str, action: str, verb: str, messages: list[_Message]) -> None:
+        """One call for ten messages."""
         url = _queue_url(self.queue_arn)
         for start in range(0, len(messages), _MOST_ENTRIES):
             seconds = self.time_for_a_call()
             if not seconds:
-                problem = f"messages that no time was left to hide: {len(messages) - start}"
+                problem = f"messages that no time was left to {verb}: {len(messages) - start}"
                 _log("ERROR", action="keep", problem=problem, remedy=_MORE_TIME)
                 return
             part, now = messages[start : start + _MOST_ENTRIES], time.time()
-            entries = [
-                {"Id": str(index), "ReceiptHandle": it.record.get("receiptHandle"), "VisibilityTimeout": it.hiding(now)}
-                for index, it in enumerate(part)
+            entries: list[dict[str, Any]] = [
+                {"Id": str(index), "ReceiptHandle": it.record.get("receiptHandle")} for index, it in enumerate(part)
             ]
+            if verb == "hide":
+                for entry, message in zip(entries, part):
+                    entry["VisibilityTimeout"] = message.hiding(now)
+            remedy = None
             try:
-                answer = _call(seconds, self.queue_arn, "change_message_visibility_batch", QueueUrl=url, Entries=entries)
-                for entry in answer.get("Failed", []):
-                    problem = f"SQS refused to hide it: {entry.get('Code')}: {entry.get('Message')}"
-                    _log("ERROR", message_id=part[int(entry["Id"])].message_id, action="keep", problem=problem)
+                answer = _call(seconds, self.queue_arn, call, QueueUrl=url, Entries=entries)
+                # An answer that was cut short names none.
+                problems = {str(index): f"SQS did not say that it would {verb} it" for index in range(len(part))}
+                for entry in answer.get("Successful") or []:
+                    problems.pop(entry.get("Id"), None)
+                for entry in answer.get("Failed") or []:
+                    problems[entry["Id"]] = f"SQS refused to {verb} it: {entry.get('Code')}: {entry.get('Message')}"
             except Exception as refused:
-                problem, remedy = _problem(refused, "sqs:ChangeMessageVisibility", self.queue_arn)
-                for message in part:
-                    _log("ERROR", message_id=message.message_id, action="keep", problem=problem, remedy=remedy)
+                problem, remedy = _problem(refused, action, self.queue_arn)
+                problems = {str(index): problem for index in range(len(part))}
+            for index, message in enumerate(part):
+                told = problems.get(str(index))
+                message.told = told is None
+                if told is not None:
+                    _log("ERROR", message_id=message.message_id, action="keep", problem=told, remedy=remedy)
+
+
+# What Lambda and the function hand over
+
+
+def _check_event(event: object) -> None:
+    """An event of another source would count as handled."""
+    if not isinstance(event, dict):
+        problem: str | None = "it is not an object"
+    elif not isinstance(event.get("Records"), list):
+        problem = "it has no list of Records"
+    else:
+        problem = next((problem for record in event["Records"] if (problem := _foreign(record))), None)
+    if problem is not None:
+        raise ValueError(f"not an SQS event: {problem}{_NOT_SQS}")
+
+
+def _foreign(record: object) -> str | None:
+    """Why a record is none of SQS."""
+    if not isinstance(record, dict):
+        return "a record is not an object"
+    source = record.get("eventSource", record.get("EventSource"))
+    if source is None:
+        named = "messageId" in record or ":sqs:" in str(record.get("eventSourceARN"))
+        return None if named else "a record has no eventSource"
+    return None if source == "aws:sqs" else f"a record is from {str(source)[:_WAIT_CHARACTERS]}"
+
+
+def _check_result(result: object) -> None:
+    """What nobody will run has not handled its record. A wrapper may have hidden it when the consumer was made."""
+    if isinstance(result, _UNRUN):
+        raise TypeError(_NEVER_RUN)
+    if hasattr(type(result), "add_done_callback"):
+        raise TypeError("the function of a consumer returned a future: nobody would wait for it")
 
 
 # What a message says
@@ -437,7 +542,7 @@ def _redriven(record: _Record) -> _Record:
 def _dead_letter(message: _Message, error: BaseException, end: _End, function_arn: str, now: float) -> dict[str, Any]:
     """The body and attributes of a dead-letter; if that is too large, the received body with the reason."""
     received = str(message.record.get("body", ""))
-    body = {
+    body: dict[str, Any] = {
         "reason": end.reason,
         "detail": end.detail,
         "function_arn": function_arn,
@@ -455,15 +560,28 @@ def _dead_letter(message: _Message, error: BaseException, end: _End, function_ar
         "ErrorType": _string(type(error).__name__),
     }
     ours = {name: value for name, value in ours.items() if value["StringValue"]}
-    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
-    text = re.sub("[\ud800-\udfff\ufffe\uffff]", lambda it: f"\\u{ord(it[0]):04x}", text)  # SQS refuses these raw
     attributes = {**ours, **_own_attributes(message.record, ours)}
-    if _size(text, attributes) <= _MOST_BYTES:
-        return {"MessageBody": text, "MessageAttributes": attributes}
+    beside = _beside(message.record)
+    for error_text in (body["error"]["message"], ""):
+        body["error"]["message"] = error_text
+        text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+        text = re.sub("[\ud800-\udfff\ufffe\uffff]", lambda it: f"\\u{ord(it[0]):04x}", text)  # SQS refuses these raw
+        if _size(text, attributes) <= _MOST_BYTES:
+            return {"MessageBody": text, "MessageAttributes": attributes, **beside}
     attributes = {"Reason": _string(end.reason)}
     if _size(received, attributes) <= _MOST_BYTES:
-        return {"MessageBody": received, "MessageAttributes": attributes}
-    return {"MessageBody": received}
+        return {"MessageBody": received, "MessageAttributes": attributes, **beside}
+    return {"MessageBody": received, **beside}
+
+
+def _beside(record: _Record) -> dict[str, Any]:
+    """What SQS keeps of a message beside its body and its own attributes: its group, and its trace."""
+    attributes, beside = record.get("attributes") or {}, {}
+    if group := attributes.get("MessageGroupId"):
+        beside["MessageGroupId"] = group
+    if trace := attributes.get("AWSTraceHeader"):
+        beside["MessageSystemAttributes"] = {"AWSTraceHeader": {"DataType": "String", "StringValue": trace}}
+    return beside
 
 
 def _own_attributes(record: _Record, ours: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -618,7 +736,7 @@ def _offset(zone: str) -> int:
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)
+        return str(error)[:_ERROR_CHARACTERS]
     except BaseException:  # an error of the error
         return ""
 
@@ -627,7 +745,7 @@ def _stack(error: BaseException) -> str | None:
     import traceback  # only failures need it
 
     try:
-        return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-_STACK_CHARACTERS:]
+        return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-_ERROR_CHARACTERS:]
     except BaseException:  # an error of the error
         return None
 
@@ -723,14 +841,25 @@ def _sqs(queue_arn: str) -> Any:
 
 
 def _queue_url(queue_arn: str) -> str:
+    """Only a name: the SDK decides where the call goes."""
     _, partition, _, region, account, name = (queue_arn.split(":") + [""] * 6)[:6]
-    suffix = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_SQS") or os.environ.get("AWS_ENDPOINT_URL")
-    return f"{(endpoint or f'https://sqs.{region}.{suffix}').rstrip('/')}/{account}/{name}"
+    return f"https://sqs.{region}.{_SUFFIXES.get(partition, 'amazonaws.com')}/{account}/{name}"
+
+
+def _other_region(queue_url: str) -> str | None:
+    """The region of a queue, if it is not the function's: calls go to the function's, where another queue may have the name."""
+    host = re.match(r"https?://(?:sqs(?:-fips)?\.([a-z]+(?:-[a-z]+)+-[0-9]+)|([a-z0-9-]+)\.queue)\.", queue_url)
+    ours = os.environ.get("AWS_REGION")
+    region = host and (host[1] or host[2])
+    return region if ours and region and region != ours else None
 
 
 def _problem(error: Exception, action: str, resource: str) -> tuple[str, str | None]:
-    code = str(getattr(error, "response", {}).get("Error", {}).get("Code", type(error).__name__))
+    code = type(error).__name__
+    try:
+        code = str(error.response["Error"]["Code"])  # type: ignore[attr-defined]
+    except Exception:
+        pass  # Of a connection, or another thing that has no code.
     # An encrypted queue passes on the errors of KMS.
     needed = "kms:GenerateDataKey and kms:Decrypt" if code[:3].upper() == "KMS" else action
     remedy = f"allow {needed} in the function's role" if "AccessDenied" in code else None
@@ -740,7 +869,10 @@ def _problem(error: Exception, action: str, resource: str) -> tuple[str, str | N
 def _log(level: str, **line: Any) -> None:
     known = {name: value for name, value in line.items() if value is not None}
     text = json.dumps({"timestamp": _rfc3339(time.time()), "level": level, "v": 1, **known})
-    print(text + "\n", end="", flush=True)  # at once: threads print too
+    try:
+        print(text + "\n", end="", flush=True)  # at once: threads print too
+    except Exception:
+        pass  # What becomes of the message does not depend on its line.
 
 
 def _rfc3339(seconds: float) -> str:

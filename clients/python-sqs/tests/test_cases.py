@@ -29,17 +29,18 @@ class Sqs:
         self.dead_letters: list[dict[str, Any]] = []
         self.hiding_calls = 0
 
-    def send_message(self, **call: Any) -> None:
+    def send_message(self, **call: Any) -> dict[str, Any]:
         self.dead_letters.append(call)
         if "SendMessage" in self.refuses:
             raise Refused
+        return {"MessageId": "1"}
 
     def change_message_visibility_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
         self.hiding_calls += 1
         self.hides += [[entry["ReceiptHandle"][2:], entry["VisibilityTimeout"]] for entry in Entries]
         if "ChangeMessageVisibilityBatch" in self.refuses:
             raise Refused
-        return {}
+        return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
 
 
 def record(message: dict[str, Any], queue: str) -> dict[str, Any]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import contextvars
 import functools
+import itertools
 import json
 import random
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -46,12 +50,13 @@ class Sqs:
         self.sent: list[dict[str, Any]] = []
         self.hidden: list[int] = []
 
-    def send_message(self, **call: Any) -> None:
+    def send_message(self, **call: Any) -> dict[str, Any]:
         self.sent.append(call)
+        return {"MessageId": "1"}
 
     def change_message_visibility_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
         self.hidden += [entry["VisibilityTimeout"] for entry in Entries]
-        return {}
+        return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
 
 
 @pytest.fixture
@@ -410,3 +415,188 @@ def test_no_sdk_is_loaded_without_a_failure() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout == "{'batchItemFailures': []} False\n"
+
+
+EVENTS = json.loads((Path(__file__).parents[3] / "tests/golden/consumer-events.json").read_text())
+
+
+@pytest.mark.parametrize("case", EVENTS, ids=lambda case: json.dumps(case["event"])[:40])
+def test_an_event_of_another_source_is_an_error(case: dict[str, Any]) -> None:
+    handler = consumer()(lambda record, context: None)
+    if "problem" not in case:
+        assert handler(case["event"], CONTEXT) == {"batchItemFailures": []}
+        return
+    with pytest.raises(ValueError) as said:
+        handler(case["event"], CONTEXT)
+    more = "; comeback-sqs is for functions behind an SQS event source mapping"
+    assert str(said.value) == f"not an SQS event: {case['problem']}{more}"
+
+
+class Broken(Exception):
+    @property
+    def response(self) -> Any:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "thrown",
+    [
+        type("ReadTimeoutError", (Exception,), {"response": None})(),
+        type("ConnectionClosedError", (Exception,), {})(),
+        type("Odd", (Exception,), {"response": {"Error": None}})(),
+        type("Text", (Exception,), {"response": "bad gateway"})(),
+        Broken(),
+    ],
+)
+def test_whatever_a_call_throws_leaves_each_record_deleted_or_reported(
+    thrown: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(**call: Any) -> None:
+        raise thrown
+
+    stub = SimpleNamespace(send_message=fails, change_message_visibility_batch=fails)
+    monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: stub)
+    ran = []
+
+    @consumer(dead_letter_queue_url=DEAD)
+    def handler(record: Any, context: Any) -> None:
+        ran.append(record["messageId"])
+        if record["messageId"] == "m-1":
+            raise ValueError
+        if record["messageId"] == "m-2":
+            raise NonRetryable
+
+    failed = handler({"Records": [record(number) for number in range(4)]}, CONTEXT)["batchItemFailures"]
+    assert ran == ["m-0", "m-1", "m-2", "m-3"]
+    assert failed == [{"itemIdentifier": "m-1"}, {"itemIdentifier": "m-2"}]
+    problems = [json.loads(line).get("problem", "") for line in capsys.readouterr().out.splitlines()]
+    assert sum(type(thrown).__name__ in problem for problem in problems) == 3
+
+
+def test_a_failure_that_cannot_be_reported_keeps_its_record(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comeback_sqs, "_asked", lambda error, now: 1 / 0)
+
+    @consumer()
+    def handler(record: Any, context: Any) -> None:
+        if record["messageId"] == "m-0":
+            raise ValueError
+
+    answer = handler({"Records": [record(0), record(1)]}, CONTEXT)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+
+
+def test_an_answer_that_was_cut_short_settles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = SimpleNamespace(send_message=lambda **_: {}, change_message_visibility_batch=lambda **_: {})
+    monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: empty)
+
+    @consumer(dead_letter_queue_url=DEAD)
+    def handler(record: Any, context: Any) -> None:
+        raise NonRetryable
+
+    assert handler({"Records": [record()]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+
+
+@pytest.mark.parametrize(
+    "result", [Future(), map(str, [1]), iter([]), itertools.chain(), functools.partial(print), lambda: None]
+)
+def test_what_nobody_will_run_is_no_success(result: Any, sqs: Sqs) -> None:
+    handler = consumer()(lambda record, context: result)
+    assert handler({"Records": [record()]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+
+
+@pytest.mark.parametrize("context", [None, {}])
+def test_a_unit_test_needs_no_context(context: Any, sqs: Sqs) -> None:
+    handler = consumer()(lambda record, context: 1 / 0)
+    assert handler({"Records": [record()]}, context) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+    assert len(sqs.hidden) == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://sqs.us-east-1.amazonaws.com/1/dead",
+        "https://sqs-fips.us-gov-west-1.amazonaws.com/1/dead",
+        "https://us-east-2.queue.amazonaws.com/1/dead",
+    ],
+)
+def test_a_dead_letter_queue_of_another_region_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    consumer(dead_letter_queue_url=DEAD)
+    consumer(dead_letter_queue_url="http://127.0.0.1:4566/1/dead")
+    with pytest.raises(ValueError, match="must be in the function's region"):
+        consumer(dead_letter_queue_url=url)
+
+
+def test_threads_see_the_context_variables_of_the_invocation(sqs: Sqs) -> None:
+    request = contextvars.ContextVar("request", default="none")
+    seen = []
+
+    @consumer(concurrency=3)
+    def handler(record: Any, context: Any) -> None:
+        seen.append(request.get())
+
+    request.set("r-1")
+    handler({"Records": [record(number) for number in range(5)]}, CONTEXT)
+    assert seen == ["r-1"] * 5
+
+
+def test_a_dead_letter_keeps_the_group_and_the_trace_and_loses_its_errors_text_before_its_attributes(sqs: Sqs) -> None:
+    @consumer(dead_letter_queue_url=DEAD)
+    def handler(record: Any, context: Any) -> None:
+        raise NonRetryable("y" * 2_000_000)
+
+    large = record(body="x" * 1_045_000)
+    large["attributes"] |= {"MessageGroupId": "customer-7", "AWSTraceHeader": "Root=1"}
+    handler({"Records": [large]}, CONTEXT)
+    [sent] = sqs.sent
+    assert len(sent["MessageAttributes"]) == 4
+    assert json.loads(sent["MessageBody"])["error"]["message"] == ""
+    assert sent["MessageGroupId"] == "customer-7"
+    assert sent["MessageSystemAttributes"]["AWSTraceHeader"]["StringValue"] == "Root=1"
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_record_that_hangs_takes_no_other_with_it(concurrency: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted = threading.Event()
+    calls: list[tuple[str, list[str]]] = []
+
+    class Stub(Sqs):
+        def change_message_visibility_batch(self, **call: Any) -> dict[str, Any]:
+            calls.append(("hide", [entry["ReceiptHandle"] for entry in call["Entries"]]))
+            return super().change_message_visibility_batch(**call)
+
+        def delete_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
+            calls.append(("delete", [entry["ReceiptHandle"] for entry in Entries]))
+            deleted.set()
+            return {"Successful": Entries}
+
+    monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: stub)
+    stub = Stub()
+    left = iter([1_000])  # at the start; then time for calls
+    context = SimpleNamespace(**{**vars(CONTEXT), "get_remaining_time_in_millis": lambda: next(left, 60_000)})
+
+    @consumer(concurrency=concurrency)
+    def handler(record: Any, context: Any) -> None:
+        if record["messageId"] == "m-1":
+            raise ValueError
+        if record["messageId"] == "m-2":
+            assert deleted.wait(60)
+
+    answer = handler({"Records": [record(number) for number in range(3)]}, context)
+    assert calls == [("hide", ["h-1"]), ("delete", ["h-0"])]
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m-1"}]}
+
+
+@pytest.mark.parametrize(
+    ("arn", "host"),
+    [
+        ("arn:aws:sqs:eu-west-1:1:q", "sqs.eu-west-1.amazonaws.com"),
+        ("arn:aws-cn:sqs:cn-north-1:1:q", "sqs.cn-north-1.amazonaws.com.cn"),
+        ("arn:aws-us-gov:sqs:us-gov-west-1:1:q", "sqs.us-gov-west-1.amazonaws.com"),
+        ("arn:aws-eusc:sqs:eusc-de-east-1:1:q", "sqs.eusc-de-east-1.amazonaws.eu"),
+        ("arn:aws-iso:sqs:us-iso-east-1:1:q", "sqs.us-iso-east-1.c2s.ic.gov"),
+        ("arn:aws-iso-b:sqs:us-isob-east-1:1:q", "sqs.us-isob-east-1.sc2s.sgov.gov"),
+    ],
+)
+def test_a_queues_name_has_the_suffix_of_its_partition(arn: str, host: str) -> None:
+    assert comeback_sqs._queue_url(arn) == f"https://{host}/1/q"

@@ -148,9 +148,12 @@ mod with_lambda_runtime {
 
     use super::{Directive, NonRetryable, RetryAfter};
 
+    const MOST_CAUSES: usize = 16;
+
     /// The invocation record's error for a boxed error: a [`RetryAfter`] or [`NonRetryable`] among its causes keeps its name.
     ///
-    /// `lambda_runtime` itself gives all boxed errors one name, which any other error still gets.
+    /// `lambda_runtime` itself gives all boxed errors one name, which any other error still gets, and leaves out their
+    /// causes, whose texts are added.
     ///
     /// ```
     /// use comeback_envelope::{RetryAfter, diagnostic};
@@ -170,8 +173,19 @@ mod with_lambda_runtime {
         let mut causes = successors(Some(&*error as &(dyn Error + 'static)), |cause| (*cause).source());
         match causes.find_map(|cause| cause.downcast_ref::<Directive>()) {
             Some(directive) => directive.clone().into(),
-            None => error.into(),
+            None => {
+                let said = with_causes(&*error);
+                Diagnostic { error_message: said, ..error.into() }
+            }
         }
+    }
+
+    /// An error's text and that of its causes, as far as it does not have them already.
+    fn with_causes(error: &(dyn Error + 'static)) -> String {
+        let causes = successors(error.source(), |cause| (*cause).source()).take(MOST_CAUSES);
+        causes.map(ToString::to_string).fold(error.to_string(), |said, cause| {
+            if said.contains(&cause) { said } else { format!("{said}: {cause}") }
+        })
     }
 
     impl From<Directive> for Diagnostic {
@@ -190,6 +204,31 @@ mod with_lambda_runtime {
         fn from(error: NonRetryable) -> Self {
             error.0.into()
         }
+    }
+}
+
+#[cfg(all(test, feature = "lambda_runtime"))]
+mod tests_with_lambda_runtime {
+    use super::diagnostic;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Failed {
+        text: &'static str,
+        source: Option<Box<Failed>>,
+    }
+
+    fn said(texts: &[&'static str]) -> String {
+        let failed = texts.iter().rev().fold(None, |source, text| Some(Box::new(Failed { text, source })));
+        diagnostic(failed.expect("a text").into()).error_message
+    }
+
+    #[test]
+    fn the_text_of_an_error_has_its_causes_once() {
+        assert_eq!(said(&["could not ship"]), "could not ship");
+        let chain = ["could not ship", "the query failed", "column zip is missing"];
+        assert_eq!(said(&chain), "could not ship: the query failed: column zip is missing");
+        assert_eq!(said(&["no route: refused", "refused"]), "no route: refused");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The calls to SQS.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use aws_config::BehaviorVersion;
@@ -8,7 +9,10 @@ use aws_config::timeout::TimeoutConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::primitives::Blob;
-use aws_sdk_sqs::types::{ChangeMessageVisibilityBatchRequestEntry, MessageAttributeValue};
+use aws_sdk_sqs::types::{
+    BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry,
+    MessageAttributeValue, MessageSystemAttributeNameForSends, MessageSystemAttributeValue,
+};
 use futures_util::future::BoxFuture;
 use tokio::sync::OnceCell;
 
@@ -40,6 +44,13 @@ pub(crate) trait Sqs: Send + Sync {
         &'a self,
         queue_url: &'a str,
         messages: &'a [Hiding],
+    ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>>;
+
+    /// Deletes at most ten messages, by their receipt handles. The positions that failed, with the reason.
+    fn delete<'a>(
+        &'a self,
+        queue_url: &'a str,
+        receipt_handles: &'a [String],
     ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>>;
 
     fn send<'a>(&'a self, queue_url: &'a str, dead_letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>>;
@@ -81,11 +92,24 @@ impl Sqs for Aws {
             let call = self.client().await.change_message_visibility_batch().queue_url(queue_url);
             let answer = call.set_entries(Some(entries.collect())).send().await;
             let answer = answer.map_err(|error| refused(&error, "sqs:ChangeMessageVisibility", queue_url))?;
-            let failed = answer.failed.into_iter().filter_map(|entry| {
-                let message = entry.message.unwrap_or_default();
-                Some((entry.id.parse().ok()?, format!("SQS refused to hide it: {}: {message}", entry.code)))
+            Ok(failed("hide", answer.failed))
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        queue_url: &'a str,
+        receipt_handles: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>> {
+        Box::pin(async move {
+            let entries = receipt_handles.iter().enumerate().map(|(position, handle)| {
+                let entry = DeleteMessageBatchRequestEntry::builder().id(position.to_string());
+                entry.receipt_handle(handle).build().expect("BUG: an entry has its id and its handle")
             });
-            Ok(failed.collect())
+            let call = self.client().await.delete_message_batch().queue_url(queue_url);
+            let answer = call.set_entries(Some(entries.collect())).send().await;
+            let answer = answer.map_err(|error| refused(&error, "sqs:DeleteMessage", queue_url))?;
+            Ok(failed("delete", answer.failed))
         })
     }
 
@@ -102,11 +126,27 @@ impl Sqs for Aws {
             let send = self.client().await.send_message().queue_url(queue_url).message_body(dead_letter.body);
             let call = send
                 .set_message_attributes(Some(attributes.collect()))
+                .set_message_system_attributes(dead_letter.trace_header.map(trace))
                 .set_message_group_id(dead_letter.group)
                 .set_message_deduplication_id(dead_letter.deduplication_id);
             call.send().await.map(drop).map_err(|error| refused(&error, "sqs:SendMessage", queue_url))
         })
     }
+}
+
+/// The entries that failed of a batch call.
+fn failed(verb: &str, entries: Vec<BatchResultErrorEntry>) -> Vec<(usize, String)> {
+    let failed = entries.into_iter().filter_map(|entry| {
+        let message = entry.message.unwrap_or_default();
+        Some((entry.id.parse().ok()?, format!("SQS refused to {verb} it: {}: {message}", entry.code)))
+    });
+    failed.collect()
+}
+
+fn trace(header: String) -> HashMap<MessageSystemAttributeNameForSends, MessageSystemAttributeValue> {
+    let value = MessageSystemAttributeValue::builder().data_type("String").string_value(header);
+    let value = value.build().expect("BUG: an attribute has its type");
+    HashMap::from([(MessageSystemAttributeNameForSends::AwsTraceHeader, value)])
 }
 
 fn refused<E: ProvideErrorMetadata>(error: &SdkError<E>, action: &str, queue: &str) -> Refused {
@@ -121,11 +161,20 @@ fn remedy(code: &str, action: &str) -> Option<String> {
     code.contains("AccessDenied").then(|| format!("allow {needed} in the function's role"))
 }
 
-/// The URL of the queue with this ARN; where `AWS_ENDPOINT_URL` is set, the SDK sends the call there anyway.
+/// The URL of the queue with this ARN. It is only a name: the SDK decides where the call goes.
 pub(crate) fn queue_url(arn: &str) -> String {
     let parts: Vec<&str> = arn.split(':').collect();
     let [_, partition, _, region, account, name] = parts[..] else { return String::new() };
-    let suffix = if partition == "aws-cn" { "amazonaws.com.cn" } else { "amazonaws.com" };
+    // Source: the partitions of AWS's endpoint rules.
+    let suffix = match partition {
+        "aws-cn" => "amazonaws.com.cn",
+        "aws-eusc" => "amazonaws.eu",
+        "aws-iso" => "c2s.ic.gov",
+        "aws-iso-b" => "sc2s.sgov.gov",
+        "aws-iso-e" => "cloud.adc-e.uk",
+        "aws-iso-f" => "csp.hci.ic.gov",
+        _ => "amazonaws.com",
+    };
     format!("https://sqs.{region}.{suffix}/{account}/{name}")
 }
 
@@ -153,6 +202,12 @@ mod tests {
         for (arn, url) in [
             ("arn:aws:sqs:eu-west-1:123456789012:q", "https://sqs.eu-west-1.amazonaws.com/123456789012/q"),
             ("arn:aws-cn:sqs:cn-north-1:1:q", "https://sqs.cn-north-1.amazonaws.com.cn/1/q"),
+            ("arn:aws-us-gov:sqs:us-gov-west-1:1:q", "https://sqs.us-gov-west-1.amazonaws.com/1/q"),
+            ("arn:aws-eusc:sqs:eusc-de-east-1:1:q", "https://sqs.eusc-de-east-1.amazonaws.eu/1/q"),
+            ("arn:aws-iso:sqs:us-iso-east-1:1:q", "https://sqs.us-iso-east-1.c2s.ic.gov/1/q"),
+            ("arn:aws-iso-b:sqs:us-isob-east-1:1:q", "https://sqs.us-isob-east-1.sc2s.sgov.gov/1/q"),
+            ("arn:aws-iso-e:sqs:eu-isoe-west-1:1:q", "https://sqs.eu-isoe-west-1.cloud.adc-e.uk/1/q"),
+            ("arn:aws-iso-f:sqs:us-isof-south-1:1:q", "https://sqs.us-isof-south-1.csp.hci.ic.gov/1/q"),
             ("", ""),
         ] {
             assert_eq!(queue_url(arn), url);

@@ -1,22 +1,23 @@
 //! A batch: which of its records run, and what becomes of those that fail.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::future::Future;
+use std::io::Write as _;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
-use std::sync::Arc;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, SystemTime};
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use comeback_engine::{LogLevel, Timestamp};
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, select};
 use futures_util::stream::{self, StreamExt as _};
 use lambda_runtime::{Context, Diagnostic, LambdaEvent};
 use rand::RngExt as _;
+use serde_json::Value;
 use tower_service::Service;
 
 use crate::calls::{Aws, Hiding, MOST_ENTRIES, Refused, Sqs, queue_url};
@@ -33,6 +34,10 @@ const RESERVE: Duration = Duration::from_secs(5);
 const KEPT_FREE: u32 = 5;
 /// Of a number that SQS states: milliseconds up to the year 2286.
 const MOST_DIGITS: usize = 13;
+/// Characters of an event's source that an error shows.
+const SHOWN: usize = 64;
+/// Characters of an error's text.
+const ERROR_CHARACTERS: usize = 8_192;
 const MORE_TIME: &str = "raise the function's timeout, or lower the batch size";
 
 /// The service that [`consumer()`] makes.
@@ -68,7 +73,7 @@ where
     Fut: Future<Output = Result<(), E>>,
     E: Into<Diagnostic>,
 {
-    options.check()?;
+    options.check(std::env::var("AWS_REGION").ok().as_deref())?;
     #[expect(
         clippy::disallowed_methods,
         reason = "each draw is made once, and no other environment repeats it"
@@ -83,7 +88,8 @@ where
             now,
             time_left: Box::new(time_left),
             draw: Box::new(draw),
-            log: Box::new(|line| println!("{}", line.json())),
+            // What becomes of a message does not depend on its line.
+            log: Box::new(|line| drop(writeln!(std::io::stdout(), "{}", line.json()))),
         }),
     })
 }
@@ -100,26 +106,65 @@ fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
     if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }
 }
 
-impl<F, Fut, E> Service<LambdaEvent<SqsEvent>> for Consumer<F>
+impl<F, Fut, E> Service<LambdaEvent<Value>> for Consumer<F>
 where
     F: Fn(SqsMessage, Context) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<(), E>> + Send,
     E: Into<Diagnostic> + Send,
 {
     type Response = SqsBatchResponse;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<SqsBatchResponse, Infallible>> + Send>>;
+    type Error = Diagnostic;
+    type Future = Pin<Box<dyn Future<Output = Result<SqsBatchResponse, Diagnostic>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut TaskContext<'_>) -> Poll<Result<(), Diagnostic>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, event: LambdaEvent<SqsEvent>) -> Self::Future {
+    fn call(&mut self, event: LambdaEvent<Value>) -> Self::Future {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let records = event.payload.records;
+            let records = records(event.payload)?;
             Ok(Batch::new(&shared, event.context, &records).handle(records).await)
         })
+    }
+}
+
+/// The records of an event. One of another source would count as handled.
+///
+/// # Errors
+///
+/// What shows that the event is not from SQS.
+fn records(event: Value) -> Result<Vec<SqsMessage>, Diagnostic> {
+    let problem = match &event {
+        Value::Object(event) => match event.get("Records") {
+            Some(Value::Array(records)) => records.iter().find_map(foreign),
+            _ => Some("it has no list of Records".to_owned()),
+        },
+        _ => Some("it is not an object".to_owned()),
+    };
+    let event = match problem {
+        None => serde_json::from_value::<SqsEvent>(event).map_err(|error| error.to_string()),
+        Some(problem) => Err(problem),
+    };
+    event.map(|event| event.records).map_err(|problem| Diagnostic {
+        error_type: "NotAnSqsEvent".into(),
+        error_message: format!(
+            "not an SQS event: {problem}; comeback-sqs is for functions behind an SQS event source mapping"
+        ),
+    })
+}
+
+/// Why a record is none of SQS.
+fn foreign(record: &Value) -> Option<String> {
+    let Value::Object(record) = record else { return Some("a record is not an object".into()) };
+    let text = |name: &str| record.get(name).and_then(Value::as_str);
+    match text("eventSource").or_else(|| text("EventSource")) {
+        Some("aws:sqs") => None,
+        Some(source) => Some(format!("a record is from {}", source.chars().take(SHOWN).collect::<String>())),
+        None => {
+            let named = text("eventSourceARN").is_some_and(|arn| arn.contains(":sqs:"));
+            (!named && !record.contains_key("messageId")).then(|| "a record has no eventSource".into())
+        }
     }
 }
 
@@ -130,7 +175,9 @@ struct Message {
     sent: Sent,
     /// Of a FIFO queue. In a standard queue, a group orders nothing.
     group: Option<String>,
-    end: Ending,
+    end: Mutex<Ending>,
+    /// SQS knows already: it was hidden or deleted before the batch ended.
+    told: AtomicBool,
 }
 
 /// What became of a message.
@@ -164,7 +211,21 @@ impl Message {
         };
         let group = attribute("MessageGroupId").filter(|_| fifo).cloned();
         let id = record.message_id.clone().unwrap_or_default();
-        Self { record, id, sent, group, end: Ending::Untouched }
+        let (end, told) = (Mutex::new(Ending::Untouched), AtomicBool::new(false));
+        Self { record, id, sent, group, end, told }
+    }
+
+    fn end(&self) -> MutexGuard<'_, Ending> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it failed, and SQS has not hidden it yet.
+    fn is_to_be_hidden(&self) -> bool {
+        matches!(*self.end(), Ending::Due(_) | Ending::Blocked) && !self.told.load(Ordering::Relaxed)
+    }
+
+    fn is_to_be_deleted(&self) -> bool {
+        *self.end() == Ending::Settled && !self.told.load(Ordering::Relaxed)
     }
 }
 
@@ -173,6 +234,8 @@ struct Batch<'a, F> {
     context: Context,
     queue_arn: String,
     reserve: Duration,
+    /// Until only the reserve is left.
+    until_reserve: Duration,
     started: AtomicBool,
 }
 
@@ -184,9 +247,11 @@ where
 {
     fn new(shared: &'a Shared<F>, context: Context, records: &[SqsMessage]) -> Self {
         let queue_arn = records.first().and_then(|record| record.event_source_arn.clone());
-        let reserve = RESERVE.min((shared.time_left)(&context) / 10);
-        let started = AtomicBool::new(false);
-        Self { shared, context, queue_arn: queue_arn.unwrap_or_default(), reserve, started }
+        let time_left = (shared.time_left)(&context);
+        let reserve = RESERVE.min(time_left / 10);
+        let (until_reserve, started) = (time_left - reserve, AtomicBool::new(false));
+        let queue_arn = queue_arn.unwrap_or_default();
+        Self { shared, context, queue_arn, reserve, until_reserve, started }
     }
 
     async fn handle(&self, records: Vec<SqsMessage>) -> SqsBatchResponse {
@@ -200,38 +265,55 @@ where
         }
         let fifo = self.queue_arn.ends_with(".fifo");
         let now = (self.shared.now)();
-        let messages = records.into_iter().map(|record| Message::of(record, fifo, now)).collect();
-        let messages = self.run(messages).await;
+        let messages: Vec<Message> =
+            records.into_iter().map(|record| Message::of(record, fifo, now)).collect();
+        select(pin!(self.run(&messages)), pin!(self.settle_early(&messages))).await;
         self.hide(&messages).await;
-        let kept = messages.iter().filter(|message| message.end != Ending::Settled);
+        let kept = messages.iter().filter(|message| *message.end() != Ending::Settled);
         response.set_failures(kept.map(|message| message.id.as_str()));
         response
     }
 
+    /// When only the reserve is left, SQS is told what is known, so that a timeout costs only the records that still run.
+    /// There is no answer before they end: they would run on in the next invocation.
+    async fn settle_early(&self, messages: &[Message]) {
+        // A single record has none to be saved from.
+        if messages.len() > 1 {
+            tokio::time::sleep(self.until_reserve).await;
+            let running = messages.iter().filter(|message| *message.end() == Ending::Untouched).count();
+            let problem = format!("records not done when the function's time was nearly up: {running}");
+            let (problem, remedy) = (Some(problem), Some(MORE_TIME.into()));
+            self.log(&Line { problem, remedy, ..self.line(LogLevel::Warn, "keep") });
+            self.hide(messages).await;
+            self.delete(messages).await;
+        }
+        std::future::pending().await
+    }
+
     /// Runs the records: one after another, or as many at once as `concurrency` says.
-    async fn run(&self, messages: Vec<Message>) -> Vec<Message> {
+    async fn run(&self, messages: &[Message]) {
         if self.shared.options.concurrency == 1 {
             return self.run_in_order(messages).await;
         }
-        let lanes = stream::iter(lanes(messages)).map(|lane| self.run_in_order(lane));
-        let lanes: Vec<Vec<Message>> =
-            lanes.buffer_unordered(self.shared.options.concurrency).collect().await;
-        lanes.into_iter().flatten().collect()
+        // In a vector: a stream that makes them is not known to be `Send`.
+        let lanes: Vec<_> = lanes(messages).into_iter().map(|lane| self.run_in_order(lane)).collect();
+        stream::iter(lanes).buffer_unordered(self.shared.options.concurrency).collect().await
     }
 
-    async fn run_in_order(&self, mut messages: Vec<Message>) -> Vec<Message> {
-        let mut blocked: Vec<String> = Vec::new();
-        for message in &mut messages {
-            if message.group.as_ref().is_some_and(|group| blocked.contains(group)) {
-                message.end = Ending::Blocked; // even without time left
+    async fn run_in_order<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) {
+        let mut blocked: Vec<&str> = Vec::new();
+        for message in messages {
+            let group = message.group.as_deref();
+            if group.is_some_and(|group| blocked.contains(&group)) {
+                *message.end() = Ending::Blocked; // even without time left
             } else if self.has_time() {
-                message.end = self.run_one(message).await;
-                if message.end != Ending::Settled {
-                    blocked.extend(message.group.clone());
+                let end = self.run_one(message).await;
+                *message.end() = end;
+                if end != Ending::Settled {
+                    blocked.extend(group);
                 }
             }
         }
-        messages
     }
 
     /// The first record always starts.
@@ -250,7 +332,7 @@ where
             let running = (self.shared.handler)(redriven(&message.record), self.context.clone());
             running.await.map_err(Into::<Diagnostic>::into) // its own code again, which may panic
         });
-        let error = match running.catch_unwind().await {
+        let mut error = match running.catch_unwind().await {
             Ok(Ok(())) => return Ending::Settled,
             Ok(Err(error)) => error,
             Err(panic) => {
@@ -259,6 +341,11 @@ where
                 Diagnostic { error_type: "panic".into(), error_message: said }
             }
         };
+        for text in [&mut error.error_type, &mut error.error_message] {
+            if let Some((end, _)) = text.char_indices().nth(ERROR_CHARACTERS) {
+                text.truncate(end);
+            }
+        }
         self.failed(message, &error).await
     }
 
@@ -328,41 +415,63 @@ where
         within(time, self.shared.sqs.send(url, dead_letter)).await
     }
 
-    /// One call for ten messages. What is not hidden returns after the queue's own timeout.
+    /// Hides what failed. What is not hidden returns after the queue's own timeout.
     async fn hide(&self, messages: &[Message]) {
         let url = queue_url(&self.queue_arn);
-        let failed: Vec<&Message> =
-            messages.iter().filter(|it| matches!(it.end, Ending::Due(_) | Ending::Blocked)).collect();
+        let failed: Vec<&Message> = messages.iter().filter(|message| message.is_to_be_hidden()).collect();
         for (done, part) in (0..).step_by(MOST_ENTRIES).zip(failed.chunks(MOST_ENTRIES)) {
-            let Some(time) = self.time_for_a_call() else {
-                let problem = format!("messages that no time was left to hide: {}", failed.len() - done);
-                let (problem, remedy) = (Some(problem), Some(MORE_TIME.into()));
-                self.log(&Line { problem, remedy, ..self.line(LogLevel::Error, "keep") });
-                return;
-            };
+            let Some(time) = self.time_to_tell("hide", failed.len() - done) else { return };
             let now = (self.shared.now)();
-            let hidings: Vec<Hiding> = part
-                .iter()
-                .map(|message| Hiding {
-                    receipt_handle: message.record.receipt_handle.clone().unwrap_or_default(),
-                    visibility_timeout: match message.end {
-                        Ending::Due(due) => message.sent.hiding(due, now),
-                        _ => Duration::ZERO,
-                    },
-                })
-                .collect();
-            let (refused, remedy) = match within(time, self.shared.sqs.hide(&url, &hidings)).await {
-                Ok(failed) => (failed, None),
-                Err(Refused { problem, remedy }) => {
-                    ((0..part.len()).map(|position| (position, problem.clone())).collect(), remedy)
-                }
+            let hiding = |message: &&Message| Hiding {
+                receipt_handle: message.record.receipt_handle.clone().unwrap_or_default(),
+                visibility_timeout: match *message.end() {
+                    Ending::Due(due) => message.sent.hiding(due, now),
+                    _ => Duration::ZERO,
+                },
             };
-            for (position, problem) in refused {
-                let message_id = part.get(position).map(|message| message.id.as_str());
-                let (problem, remedy) = (Some(problem), remedy.clone());
-                let line = self.line(LogLevel::Error, "keep");
-                self.log(&Line { message_id, problem, remedy, ..line });
+            let hidings: Vec<Hiding> = part.iter().map(hiding).collect();
+            self.told(part, within(time, self.shared.sqs.hide(&url, &hidings)).await);
+        }
+    }
+
+    /// Deletes what succeeded, as the event source mapping would have.
+    async fn delete(&self, messages: &[Message]) {
+        let url = queue_url(&self.queue_arn);
+        let settled: Vec<&Message> = messages.iter().filter(|message| message.is_to_be_deleted()).collect();
+        for (done, part) in (0..).step_by(MOST_ENTRIES).zip(settled.chunks(MOST_ENTRIES)) {
+            let Some(time) = self.time_to_tell("delete", settled.len() - done) else { return };
+            let handle = |message: &&Message| message.record.receipt_handle.clone().unwrap_or_default();
+            let handles: Vec<String> = part.iter().map(handle).collect();
+            self.told(part, within(time, self.shared.sqs.delete(&url, &handles)).await);
+        }
+    }
+
+    fn time_to_tell(&self, verb: &str, left: usize) -> Option<Duration> {
+        let time = self.time_for_a_call();
+        if time.is_none() {
+            let problem = Some(format!("messages that no time was left to {verb}: {left}"));
+            let remedy = Some(MORE_TIME.into());
+            self.log(&Line { problem, remedy, ..self.line(LogLevel::Error, "keep") });
+        }
+        time
+    }
+
+    /// Notes what SQS took, and logs what it refused.
+    fn told(&self, part: &[&Message], answer: Result<Vec<(usize, String)>, Refused>) {
+        let (refused, remedy) = match answer {
+            Ok(failed) => (failed, None),
+            Err(Refused { problem, remedy }) => {
+                ((0..part.len()).map(|position| (position, problem.clone())).collect(), remedy)
             }
+        };
+        for (position, message) in part.iter().enumerate() {
+            message.told.store(refused.iter().all(|(it, _)| *it != position), Ordering::Relaxed);
+        }
+        for (position, problem) in refused {
+            let message_id = part.get(position).map(|message| message.id.as_str());
+            let (problem, remedy) = (Some(problem), remedy.clone());
+            let line = self.line(LogLevel::Error, "keep");
+            self.log(&Line { message_id, problem, remedy, ..line });
         }
     }
 
@@ -384,11 +493,11 @@ async fn within<T>(time: Duration, call: BoxFuture<'_, Result<T, Refused>>) -> R
 }
 
 /// What must run one after another: the messages of a FIFO group.
-fn lanes(messages: Vec<Message>) -> Vec<Vec<Message>> {
-    let mut lanes: Vec<Vec<Message>> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
+fn lanes(messages: &[Message]) -> Vec<Vec<&Message>> {
+    let mut lanes: Vec<Vec<&Message>> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for message in messages {
-        let lane = message.group.as_ref().unwrap_or(&message.id).clone();
+        let lane = message.group.as_ref().unwrap_or(&message.id);
         let place = *places.entry(lane).or_insert(lanes.len());
         if place == lanes.len() {
             lanes.push(Vec::new());

@@ -21,8 +21,10 @@ const ATTRIBUTE_CHARACTERS: usize = 256;
 pub(crate) struct DeadLetter {
     pub(crate) body: String,
     pub(crate) attributes: Vec<Attribute>,
-    /// For a FIFO queue.
+    /// The message's own, also of a standard queue, which shares fairly among them.
     pub(crate) group: Option<String>,
+    /// The message's own trace.
+    pub(crate) trace_header: Option<String>,
     /// For a FIFO queue.
     pub(crate) deduplication_id: Option<String>,
 }
@@ -93,7 +95,7 @@ impl DeadLetter {
         let Last { error, end, at } = last;
         let payload = redriven(record).body.unwrap_or_default();
         let retries_made = sent.receives.saturating_sub(1);
-        let body = Body {
+        let mut body = Body {
             reason: end.reason.name(),
             detail: &end.detail,
             function_arn,
@@ -104,9 +106,11 @@ impl DeadLetter {
             error: ErrorBody { r#type: &error.error_type, message: &error.error_message },
             payload: &payload,
         };
-        let json = serde_json::to_string(&body).expect("BUG: texts and numbers are JSON");
-        // SQS refuses these two raw.
-        let json = json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff");
+        let json = |body: &Body<'_>| {
+            let json = serde_json::to_string(body).expect("BUG: texts and numbers are JSON");
+            // SQS refuses these two raw.
+            json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
+        };
         let reason = text("Reason", end.reason.name());
         let number = Attribute {
             name: "RetriesMade".into(),
@@ -124,10 +128,19 @@ impl DeadLetter {
         let own = own_attributes(&record.message_attributes, &attributes);
         attributes.extend(own);
         let received = record.body.clone().unwrap_or_default();
-        let full = Self { body: json, attributes, ..Self::default() };
-        let verbatim = Self { body: received.clone(), attributes: vec![reason], ..Self::default() };
-        let fits = [full, verbatim].into_iter().find(|it| it.size() <= MOST_BYTES);
-        fits.unwrap_or(Self { body: received, ..Self::default() })
+        let beside = |name: &str| record.attributes.get(name).filter(|text| !text.is_empty()).cloned();
+        let least = Self {
+            body: received,
+            group: beside("MessageGroupId"),
+            trace_header: beside("AWSTraceHeader"),
+            ..Self::default()
+        };
+        let full = Self { body: json(&body), attributes: attributes.clone(), ..least.clone() };
+        body.error.message = "";
+        let without_text = Self { body: json(&body), attributes, ..least.clone() };
+        let verbatim = Self { attributes: vec![reason], ..least.clone() };
+        let fits = [full, without_text, verbatim].into_iter().find(|it| it.size() <= MOST_BYTES);
+        fits.unwrap_or(least)
     }
 
     /// The same, for a FIFO queue.

@@ -41,7 +41,7 @@ mod dead_letter;
 mod line;
 mod policy;
 
-pub use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+pub use aws_lambda_events::sqs::{SqsBatchResponse, SqsMessage};
 pub use comeback_backoff::Jitter;
 pub use comeback_envelope::{NonRetryable, RetryAfter, diagnostic};
 pub use lambda_runtime::{Context, Diagnostic};

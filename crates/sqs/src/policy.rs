@@ -64,7 +64,7 @@ impl Default for Options {
 pub struct BadOptions(Vec<String>);
 
 impl Options {
-    pub(crate) fn check(&self) -> Result<(), BadOptions> {
+    pub(crate) fn check(&self, region: Option<&str>) -> Result<(), BadOptions> {
         let mut problems = Vec::new();
         let mut check = |name: &str, value: &dyn fmt::Debug, holds: bool, must: String| {
             if !holds {
@@ -101,6 +101,9 @@ impl Options {
                 !host.is_empty() && !queue.is_empty() && !url.contains(char::is_whitespace)
             });
             check("dead_letter_queue_url", url, holds, "the URL of an SQS queue".into());
+            // Calls go to the function's region, where another queue may have the name.
+            let is_here = region.is_none() || region_of(url).is_none_or(|it| region == Some(it));
+            check("dead_letter_queue_url", url, is_here, "in the function's region".into());
         }
         if problems.is_empty() { Ok(()) } else { Err(BadOptions(problems)) }
     }
@@ -235,6 +238,20 @@ fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, Stri
     Some(Err(format!("{said:?}: {why}")))
 }
 
+/// The region that the host of a queue's URL names.
+fn region_of(queue_url: &str) -> Option<&str> {
+    let (_, rest) = queue_url.split_once("://")?;
+    let host = rest.split('/').next()?;
+    let labels: Vec<&str> = host.split('.').collect();
+    let region = match labels[..] {
+        ["sqs" | "sqs-fips", region, _, ..] | [region, "queue", _, ..] => region,
+        _ => return None,
+    };
+    let number = region.rsplit('-').next()?;
+    let is_region = region.matches('-').count() >= 2 && number.bytes().all(|it| it.is_ascii_digit());
+    is_region.then_some(region)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -255,7 +272,7 @@ mod tests {
             concurrency: 0,
         };
         assert_eq!(
-            bad.check().unwrap_err().to_string().split("; ").collect::<Vec<_>>(),
+            bad.check(None).unwrap_err().to_string().split("; ").collect::<Vec<_>>(),
             [
                 "max_backoff is 43171s",
                 "it must be 1 s to 43170 s, in whole seconds",
@@ -273,7 +290,24 @@ mod tests {
                 "it must be the URL of an SQS queue",
             ]
         );
-        assert_eq!(Options::default().check(), Ok(()));
+        assert_eq!(Options::default().check(None), Ok(()));
+    }
+
+    #[test]
+    fn a_dead_letter_queue_of_another_region_is_refused() {
+        for (url, region) in [
+            ("https://sqs.eu-west-1.amazonaws.com/1/dead", Some("eu-west-1")),
+            ("https://sqs-fips.us-gov-west-1.amazonaws.com/1/dead", Some("us-gov-west-1")),
+            ("https://us-east-2.queue.amazonaws.com/1/dead", Some("us-east-2")),
+            ("https://sqs.eusc-de-east-1.amazonaws.eu/1/dead", Some("eusc-de-east-1")),
+            ("https://vpce-1.sqs.eu-west-1.vpce.amazonaws.com/1/dead", None),
+            ("http://127.0.0.1:4566/1/dead", None),
+        ] {
+            assert_eq!(region_of(url), region, "{url}");
+            let options = Options { dead_letter_queue_url: Some(url.into()), ..Options::default() };
+            assert_eq!(options.check(region), Ok(()), "{url}");
+            assert_eq!(options.check(Some("eu-north-1")).is_err(), region.is_some(), "{url}");
+        }
     }
 
     fn failed(error_type: &str, error_message: &str) -> Diagnostic {
@@ -354,7 +388,7 @@ mod tests {
                 max_backoff: Some(Duration::from_secs(cap)),
                 ..Options::default()
             };
-            prop_assert_eq!(options.check(), Ok(()));
+            prop_assert_eq!(options.check(None), Ok(()));
             let drawn = options.draw(receives, false, &|least, most| if high { most } else { least });
             let doublings = receives.saturating_sub(1).min(63);
             let ceiling = (u128::from(base.min(cap)) << doublings).min(u128::from(cap));

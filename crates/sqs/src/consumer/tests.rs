@@ -87,6 +87,7 @@ struct Calls {
     dead_letters: Vec<DeadLetter>,
     hides: Vec<(String, u64)>,
     hiding_calls: usize,
+    deletes: Vec<String>,
     lines: Vec<Value>,
 }
 
@@ -111,6 +112,15 @@ impl Sqs for Fake {
         let hidden = messages.iter();
         calls.hides.extend(hidden.map(|it| (it.receipt_handle[2..].into(), it.visibility_timeout.as_secs())));
         Box::pin(self.answer("ChangeMessageVisibilityBatch", Vec::new()))
+    }
+
+    fn delete<'a>(
+        &'a self,
+        _: &'a str,
+        receipt_handles: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>> {
+        self.calls.lock().unwrap().deletes.extend(receipt_handles.iter().map(|it| it[2..].to_owned()));
+        Box::pin(self.answer("DeleteMessageBatch", Vec::new()))
     }
 
     fn send<'a>(&'a self, _: &'a str, dead_letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>> {
@@ -267,6 +277,61 @@ where
     let shared = shared(options, handler, fake);
     let response = Batch::new(&shared, context(), &records).handle(records).await;
     response.batch_item_failures.into_iter().map(|it| it.item_identifier).collect()
+}
+
+#[test]
+fn an_event_of_another_source_is_an_error() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/consumer-events.json");
+    let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for case in cases {
+        let said = super::records(case["event"].clone()).err().map(|error| error.error_message);
+        let expected = case.get("problem").map(|problem| {
+            let problem = problem.as_str().unwrap();
+            format!("not an SQS event: {problem}; comeback-sqs is for functions behind an SQS event source mapping")
+        });
+        assert_eq!(said, expected, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_hangs_takes_no_other_with_it() {
+    for concurrency in [1, 4] {
+        let records = ["good", "bad", "hangs", "last"].map(|id| record(&given(id), QUEUE)).to_vec();
+        let fake = Fake { time_left: vec![50.0], ..Fake::default() };
+        let options = Options { concurrency, ..Options::default() };
+        let handler = async |record: SqsMessage, _| match record.message_id.as_deref() {
+            Some("bad") => Err(Diagnostic { error_type: "E".into(), error_message: String::new() }),
+            Some("hangs") => std::future::pending().await,
+            _ => Ok(()),
+        };
+        let answer = failures(options, &fake, records, handler);
+        let answer = tokio::time::timeout(Duration::from_secs(49), answer).await;
+        assert!(answer.is_err(), "an answer would let it run on in the next invocation");
+        let calls = fake.calls.lock().unwrap();
+        assert_eq!(calls.hides.len(), 1);
+        assert_eq!(calls.hides[0].0, "bad");
+        assert_eq!(calls.deletes, if concurrency == 1 { vec!["good"] } else { vec!["good", "last"] });
+    }
+}
+
+#[tokio::test]
+async fn a_dead_letter_keeps_the_group_and_the_trace_and_loses_its_errors_text_before_its_attributes() {
+    let url = Some("https://sqs.eu-west-1.amazonaws.com/1/dead".into());
+    let options = Options { dead_letter_queue_url: url, ..Options::default() };
+    let mut record = record(&Given { body: Some("x".repeat(1_045_000)), ..given("a") }, QUEUE);
+    record.attributes.insert("MessageGroupId".into(), "customer-7".into());
+    record.attributes.insert("AWSTraceHeader".into(), "Root=1".into());
+    let fake = Fake::default();
+    let handler = async |_, _| {
+        Err(Diagnostic { error_type: "NonRetryable".into(), error_message: "y".repeat(2_000_000) })
+    };
+    assert!(failures(options, &fake, vec![record], handler).await.is_empty());
+    let dead_letter = fake.calls.lock().unwrap().dead_letters.remove(0);
+    assert_eq!(dead_letter.attributes.len(), 4);
+    let body: Value = serde_json::from_str(&dead_letter.body).unwrap();
+    assert_eq!(body["error"]["message"], "");
+    assert_eq!(dead_letter.group.as_deref(), Some("customer-7"));
+    assert_eq!(dead_letter.trace_header.as_deref(), Some("Root=1"));
 }
 
 #[tokio::test]
