@@ -207,7 +207,7 @@ pub(crate) async fn change<C: Change + 'static>(
         let Some(question) = planned.question.as_ref().filter(|_| dry_run != Some(true)) else {
             return Ok(planned.end?);
         };
-        confirm_question(question, &planned.json, session).await?;
+        confirm_question(question, &planned.identity, session).await?;
         match planned.perform().await {
             Ended::Done { layout, json, result } => {
                 session.answer_json(&json, flag.as_deref());

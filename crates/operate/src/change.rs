@@ -36,7 +36,7 @@ pub trait Answer: Serialize {
 /// A change to a deployment.
 #[allow(async_fn_in_trait, reason = "all of a command or a console runs on one thread")]
 pub trait Change {
-    /// The plan: comparable, so that it can be checked whether it still holds.
+    /// The plan: with an identity, so that it can be checked whether it still holds.
     type Plan: Plan;
     /// What was done, left and not possible.
     type Done: Answer;
@@ -53,7 +53,13 @@ pub trait Change {
 }
 
 /// A plan of a change.
-pub trait Plan: Answer + Clone + PartialEq {
+pub trait Plan: Answer + Clone {
+    /// What the operator agrees to: two plans with the same are the same plan, whatever else they show. By default, all
+    /// of their JSON.
+    fn identity(&self) -> String {
+        json(self)
+    }
+
     /// The question to ask before it is performed; `None` if there is nothing to perform.
     fn question(&self) -> Option<Question>;
 }
@@ -93,6 +99,8 @@ pub struct Planned {
     pub layout: Layout,
     /// The plan as JSON, on one line.
     pub json: String,
+    /// See [`Plan::identity`].
+    pub identity: String,
     /// The question to ask before it is performed; `None` if there is nothing to perform.
     pub question: Option<Question>,
     /// The end of a run that does not perform it.
@@ -139,6 +147,7 @@ impl Planned {
         Self {
             layout: plan.layout(),
             json: json(&plan),
+            identity: plan.identity(),
             question: plan.question(),
             end: plan.end(),
             perform: Box::new(move || {

@@ -36,6 +36,8 @@ pub struct ResumeRetries {
 pub struct ResumePlan {
     ended: Vec<OpenPause>,
     still_paused_by: Vec<OpenPause>,
+    /// Older pauses that left the parameter for want of room; of a plan, none.
+    forgotten: Vec<OpenPause>,
     spread_seconds: u64,
     noticed_within_seconds: Option<u64>,
     #[serde(skip)]
@@ -50,18 +52,11 @@ pub struct ResumePlan {
     deployment: Deployment,
 }
 
-impl PartialEq for ResumePlan {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.target, &self.open) == (&other.target, &other.open)
-    }
-}
-
 /// The pauses that were ended.
 #[derive(Debug, Serialize)]
 pub struct Resumed {
     #[serde(flatten)]
     plan: ResumePlan,
-    forgotten: Vec<OpenPause>,
     #[serde(skip)]
     note: Option<String>,
 }
@@ -83,6 +78,7 @@ impl Change for ResumeRetries {
         Ok(ResumePlan {
             ended: open.iter().map(|pause| OpenPause::of(pause, now)).collect(),
             still_paused_by: others(&pauses, &target, now),
+            forgotten: Vec::new(),
             spread_seconds: spread.as_secs(),
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
             name: named(self.function.as_ref()),
@@ -95,7 +91,7 @@ impl Change for ResumeRetries {
 
     async fn perform(&self, plan: &ResumePlan) -> Performed<ResumePlan, Resumed> {
         match self.plan().await {
-            Ok(now) if now != *plan => return Performed::Outdated(now),
+            Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
             Ok(_) => {}
             Err(failure) => return Performed::Failed(failure),
         }
@@ -103,9 +99,11 @@ impl Change for ResumeRetries {
             Ok(forgotten) => {
                 let now = self.operator.now();
                 let resumed = Resumed {
-                    plan: plan.clone(),
+                    plan: ResumePlan {
+                        forgotten: forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect(),
+                        ..plan.clone()
+                    },
                     note: forgotten_note(&forgotten),
-                    forgotten: forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect(),
                 };
                 let end = plan.still_covered();
                 Performed::Done(resumed, end)
@@ -184,6 +182,10 @@ impl ResumePlan {
 }
 
 impl Plan for ResumePlan {
+    fn identity(&self) -> String {
+        format!("{:?}", (&self.target, &self.open))
+    }
+
     fn question(&self) -> Option<Question> {
         (!self.open.is_empty()).then(|| Question::new(format!("resume {}?", self.name)))
     }
@@ -231,6 +233,7 @@ mod tests {
         ResumePlan {
             ended: Vec::new(),
             still_paused_by: Vec::new(),
+            forgotten: Vec::new(),
             spread_seconds: 60,
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
             name: "orders".into(),

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`story`] | the steps of the event and the state of its latest failure, as views of the handler's lines |
 //! | [`logs`] | the search in the logs |
-//! | [`sentence`] | the steps in words |
+//! | [`mod@sentence`] | the steps in words |
 //! | [`ending`](Trace::ending) | the last sentence |
 
 mod ending;

@@ -194,7 +194,7 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     refused(&all, &of_function("--for 30d"), 2, "SQS keeps no message longer");
     refused(&all, "resume orders", 3, "orders is not paused");
     // The stack's pattern allows any name.
-    let unknown = "lambda:GetFunctionConfiguration on orders";
+    let unknown = ":function:orders: ResourceNotFoundException: Function not found";
     refused(&all, "pause orders --reason why", 1, unknown);
     refused(&all, &format!("pause {function}:gone --reason why"), 1, "lambda:GetFunctionConfiguration on");
     refused(&all, &format!("pause {function} --reason {}", "y".repeat(4_100)), 3, "the parameter holds 4096");

@@ -384,7 +384,7 @@ async fn confirm_about(question: &str, plan: Option<&str>, session: &Session) ->
     ask(question, session).await
 }
 
-/// Asks the question of a plan, unless `--yes` answers it. `plan` is what it is about, as JSON.
+/// Asks the question of a plan, unless `--yes` answers it. `plan` identifies what it is about.
 pub(crate) async fn confirm_question(
     question: &Question,
     plan: &str,

@@ -1,6 +1,6 @@
 //! An account in memory, for tests and demonstrations.
 //!
-//! [`SimulatedAws`] implements [`Aws`] on a [`State`] that its owner fills, reads and changes at any time between two calls: queues
+//! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`] that its owner fills, reads and changes at any time between two calls: queues
 //! with messages, functions, roles, a parameter, log lines. Nothing runs by itself. Whoever simulates a handler takes
 //! messages from [`State::queues`], writes lines to [`State::log_groups`], and moves the clock. [`Sample`] is an account
 //! with a deployment to begin with.
