@@ -561,17 +561,17 @@ def test_a_record_that_hangs_takes_no_other_with_it(concurrency: int, monkeypatc
     calls: list[tuple[str, list[str]]] = []
 
     class Stub(Sqs):
-        def change_message_visibility_batch(self, **call: Any) -> dict[str, Any]:
-            calls.append(("hide", [entry["ReceiptHandle"] for entry in call["Entries"]]))
-            return super().change_message_visibility_batch(**call)
+        def change_message_visibility_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
+            calls.append(("hide", [entry["ReceiptHandle"] for entry in Entries]))
+            return super().change_message_visibility_batch(QueueUrl, Entries)
 
         def delete_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
             calls.append(("delete", [entry["ReceiptHandle"] for entry in Entries]))
             deleted.set()
             return {"Successful": Entries}
 
-    monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: stub)
     stub = Stub()
+    monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: stub)
     left = iter([1_000])  # at the start; then time for calls
     context = SimpleNamespace(**{**vars(CONTEXT), "get_remaining_time_in_millis": lambda: next(left, 60_000)})
 
