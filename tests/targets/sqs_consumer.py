@@ -4,6 +4,7 @@ import json
 import os
 import time
 
+import boto3  # noqa: F401  On a clock that runs 600 times as fast, loading it outlasts the function's time.
 import comeback_sqs
 from comeback_sqs import NonRetryable, RetryAfter, consumer
 

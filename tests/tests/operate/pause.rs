@@ -203,7 +203,8 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     refused(&all, &format!("resume {elsewhere}"), 3, "orders is not paused");
     refused(&all, "resume orders --spread 15d", 2, "at most 1209600 s");
     let reader = Operator::of_command(ministack, "status", stack, "orders");
-    refused(&reader, "pause orders --reason why", 1, unknown);
+    let denied = ":function:orders: AccessDeniedException";
+    refused(&reader, "pause orders --reason why", 1, denied);
     let ran = all.comeback(&format!("pause {function} {STACK} --reason why"));
     assert_eq!(ran.code, 4, "{}", ran.stderr);
 
