@@ -742,10 +742,13 @@ def _text(error: BaseException) -> str:
 
 
 def _stack(error: BaseException) -> str | None:
+    """The stack traces of an error and of its causes. Causes stand first: cut in the middle, a long text hides neither end."""
     import traceback  # only failures need it
 
     try:
-        return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-_ERROR_CHARACTERS:]
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        half = _ERROR_CHARACTERS // 2
+        return text if len(text) <= _ERROR_CHARACTERS else text[:half] + text[-half:]
     except BaseException:  # an error of the error
         return None
 

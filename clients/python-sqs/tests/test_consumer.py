@@ -600,3 +600,22 @@ def test_a_record_that_hangs_takes_no_other_with_it(concurrency: int, monkeypatc
 )
 def test_a_queues_name_has_the_suffix_of_its_partition(arn: str, host: str) -> None:
     assert comeback_sqs._queue_url(arn) == f"https://{host}/1/q"
+
+
+@pytest.mark.parametrize("long", ["cause", "error"])
+def test_a_long_text_hides_neither_an_error_nor_its_cause(
+    long: str, sqs: Sqs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = {long: "y" * 2_000_000}
+
+    @consumer()
+    def handler(record: Any, context: Any) -> None:
+        try:
+            raise KeyError(f"column zip is missing {more.get('cause')}")
+        except KeyError as cause:
+            raise ValueError(f"could not ship {more.get('error')}") from cause
+
+    handler({"Records": [record()]}, CONTEXT)
+    stack = json.loads(capsys.readouterr().out.splitlines()[0])["stack_trace"]
+    assert len(stack) == 8_192
+    assert "column zip is missing" in stack and "could not ship" in stack
