@@ -313,7 +313,8 @@ class _Batch:
             return {"batchItemFailures": [{"itemIdentifier": ""}]}
         messages = [_Message(record, self.fifo, time.time()) for record in self.records]
         if len(messages) > 1:  # a single record has none to be saved from
-            threading.Thread(target=self.settle_early, args=(messages,), daemon=True).start()
+            early = threading.Thread(target=contextvars.copy_context().run, args=(self.settle_early, messages), daemon=True)
+            early.start()
         if self.policy.concurrency == 1:
             self.run_in_order(messages)
         else:
@@ -813,7 +814,7 @@ def _call(seconds: float, queue_arn: str, name: str, **arguments: Any) -> Any:
         except Exception as refused:
             answer.set_exception(refused)
 
-    threading.Thread(target=make, daemon=True).start()
+    threading.Thread(target=contextvars.copy_context().run, args=(make,), daemon=True).start()
     return answer.result(seconds)
 
 

@@ -540,6 +540,36 @@ def test_threads_see_the_context_variables_of_the_invocation(sqs: Sqs) -> None:
     assert seen == ["r-1"] * 5
 
 
+def test_the_sdk_sees_the_context_variables_of_the_invocation(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = contextvars.ContextVar("request", default="none")
+    seen = []
+    deleted = threading.Event()
+
+    def hide(**call: Any) -> dict[str, Any]:
+        seen.append(request.get())
+        return {}
+
+    def delete(**call: Any) -> dict[str, Any]:
+        seen.append(request.get())
+        deleted.set()
+        return {}
+
+    stub = SimpleNamespace(change_message_visibility_batch=hide, delete_message_batch=delete)
+    monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: stub)
+    left = iter([1_000])  # at the start; then time for calls
+    context = SimpleNamespace(get_remaining_time_in_millis=lambda: next(left, 60_000))
+
+    @consumer()
+    def handler(record: Any, context: Any) -> None:
+        if record["messageId"] == "m-1":
+            assert deleted.wait(60)
+            raise ValueError
+
+    request.set("r-1")
+    handler({"Records": [record(0), record(1)]}, context)
+    assert seen == ["r-1", "r-1"]
+
+
 def test_a_dead_letter_keeps_the_group_and_the_trace_and_loses_its_errors_text_before_its_attributes(sqs: Sqs) -> None:
     @consumer(dead_letter_queue_url=DEAD)
     def handler(record: Any, context: Any) -> None:
