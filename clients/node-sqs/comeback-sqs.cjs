@@ -22,7 +22,8 @@ const MOST_CAUSES = 16;
 const LONGEST_TIMEOUT = 900_000; // Lambda's maximum
 const MORE_TIME = "raise the function's timeout, or lower the batch size";
 const NEVER_RUN = 'the function of a consumer must not be a generator: nothing would run it';
-const UNRUN = 'the function of a consumer returned a function or an iterator: nothing would run it';
+const UNRUN =
+  'the function of a consumer returned what nobody runs or awaits: a function, an iterator or promises';
 const NOT_SQS = '; comeback-sqs is for functions behind an SQS event source mapping';
 // The suffixes of other partitions. Source: the partitions of AWS's endpoint rules.
 const SUFFIXES = {
@@ -289,7 +290,7 @@ class Batch {
       // A copy: functions like to parse the body in its place, and a dead-letter needs its text.
       const result = await this.handler({ ...redriven(message.record) }, this.context);
       if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid it when the consumer was made
-      if (typeof result === 'function' || isIterator(result)) throw new TypeError(UNRUN);
+      if ((Array.isArray(result) ? result : [result]).some(isUnrun)) throw new TypeError(UNRUN);
       message.settled = true;
     } catch (error) {
       try {
@@ -444,8 +445,11 @@ function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
   return source === 'aws:sqs' ? undefined : `a record is from ${words(source).slice(0, WAIT_CHARACTERS)}`;
 }
 
-function isIterator(it) {
-  return /Iterator( Helper)?\]$/.test(Object.prototype.toString.call(it));
+/** A file or a database's cursor, which can be closed, has done its work. */
+function isUnrun(it) {
+  if (typeof it !== 'object' || it === null) return typeof it === 'function';
+  const isIterator = (Symbol.iterator in it || Symbol.asyncIterator in it) && typeof it.next === 'function';
+  return typeof it.then === 'function' || (isIterator && typeof it.close !== 'function');
 }
 
 function isGenerator(it) {

@@ -51,10 +51,12 @@ for (const file of readdirSync(FOLDER)) {
       ran.push(messageId);
       assert.equal(body, message.sees ?? message.id);
       for (const name of Object.keys(record)) delete record[name]; // what a function does to it changes nothing
+      if (message.does === 'returns_an_iterator') return [1].values();
       if (message.does !== 'succeeds') {
         const [name, text] = message.does.fails;
         throw Object.assign(new Error(text), { name });
       }
+      return undefined;
     });
     const Records = given.batch.map((message) => record(message, given.queue));
     const { batchItemFailures } = await handler({ Records }, context(given.time_left ?? [60]));

@@ -71,11 +71,23 @@ test('an answer that was cut short settles nothing', async (t) => {
 
 test('what nobody will run is no success', async (t) => {
   const { lines } = recorded(t, NOW);
-  for (const result of [[1].values(), new Map().entries(), () => {}, async () => {}]) {
+  const own = { next: () => ({ done: true }), [Symbol.iterator]: () => own };
+  const results = [[1].values(), new Map().entries(), () => {}, async () => {}, own, [Promise.resolve()]];
+  for (const result of results) {
     const handler = consumer({}, () => result);
     assert.deepEqual(kept(await handler({ Records: [record()] }, CONTEXT)), ['m-0']);
   }
-  assert.ok(lines.every(({ error_message: said }) => said.includes('nothing would run it')));
+  const failures = lines.filter(({ action }) => action === 'defer');
+  assert.equal(failures.length, results.length);
+  assert.ok(failures.every(({ error_message: said }) => said.includes('what nobody runs or awaits')));
+});
+
+test('what was run is a success', async () => {
+  const cursor = { next: () => {}, close: () => {}, [Symbol.asyncIterator]: () => cursor };
+  for (const result of [undefined, null, 1, 'ab', [], ['a'], {}, new Map(), cursor]) {
+    const handler = consumer({}, () => result);
+    assert.deepEqual(kept(await handler({ Records: [record()] }, CONTEXT)), []);
+  }
 });
 
 test('a unit test needs no context', async (t) => {

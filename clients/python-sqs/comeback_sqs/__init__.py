@@ -16,7 +16,7 @@ import re
 import threading
 import time
 import types
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ _ATTRIBUTE_CHARACTERS = 256
 _ERROR_CHARACTERS = 8_192
 _LONGEST_TIMEOUT = 900.0  # Lambda's maximum
 # What a record's function returns unrun.
-_UNRUN = (Awaitable, AsyncIterator, Iterator, types.FunctionType, types.MethodType, functools.partial)
+_UNRUN = (Awaitable, types.FunctionType, types.MethodType, functools.partial)
 _MORE_TIME = "raise the function's timeout, or lower the batch size"
 _NOT_PLAIN = 0x20 | 0x80 | 0x200  # inspect.CO_GENERATOR, CO_COROUTINE and CO_ASYNC_GENERATOR
 _NEVER_RUN = "the function of a consumer must be neither async nor a generator: nothing would run it"
@@ -514,10 +514,16 @@ def _foreign(record: object) -> str | None:
 
 def _check_result(result: object) -> None:
     """What nobody will run has not handled its record. A wrapper may have hidden it when the consumer was made."""
-    if isinstance(result, _UNRUN):
-        raise TypeError(_NEVER_RUN)
-    if hasattr(type(result), "add_done_callback"):
-        raise TypeError("the function of a consumer returned a future: nobody would wait for it")
+    for it in result if isinstance(result, (list, tuple)) else [result]:
+        if isinstance(it, _UNRUN) or _is_lazy(it):
+            raise TypeError(_NEVER_RUN)
+        if hasattr(type(it), "add_done_callback"):
+            raise TypeError("the function of a consumer returned a future: nobody would wait for it")
+
+
+def _is_lazy(it: object) -> bool:
+    """A file or a database's cursor, which can be closed, has done its work."""
+    return isinstance(it, Generator) or (isinstance(it, (Iterator, AsyncIterator)) and not hasattr(type(it), "close"))
 
 
 # What a message says

@@ -6,9 +6,11 @@ import base64
 import contextlib
 import contextvars
 import functools
+import io
 import itertools
 import json
 import random
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -497,11 +499,27 @@ def test_an_answer_that_was_cut_short_settles_nothing(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "result", [Future(), map(str, [1]), iter([]), itertools.chain(), functools.partial(print), lambda: None]
+    "result",
+    [
+        Future(),
+        map(str, [1]),
+        iter([]),
+        itertools.chain(),
+        functools.partial(print),
+        lambda: None,
+        (it for it in "a"),
+        [Future(), Future()],
+        ({}, map(str, [1])),
+    ],
 )
 def test_what_nobody_will_run_is_no_success(result: Any, sqs: Sqs) -> None:
     handler = consumer()(lambda record, context: result)
     assert handler({"Records": [record()]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+
+
+@pytest.mark.parametrize("result", [None, [], ["a"], {}, range(3), io.StringIO(), sqlite3.connect(":memory:").execute("")])
+def test_what_was_run_is_a_success(result: Any) -> None:
+    assert consumer()(lambda record, context: result)({"Records": [record()]}, CONTEXT) == {"batchItemFailures": []}
 
 
 @pytest.mark.parametrize("context", [None, {}])

@@ -52,6 +52,8 @@ struct Given {
 enum Does {
     Succeeds,
     Fails(String, String),
+    /// The other consumers fail the record themselves. Here the compiler refuses such a function, and an error stands for it.
+    ReturnsAnIterator,
 }
 
 /// Stands in for SQS, time and chance: records the calls, and refuses those that it is told to.
@@ -207,6 +209,9 @@ async fn check(name: &str, case: Case) {
             match given.does {
                 Does::Succeeds => Ok(()),
                 Does::Fails(error_type, error_message) => Err(Diagnostic { error_type, error_message }),
+                Does::ReturnsAnIterator => {
+                    Err(Diagnostic { error_type: "TypeError".into(), error_message: String::new() })
+                }
             }
         }
     };
