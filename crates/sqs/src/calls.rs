@@ -92,7 +92,8 @@ impl Sqs for Aws {
             let call = self.client().await.change_message_visibility_batch().queue_url(queue_url);
             let answer = call.set_entries(Some(entries.collect())).send().await;
             let answer = answer.map_err(|error| refused(&error, "sqs:ChangeMessageVisibility", queue_url))?;
-            Ok(failed("hide", answer.failed))
+            let taken = answer.successful.iter().map(|it| it.id.as_str());
+            Ok(failed("hide", messages.len(), taken, answer.failed))
         })
     }
 
@@ -109,7 +110,8 @@ impl Sqs for Aws {
             let call = self.client().await.delete_message_batch().queue_url(queue_url);
             let answer = call.set_entries(Some(entries.collect())).send().await;
             let answer = answer.map_err(|error| refused(&error, "sqs:DeleteMessage", queue_url))?;
-            Ok(failed("delete", answer.failed))
+            let taken = answer.successful.iter().map(|it| it.id.as_str());
+            Ok(failed("delete", receipt_handles.len(), taken, answer.failed))
         })
     }
 
@@ -129,17 +131,33 @@ impl Sqs for Aws {
                 .set_message_system_attributes(dead_letter.trace_header.map(trace))
                 .set_message_group_id(dead_letter.group)
                 .set_message_deduplication_id(dead_letter.deduplication_id);
-            call.send().await.map(drop).map_err(|error| refused(&error, "sqs:SendMessage", queue_url))
+            let answer = call.send().await.map_err(|error| refused(&error, "sqs:SendMessage", queue_url))?;
+            let unsaid =
+                || Refused { problem: "SQS did not say that it has the dead-letter".into(), remedy: None };
+            answer.message_id.map(drop).ok_or_else(unsaid)
         })
     }
 }
 
-/// The entries that failed of a batch call.
-fn failed(verb: &str, entries: Vec<BatchResultErrorEntry>) -> Vec<(usize, String)> {
-    let failed = entries.into_iter().filter_map(|entry| {
-        let message = entry.message.unwrap_or_default();
-        Some((entry.id.parse().ok()?, format!("SQS refused to {verb} it: {}: {message}", entry.code)))
-    });
+/// The entries of a batch call that SQS did not take. An answer that was cut short names none.
+fn failed<'a>(
+    verb: &str,
+    entries: usize,
+    taken: impl Iterator<Item = &'a str>,
+    refused: Vec<BatchResultErrorEntry>,
+) -> Vec<(usize, String)> {
+    let taken: Vec<&str> = taken.collect();
+    let failed =
+        (0..entries).map(|position| (position, position.to_string())).filter_map(|(position, id)| {
+            let problem = match refused.iter().find(|entry| entry.id == id) {
+                Some(BatchResultErrorEntry { code, message, .. }) => {
+                    format!("SQS refused to {verb} it: {code}: {}", message.as_deref().unwrap_or_default())
+                }
+                None if taken.contains(&id.as_str()) => return None,
+                None => format!("SQS did not say that it would {verb} it"),
+            };
+            Some((position, problem))
+        });
     failed.collect()
 }
 
@@ -194,6 +212,27 @@ mod tests {
         ] {
             let expected = needed.map(|needed| format!("allow {needed} in the function's role"));
             assert_eq!(remedy(code, "sqs:SendMessage"), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn what_an_answer_does_not_name_was_not_taken() {
+        let refused = || {
+            let entry =
+                BatchResultErrorEntry::builder().id("1").sender_fault(true).code("Busy").message("later");
+            vec![entry.build().unwrap()]
+        };
+        let (busy, unsaid) = ("SQS refused to hide it: Busy: later", "SQS did not say that it would hide it");
+        for (taken, refused, expected) in [
+            (&["0", "1"][..], vec![], vec![]),
+            (&["0"], refused(), vec![(1, busy)]),
+            (&["0"], vec![], vec![(1, unsaid)]),
+            (&[], refused(), vec![(0, unsaid), (1, busy)]),
+            (&[], vec![], vec![(0, unsaid), (1, unsaid)]),
+            (&["7", ""], vec![], vec![(0, unsaid), (1, unsaid)]),
+        ] {
+            let expected: Vec<_> = expected.into_iter().map(|(it, text)| (it, text.to_owned())).collect();
+            assert_eq!(failed("hide", 2, taken.iter().copied(), refused), expected, "{taken:?}");
         }
     }
 
