@@ -558,7 +558,8 @@ function size(body, attributes) {
 function described(thrown) {
   try {
     const isError = typeof thrown === 'object' && thrown !== null;
-    const type = String((isError ? (thrown.name ?? thrown.constructor?.name) : undefined) ?? typeof thrown);
+    const name = (isError ? (thrown.name ?? thrown.constructor?.name) : undefined) ?? typeof thrown;
+    const type = String(name).slice(0, ERROR_CHARACTERS);
     const message = String(isError ? (thrown.message ?? '') : thrown).slice(0, ERROR_CHARACTERS);
     const stack = isError ? stackOf(thrown) : undefined;
     // Also of a class of the function's own that extends ours, whatever its name.

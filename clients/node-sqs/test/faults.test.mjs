@@ -119,6 +119,7 @@ test('the log has the causes of an error, whole or in part', async (t) => {
   const { lines } = recorded(t, NOW);
   const refused = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
   const long = new Error('y'.repeat(2_000_000), { cause: new Error('column zip is missing') });
+  long.name = 'z'.repeat(2_000_000);
   const circle = new Error('circle');
   circle.cause = circle;
   const thrown = [
@@ -135,6 +136,7 @@ test('the log has the causes of an error, whole or in part', async (t) => {
   said.forEach((words, index) => {
     for (const word of words) assert.ok(lines[index].stack_trace.includes(word), word);
     assert.ok(lines[index].stack_trace.length <= 8_192 && lines[index].error_message.length <= 8_192);
+    assert.ok(lines[index].error_type.length <= 8_192);
   });
 });
 
