@@ -198,6 +198,11 @@ pub(crate) fn queue_url(arn: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use aws_sdk_sqs::config::Region;
+
     use super::*;
 
     #[test]
@@ -233,6 +238,50 @@ mod tests {
         ] {
             let expected: Vec<_> = expected.into_iter().map(|(it, text)| (it, text.to_owned())).collect();
             assert_eq!(failed("hide", 2, taken.iter().copied(), refused), expected, "{taken:?}");
+        }
+    }
+
+    /// The SDK, with a server that answers each call with this. The thread ends with the tests.
+    fn answering(answer: &'static str) -> Aws {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", server.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for connection in server.incoming() {
+                let mut connection = connection.unwrap();
+                let _ = connection.read(&mut [0; 65_536]);
+                let _ = connection.write_all(answer.as_bytes());
+            }
+        });
+        let config =
+            aws_sdk_sqs::Config::builder().behavior_version(BehaviorVersion::latest()).allow_no_auth();
+        let config = config.region(Region::new("eu-west-1")).endpoint_url(endpoint);
+        let config = config.retry_config(RetryConfig::disabled());
+        Aws(OnceCell::new_with(Some(Client::from_conf(config.build()))))
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_cut_short_settles_nothing() {
+        let url = queue_url("arn:aws:sqs:eu-west-1:123456789012:orders"); // only a name: the calls go to the endpoint
+        for (answer, unsaid) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", true),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{", false),
+            ("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbad", false),
+            ("", false),
+        ] {
+            let aws = answering(answer);
+            let hiding = Hiding { receipt_handle: "h".into(), visibility_timeout: Duration::ZERO };
+            let hidden = aws.hide(&url, &[hiding]).await;
+            let deleted = aws.delete(&url, &["h".into()]).await;
+            let sent = aws.send(&url, DeadLetter::default()).await.unwrap_err().problem;
+            if unsaid {
+                assert_eq!(hidden.unwrap(), [(0, "SQS did not say that it would hide it".to_owned())]);
+                assert_eq!(deleted.unwrap(), [(0, "SQS did not say that it would delete it".to_owned())]);
+                assert_eq!(sent, "SQS did not say that it has the dead-letter");
+            } else {
+                assert!(hidden.unwrap_err().problem.starts_with("sqs:ChangeMessageVisibility"), "{answer}");
+                assert!(deleted.unwrap_err().problem.starts_with("sqs:DeleteMessage"), "{answer}");
+                assert!(sent.starts_with("sqs:SendMessage"), "{answer}");
+            }
         }
     }
 
