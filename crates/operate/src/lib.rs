@@ -13,6 +13,7 @@
 //! | [`change`] | how every change is planned and performed |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
 //! | [`waiting`], [`trace`] | which events wait, why, and until when; the life of one event |
+//! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |
 //! | [`mod@text`], [`layout`], [`command`] | how an answer is laid out |
 //! | [`durations`], [`numbers`], [`shown`] | durations, counts and foreign text, as an answer writes them |
 //! | [`failure`] | why a question or a change failed |
@@ -22,6 +23,7 @@ pub mod alarms;
 pub mod aws;
 pub mod change;
 pub mod command;
+pub mod dead;
 pub mod deployment;
 pub mod durations;
 pub mod failure;

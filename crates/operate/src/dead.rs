@@ -1,0 +1,50 @@
+//! The dead-letters of the dead-letter queue: listed, shown, redriven, discarded and imported.
+//!
+//! SQS cannot list a queue: a dead-letter must be received, which hides it from everybody. So a [`scan`] receives every
+//! dead-letter once, hides it for [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and in the end gives all of them back.
+//! It leaves a [`Snapshot`], which has no payloads. A change selects dead-letters of a snapshot, plans by their ids, and
+//! receives those again to perform. It deletes a dead-letter only once the dead-letter is accepted elsewhere. A change that is
+//! killed at any moment loses nothing: hidden dead-letters become visible again, and at most the dead-letters at hand get a
+//! second copy, with the same keys.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`filter`] | which dead-letters a command is about |
+//! | [`received`] | a message of the dead-letter queue |
+//! | [`rules`] | the message that a redrive sends, or why it would be dead-lettered again |
+//! | [`scan`](mod@scan) | receiving each dead-letter once, and giving back what stays |
+//! | [`groups`], [`snapshot`] | what a scan leaves: a row for each dead-letter, and their groups |
+//! | [`list`](mod@list), [`show`](mod@show) | the questions |
+//! | [`plan`], [`pace`], [`work`](plan) | the selected dead-letters of a change, and how it acts on them |
+//! | [`redrive`], [`discard`], [`import`] | the changes |
+//! | [`file`] | the file of a discard, an export or an import |
+
+pub mod discard;
+pub mod file;
+pub mod filter;
+pub mod groups;
+pub mod import;
+#[cfg(test)]
+mod kills;
+pub mod list;
+pub mod pace;
+pub mod plan;
+pub mod received;
+pub mod redrive;
+pub mod rules;
+#[cfg(any(test, feature = "simulated"))]
+pub mod samples;
+pub mod scan;
+pub mod show;
+pub mod snapshot;
+mod work;
+
+pub use discard::Discard;
+pub use file::export;
+pub use filter::Filter;
+pub use import::Import;
+pub use list::list;
+pub use plan::Chosen;
+pub use redrive::Redrive;
+pub use show::show;
+pub use snapshot::{Selection, Snapshot, scan};

@@ -1,0 +1,254 @@
+//! Writes dead-letters to a file and deletes them.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::command::CommandName;
+use crate::dead::file::NewFile;
+use crate::dead::pace::Pace;
+use crate::dead::plan::{Chosen, Outcome, Picked};
+use crate::dead::scan::{Read, counted_dead_letters};
+use crate::dead::work::act;
+use crate::failure::Failure;
+use crate::layout::Layout;
+use crate::operator::Operator;
+use crate::shown::shown;
+use crate::text;
+use crate::text::{Text, quoted};
+
+/// Writes dead-letters to a new file and deletes them, each only once it is on disk.
+#[derive(Clone, Debug)]
+pub struct Discard {
+    /// The operator.
+    pub operator: Operator,
+    /// The dead-letters.
+    pub chosen: Chosen,
+    /// The file, which must not exist.
+    pub export: PathBuf,
+    /// The most dead-letters a second.
+    pub pace: Pace,
+    /// The most dead-letters.
+    pub limit: Option<u64>,
+}
+
+/// The plan of a discard.
+#[derive(Clone, Debug, Serialize)]
+pub struct DiscardPlan {
+    plan: Picked,
+    outcome: Option<Outcome>,
+    discarded: u64,
+    export: String,
+}
+
+/// The dead-letters that were discarded, and those that were not.
+#[derive(Debug, Serialize)]
+pub struct Discarded {
+    plan: Picked,
+    outcome: Outcome,
+    discarded: u64,
+    export: String,
+    #[serde(skip)]
+    read: Read,
+    /// No dead-letter is in the file.
+    #[serde(skip)]
+    is_empty: bool,
+}
+
+impl Change for Discard {
+    type Plan = DiscardPlan;
+    type Done = Discarded;
+
+    async fn plan(&self) -> Result<DiscardPlan, Failure> {
+        let export = self.export.display().to_string();
+        if self.export.exists() {
+            return Err(Failure::refused(format!(
+                "--export {}: the file exists and is not overwritten; choose another name",
+                shown(&export)
+            )));
+        }
+        let deployment = self.operator.deployment().await?;
+        let snapshot = self.chosen.snapshot(&self.operator, &deployment, None).await?;
+        let picked = Picked::of(&self.chosen, snapshot, |_| None, (self.pace, self.limit))?;
+        Ok(DiscardPlan { plan: picked, outcome: None, discarded: 0, export })
+    }
+
+    async fn perform(&self, plan: &DiscardPlan) -> Performed<DiscardPlan, Discarded> {
+        let file = match NewFile::create(&self.export) {
+            Ok(file) => file,
+            Err(failure) => return Performed::Failed(failure),
+        };
+        let DiscardPlan { plan: picked, export, .. } = plan.clone();
+        match act(&self.operator, &picked, &file).await {
+            Ok((outcome, read)) => {
+                let (discarded, is_empty) = (outcome.done, file.is_empty());
+                let done = Discarded { plan: picked, outcome, discarded, export, read, is_empty };
+                let result = done.end();
+                Performed::Done(done, result)
+            }
+            Err(failure) => Performed::Failed(failure),
+        }
+    }
+}
+
+impl Plan for DiscardPlan {
+    fn identity(&self) -> String {
+        self.plan.identity()
+    }
+
+    fn question(&self) -> Option<Question> {
+        let (count, export) = (self.plan.count(), shown(&self.export));
+        let count_text = counted_dead_letters(count);
+        (count > 0)
+            .then(|| Question::new(format!("write {count_text} to {export} and delete them from the queue?")))
+    }
+}
+
+impl Answer for DiscardPlan {
+    fn layout(&self) -> Layout {
+        self.plan.layout("discard")
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        self.plan.snapshot.read.result("nothing was changed")
+    }
+}
+
+impl Discarded {
+    /// How the dead-letters come back.
+    fn back(&self) -> Option<Text> {
+        let export = shown(&self.export);
+        match &self.outcome.not_deleted {
+            _ if self.is_empty => None,
+            None => {
+                let import = self.plan.deployment().command(CommandName::Import, [&*export]);
+                Some(text![quoted(import), " brings them back"])
+            }
+            Some(not_deleted) => Some(
+                format!(
+                    "{} may be both in {export} and in the queue, so an import could duplicate them",
+                    counted_dead_letters(not_deleted.count)
+                )
+                .into(),
+            ),
+        }
+    }
+}
+
+impl Answer for Discarded {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        // A failure begins with the summary.
+        let summary = self.end().is_ok().then(|| self.outcome.summary("discarded").into());
+        let said = Text::joined(summary.into_iter().chain(self.back()), "; ");
+        if !said.is_empty() {
+            layout.line(said);
+        }
+        self.outcome.missing(&self.plan, &self.read).iter().for_each(|note| layout.note(note));
+        layout
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        self.outcome.result(&self.plan, &self.read, &self.outcome.summary("discarded"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::aws::simulated::Fault;
+    use crate::change::tests::plain;
+    use crate::dead::samples::{Dead, event, unknown};
+
+    fn discard(operator: Operator, export: &Path) -> Discard {
+        let export = export.to_owned();
+        Discard { operator, chosen: Chosen::all(), export, pace: Pace(500.0), limit: None }
+    }
+
+    async fn run(discard: &Discard) -> (Discarded, Result<(), Failure>) {
+        match discard.perform(&discard.plan().await.unwrap()).await {
+            Performed::Done(done, result) => (done, result),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn lines(path: &Path) -> u64 {
+        std::fs::read_to_string(path).unwrap().lines().count() as u64
+    }
+
+    #[tokio::test]
+    async fn discarded_dead_letters_are_in_the_file_and_gone() {
+        let dead = Dead::with([event("Timeout"), unknown()]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("all.jsonl");
+        let discard = discard(dead.operator(), &path);
+        let plan = discard.plan().await.unwrap();
+        let question = format!("write 2 dead-letters to {} and delete them from the queue?", path.display());
+        assert_eq!(plan.question(), Some(Question::new(question)));
+        assert!(!path.exists());
+        let (done, result) = run(&discard).await;
+        let said =
+            format!("discarded 2 dead-letters; `comeback dead import {}` brings them back\n", path.display());
+        assert_eq!((plain(&done), result, dead.depth().total(), lines(&path)), (said, Ok(()), 0, 2));
+        let json = serde_json::to_value(&done).unwrap();
+        assert_eq!((&json["discarded"], &json["export"]), (&2.into(), &path.display().to_string().into()));
+    }
+
+    #[tokio::test]
+    async fn a_file_that_exists_is_refused_before_anything_is_read() {
+        let dead = Dead::with([event("Timeout")]);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let failure = discard(dead.operator(), file.path()).plan().await.unwrap_err();
+        assert!(
+            failure.to_string().ends_with(": the file exists and is not overwritten; choose another name")
+        );
+        assert_eq!((failure.exit_code(), dead.aws.calls()), (2, 0));
+    }
+
+    #[tokio::test]
+    async fn no_dead_letter_is_in_the_file_that_surely_stays_in_the_queue() {
+        // From the second dead-letter on, each deletion is denied, or fails after it may have been made.
+        for (is_denied, in_file) in [(true, 1), (false, 51)] {
+            let dead = Dead::with((0..90).map(|_| event("Timeout")));
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("dead-letters.jsonl");
+            let mut deletions = 0;
+            dead.aws.on_call(move |call| {
+                deletions += u32::from(call.action == "sqs:DeleteMessage");
+                (!is_denied && call.action == "sqs:DeleteMessage" && deletions > 1)
+                    .then_some(Fault::AnswerLost)
+            });
+            let aws = dead.aws.clone();
+            // The scan tells three times how far it is, and the first dead-letter goes alone.
+            let operator = dead.following(move |told| {
+                if is_denied && told == 4 {
+                    aws.deny("sqs:DeleteMessage");
+                }
+            });
+            let discard = Discard { pace: Pace(50.0), ..discard(operator, &path) };
+            let (done, _) = run(&discard).await;
+            let not_deleted = done.outcome.not_deleted.as_ref().map_or(0, |it| it.count);
+            let left: u64 = done.outcome.left.values().sum();
+            assert_eq!((done.discarded, not_deleted, left), (1, in_file - 1, 51 - in_file));
+            assert_eq!(lines(&path), in_file);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_export_without_a_dead_letter_is_removed() {
+        let dead = Dead::with([event("Timeout")]);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dead-letters.jsonl");
+        dead.aws.deny("sqs:DeleteMessage");
+        let discard = discard(dead.operator(), &path);
+        let plan = discard.plan().await.unwrap();
+        assert!(matches!(discard.perform(&plan).await, Performed::Failed(_)));
+        assert!(!path.exists());
+        dead.aws.allow("sqs:DeleteMessage");
+        assert_eq!(run(&discard).await.0.discarded, 1);
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,453 @@
+//! The file of a discard, an export or an import: a dead-letter on each line.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use comeback_engine::ReasonCode;
+use serde::{Deserialize, Serialize};
+
+use crate::aws::{Attribute, AttributeValue, NewMessage};
+use crate::change::Answer;
+use crate::dead::received::Received;
+use crate::dead::scan::{Read, counted_dead_letters, show_each};
+use crate::dead::snapshot::{Selection, Snapshot};
+use crate::dead::work::{Action, NotDone};
+use crate::failure::Failure;
+use crate::layout::Layout;
+use crate::numbers::grouped;
+use crate::operator::Operator;
+use crate::shown::shown;
+
+/// Bytes of dead-letters that are written to a file at once.
+const WRITTEN_AT_ONCE: usize = 4 << 20;
+
+/// A dead-letter as a line of a file: what SQS stores of it and takes back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Line {
+    pub(super) message_id: String,
+    /// Milliseconds since the epoch, for people: a message that is sent again gets a new time.
+    sent_timestamp: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace_header: Option<String>,
+    attributes: BTreeMap<String, StoredAttribute>,
+    /// As it was received, to the byte.
+    pub(super) body: String,
+}
+
+/// A message attribute in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredAttribute {
+    /// `String`, `Number` or `Binary`, and perhaps a label: `Number.int`.
+    pub r#type: String,
+    /// Text; in Base64 for a `Binary`.
+    pub value: String,
+}
+
+impl Line {
+    pub(super) fn of(received: &Received) -> Self {
+        let record = &received.record;
+        Self {
+            message_id: record.message_id.clone(),
+            sent_timestamp: record.sent.as_millis(),
+            trace_header: record.trace_header.clone(),
+            attributes: stored(&received.attributes),
+            body: record.body.clone(),
+        }
+    }
+
+    /// The message to send.
+    pub(super) fn message(self) -> Result<NewMessage, String> {
+        let attribute = |(name, attribute): (String, StoredAttribute)| match attribute.read() {
+            Ok(attribute) => Ok((name, attribute)),
+            Err(problem) => Err(format!("attribute {name:?}: {problem}")),
+        };
+        let attributes = self.attributes.into_iter().map(attribute).collect::<Result<_, _>>()?;
+        Ok(NewMessage { body: self.body, attributes, trace_header: self.trace_header })
+    }
+}
+
+/// A dead-letter's message attributes in JSON.
+pub(super) fn stored(attributes: &BTreeMap<String, Attribute>) -> BTreeMap<String, StoredAttribute> {
+    let stored = |(name, attribute): (&String, &Attribute)| {
+        let value = match &attribute.value {
+            AttributeValue::Bytes(bytes) => BASE64.encode(bytes),
+            AttributeValue::Text(text) => text.clone(),
+        };
+        (name.clone(), StoredAttribute { r#type: attribute.data_type.clone(), value })
+    };
+    attributes.iter().map(stored).collect()
+}
+
+impl StoredAttribute {
+    fn read(self) -> Result<Attribute, String> {
+        let value = match self.r#type.split('.').next() {
+            Some("Binary") => {
+                let bytes = BASE64.decode(&self.value).map_err(|_| "its value is not Base64".to_owned())?;
+                AttributeValue::Bytes(bytes)
+            }
+            _ => AttributeValue::Text(self.value),
+        };
+        Ok(Attribute { data_type: self.r#type, value })
+    }
+}
+
+/// A new file that dead-letters are written to. If it is empty in the end, it is removed, so that the command can be
+/// repeated.
+#[derive(Debug)]
+pub(super) struct NewFile {
+    path: PathBuf,
+    file: File,
+    /// Where each line begins that was written last.
+    beginnings: RefCell<Vec<u64>>,
+}
+
+impl NewFile {
+    /// Creates the file, which must not exist.
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        let mut options = OpenOptions::new();
+        // Payloads are private.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let failure = |error| Failure::could_not(format!("--export {}: {error}", path.display()));
+        let file = options.write(true).create_new(true).open(path).map_err(failure)?;
+        let new = Self { path: path.to_owned(), file, beginnings: RefCell::default() };
+        sync_folder_of(path).map_err(failure)?;
+        // Keeps an import from reading it meanwhile, where files can be locked.
+        let _ = new.file.try_lock();
+        Ok(new)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0)
+    }
+
+    /// Writes lines, and waits until they are on disk. If that fails, the file is cut back to what it was: their
+    /// dead-letters stay in the queue, and an import must not send them too.
+    fn write(&self, lines: &[Line]) -> Result<(), NotDone> {
+        let failure = |error: io::Error, may_be_elsewhere| {
+            let why = format!("{}: {error}", self.path.display());
+            NotDone { why, for_all: true, may_be_elsewhere }
+        };
+        let before = self.file.metadata().map_err(|error| failure(error, false))?.len();
+        let (mut text, mut beginnings) = (Vec::new(), Vec::new());
+        for line in lines {
+            beginnings.push(before + text.len() as u64);
+            serde_json::to_writer(&mut text, line).map_err(|error| failure(error.into(), false))?;
+            text.push(b'\n');
+        }
+        self.beginnings.replace(beginnings);
+        let written = (&self.file).write_all(&text).and_then(|()| self.file.sync_all());
+        written.map_err(|error| failure(error, self.cut(before).is_err()))
+    }
+
+    /// Waits until the cut is on disk: after a crash, an import would send what came back.
+    fn cut(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length).and_then(|()| self.file.sync_all())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if self.is_empty() {
+            let _ = fs::remove_file(&self.path).and_then(|()| sync_folder_of(&self.path));
+        }
+    }
+}
+
+impl Action for NewFile {
+    type Prepared = Line;
+
+    fn prepare(&self, received: &Received) -> Result<Line, ReasonCode> {
+        Ok(Line::of(received))
+    }
+
+    async fn perform(&self, lines: Vec<Line>) -> Vec<Result<(), NotDone>> {
+        vec![self.write(&lines); lines.len()]
+    }
+
+    /// An import must not send what is still in the queue.
+    fn take_back(&self, dead_letters: usize) -> bool {
+        let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
+        beginning.is_some_and(|length| self.cut(length).is_ok())
+    }
+}
+
+/// A new file survives a crash only if its folder is on disk too.
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    if cfg!(not(unix)) {
+        // Folders cannot be synced here.
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Dead-letters that were written to a file, and are still in the queue.
+#[derive(Debug, Serialize)]
+pub struct Exported {
+    file: String,
+    dead_letters: u64,
+    wanted: u64,
+    #[serde(skip)]
+    read: Read,
+}
+
+/// Writes dead-letters of a snapshot to a new file. They stay in the queue.
+///
+/// # Errors
+///
+/// If the file exists or cannot be written, or the dead-letter queue cannot be read.
+pub async fn export(
+    operator: &Operator,
+    snapshot: &Snapshot,
+    selection: &Selection,
+    path: &Path,
+) -> Result<Exported, Failure> {
+    let wanted: HashSet<&str> = snapshot.rows(selection).into_iter().map(|row| &*row.message_id).collect();
+    let file = NewFile::create(path)?;
+    let (mut lines, mut bytes, mut found, mut written) = (Vec::new(), 0, 0, Ok(()));
+    let show = |received: &Received| {
+        if wanted.contains(received.id()) {
+            bytes += received.record.body.len();
+            lines.push(Line::of(received));
+            found += 1;
+            if bytes >= WRITTEN_AT_ONCE {
+                written = file.write(&lines);
+                bytes = 0;
+                lines.clear();
+            }
+        }
+        written.is_err() || found == wanted.len()
+    };
+    let read = show_each(operator, &snapshot.deployment, snapshot.newest, show).await?;
+    written.and_then(|()| file.write(&lines)).map_err(|failure| Failure::could_not(failure.why))?;
+    let (dead_letters, wanted) = (found as u64, wanted.len() as u64);
+    Ok(Exported { file: path.display().to_string(), dead_letters, wanted, read })
+}
+
+impl Exported {
+    fn summary(&self) -> String {
+        let of = if self.dead_letters < self.wanted {
+            format!(" of {}", grouped(self.wanted))
+        } else {
+            String::new()
+        };
+        let (count, file) = (counted_dead_letters(self.dead_letters), shown(&self.file));
+        format!("wrote {count}{of} to {file}; they are still in the queue, so an import would duplicate them")
+    }
+}
+
+impl Answer for Exported {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        layout.line(self.summary());
+        layout
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        self.read.result(&self.summary())
+    }
+}
+
+/// The dead-letters of a file, one after another.
+#[derive(Debug)]
+pub(super) struct Lines {
+    path: PathBuf,
+    file: BufReader<File>,
+    number: u64,
+    /// The last line is cut off: `discard` was killed while writing it, and never deleted its dead-letter.
+    pub(super) is_cut_off: bool,
+}
+
+impl Lines {
+    /// Opens a file that nobody is writing.
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(|error| unreadable(path, error))?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock_shared() {
+            return Err(unreadable(path, "`dead discard` is still writing it"));
+        }
+        Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, is_cut_off: false })
+    }
+
+    /// The next dead-letter, with its message's id. The last line may lack its end, as an editor leaves it, or be cut off.
+    pub(super) fn next(&mut self) -> Result<Option<(String, NewMessage)>, Failure> {
+        let mut text = Vec::new();
+        self.file.read_until(b'\n', &mut text).map_err(|error| unreadable(&self.path, error))?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        self.number += 1;
+        let text = match self.number {
+            1 => without_mark(&text).map_err(|problem| unreadable(&self.path, problem))?,
+            _ => &text,
+        };
+        let whole = text.strip_suffix(b"\n");
+        match serde_json::from_slice::<Line>(whole.unwrap_or(text)) {
+            Err(error) if whole.is_some() => Err(self.bad(&error.to_string())),
+            Err(_) => {
+                self.is_cut_off = true;
+                Ok(None)
+            }
+            Ok(line) => {
+                let id = line.message_id.clone();
+                Ok(Some((id, line.message().map_err(|problem| self.bad(&problem))?)))
+            }
+        }
+    }
+
+    /// The failure of the line that was read last.
+    pub(super) fn bad(&self, problem: &str) -> Failure {
+        let (path, line) = (self.path.display(), self.number);
+        Failure::could_not(format!(
+            "{path}: line {line} is not a dead-letter that `dead discard` wrote: {problem}"
+        ))
+    }
+}
+
+/// The failure of a file that cannot be read or written.
+pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failure {
+    Failure::could_not(format!("{}: {problem}", path.display()))
+}
+
+/// The beginning of a file, or all of it, without a byte-order mark, which Windows editors write.
+pub(super) fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
+    match bytes {
+        // A mark; or a NUL beside an ASCII character, with which JSON begins.
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => {
+            Err("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")
+        }
+        _ => Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::process::Command;
+    use std::slice;
+
+    use comeback_engine::{Record, Timestamp};
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::change::tests::plain;
+    use crate::dead::filter::Filter;
+    use crate::dead::samples::{Dead, event};
+    use crate::dead::snapshot::scan;
+
+    fn attribute() -> impl Strategy<Value = Attribute> {
+        let text = ("(String|Number)(\\.[a-z]{1,5})?", "\\PC{1,20}")
+            .prop_map(|(data_type, text)| Attribute { data_type, value: AttributeValue::Text(text) });
+        let binary = vec(any::<u8>(), 0..40)
+            .prop_map(|bytes| Attribute { data_type: "Binary".into(), value: AttributeValue::Bytes(bytes) });
+        prop_oneof![text, binary]
+    }
+
+    proptest! {
+        #[test]
+        fn a_dead_letter_comes_back_as_it_was(
+            body in "\\PC{1,60}",
+            attributes in btree_map("[A-Za-z]{1,8}", attribute(), 0..10),
+            trace_header in proptest::option::of("Root=[0-9a-f-]{1,20}"),
+            sent in any::<u64>(),
+        ) {
+            let record = Record {
+                message_id: "m-1".into(),
+                receipt_handle: "h-1".into(),
+                body: format!("{body}\n\u{2028}\"\\"),
+                receive_count: 1,
+                sent: Timestamp::from_millis(sent),
+                first_receive: Timestamp::from_millis(sent),
+                moved: None,
+                trace_header: trace_header.clone(),
+                attributes: Vec::new(),
+            };
+            let received = Received { record, attributes };
+            let line = serde_json::to_string(&Line::of(&received)).unwrap();
+            prop_assert!(!line.contains('\n'), "{}", line);
+            let message = serde_json::from_str::<Line>(&line).unwrap().message().unwrap();
+            let Received { record, attributes } = received;
+            prop_assert_eq!(message, NewMessage { body: record.body, attributes, trace_header });
+        }
+    }
+
+    #[test]
+    fn a_new_file_overwrites_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dead-letters.jsonl");
+        std::fs::write(&path, "mine").unwrap();
+        let refused = NewFile::create(&path).unwrap_err();
+        assert!(refused.to_string().contains("exists") && refused.exit_code() == 1, "{refused}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_dead_letter_that_cannot_be_cut_off_the_file_may_be_elsewhere() {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        // It can be neither written nor cut.
+        let file = File::open(&path).unwrap();
+        let new = NewFile { path: path.to_path_buf(), file, beginnings: RefCell::default() };
+        assert!(new.write(&[serde_json::from_str(LINE).unwrap()]).unwrap_err().may_be_elsewhere);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_cut_that_may_not_be_on_disk_counts_as_not_made() {
+        // The name of this thread can be written and cut, and not synced.
+        let path = PathBuf::from("/proc/thread-self/comm");
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(0).unwrap();
+        let new = NewFile { path, file, beginnings: RefCell::default() };
+        let failure = new.write(&[serde_json::from_str(LINE).unwrap()]).unwrap_err();
+        assert!(failure.may_be_elsewhere, "{failure:?}");
+    }
+
+    #[tokio::test]
+    async fn an_export_leaves_the_dead_letters() {
+        let dead = Dead::with((0..9).map(|n| event(if n < 4 { "Fatal" } else { "Timeout" })));
+        let fatal = Filter { error: Some("Fatal".into()), ..Filter::default() };
+        let snapshot = scan(&dead.operator(), fatal).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("exported.jsonl");
+        let exported = export(&dead.operator(), &snapshot, &Selection::All, &path).await.unwrap();
+        let said = format!(
+            "wrote 4 dead-letters to {}; they are still in the queue, so an import would duplicate them\n",
+            path.display()
+        );
+        assert_eq!((plain(&exported), exported.end()), (said, Ok(())));
+        assert_eq!((dead.depth().visible, dead.depth().in_flight), (9, 0));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!((text.matches("Fatal").count(), text.lines().count()), (4, 4));
+    }
+
+    pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
+
+    /// A limit on the size of files stands in for a full disk. It holds for a whole process, so this test runs itself.
+    #[cfg(unix)]
+    #[test]
+    fn a_full_disk_leaves_no_dead_letter_in_the_file_that_stays_in_the_queue() {
+        let name = "dead::file::tests::a_full_disk_leaves_no_dead_letter_in_the_file_that_stays_in_the_queue";
+        let line: Line = serde_json::from_str(LINE).unwrap();
+        if let Some(path) = std::env::var_os("FULL_DISK") {
+            let export = NewFile::create(Path::new(&path)).unwrap();
+            assert!(export.write(slice::from_ref(&line)).is_ok());
+            assert!(export.write(&vec![line; 20]).is_err());
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dead-letters.jsonl");
+        let limited = r#"trap '' XFSZ && ulimit -f 1 && exec "$0" --exact "$1""#;
+        let test = std::env::current_exe().unwrap();
+        let mut shell = Command::new("sh");
+        let ran = shell.arg("-c").arg(limited).arg(test).arg(name).env("FULL_DISK", &path).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{LINE}\n"));
+    }
+}

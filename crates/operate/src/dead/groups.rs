@@ -1,0 +1,255 @@
+//! Dead-letters by reason, function and error, and dead-letters in short.
+
+use std::cmp::Reverse;
+
+use comeback_engine::{DeadLetterKind, RETENTION, ReasonCode, ReceivedDeadLetter, Timestamp, short_name};
+use serde::Serialize;
+
+use crate::dead::filter::reason_of;
+use crate::dead::received::Received;
+use crate::deployment::Deployment;
+use crate::durations;
+use crate::layout::Table;
+use crate::numbers::grouped;
+use crate::text::{Piece, Text};
+
+/// A function may write anything as an error's type. Past this many groups, dead-letters are counted together.
+pub(super) const MOST_GROUPS: usize = 1_000;
+/// Characters of an error that are kept.
+pub(super) const LONGEST_ERROR: usize = 256;
+/// Characters of an error's message in a table.
+const SHOWN_OF_A_MESSAGE: usize = 40;
+
+/// The traits that the dead-letters of a group share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Alike {
+    /// The reason's name, `max_receive_count` or `unknown`.
+    pub reason: &'static str,
+    /// The function's ARN.
+    pub target: Option<String>,
+    /// The last error's type, or its first 256 characters.
+    pub error_type: Option<String>,
+    /// What was wrong with dead-letters that were not understood and name no error; or its first 256 characters.
+    pub detail: Option<String>,
+}
+
+impl Alike {
+    /// The dead-letters of too many groups.
+    pub(super) const OTHER: Self = Self { reason: "other", target: None, error_type: None, detail: None };
+
+    pub(super) fn of(dead_letter: &ReceivedDeadLetter<'_>) -> Self {
+        let error_type = dead_letter.error_type.as_ref();
+        Self {
+            reason: reason_of(dead_letter),
+            target: dead_letter.function_arn.as_deref().map(ToOwned::to_owned),
+            error_type: error_type.map(|text| text.chars().take(LONGEST_ERROR).collect()),
+            detail: malformation(dead_letter).map(|text| cut(text, LONGEST_ERROR)),
+        }
+    }
+}
+
+/// Dead-letters with the same reason, target and error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// The reason's name, `max_receive_count` or `unknown`.
+    pub reason: &'static str,
+    /// The function's ARN.
+    pub target: Option<String>,
+    /// The last error's type, or its first 256 characters.
+    pub error_type: Option<String>,
+    /// The error's message in one of them, or its first 256 characters.
+    pub error_message: Option<String>,
+    /// What was wrong with dead-letters that were not understood and name no error; or its first 256 characters.
+    pub detail: Option<String>,
+    /// Dead-letters in the group.
+    pub count: u64,
+    /// When the first of them was dead-lettered.
+    pub oldest: Timestamp,
+    /// When the last of them was dead-lettered.
+    pub newest: Timestamp,
+    /// When SQS deletes the first of them.
+    pub expires: Timestamp,
+}
+
+impl Group {
+    /// A group without dead-letters yet, with the message and the times of its first.
+    pub(super) fn of(
+        alike: &Alike,
+        message: Option<String>,
+        dead_lettered_at: Timestamp,
+        sent: Timestamp,
+    ) -> Self {
+        let Alike { reason, target, error_type, detail } = alike.clone();
+        Self {
+            reason,
+            target,
+            error_type,
+            error_message: message,
+            detail,
+            count: 0,
+            oldest: dead_lettered_at,
+            newest: dead_lettered_at,
+            expires: expires(sent),
+        }
+    }
+
+    pub(super) fn add(&mut self, dead_lettered_at: Timestamp, sent: Timestamp) {
+        self.count += 1;
+        self.oldest = dead_lettered_at.min(self.oldest);
+        self.newest = dead_lettered_at.max(self.newest);
+        self.expires = expires(sent).min(self.expires);
+    }
+}
+
+/// When SQS deletes a dead-letter that was sent then.
+pub fn expires(sent: Timestamp) -> Timestamp {
+    sent.saturating_add(RETENTION)
+}
+
+/// Orders groups by size, the largest first.
+pub(super) fn largest_first<T>(groups: &mut [(T, Group)]) {
+    let traits =
+        |group: &Group| (group.reason, group.target.clone(), group.error_type.clone(), group.detail.clone());
+    groups.sort_by_cached_key(|(_, group)| (Reverse(group.count), traits(group)));
+}
+
+/// A dead-letter in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Described {
+    /// The event's key. A message that was not understood has none.
+    pub key: Option<String>,
+    /// SQS's id.
+    pub message_id: String,
+    /// `event`; `verbatim` for a body left as it was received; `record` for what SQS's own redrive took; `unknown` for
+    /// any other message.
+    pub kind: &'static str,
+    /// The reason's name, `max_receive_count` or `unknown`.
+    pub reason: &'static str,
+    /// The function's ARN.
+    pub target: Option<String>,
+    /// The last error's type.
+    pub error_type: Option<String>,
+    /// The last error's message.
+    pub error_message: Option<String>,
+    /// Retries made.
+    pub retries: Option<u64>,
+    /// When it was dead-lettered.
+    pub dead_lettered_at: Timestamp,
+    /// When its message was sent.
+    pub sent: Timestamp,
+    /// What was found, and which limit it broke.
+    pub detail: Option<String>,
+}
+
+impl Described {
+    /// The description of a dead-letter, with its texts as they are.
+    pub(super) fn of(received: &Received, dead_letter: &ReceivedDeadLetter<'_>) -> Self {
+        Self {
+            key: dead_letter.key.clone(),
+            message_id: received.id().to_owned(),
+            kind: match dead_letter.kind {
+                DeadLetterKind::Event => "event",
+                DeadLetterKind::Verbatim => "verbatim",
+                DeadLetterKind::Record => "record",
+                DeadLetterKind::Unknown => "unknown",
+            },
+            reason: reason_of(dead_letter),
+            target: dead_letter.function_arn.as_deref().map(ToOwned::to_owned),
+            error_type: dead_letter.error_type.clone(),
+            error_message: dead_letter.error_message.clone(),
+            retries: dead_letter.retries_made,
+            dead_lettered_at: dead_letter.dead_lettered_at,
+            sent: received.record.sent,
+            detail: dead_letter.detail.clone(),
+        }
+    }
+
+    /// The same with the beginning of each long text.
+    pub(super) fn cut(self) -> Self {
+        let [error_type, error_message, detail] = [&self.error_type, &self.error_message, &self.detail]
+            .map(|text| text.as_ref().map(|text| cut(text, LONGEST_ERROR)));
+        Self { error_type, error_message, detail, ..self }
+    }
+}
+
+/// The groups as a table.
+pub(super) fn groups_table<'g>(
+    groups: impl IntoIterator<Item = &'g Group>,
+    deployment: &Deployment,
+    now: Timestamp,
+) -> Table {
+    let mut table =
+        Table::new(["dead-letters", "reason", "function", "error", "message", "oldest", "newest"]);
+    for group in groups {
+        table.row([
+            grouped(group.count).into(),
+            group.reason.into(),
+            function(group.target.as_deref(), deployment),
+            group.error_type.as_deref().unwrap_or_default().into(),
+            shown_message(group.error_message.as_ref().or(group.detail.as_ref())),
+            ago(group.oldest, now),
+            ago(group.newest, now),
+        ]);
+    }
+    table
+}
+
+/// Dead-letters as a table.
+pub(super) fn dead_letters_table(
+    dead_letters: &[Described],
+    deployment: &Deployment,
+    now: Timestamp,
+) -> Table {
+    let mut table = Table::new(["key", "function", "reason", "error", "message", "retries", "age"]);
+    for dead_letter in dead_letters {
+        let key = dead_letter.key.as_ref();
+        table.row([
+            key.map_or_else(|| Text::from(&dead_letter.message_id), |key| Piece::Event(key.clone()).into()),
+            function(dead_letter.target.as_deref(), deployment),
+            dead_letter.reason.into(),
+            dead_letter.error_type.as_deref().unwrap_or_default().into(),
+            shown_message(dead_letter.error_message.as_ref().or(dead_letter.detail.as_ref())),
+            dead_letter.retries.map(|retries| retries.to_string()).unwrap_or_default().into(),
+            ago(dead_letter.dead_lettered_at, now),
+        ]);
+    }
+    table
+}
+
+fn function(arn: Option<&str>, deployment: &Deployment) -> Text {
+    arn.map(|arn| deployment.function(arn, short_name(arn))).unwrap_or_default()
+}
+
+/// A message on one line of a table.
+fn shown_message(message: Option<&String>) -> Text {
+    let line = message.map(|text| cut(text.lines().next().unwrap_or_default(), SHOWN_OF_A_MESSAGE));
+    line.unwrap_or_default().into()
+}
+
+fn ago(at: Timestamp, now: Timestamp) -> Text {
+    Piece::Moment { shown: age(at, now), at }.into()
+}
+
+/// How long ago a moment was, in short.
+pub fn age(moment: Timestamp, now: Timestamp) -> String {
+    durations::short(now.since(moment).as_secs_f64().floor())
+}
+
+/// The first characters of a text, with `…` for the others.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+/// The detail of a dead-letter that was not understood and names no error. Other details name ages and counts, so
+/// hardly two are alike.
+fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
+    use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
+    let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));
+    let has_error = dead_letter.error_type.is_some() || dead_letter.error_message.is_some();
+    let detail = dead_letter.detail.as_deref().filter(|_| is_malformed && !has_error)?;
+    // Without the place of a JSON error, which differs from dead-letter to dead-letter.
+    Some(detail.split_once(" at line ").map_or(detail, |(what, _)| what))
+}

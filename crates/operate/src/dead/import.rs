@@ -1,0 +1,529 @@
+//! Brings dead-letters back from the file that a discard wrote. What was imported is recorded beside the file, so that a
+//! repeated import goes on where it was.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::dead::file::{Lines, unreadable, without_mark};
+use crate::dead::pace::Pace;
+use crate::dead::plan::{Outcome, left_over};
+use crate::dead::scan::{counted_dead_letters, tell_pause};
+use crate::dead::work::NotDone;
+use crate::deployment::Deployment;
+use crate::failure::Failure;
+use crate::layout::Layout;
+use crate::numbers::grouped;
+use crate::operator::{Operator, Progress};
+use crate::shown::shown;
+
+/// Puts the dead-letters of a file back into the dead-letter queue.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// The operator.
+    pub operator: Operator,
+    /// The file. What was imported of it is recorded in a file of the same name with `.done` behind it.
+    pub file: PathBuf,
+    /// The most dead-letters a second.
+    pub pace: Pace,
+}
+
+/// The plan of an import.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ImportPlan {
+    dead_letters: u64,
+    imported: u64,
+    before: u64,
+    cut_off: bool,
+    left: BTreeMap<String, u64>,
+    /// The name of the queue.
+    #[serde(skip)]
+    queue: String,
+    #[serde(skip)]
+    journal: PathBuf,
+}
+
+/// The dead-letters that were imported, and those that were not.
+#[derive(Debug, Serialize)]
+pub struct Imported {
+    dead_letters: u64,
+    imported: u64,
+    before: u64,
+    cut_off: bool,
+    left: BTreeMap<String, u64>,
+    #[serde(skip)]
+    outcome: Outcome,
+    /// The operator stopped it.
+    #[serde(skip)]
+    is_interrupted: bool,
+}
+
+/// Reads the lines of a file, so that a bad one is refused before anything is sent.
+///
+/// # Errors
+///
+/// If the file cannot be read, is being written, or has a line that a discard did not write.
+pub fn check(file: &Path) -> Result<(), Failure> {
+    count(file, &HashSet::new()).map(drop)
+}
+
+/// Dead-letters of a file.
+#[derive(Default)]
+struct Count {
+    new: u64,
+    /// Imported before.
+    before: u64,
+    is_cut_off: bool,
+}
+
+fn count(file: &Path, imported: &HashSet<String>) -> Result<Count, Failure> {
+    let mut lines = Lines::open(file)?;
+    let (mut count, mut ids) = (Count::default(), HashSet::new());
+    while let Some((id, _)) = lines.next()? {
+        let kind = if imported.contains(&id) { &mut count.before } else { &mut count.new };
+        *kind += 1;
+        if let Some(twice) = ids.replace(id) {
+            return Err(lines.bad(&format!("message {twice:?} appears twice")));
+        }
+    }
+    count.is_cut_off = lines.is_cut_off;
+    Ok(count)
+}
+
+impl Import {
+    /// The record of what was imported.
+    fn journal(&self) -> PathBuf {
+        self.file.with_added_extension("done")
+    }
+
+    fn plan_for(&self, deployment: &Deployment, record: &Record) -> Result<ImportPlan, Failure> {
+        let queue = &deployment.dead_letter_queue;
+        let journal = self.journal();
+        if let Some(other) = record.queue.as_ref().filter(|other| **other != queue.arn) {
+            let (journal, queue) = (journal.display(), &queue.arn);
+            return Err(Failure::refused(format!(
+                "{journal}: this file was already imported into {other}; to import it into {queue} too, copy the file"
+            )));
+        }
+        let Count { new, before, is_cut_off } = count(&self.file, &record.ids)?;
+        Ok(ImportPlan {
+            dead_letters: new,
+            imported: 0,
+            before,
+            cut_off: is_cut_off,
+            left: BTreeMap::new(),
+            queue: queue.name().to_owned(),
+            journal,
+        })
+    }
+
+    /// Performs the plan, unless another import of the file has run since it was made.
+    async fn send(&self, plan: &ImportPlan) -> Result<Result<Imported, ImportPlan>, Failure> {
+        let deployment = self.operator.deployment().await?;
+        let mut journal = Journal::open(&plan.journal)?;
+        let record = journal.read()?;
+        let now = self.plan_for(&deployment, &record)?;
+        if now != *plan {
+            return Ok(Err(now));
+        }
+        if record.queue.is_none() {
+            journal.begin(&deployment.dead_letter_queue.arn)?;
+        }
+        let mut done = Imported {
+            dead_letters: plan.dead_letters,
+            imported: 0,
+            before: plan.before,
+            cut_off: plan.cut_off,
+            left: BTreeMap::new(),
+            outcome: Outcome::default(),
+            is_interrupted: false,
+        };
+        let mut lines = Lines::open(&self.file)?;
+        loop {
+            let (mut ids, mut messages) = (Vec::new(), Vec::new());
+            while ids.len() < self.pace.at_once(done.outcome.done) {
+                let Some((id, message)) = lines.next()? else { break };
+                if !record.ids.contains(&id) {
+                    ids.push(id);
+                    messages.push(message);
+                }
+            }
+            if ids.is_empty() {
+                break;
+            }
+            if !self.send_some(&deployment, &mut journal, (ids, messages), &mut done).await? {
+                break;
+            }
+        }
+        (done.imported, done.left) = (done.outcome.done, done.outcome.left.clone());
+        Ok(Ok(done))
+    }
+
+    /// Sends some dead-letters, and records them. Returns false if it is to end there.
+    async fn send_some(
+        &self,
+        deployment: &Deployment,
+        journal: &mut Journal,
+        (ids, messages): (Vec<String>, Vec<crate::aws::NewMessage>),
+        done: &mut Imported,
+    ) -> Result<bool, Failure> {
+        let aws = &self.operator.account.aws;
+        let (begin, turn) = (aws.now(), self.pace.time_for(ids.len() as u64));
+        let answers =
+            aws.send(&deployment.dead_letter_queue.url, messages, &tell_pause(&self.operator)).await;
+        let (mut imported, mut end) = (Vec::new(), None);
+        for (id, answer) in ids.into_iter().zip(answers) {
+            let Err(failure) = answer else {
+                imported.push(id);
+                continue;
+            };
+            let NotDone { why, for_all, .. } = NotDone::of_send(&failure, "dead-letter queue");
+            done.outcome.leave(&why);
+            end = end.or(for_all.then_some(why));
+        }
+        done.outcome.done += imported.len() as u64;
+        journal.add(&imported)?;
+        let progress =
+            Progress { done: done.outcome.done, of: Some(done.dead_letters), unit: "dead-letters" };
+        self.operator.follow.progress(progress);
+        match end {
+            Some(why) if done.outcome.done == 0 => return Err(Failure::could_not(why)),
+            Some(_) => return Ok(false),
+            None => {}
+        }
+        tokio::select! {
+            biased;
+            () = self.operator.interrupt.raised() => done.is_interrupted = true,
+            () = aws.sleep(turn.saturating_sub(aws.now().since(begin))) => {}
+        }
+        Ok(!done.is_interrupted)
+    }
+}
+
+impl Change for Import {
+    type Plan = ImportPlan;
+    type Done = Imported;
+
+    async fn plan(&self) -> Result<ImportPlan, Failure> {
+        check(&self.file)?;
+        let record = Record::of(&self.journal())?;
+        self.plan_for(&self.operator.deployment().await?, &record)
+    }
+
+    async fn perform(&self, plan: &ImportPlan) -> Performed<ImportPlan, Imported> {
+        match self.send(plan).await {
+            Ok(Ok(done)) => {
+                let result = done.end();
+                Performed::Done(done, result)
+            }
+            Ok(Err(now)) => Performed::Outdated(now),
+            Err(failure) => Performed::Failed(failure),
+        }
+    }
+}
+
+impl Plan for ImportPlan {
+    fn question(&self) -> Option<Question> {
+        let count = counted_dead_letters(self.dead_letters);
+        (self.dead_letters > 0).then(|| Question::new(format!("add {count} to the dead-letter queue?")))
+    }
+}
+
+impl Answer for ImportPlan {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        layout.line(format!("to import: {} to {}", counted_dead_letters(self.dead_letters), self.queue));
+        if self.before > 0 {
+            let (before, journal) = (grouped(self.before), self.journal.display().to_string());
+            layout.line(format!("skipped: {before}, already imported ({})", shown(&journal)));
+        }
+        if self.cut_off {
+            layout.line("skipped: the last line, which is cut off; its dead-letter was never deleted");
+        }
+        layout
+    }
+}
+
+impl Answer for Imported {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        // A failure begins with the summary.
+        if self.end().is_ok() {
+            layout.line(self.outcome.summary("imported"));
+        }
+        layout
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        let summary = self.outcome.summary("imported");
+        if self.is_interrupted {
+            Err(Failure::interrupted(summary))
+        } else if self.left.is_empty() {
+            Ok(())
+        } else {
+            Err(left_over(&summary))
+        }
+    }
+}
+
+/// Begins the first line of the record, which names the queue.
+const QUEUE: &str = "queue ";
+
+/// What was imported of a file.
+#[derive(Debug, Default)]
+struct Record {
+    /// The queue that it was sent to, by its ARN; `None` if nothing was sent.
+    queue: Option<String>,
+    /// The ids of the messages.
+    ids: HashSet<String>,
+}
+
+impl Record {
+    /// The record at a path; an empty one if there is none.
+    fn of(path: &Path) -> Result<Self, Failure> {
+        match std::fs::read(path) {
+            Ok(text) => Self::read(path, &text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(unreadable(path, error)),
+        }
+    }
+
+    fn read(path: &Path, text: &[u8]) -> Result<Self, Failure> {
+        let text = without_mark(text).map_err(|problem| unreadable(path, problem))?;
+        let text = str::from_utf8(text).map_err(|error| unreadable(path, error))?;
+        let queue = text.lines().next().and_then(|line| line.strip_prefix(QUEUE)).map(ToOwned::to_owned);
+        Ok(Self { queue, ids: text.lines().map(ToOwned::to_owned).collect() })
+    }
+}
+
+/// The file that records what was imported: the queue, and the messages' ids, each after a line's end, so that one that was
+/// cut off stays alone.
+struct Journal {
+    path: PathBuf,
+    file: File,
+}
+
+impl Journal {
+    /// Opens the file, and keeps other imports away until it is dropped.
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path).map_err(|error| unreadable(path, error))?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(unreadable(path, "another import of this file is running"));
+        }
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    fn read(&mut self) -> Result<Record, Failure> {
+        let mut text = Vec::new();
+        let read = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.read_to_end(&mut text));
+        read.map_err(|error| unreadable(&self.path, error))?;
+        Record::read(&self.path, &text)
+    }
+
+    fn begin(&mut self, queue: &str) -> Result<(), Failure> {
+        self.append(&format!("{QUEUE}{queue}\n"))
+    }
+
+    fn add(&mut self, ids: &[String]) -> Result<(), Failure> {
+        self.append(&ids.iter().flat_map(|id| ["\n", id]).collect::<String>())
+    }
+
+    fn append(&mut self, text: &str) -> Result<(), Failure> {
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
+        written.map_err(|error| unreadable(&self.path, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::tests::plain;
+    use crate::dead::file::NewFile;
+    use crate::dead::file::tests::LINE;
+    use crate::dead::samples::Dead;
+
+    /// A folder with a file to import, and an account.
+    struct Setting {
+        folder: tempfile::TempDir,
+        dead: Dead,
+    }
+
+    impl Setting {
+        fn with(text: impl AsRef<[u8]>) -> Self {
+            let setting = Self { folder: tempfile::tempdir().unwrap(), dead: Dead::with([]) };
+            std::fs::write(setting.file(), text).unwrap();
+            setting
+        }
+
+        fn file(&self) -> PathBuf {
+            self.folder.path().join("dead-letters.jsonl")
+        }
+
+        fn import(&self) -> Import {
+            Import { operator: self.dead.operator(), file: self.file(), pace: Pace(500.0) }
+        }
+
+        async fn plan(&self) -> Result<ImportPlan, String> {
+            let folder = self.folder.path().display().to_string();
+            self.import().plan().await.map_err(|failure| failure.to_string().replace(&folder, ""))
+        }
+
+        async fn run(&self) -> Imported {
+            let plan = self.plan().await.unwrap();
+            let Performed::Done(done, Ok(())) = self.import().perform(&plan).await else { panic!() };
+            done
+        }
+    }
+
+    /// The dead-letters of a file with this text, and whether its last line is cut off.
+    async fn planned(text: impl AsRef<[u8]>) -> Result<(u64, bool), String> {
+        Setting::with(text).plan().await.map(|plan| (plan.dead_letters, plan.cut_off))
+    }
+
+    #[tokio::test]
+    async fn a_file_is_imported_once() {
+        let setting = Setting::with(format!("{LINE}\n"));
+        let plan = setting.plan().await.unwrap();
+        assert_eq!(plain(&plan), "to import: 1 dead-letter to dead\n");
+        assert_eq!(plan.question().unwrap().text, "add 1 dead-letter to the dead-letter queue?");
+        assert_eq!(plain(&setting.run().await), "imported 1 dead-letter\n");
+        let stored = setting.dead.dead().remove(0);
+        assert_eq!((&*stored.message.body, stored.message.attributes.len()), ("{}", 1));
+        let again = setting.plan().await.unwrap();
+        let path = setting.file().display().to_string();
+        let expected =
+            format!("to import: 0 dead-letters to dead\nskipped: 1, already imported ({path}.done)\n");
+        assert_eq!((plain(&again), again.question()), (expected, None));
+        let json = serde_json::to_string(&again).unwrap();
+        assert_eq!(json, r#"{"dead_letters":0,"imported":0,"before":1,"cut_off":false,"left":{}}"#);
+    }
+
+    #[tokio::test]
+    async fn a_file_is_imported_to_one_queue() {
+        let setting = Setting::with(LINE);
+        let other = "arn:aws:sqs:eu-west-1:123456789012:other";
+        std::fs::write(setting.import().journal(), format!("queue {other}\n\nm-1")).unwrap();
+        let dead = "arn:aws:sqs:eu-west-1:123456789012:dead";
+        let expected = format!(
+            "/dead-letters.jsonl.done: this file was already imported into {other}; to import it into {dead} too, \
+             copy the file"
+        );
+        assert_eq!(setting.plan().await.unwrap_err(), expected);
+    }
+
+    #[tokio::test]
+    async fn a_last_line_that_is_cut_off_is_left() {
+        let last = LINE.replace("m-1", "é");
+        for end in [1, 2, 20, last.find('é').unwrap() + 1, last.len() - 1] {
+            let text = [LINE.as_bytes(), b"\n", &last.as_bytes()[..end]].concat();
+            assert_eq!(planned(text).await, Ok((1, true)));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_last_line_without_its_end_is_read_if_it_is_whole() {
+        assert_eq!(planned(LINE).await, Ok((1, false)));
+        assert_eq!(planned(format!("{LINE}\n{}", LINE.replace("m-1", "m-2"))).await, Ok((2, false)));
+    }
+
+    #[tokio::test]
+    async fn a_byte_order_mark_is_skipped_and_utf16_is_named() {
+        let marked = format!("\u{feff}{LINE}\r\n{}\r\n", LINE.replace("m-1", "m-2"));
+        assert_eq!(planned(&marked).await, Ok((2, false)));
+        let utf16: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let named = "it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8";
+        for bytes in [&utf16[..], &utf16[2..]] {
+            assert_eq!(planned(bytes).await.unwrap_err(), format!("/dead-letters.jsonl: {named}"));
+        }
+        // And so in the record of what was imported.
+        let setting = Setting::with(LINE);
+        std::fs::write(setting.import().journal(), "\u{feff}m-1\r\n").unwrap();
+        assert_eq!(setting.plan().await.unwrap().before, 1);
+        std::fs::write(setting.import().journal(), utf16).unwrap();
+        assert_eq!(setting.plan().await.unwrap_err(), format!("/dead-letters.jsonl.done: {named}"));
+    }
+
+    #[tokio::test]
+    async fn any_other_line_is_refused_with_its_number() {
+        let binary = LINE.replace("String", "Binary").replace("max_age", "?");
+        for (text, line, problem) in [
+            (format!("{LINE}\n\n"), 2, "EOF while parsing a value"),
+            (format!("{LINE}\n{LINE}\n"), 2, "message \"m-1\" appears twice"),
+            ("{}\n".into(), 1, "missing field `message_id`"),
+            (format!("{binary}\n"), 1, "attribute \"Reason\": its value is not Base64"),
+            (LINE.replace("\"body\"", "\"Body\"") + "\n", 1, "unknown field `Body`"),
+        ] {
+            let refused = planned(&text).await.unwrap_err();
+            let expected = format!(
+                "/dead-letters.jsonl: line {line} is not a dead-letter that `dead discard` wrote: {problem}"
+            );
+            assert!(refused.starts_with(&expected), "{refused}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_is_imported_once_at_a_time() {
+        let setting = Setting::with(LINE);
+        let plan = setting.plan().await.unwrap();
+        let lock = Journal::open(&plan.journal).unwrap();
+        let Performed::Failed(refused) = setting.import().perform(&plan).await else { panic!() };
+        let path = setting.file().display().to_string();
+        assert_eq!(refused.to_string(), format!("{path}.done: another import of this file is running"));
+        drop(lock);
+        setting.run().await;
+        let Performed::Outdated(now) = setting.import().perform(&plan).await else { panic!() };
+        assert_eq!((now.dead_letters, now.before, setting.dead.depth().visible), (0, 1, 1));
+    }
+
+    #[tokio::test]
+    async fn no_dead_letter_is_imported_that_was_not_shown() {
+        let setting = Setting::with(LINE);
+        let plan = setting.plan().await.unwrap();
+        std::fs::write(setting.file(), format!("{LINE}\n{}", LINE.replace("m-1", "m-2"))).unwrap();
+        let Performed::Outdated(now) = setting.import().perform(&plan).await else { panic!() };
+        assert_eq!((now.dead_letters, setting.dead.depth().visible), (2, 0));
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_being_written_is_refused() {
+        let setting = Setting::with(LINE);
+        std::fs::remove_file(setting.file()).unwrap();
+        let new = NewFile::create(&setting.file()).unwrap();
+        let refused = setting.plan().await.unwrap_err();
+        assert_eq!(refused, "/dead-letters.jsonl: `dead discard` is still writing it");
+        drop(new);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn an_export_and_its_record_are_for_their_user_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        let setting = Setting::with(LINE);
+        setting.run().await;
+        assert_eq!(mode(&setting.import().journal()), 0o600);
+        let new = setting.folder.path().join("new.jsonl");
+        let _new = NewFile::create(&new).unwrap();
+        assert_eq!(mode(&new), 0o600);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn nothing_is_sent_if_the_record_cannot_be_begun() {
+        let setting = Setting::with(LINE);
+        let plan = setting.plan().await.unwrap();
+        std::os::unix::fs::symlink("/dev/full", &plan.journal).unwrap();
+        let Performed::Failed(failure) = setting.import().perform(&plan).await else { panic!() };
+        assert!(failure.to_string().contains("dead-letters.jsonl.done: "), "{failure}");
+        assert_eq!(setting.dead.depth().visible, 0);
+    }
+}

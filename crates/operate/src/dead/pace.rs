@@ -1,0 +1,54 @@
+//! How fast dead-letters are acted on.
+
+use std::time::Duration;
+
+use crate::dead::scan::ROUND;
+use crate::deployment::queue::HIDDEN_FOR;
+
+/// Dead-letters a second; above zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace(pub f64);
+
+impl Pace {
+    /// Dead-letters to act on together: those of one second. The very first dead-letter goes alone: where a permission
+    /// is missing, only that one is done and not deleted.
+    pub(super) fn at_once(self, tried: u64) -> usize {
+        if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
+    }
+
+    /// Dead-letters to receive together: the last is acted on well before it becomes visible again.
+    pub(super) fn at_hand(self) -> usize {
+        ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
+    }
+
+    /// The time that dead-letters take.
+    pub(super) fn time_for(self, dead_letters: u64) -> Duration {
+        Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_seconds_dead_letters_go_at_once() {
+        let numbers = [1e-8, 0.1, 0.9, 1.0, 7.9, 50.0, 1e6].map(Pace);
+        assert_eq!(numbers.map(|pace| pace.at_once(1)), [1, 1, 1, 1, 7, 50, 80]);
+        assert_eq!(numbers.map(Pace::at_hand), [1, 30, 80, 80, 80, 80, 80]);
+        assert_eq!(Pace(50.0).time_for(812), Duration::from_millis(16_240));
+        assert_eq!(Pace(1e-8).time_for(u64::MAX), Duration::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn a_dead_letter_at_hand_has_its_turn_before_it_is_visible(exponent in -7.0..6.0) {
+            let pace = Pace(10f64.powf(exponent));
+            // The last waits for the turns of all before it.
+            let before = pace.at_hand() as u64 - 1;
+            prop_assert!(pace.time_for(before) <= HIDDEN_FOR / 3);
+        }
+    }
+}

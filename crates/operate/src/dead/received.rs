@@ -1,0 +1,63 @@
+//! A message of the dead-letter queue.
+
+use std::collections::BTreeMap;
+
+use comeback_engine::{MOVED_ATTRIBUTE, ReceivedDeadLetter, Record, Timestamp};
+
+use crate::aws::{Attribute, AttributeValue, Message};
+use crate::failure::Failure;
+
+/// A message that was received from the dead-letter queue.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// The message, as the handler knows it.
+    pub record: Record,
+    /// Its message attributes.
+    pub attributes: BTreeMap<String, Attribute>,
+}
+
+impl Received {
+    /// The message, if SQS returned all of it.
+    pub(super) fn of(message: Message) -> Result<Self, Failure> {
+        let Message { id, receipt_handle, body, system, attributes } = message;
+        let lacks = |what: &str| Failure::could_not(format!("SQS returned no {what} for message {id:?}"));
+        let number = |name: &str| {
+            let text = system.get(name).and_then(|text| text.parse::<u64>().ok());
+            text.ok_or_else(|| lacks(name))
+        };
+        let mut record = Record {
+            receipt_handle: receipt_handle.ok_or_else(|| lacks("receipt handle"))?,
+            body: body.ok_or_else(|| lacks("body"))?,
+            receive_count: number("ApproximateReceiveCount")?.try_into().unwrap_or(u32::MAX),
+            sent: Timestamp::from_millis(number("SentTimestamp")?),
+            first_receive: Timestamp::from_millis(number("ApproximateFirstReceiveTimestamp")?),
+            moved: None,
+            trace_header: system.get("AWSTraceHeader").cloned(),
+            attributes: Vec::new(),
+            message_id: id.clone(),
+        };
+        if let Some(moved) = text(&attributes, MOVED_ATTRIBUTE) {
+            // SQS's own redrive takes copies of messages too. A copy whose attribute is garbled counts as a new message, as
+            // it does for the handler.
+            let _ = record.restore(moved);
+        }
+        Ok(Self { record, attributes })
+    }
+
+    /// The message's id.
+    pub fn id(&self) -> &str {
+        &self.record.message_id
+    }
+
+    /// The dead-letter in the message.
+    pub fn dead_letter(&self) -> ReceivedDeadLetter<'_> {
+        ReceivedDeadLetter::read(&self.record, |name| text(&self.attributes, name))
+    }
+}
+
+fn text<'a>(attributes: &'a BTreeMap<String, Attribute>, name: &str) -> Option<&'a str> {
+    match &attributes.get(name)?.value {
+        AttributeValue::Text(text) => Some(text),
+        AttributeValue::Bytes(_) => None,
+    }
+}

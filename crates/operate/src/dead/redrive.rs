@@ -1,0 +1,452 @@
+//! Sends dead-letters back to the retry queue, where their events start over.
+
+use comeback_engine::ReasonCode;
+use serde::Serialize;
+
+use crate::aws::NewMessage;
+use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::dead::pace::Pace;
+use crate::dead::plan::{Chosen, Outcome, Picked};
+use crate::dead::received::Received;
+use crate::dead::rules::RedriveRules;
+use crate::dead::scan::{Read, counted_dead_letters, tell_pause};
+use crate::dead::snapshot::Row;
+use crate::dead::work::{Action, NotDone, act};
+use crate::deployment::Deployment;
+use crate::failure::Failure;
+use crate::layout::Layout;
+use crate::operator::Operator;
+use crate::shown::shown;
+use crate::text;
+
+/// Sends dead-letters back to the retry queue. Each is deleted only once SQS has accepted its copy.
+#[derive(Clone, Debug)]
+pub struct Redrive {
+    /// The operator.
+    pub operator: Operator,
+    /// The dead-letters.
+    pub chosen: Chosen,
+    /// The ARN of a function to invoke instead of the original one; `TARGET_FUNCTIONS` must allow it.
+    pub retarget: Option<String>,
+    /// The most dead-letters a second.
+    pub pace: Pace,
+    /// The most dead-letters.
+    pub limit: Option<u64>,
+}
+
+impl Redrive {
+    /// A redrive of 50 dead-letters a second to their own functions.
+    pub fn new(operator: Operator, chosen: Chosen) -> Self {
+        Self { operator, chosen, retarget: None, pace: Pace(50.0), limit: None }
+    }
+
+    /// Fails if the filter names a function whose events would all be dead-lettered again.
+    fn check_target(&self, deployment: &Deployment) -> Result<(), Failure> {
+        let Chosen::Matching(filter) = &self.chosen else { return Ok(()) };
+        let Some(target) = filter.target.as_ref().filter(|_| self.retarget.is_none()) else { return Ok(()) };
+        let arn = deployment.arn_of(target);
+        if deployment.retries(&arn) { Ok(()) } else { Err(not_allowed([&*arn.to_string()], deployment)) }
+    }
+
+    /// The reason why a dead-letter is skipped.
+    fn skips(&self, row: &Row) -> Option<ReasonCode> {
+        // A snapshot is judged by the functions that its dead-letters name.
+        row.refused.filter(|code| self.retarget.is_none() || *code != ReasonCode::TargetNotAllowed)
+    }
+}
+
+/// The plan of a redrive.
+#[derive(Clone, Debug, Serialize)]
+pub struct RedrivePlan {
+    plan: Picked,
+    outcome: Option<Outcome>,
+    redriven: u64,
+    #[serde(skip)]
+    rules: RedriveRules,
+}
+
+/// The dead-letters that were redriven, and those that were not.
+#[derive(Debug, Serialize)]
+pub struct Redriven {
+    plan: Picked,
+    outcome: Outcome,
+    redriven: u64,
+    #[serde(skip)]
+    read: Read,
+}
+
+impl Change for Redrive {
+    type Plan = RedrivePlan;
+    type Done = Redriven;
+
+    async fn plan(&self) -> Result<RedrivePlan, Failure> {
+        let deployment = self.operator.deployment().await?;
+        let rules = RedriveRules::new(&deployment, self.retarget.as_deref())?;
+        self.check_target(&deployment)?;
+        let snapshot = self.chosen.snapshot(&self.operator, &deployment, Some(&rules)).await?;
+        let picked = Picked::of(&self.chosen, snapshot, |row| self.skips(row), (self.pace, self.limit))?;
+        Ok(RedrivePlan { plan: picked, outcome: None, redriven: 0, rules })
+    }
+
+    async fn perform(&self, plan: &RedrivePlan) -> Performed<RedrivePlan, Redriven> {
+        let RedrivePlan { plan: picked, rules, .. } = plan;
+        let sending = Sending { operator: &self.operator, deployment: picked.deployment(), rules };
+        match act(&self.operator, picked, &sending).await {
+            Ok((outcome, read)) => {
+                let redriven = outcome.done;
+                let done = Redriven { plan: picked.clone(), outcome, redriven, read };
+                let result = done.end();
+                Performed::Done(done, result)
+            }
+            Err(failure) => Performed::Failed(failure),
+        }
+    }
+}
+
+impl Plan for RedrivePlan {
+    fn identity(&self) -> String {
+        format!("{:?} {}", self.rules.retarget(), self.plan.identity())
+    }
+
+    fn question(&self) -> Option<Question> {
+        let count = self.plan.count();
+        let queue = self.plan.deployment().retry_queue.name();
+        let is_asked = count > 0 && self.plan.not_allowed.is_empty();
+        is_asked.then(|| Question::new(format!("send {} to {queue}?", counted_dead_letters(count))))
+    }
+}
+
+impl Answer for RedrivePlan {
+    fn layout(&self) -> Layout {
+        self.plan.layout("redrive")
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        let arns = self.plan.not_allowed.iter().map(String::as_str);
+        if arns.len() > 0 {
+            return Err(not_allowed(arns, self.plan.deployment()));
+        }
+        self.plan.snapshot.read.result("nothing was changed")
+    }
+}
+
+/// The failure of a redrive to functions that are not on the allow-list.
+fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deployment) -> Failure {
+    let arns: Vec<&str> = arns.into_iter().collect();
+    let listed: Vec<_> = arns.iter().map(|arn| shown(arn)).collect();
+    Failure::could_not(text![
+        format!(
+            "nothing was sent: TARGET_FUNCTIONS does not allow {}, so these would be dead-lettered again: ",
+            listed.join(", ")
+        ),
+        deployment.attach_commands(arns),
+        "; or choose others with --target, or name another function with --retarget"
+    ])
+}
+
+impl Answer for Redriven {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        // A failure begins with the summary.
+        if self.end().is_ok() {
+            layout.line(self.outcome.summary("redrove"));
+        }
+        self.outcome.missing(&self.plan, &self.read).iter().for_each(|note| layout.note(note));
+        layout
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        self.outcome.result(&self.plan, &self.read, &self.outcome.summary("redrove"))
+    }
+}
+
+/// Sends dead-letters to the retry queue.
+struct Sending<'a> {
+    operator: &'a Operator,
+    deployment: &'a Deployment,
+    rules: &'a RedriveRules,
+}
+
+impl Action for Sending<'_> {
+    type Prepared = NewMessage;
+
+    fn prepare(&self, received: &Received) -> Result<NewMessage, ReasonCode> {
+        self.rules.message(received)
+    }
+
+    async fn perform(&self, messages: Vec<NewMessage>) -> Vec<Result<(), NotDone>> {
+        let (aws, url) = (&self.operator.account.aws, &self.deployment.retry_queue.url);
+        let answers = aws.send(url, messages, &tell_pause(self.operator)).await;
+        let not_done = |failure| NotDone::of_send(&failure, "retry queue");
+        answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
+    }
+
+    /// What was sent may be retried already.
+    fn take_back(&self, _: usize) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::rc::Rc;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::aws::simulated::Fault;
+    use crate::change::tests::plain;
+    use crate::dead::filter::Filter;
+    use crate::dead::samples::{Dead, DeadLetter, ORDERS, event, malformed, unknown};
+    use crate::dead::snapshot::{Selection, scan};
+
+    fn with(dead_letters: usize) -> Dead {
+        Dead::with((0..dead_letters).map(|_| event("Timeout")))
+    }
+
+    async fn planned(redrive: &Redrive) -> RedrivePlan {
+        redrive.plan().await.unwrap()
+    }
+
+    /// Plans and performs.
+    async fn run(redrive: &Redrive) -> (Redriven, Result<(), Failure>) {
+        let plan = planned(redrive).await;
+        match redrive.perform(&plan).await {
+            Performed::Done(done, result) => (done, result),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Redrives all dead-letters of an account, to their own functions.
+    fn all(dead: &Dead) -> Redrive {
+        Redrive::new(dead.operator(), Chosen::all())
+    }
+
+    #[tokio::test]
+    async fn dead_letters_start_over_and_leave_the_queue() {
+        let dead = with(150);
+        let (done, result) = run(&all(&dead)).await;
+        assert_eq!((plain(&done), result), ("redrove 150 dead-letters\n".into(), Ok(())));
+        let retried = dead.retried();
+        assert_eq!((dead.depth().total(), retried.len()), (0, 150));
+        assert!(retried[0].message.body.contains(r#""payload":{"n":1E400,"id":"key-"#), "byte for byte");
+        assert!(retried.iter().all(|message| message.message.attributes.is_empty()));
+    }
+
+    #[tokio::test]
+    async fn a_plan_and_what_was_done_have_the_same_members() {
+        let dead = with(2);
+        let redrive = all(&dead);
+        let plan = planned(&redrive).await;
+        let before = serde_json::to_value(&plan).unwrap();
+        let after = serde_json::to_value(&run(&redrive).await.0).unwrap();
+        assert_eq!((&before["redriven"], &before["outcome"]), (&0.into(), &Value::Null));
+        assert_eq!((&after["redriven"], &after["outcome"]["done"]), (&2.into(), &2.into()));
+        assert_eq!(before["plan"], after["plan"]);
+        let plan = &before["plan"];
+        assert_eq!(
+            (&plan["dead_letters"], &plan["chosen"], &plan["read"]),
+            (&2.into(), &2.into(), &2.into())
+        );
+        assert_eq!(plan["groups"][0]["reason"], "max_age");
+    }
+
+    #[tokio::test]
+    async fn dead_letters_go_at_their_pace() {
+        for (per_second, seconds) in [(50.0, 3), (4.0, 37), (0.5, 300)] {
+            let dead = with(150);
+            let redrive = Redrive { pace: Pace(per_second), ..all(&dead) };
+            let plan = planned(&redrive).await;
+            let start = dead.aws.time();
+            redrive.perform(&plan).await;
+            let took = dead.aws.time().since(start).as_secs();
+            assert!((seconds..seconds + 5).contains(&took), "{per_second} a second: {took} s");
+        }
+    }
+
+    #[tokio::test]
+    async fn no_more_than_the_limit_are_redriven() {
+        let dead = with(150);
+        let (done, result) = run(&Redrive { limit: Some(77), ..all(&dead) }).await;
+        assert_eq!((done.redriven, result), (77, Ok(())));
+        assert_eq!((dead.depth().visible, dead.retried().len()), (73, 77));
+    }
+
+    #[tokio::test]
+    async fn only_dead_letters_of_the_plan_are_redriven() {
+        let dead = with(10);
+        let redrive = all(&dead);
+        let plan = planned(&redrive).await;
+        (0..90).for_each(|_| drop(dead.put(&event("Timeout"))));
+        let Performed::Done(done, Ok(())) = redrive.perform(&plan).await else { panic!() };
+        assert_eq!((done.redriven, dead.depth().visible, dead.retried().len()), (10, 90, 10));
+    }
+
+    #[tokio::test]
+    async fn dead_letters_that_somebody_else_took_are_told() {
+        let dead = with(3);
+        let (mine, other) = (all(&dead), Redrive { limit: Some(1), ..all(&dead) });
+        let plan = planned(&mine).await;
+        run(&other).await.1.unwrap();
+        let Performed::Done(done, Ok(())) = mine.perform(&plan).await else { panic!() };
+        let expected = "\
+redrove 2 dead-letters
+note: 1 dead-letter was not found again: sent back, discarded or hidden by somebody else since the scan
+";
+        assert_eq!((plain(&done), dead.retried().len()), (expected.into(), 3));
+    }
+
+    #[tokio::test]
+    async fn an_interrupt_ends_the_work_after_the_dead_letters_at_hand() {
+        let dead = with(150);
+        // The scan tells three times how far it is, and the first dead-letter goes alone.
+        let redrive = Redrive::new(dead.stopping_after(4), Chosen::all());
+        let (done, result) = run(&redrive).await;
+        assert_eq!((done.redriven, result), (1, Err(Failure::interrupted("redrove 1 dead-letter"))));
+        assert_eq!((dead.depth().visible, dead.retried().len()), (149, 1));
+    }
+
+    #[tokio::test]
+    async fn a_denied_send_leaves_everything() {
+        let dead = with(150);
+        dead.aws.deny("sqs:SendMessage");
+        let redrive = all(&dead);
+        let plan = planned(&redrive).await;
+        let Performed::Failed(failure) = redrive.perform(&plan).await else { panic!() };
+        let failure = (failure.to_string(), failure.exit_code());
+        assert!(failure.0.starts_with("sqs:SendMessage: AccessDenied: ") && failure.1 == 1, "{failure:?}");
+        assert!(
+            failure.0.ends_with("; docs/operate.md lists the permissions of each command"),
+            "{failure:?}"
+        );
+        assert_eq!((dead.depth().visible, dead.retried().len()), (150, 0));
+    }
+
+    #[tokio::test]
+    async fn a_denied_deletion_makes_one_copy() {
+        let dead = with(150);
+        dead.aws.deny("sqs:DeleteMessage");
+        let (done, result) = run(&all(&dead)).await;
+        assert_eq!((done.redriven, done.outcome.not_deleted.map(|it| it.count)), (0, Some(1)));
+        assert_eq!(result.unwrap_err().exit_code(), 3);
+        assert_eq!((dead.depth().visible, dead.retried().len()), (150, 1));
+    }
+
+    #[tokio::test]
+    async fn a_send_without_an_answer_counts_as_made() {
+        let dead = with(1);
+        let lost = |action: &str| (action == "sqs:SendMessage").then_some(Fault::AnswerLost);
+        dead.aws.on_call(move |call| lost(call.action));
+        let (done, result) = run(&all(&dead)).await;
+        let expected = "redrove 0 dead-letters; 1 dead-letter was not deleted, so the next run will process them \
+                        again: no answer, so it may be in the retry queue too (sqs:SendMessage: no answer); run the \
+                        command again for the rest";
+        assert_eq!((done.redriven, result), (0, Err(Failure::undone(expected))));
+        assert_eq!((dead.depth().visible, dead.retried().len()), (1, 1));
+    }
+
+    #[tokio::test]
+    async fn dead_letters_that_would_be_dead_lettered_again_are_skipped() {
+        let dead = Dead::with([event("Timeout"), malformed(), unknown()]);
+        let (done, result) = run(&all(&dead)).await;
+        assert_eq!((done.redriven, result, dead.depth().visible), (1, Ok(()), 2));
+        assert_eq!(done.plan.skipped, BTreeMap::from([("malformed_record", 2)]));
+    }
+
+    #[tokio::test]
+    async fn a_function_that_is_not_allowed_ends_the_plan() {
+        let dead = Dead::with([event("Timeout").of_payments()]);
+        let plan = planned(&all(&dead)).await;
+        let failure = plan.end().unwrap_err();
+        let expected = "nothing was sent: TARGET_FUNCTIONS does not allow \
+                        arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST, so these would be \
+                        dead-lettered again: `comeback attach payments` (if the function moved to another stack, see \
+                        docs/attach.md); or choose others with --target, or name another function with --retarget";
+        assert_eq!((failure.to_string(), failure.exit_code(), plan.question()), (expected.into(), 1, None));
+    }
+
+    #[tokio::test]
+    async fn a_mistake_that_shows_at_once_is_refused_before_the_queue_is_read() {
+        let dead = Dead::with([event("Timeout").of_payments()]);
+        dead.aws.deny("sqs:ReceiveMessage");
+        let payments = Filter { target: Some("payments".parse().unwrap()), ..Filter::default() };
+        let redrive = Redrive::new(dead.operator(), Chosen::matching(payments));
+        let failure = redrive.plan().await.unwrap_err();
+        assert!(
+            failure.to_string().starts_with("nothing was sent: TARGET_FUNCTIONS does not allow "),
+            "{failure}"
+        );
+        let retarget = Some("payments".to_owned());
+        let failure = Redrive { retarget, ..all(&dead) }.plan().await.unwrap_err();
+        assert!(failure.to_string().starts_with("--retarget payments: give the full ARN"), "{failure}");
+    }
+
+    /// A redrive of a part of a snapshot.
+    fn part(dead: &Dead, snapshot: &Rc<crate::dead::Snapshot>, selection: Selection) -> Redrive {
+        Redrive::new(dead.operator(), Chosen::Selected(Rc::clone(snapshot), selection))
+    }
+
+    async fn scanned(dead: &Dead) -> Rc<crate::dead::Snapshot> {
+        Rc::new(scan(&dead.operator(), Filter::default()).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_plan_for_a_snapshot_reads_nothing_and_newer_dead_letters_do_not_change_it() {
+        let dead = Dead::with([event("Timeout"), event("Fatal")]);
+        let snapshot = scanned(&dead).await;
+        dead.aws.deny("sqs:ReceiveMessage");
+        let redrive = part(&dead, &snapshot, Selection::All);
+        let before = planned(&redrive).await.identity();
+        dead.put(&event("Timeout"));
+        assert_eq!(planned(&redrive).await.identity(), before);
+    }
+
+    #[tokio::test]
+    async fn a_redrive_touches_only_its_dead_letters_of_the_snapshot() {
+        let dead = Dead::with((0..10).map(|n| event(if n < 3 { "Fatal" } else { "Timeout" })));
+        let snapshot = scanned(&dead).await;
+        (0..5).for_each(|_| drop(dead.put(&event("Fatal"))));
+        let (group, _) = snapshot.groups().remove(1);
+        let redrive = part(&dead, &snapshot, Selection::Group(group));
+        let before = planned(&redrive).await.identity();
+        assert_eq!(plain(&run(&redrive).await.0), "redrove 3 dead-letters\n");
+        assert_eq!((dead.retried().len(), dead.depth().visible), (3, 12));
+        assert_eq!(snapshot.groups().len(), 1, "the snapshot forgets them");
+        let after = planned(&redrive).await;
+        assert!(after.question().is_none() && after.identity() != before);
+        let id = snapshot.rows(&Selection::All)[0].message_id.to_string();
+        run(&part(&dead, &snapshot, Selection::DeadLetter(id))).await.1.unwrap();
+        assert_eq!(dead.retried().len(), 4);
+    }
+
+    #[tokio::test]
+    async fn dead_letters_of_a_function_that_is_not_allowed_go_to_another() {
+        let dead = Dead::with([event("Timeout").of_payments(), event("Timeout"), malformed()]);
+        let snapshot = scanned(&dead).await;
+        let own = part(&dead, &snapshot, Selection::All);
+        assert!(planned(&own).await.end().is_err());
+        let redrive = Redrive { retarget: Some(ORDERS.into()), ..own };
+        assert_eq!(run(&redrive).await.0.redriven, 2);
+        assert!(dead.retried().iter().all(|message| message.message.body.contains("function:orders")));
+        let left: Vec<_> = snapshot.rows(&Selection::All);
+        assert_eq!(
+            left.iter().map(|row| snapshot.alike(row).reason).collect::<Vec<_>>(),
+            ["malformed_record"]
+        );
+    }
+
+    #[tokio::test]
+    async fn the_plan_for_one_has_its_own_message() {
+        let other = event("Timeout");
+        let other = DeadLetter { body: other.body.replace("\"m\"", "\"order 4001\""), ..other };
+        let dead = Dead::with([event("Timeout"), other]);
+        let snapshot = scanned(&dead).await;
+        for row in snapshot.rows(&Selection::All) {
+            let plan =
+                planned(&part(&dead, &snapshot, Selection::DeadLetter(row.message_id.to_string()))).await;
+            let json = serde_json::to_value(&plan).unwrap();
+            assert_eq!(json["plan"]["groups"][0]["error_message"].as_str(), row.message.as_deref());
+        }
+    }
+}

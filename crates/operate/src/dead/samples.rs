@@ -1,0 +1,204 @@
+//! Dead-letters of every kind, in the dead-letter queue of a simulated account.
+
+use std::cell::Cell;
+use std::fmt;
+use std::rc::Rc;
+
+use comeback_engine::Timestamp;
+
+use crate::aws::simulated::{Sample, SimulatedAws, Stored};
+use crate::aws::{Attribute, AttributeValue, NewMessage};
+use crate::deployment::queue::Depth;
+use crate::interrupt::Interrupt;
+use crate::operator::{Follow, Operator, Progress, Which};
+use crate::text::Text;
+
+/// The only function that may be re-invoked, with any qualifier.
+pub const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+/// The time of the account.
+pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
+
+/// A dead-letter to put into the queue.
+#[derive(Clone, Debug)]
+pub struct DeadLetter {
+    /// Its event's key.
+    pub key: String,
+    /// The last error's type.
+    pub error_type: &'static str,
+    /// The message's body.
+    pub body: String,
+    /// The attribute `Reason`.
+    pub reason: Option<&'static str>,
+    /// Its event can start over.
+    pub can_be_redriven: bool,
+}
+
+thread_local!(static NUMBER: Cell<u64> = const { Cell::new(0) });
+
+fn key() -> String {
+    NUMBER.set(NUMBER.get() + 1);
+    format!("key-{}", NUMBER.get())
+}
+
+/// A dead-letter of the handler's.
+pub fn event(error_type: &'static str) -> DeadLetter {
+    let key = key();
+    let body = format!(
+        r#"{{"reason":"max_age","detail":"why","function_arn":"{ORDERS}:$LATEST","retries_made":7,"initial_timestamp":999990000,"dead_lettered_at":1000000000,"origin_request_id":"{key}","error":{{"type":"{error_type}","message":"m"}},"payload":{{"n":1E400,"id":"{key}"}}}}"#
+    );
+    DeadLetter { key, error_type, body, reason: Some("max_age"), can_be_redriven: true }
+}
+
+/// A record that SQS's own redrive took from the retry queue.
+pub fn record(error_type: &'static str) -> DeadLetter {
+    let key = key();
+    let body = format!(
+        r#"{{"timestamp":"2001-09-09T01:46:40Z","requestContext":{{"requestId":"{key}","functionArn":"{ORDERS}"}},"requestPayload":{{"id":"{key}"}},"responsePayload":{{"errorType":"{error_type}"}}}}"#
+    );
+    DeadLetter { key, error_type, body, reason: None, can_be_redriven: true }
+}
+
+/// A body that was not understood.
+pub fn malformed() -> DeadLetter {
+    let key = key();
+    let body = format!(r#"{{"requestPayload":"{key}"}}"#);
+    DeadLetter { key, error_type: "", body, reason: Some("malformed_record"), can_be_redriven: false }
+}
+
+/// A message that is not Comeback's.
+pub fn unknown() -> DeadLetter {
+    let key = key();
+    let body = format!("hello from {key}");
+    DeadLetter { key, error_type: "", body, reason: None, can_be_redriven: false }
+}
+
+impl DeadLetter {
+    /// The same of function `payments`, which may not be re-invoked.
+    #[must_use]
+    pub fn of_payments(self) -> Self {
+        Self { body: self.body.replace("function:orders", "function:payments"), ..self }
+    }
+
+    fn message(&self) -> NewMessage {
+        let attribute = |reason: &str| {
+            let value = AttributeValue::Text(reason.to_owned());
+            ("Reason".to_owned(), Attribute { data_type: "String".into(), value })
+        };
+        NewMessage {
+            body: self.body.clone(),
+            attributes: self.reason.map(attribute).into_iter().collect(),
+            trace_header: None,
+        }
+    }
+}
+
+/// A simulated account with a deployment that has dead-letters.
+#[derive(Clone, Debug)]
+pub struct Dead {
+    /// The account.
+    pub aws: SimulatedAws,
+}
+
+impl Dead {
+    /// An account with these dead-letters, which `orders` is attached in.
+    pub fn with(dead_letters: impl IntoIterator<Item = DeadLetter>) -> Self {
+        let dead = Self { aws: Sample { is_attached: true, ..Sample::new(NOW) }.build() };
+        dead_letters.into_iter().for_each(|dead_letter| drop(dead.put(&dead_letter)));
+        dead
+    }
+
+    /// Puts a dead-letter into the queue. Returns its message's id.
+    pub fn put(&self, dead_letter: &DeadLetter) -> String {
+        let now = self.aws.time();
+        self.aws.queue(Sample::DEAD_LETTER_QUEUE).send(now, std::time::Duration::ZERO, dead_letter.message())
+    }
+
+    /// The depth of the dead-letter queue.
+    pub fn depth(&self) -> Depth {
+        let now = self.aws.time();
+        self.aws.queue(Sample::DEAD_LETTER_QUEUE).depth(now)
+    }
+
+    /// The messages of the dead-letter queue, visible or not.
+    pub fn dead(&self) -> Vec<Stored> {
+        self.stored(Sample::DEAD_LETTER_QUEUE)
+    }
+
+    /// The messages of the retry queue.
+    pub fn retried(&self) -> Vec<Stored> {
+        self.stored(Sample::RETRY_QUEUE)
+    }
+
+    fn stored(&self, queue: &str) -> Vec<Stored> {
+        let now = self.aws.time();
+        self.aws.queue(queue).stored(now).cloned().collect()
+    }
+
+    /// An operator whom nobody watches.
+    pub fn operator(&self) -> Operator {
+        Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
+    }
+
+    /// An operator who stops the work when it has told this often how far it is.
+    pub fn stopping_after(&self, times: u64) -> Operator {
+        let (raise, interrupt) = Interrupt::new();
+        let follow = self.following(move |told| {
+            if told == times {
+                raise.send_replace(true);
+            }
+        });
+        Operator { interrupt, ..follow }
+    }
+
+    /// An operator who hears how often the work has told how far it is.
+    pub fn following(&self, hear: impl Fn(u64) + 'static) -> Operator {
+        Operator { follow: Rc::new(Hears { told: Cell::new(0), hear: Box::new(hear) }), ..self.operator() }
+    }
+}
+
+struct Hears {
+    told: Cell<u64>,
+    hear: Box<dyn Fn(u64)>,
+}
+
+impl fmt::Debug for Hears {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hears").field("told", &self.told).finish_non_exhaustive()
+    }
+}
+
+impl Follow for Hears {
+    fn progress(&self, _: Progress) {
+        self.told.set(self.told.get() + 1);
+        (self.hear)(self.told.get());
+    }
+
+    fn remark(&self, _: &Text) {}
+}
+
+#[cfg(test)]
+impl Dead {
+    pub(crate) async fn deployment(&self) -> crate::deployment::Deployment {
+        self.operator().deployment().await.unwrap()
+    }
+}
+
+/// A deployment that retries `orders` alone.
+#[cfg(test)]
+pub(crate) fn deployment() -> crate::deployment::Deployment {
+    let mut deployment = crate::deployment::Deployment::sample();
+    deployment.variables.insert("TARGET_FUNCTIONS".into(), ORDERS.into());
+    deployment
+}
+
+/// A dead-letter as it is received.
+#[cfg(test)]
+pub(crate) fn received(dead_letter: &DeadLetter) -> crate::dead::received::Received {
+    let NewMessage { body, attributes, .. } = dead_letter.message();
+    let times = ["SentTimestamp", "ApproximateFirstReceiveTimestamp"]
+        .map(|name| (name.into(), "1000000000000".into()));
+    let system = times.into_iter().chain([("ApproximateReceiveCount".into(), "1".into())]).collect();
+    let (body, receipt_handle) = (Some(body), Some("h-1".into()));
+    let message = crate::aws::Message { id: "m-1".into(), receipt_handle, body, system, attributes };
+    crate::dead::received::Received::of(message).unwrap()
+}

@@ -1,0 +1,429 @@
+//! Receiving every dead-letter once, and giving back what was not deleted.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use comeback_engine::{Record, Timestamp};
+use futures_util::future::join_all;
+use serde::Serialize;
+
+use crate::aws::{EntryFailure, EntryFailureKind, Receive};
+use crate::dead::received::Received;
+use crate::deployment::Deployment;
+use crate::deployment::queue::{Depth, HIDDEN_FOR};
+use crate::durations;
+use crate::failure::Failure;
+use crate::numbers::counted;
+use crate::operator::{Operator, Progress};
+
+/// Dead-letters received in one round, ten in a call.
+pub(super) const ROUND: usize = 80;
+/// SQS's limit for one receive.
+const MOST_OF_A_RECEIVE: usize = 10;
+/// A long poll asks all of SQS's servers, a short one only some of them. One second is the shortest long poll.
+const WAIT: Duration = Duration::from_secs(1);
+/// Dead-letters hidden at once at most. SQS allows about 120,000 messages in flight, those of other readers included.
+const MOST_HIDDEN: usize = 110_000;
+/// Rounds in a row without a new dead-letter, after which the queue counts as read: sixteen long polls.
+const QUIET_ROUNDS: u32 = 2;
+/// Dead-letters given back in one delivery.
+const GIVEN_BACK_AT_ONCE: usize = 1_000;
+/// Giving back fewer dead-letters takes no time worth mentioning.
+const MANY: usize = 2_000;
+
+/// Why reading ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every dead-letter was read.
+    All,
+    /// No more dead-letters are needed.
+    Enough,
+    /// The operator stopped it.
+    Interrupted,
+    /// As many dead-letters are hidden as may be.
+    TooManyHidden,
+    /// It failed.
+    Failed(Failure),
+}
+
+/// The part of the dead-letter queue that was read, and the part that is still hidden.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Dead-letters read, each counted once.
+    pub dead_letters: u64,
+    /// Dead-letters left alone, because they were sent too late.
+    pub newer: u64,
+    /// Why reading ended.
+    pub end: End,
+    /// Dead-letters that could not be given back, and why. They become visible again.
+    pub still_hidden: Option<(u64, String)>,
+    /// Dead-letters that another reader has hidden.
+    pub locked: Option<Locked>,
+}
+
+/// Dead-letters that another reader has hidden, or one that was killed: nobody can read them before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Locked {
+    /// Approximately.
+    pub dead_letters: u64,
+    /// When the last of them is visible again if the command that has hidden it ended just now. SQS does not say when
+    /// it was hidden, so a later check names a later time.
+    pub until: Timestamp,
+}
+
+impl Locked {
+    /// The dead-letters that other readers hide, in a queue that had `depth` at `now`, after `read` of them were read.
+    fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
+        // The counts may be a minute old: what was hidden then may be visible, and read, by now.
+        let dead_letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
+        (dead_letters > 0).then(|| Self { dead_letters, until: now.saturating_add(HIDDEN_FOR) })
+    }
+
+    fn in_short(&self) -> String {
+        format!(
+            "{} hidden by another command, for up to {} minutes after that one ends",
+            self.count(),
+            minutes()
+        )
+    }
+
+    fn count(&self) -> String {
+        counted(self.dead_letters, "more is", "more are")
+    }
+
+    /// Rounded up to a minute.
+    fn clock(&self) -> String {
+        let until = Timestamp::from_secs(self.until.rounded_up_to_secs().as_secs().next_multiple_of(60));
+        format!("{} UTC", until.to_string().get(11..16).unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Locked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, clock, minutes) = (self.count(), self.clock(), minutes());
+        write!(
+            f,
+            "{count} hidden by another command, possibly a killed one, for up to {minutes} minutes after its \
+             end (until {clock} if it ended just now)"
+        )
+    }
+}
+
+/// The longest time for which a dead-letter stays hidden.
+const fn minutes() -> u64 {
+    HIDDEN_FOR.as_secs() / 60
+}
+
+/// A number of dead-letters.
+pub(super) fn counted_dead_letters(dead_letters: u64) -> String {
+    counted(dead_letters, "dead-letter", "dead-letters")
+}
+
+impl Read {
+    /// Why some dead-letters may not have been read.
+    pub fn incomplete(&self) -> Option<String> {
+        match &self.end {
+            End::All => self.locked.map(|locked| locked.to_string()),
+            End::Enough => None,
+            End::Interrupted => Some("it was interrupted".into()),
+            End::TooManyHidden => Some(format!(
+                "{MOST_HIDDEN} dead-letters are hidden, and SQS allows about 120000 at once; redrive or \
+                 discard some to reach the rest"
+            )),
+            End::Failed(failure) => Some(failure.to_string()),
+        }
+    }
+
+    /// The result of a command that has done `done`.
+    ///
+    /// # Errors
+    ///
+    /// If reading was interrupted or failed, some dead-letters could not be read, or some stay hidden.
+    pub fn result(&self, done: &str) -> Result<(), Failure> {
+        let hidden = self.still_hidden.as_ref().map(|(dead_letters, why)| {
+            format!(
+                "{dead_letters} dead-letters could not be made visible again and stay hidden for up to {} minutes: \
+                 {why}",
+                minutes()
+            )
+        });
+        let locked = self.locked.filter(|_| self.end == End::All).map(|locked| locked.in_short());
+        let is_whole = hidden.is_none() && locked.is_none();
+        let after = [done.to_owned()].into_iter().chain(locked).chain(hidden);
+        let before = match self.end {
+            End::All | End::Enough if is_whole => return Ok(()),
+            End::TooManyHidden | End::Failed(_) => self.incomplete(),
+            End::All | End::Enough | End::Interrupted => None,
+        };
+        let what = before.into_iter().chain(after).collect::<Vec<_>>().join("; ");
+        Err(if self.end == End::Interrupted { Failure::interrupted(what) } else { Failure::undone(what) })
+    }
+}
+
+/// A failed call for one dead-letter, with its IAM action.
+pub(super) fn failed(action: &str, failure: &EntryFailure) -> String {
+    let is_denied = failure.kind == EntryFailureKind::Denied;
+    let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };
+    format!("{action}: {failure}{remedy}")
+}
+
+/// Tells that a batch of calls stands still, with dead-letters hidden.
+pub(super) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
+    |pause, why| {
+        let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));
+        operator.follow.remark(&waits.into());
+    }
+}
+
+/// Shows every dead-letter that was sent until `until` to `show`, until that returns `true`, and gives all of them back. Says
+/// beforehand that it hides them.
+pub(super) async fn show_each(
+    operator: &Operator,
+    deployment: &Deployment,
+    until: Timestamp,
+    mut show: impl FnMut(&Received) -> bool,
+) -> Result<Read, Failure> {
+    let now = operator.now();
+    let depth = operator.interrupt.or(Depth::read(&operator.account, &deployment.dead_letter_queue)).await?;
+    if depth.visible > 0 {
+        let (count, minutes) = (counted_dead_letters(depth.visible), minutes());
+        let hides = format!(
+            "Reading {count}. Nobody else sees them until this ends (if it is killed, for up to {minutes} minutes)."
+        );
+        operator.follow.remark(&hides.into());
+    }
+    let mut scan = Scan::new(operator, deployment, until);
+    let tell = |read: u64, of: u64| {
+        operator.follow.progress(Progress { done: read, of: Some(of), unit: "dead-letters read" });
+    };
+    let end = loop {
+        let dead_letters = match scan.next(ROUND).await {
+            Ok(dead_letters) => dead_letters,
+            Err(end) => break end,
+        };
+        let is_enough = dead_letters.iter().any(&mut show);
+        tell(scan.read.dead_letters, depth.visible);
+        if is_enough {
+            break End::Enough;
+        }
+    };
+    tell(scan.read.dead_letters, scan.read.dead_letters);
+    let read = scan.give_back(end).await?;
+    // Dead-letters that came meanwhile are not of that depth.
+    Ok(Read { locked: Locked::of(depth, read.dead_letters, now), ..read })
+}
+
+/// Receives dead-letters one after another, none twice.
+pub(super) struct Scan<'a> {
+    operator: &'a Operator,
+    url: &'a str,
+    until: Timestamp,
+    /// Receipt handles of the dead-letters received so far, by message id: 110,000 take about 50 MB. `None` once it is
+    /// deleted.
+    handles: BTreeMap<String, Option<String>>,
+    /// Handles that are not `None`.
+    hidden: usize,
+    read: Read,
+    quiet_rounds: u32,
+    most_hidden: usize,
+}
+
+impl<'a> Scan<'a> {
+    /// Reads dead-letters that were sent until `until`.
+    pub(super) fn new(operator: &'a Operator, deployment: &'a Deployment, until: Timestamp) -> Self {
+        Self {
+            operator,
+            url: &deployment.dead_letter_queue.url,
+            until,
+            handles: BTreeMap::new(),
+            hidden: 0,
+            read: Read { dead_letters: 0, newer: 0, end: End::All, still_hidden: None, locked: None },
+            quiet_rounds: 0,
+            most_hidden: MOST_HIDDEN,
+        }
+    }
+
+    /// The next dead-letters, at most `most` and at most a round. Those that are not [deleted](Self::deleted) are given
+    /// back in the end.
+    pub(super) async fn next(&mut self, most: usize) -> Result<Vec<Received>, End> {
+        loop {
+            if self.operator.interrupt.is_raised() {
+                return Err(End::Interrupted);
+            }
+            if self.hidden >= self.most_hidden {
+                return Err(End::TooManyHidden);
+            }
+            let dead_letters = self.round(most.min(ROUND)).await?;
+            if !dead_letters.is_empty() {
+                self.quiet_rounds = 0;
+                return Ok(dead_letters);
+            }
+            if self.quiet_rounds == QUIET_ROUNDS {
+                return Err(End::All);
+            }
+        }
+    }
+
+    /// Records that a dead-letter was deleted, so that it is not given back.
+    pub(super) fn deleted(&mut self, dead_letter: &Received) {
+        let handle = self.handles.insert(dead_letter.id().to_owned(), None);
+        self.hidden -= usize::from(handle.flatten().is_some());
+    }
+
+    /// Gives back what is held, however the scan ended. A failure before any dead-letter was read is the command's.
+    pub(super) async fn give_back(self, end: End) -> Result<Read, Failure> {
+        let Self { operator, url, handles, mut read, .. } = self;
+        let handles: Vec<String> = handles.into_values().flatten().collect();
+        if handles.len() > MANY {
+            let count = counted_dead_letters(handles.len() as u64);
+            operator.follow.remark(&format!("making {count} visible again").into());
+        }
+        let mut not_tried = handles.len();
+        for some in handles.chunks(GIVEN_BACK_AT_ONCE) {
+            not_tried -= some.len();
+            let visible = some.iter().map(|handle| (handle.clone(), Duration::ZERO)).collect();
+            let answers = operator.account.aws.hide(url, visible, &tell_pause(operator)).await;
+            // SQS refuses the handle of a dead-letter that is visible, gone, or in another reader's hands: there is
+            // nothing to give back.
+            let failures = answers.into_iter().filter_map(Result::err);
+            let failures: Vec<_> = failures.filter(|it| it.kind != EntryFailureKind::Refused).collect();
+            let Some(failure) = failures.first() else { continue };
+            let why = failed("sqs:ChangeMessageVisibility", failure);
+            let (hidden, _) = read.still_hidden.get_or_insert((0, why));
+            *hidden += failures.len() as u64;
+            if failure.kind == EntryFailureKind::Denied {
+                *hidden += not_tried as u64;
+                break;
+            }
+        }
+        match end {
+            End::Failed(failure) if read.dead_letters == 0 => Err(failure),
+            _ => Ok(Read { end, ..read }),
+        }
+    }
+
+    /// Receives one round, and returns the dead-letters that are new to us and old enough.
+    async fn round(&mut self, most: usize) -> Result<Vec<Received>, End> {
+        let sizes = (0..most).step_by(MOST_OF_A_RECEIVE).map(|before| (most - before).min(MOST_OF_A_RECEIVE));
+        let options = Receive { visibility: HIDDEN_FOR, wait: WAIT };
+        let answers =
+            join_all(sizes.map(|size| self.operator.account.aws.receive(self.url, size, options))).await;
+        let (mut fresh, mut met_again, mut failed) = (Vec::new(), false, Ok(()));
+        let dead_letters = answers.into_iter().flat_map(|answer| {
+            let answer = answer.and_then(|messages| messages.into_iter().map(Received::of).collect());
+            answer.unwrap_or_else(|failure| {
+                failed = Err(End::Failed(failure));
+                Vec::new()
+            })
+        });
+        for dead_letter in dead_letters {
+            let Record { message_id, receipt_handle, .. } = &dead_letter.record;
+            let known = self.handles.insert(message_id.clone(), Some(receipt_handle.clone()));
+            self.hidden += usize::from(!matches!(known, Some(Some(_))));
+            if known.is_some() {
+                met_again = true;
+            } else if dead_letter.record.sent <= self.until {
+                self.read.dead_letters += 1;
+                fresh.push(dead_letter);
+            } else {
+                self.read.newer += 1;
+            }
+        }
+        failed?;
+        // A dead-letter received again says nothing about dead-letters behind it.
+        self.quiet_rounds += u32::from(fresh.is_empty() && !met_again);
+        Ok(fresh)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dead::samples::{Dead, NOW, event};
+
+    #[tokio::test]
+    async fn reading_stops_at_the_limit_of_hidden_dead_letters() {
+        let dead = Dead::with((0..300).map(|_| event("Timeout")));
+        let (operator, deployment) = (dead.operator(), dead.deployment().await);
+        let mut scan = Scan { most_hidden: 100, ..Scan::new(&operator, &deployment, NOW) };
+        let dead_letters = scan.next(ROUND).await.unwrap();
+        scan.next(ROUND).await.unwrap();
+        assert_eq!(scan.next(ROUND).await.unwrap_err(), End::TooManyHidden);
+        dead_letters.iter().take(61).for_each(|dead_letter| scan.deleted(dead_letter));
+        assert_eq!(scan.next(ROUND).await.unwrap().len(), 80);
+        let read = scan.give_back(End::TooManyHidden).await.unwrap();
+        assert_eq!(
+            read.result("read 240 dead-letters").unwrap_err().to_string(),
+            "110000 dead-letters are hidden, and SQS allows about 120000 at once; redrive or discard some to \
+             reach the rest; read 240 dead-letters"
+        );
+    }
+
+    #[test]
+    fn dead_letters_that_another_reader_hides_are_counted_and_end_with_3() {
+        let depth = |visible, in_flight| Depth { visible, in_flight, delayed: 0 };
+        assert_eq!(Locked::of(depth(4, 0), 4, NOW), None);
+        // Given back since the counts were taken, and read.
+        assert_eq!(Locked::of(depth(4, 51), 55, NOW), None);
+        let locked = Locked::of(depth(4, 51), 4, NOW).unwrap();
+        assert_eq!(
+            locked.to_string(),
+            "51 more are hidden by another command, possibly a killed one, for up to 15 minutes after its end \
+             (until 03:49 UTC if it ended just now)"
+        );
+        assert_eq!(locked.until, Timestamp::from_secs(2_000_000_000 + 900));
+        let read =
+            Read { dead_letters: 4, newer: 0, end: End::All, still_hidden: None, locked: Some(locked) };
+        let undone = "read 4 dead-letters; 51 more are hidden by another command, for up to 15 minutes after \
+                      that one ends";
+        assert_eq!(read.result("read 4 dead-letters"), Err(Failure::undone(undone)));
+        let enough = Read { end: End::Enough, ..read };
+        assert_eq!(enough.result("the dead-letter was found"), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_stopped_scan_gives_back_what_it_read() {
+        let dead = Dead::with((0..500).map(|_| event("Timeout")));
+        let (operator, deployment) = (dead.stopping_after(1), dead.deployment().await);
+        let read = show_each(&operator, &deployment, NOW, |_| false).await.unwrap();
+        assert_eq!((read.dead_letters, &read.end), (80, &End::Interrupted));
+        assert_eq!((dead.depth().visible, dead.depth().in_flight), (500, 0));
+        assert_eq!(read.result("nothing was changed"), Err(Failure::interrupted("nothing was changed")));
+    }
+
+    #[tokio::test]
+    async fn dead_letters_sent_later_are_left_alone() {
+        let dead = Dead::with([event("Timeout")]);
+        let until = dead.aws.time();
+        dead.aws.advance(Duration::from_secs(60));
+        dead.put(&event("Timeout"));
+        let (operator, deployment) = (dead.operator(), dead.deployment().await);
+        let read = show_each(&operator, &deployment, until, |_| false).await.unwrap();
+        assert_eq!((read.dead_letters, read.newer, dead.depth().visible), (1, 1, 2));
+    }
+
+    #[tokio::test]
+    async fn dead_letters_that_cannot_be_given_back_are_reported() {
+        let dead = Dead::with((0..30).map(|_| event("Timeout")));
+        dead.aws.deny("sqs:ChangeMessageVisibility");
+        let (operator, deployment) = (dead.operator(), dead.deployment().await);
+        let read = show_each(&operator, &deployment, NOW, |_| false).await.unwrap();
+        let (count, why) = read.still_hidden.clone().unwrap();
+        assert!(count == 30 && why.starts_with("sqs:ChangeMessageVisibility: AccessDenied: "), "{why}");
+        let undone = format!(
+            "read 30; 30 dead-letters could not be made visible again and stay hidden for up to 15 minutes: {why}"
+        );
+        assert_eq!(read.result("read 30"), Err(Failure::undone(undone)));
+        assert_eq!(dead.depth().in_flight, 30);
+    }
+
+    #[tokio::test]
+    async fn a_denied_receive_fails() {
+        let dead = Dead::with([event("Timeout")]);
+        let (operator, deployment) = (dead.operator(), dead.deployment().await);
+        dead.aws.deny("sqs:ReceiveMessage");
+        let failure = show_each(&operator, &deployment, NOW, |_| false).await.unwrap_err();
+        assert!(failure.to_string().starts_with("sqs:ReceiveMessage on "), "{failure}");
+    }
+}

@@ -1,0 +1,394 @@
+//! What one scan of the dead-letter queue found: a row for each dead-letter, without its payload.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use comeback_engine::{ReasonCode, ReceivedDeadLetter, Timestamp, short_name};
+
+use crate::dead::filter::Filter;
+use crate::dead::groups::{Alike, Described, Group, LONGEST_ERROR, MOST_GROUPS, cut, largest_first};
+use crate::dead::received::Received;
+use crate::dead::rules::RedriveRules;
+use crate::dead::scan::{End, Read, show_each};
+use crate::deployment::Deployment;
+use crate::failure::Failure;
+use crate::operator::Operator;
+use crate::shown::shown;
+
+/// Bytes of a dead-letter's key that a row keeps.
+const MOST_OF_A_KEY: usize = 120;
+/// Bytes of an error's message that a row keeps.
+const MOST_OF_A_MESSAGE: usize = 140;
+/// Functions named one by one.
+const MOST_NAMED: usize = 20;
+
+/// The dead-letters that a scan found.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// When the scan began.
+    pub at: Timestamp,
+    /// The filter that each of them matches.
+    pub filter: Filter,
+    /// The deployment, as it was then.
+    pub deployment: Deployment,
+    /// The part of the queue that was read.
+    pub read: Read,
+    /// The first of them, described; as many as were asked for.
+    pub(super) described: Vec<Described>,
+    /// When the last of all dead-letters was sent, by SQS's clock.
+    pub(super) newest: Timestamp,
+    /// The oldest first.
+    rows: Vec<Row>,
+    kinds: Vec<Kind>,
+    seen: Seen,
+    /// Message ids of dead-letters that this process has sent back or discarded since.
+    gone: RefCell<HashSet<Box<str>>>,
+}
+
+/// A dead-letter, in at most 500 bytes.
+#[derive(Debug)]
+pub struct Row {
+    /// SQS's id.
+    pub message_id: Box<str>,
+    /// The event's key, or its beginning.
+    pub key: Option<Box<str>>,
+    /// The last error's message or, of a dead-letter that was not understood, why; or its beginning.
+    pub message: Option<Box<str>>,
+    /// When it was dead-lettered.
+    pub dead_lettered_at: Timestamp,
+    /// When its message was sent.
+    pub sent: Timestamp,
+    /// Retries made.
+    pub retries: Option<u32>,
+    /// The reason why a redrive would have it dead-lettered again at once.
+    pub refused: Option<ReasonCode>,
+    /// Its place in [`Snapshot::kinds`].
+    kind: u32,
+}
+
+/// A group: what its dead-letters share, and the message of the first.
+#[derive(Debug)]
+struct Kind {
+    alike: Alike,
+    message: Option<String>,
+}
+
+/// Dead-letters of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// All of them.
+    All,
+    /// A group, by its number.
+    Group(usize),
+    /// A dead-letter, by its message id.
+    DeadLetter(String),
+}
+
+/// The functions of all dead-letters that were read, whether they match the filter or not.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The first twenty.
+    functions: BTreeSet<String>,
+    /// Some dead-letter is of the function that the filter names.
+    has_target: bool,
+}
+
+/// Scans the dead-letters that match a filter, and judges which of them could be redriven.
+///
+/// # Errors
+///
+/// If the deployment or its dead-letter queue cannot be read, the scan is interrupted, or the filter names a function that
+/// nobody knows.
+pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failure> {
+    let deployment = operator.deployment().await?;
+    // Nobody can say what a handler that does not start would do. A redrive is refused then.
+    let rules = RedriveRules::new(&deployment, None).ok();
+    let snapshot = Snapshot::take(operator, &deployment, filter, rules.as_ref(), 0).await?;
+    snapshot.is_whole_enough()?;
+    snapshot.unknown_target()?;
+    Ok(snapshot)
+}
+
+impl Snapshot {
+    /// Reads the dead-letters that match a filter, and describes the first `describe` of them.
+    pub(super) async fn take(
+        operator: &Operator,
+        deployment: &Deployment,
+        filter: Filter,
+        rules: Option<&RedriveRules>,
+        describe: usize,
+    ) -> Result<Self, Failure> {
+        let at = operator.now();
+        let (mut rows, mut described, mut seen, mut newest) =
+            (Rows::default(), Vec::new(), Seen::default(), None);
+        let show = |received: &Received| {
+            newest = newest.max(Some(received.record.sent));
+            let dead_letter = received.dead_letter();
+            seen.note(dead_letter.function_arn.as_deref(), &filter);
+            if filter.takes(&dead_letter, at) {
+                if described.len() < describe {
+                    described.push(Described::of(received, &dead_letter).cut());
+                }
+                rows.add(received, &dead_letter, rules.and_then(|rules| rules.message(received).err()));
+            }
+            false
+        };
+        let read = show_each(operator, deployment, at, show).await?;
+        let Rows { mut rows, kinds, .. } = rows;
+        rows.sort_by_key(|row| row.sent);
+        rows.shrink_to_fit();
+        let (newest, deployment) = (newest.unwrap_or(at), deployment.clone());
+        Ok(Self {
+            at,
+            filter,
+            deployment,
+            read,
+            described,
+            newest,
+            rows,
+            kinds,
+            seen,
+            gone: RefCell::default(),
+        })
+    }
+
+    /// Fails if the scan was interrupted or failed. Too many dead-letters to read them all still make a plan.
+    pub(super) fn is_whole_enough(&self) -> Result<(), Failure> {
+        match &self.read.end {
+            End::Interrupted => self.read.result("nothing was changed"),
+            End::Failed(failure) => Err(failure.clone()),
+            End::All | End::Enough | End::TooManyHidden => Ok(()),
+        }
+    }
+
+    /// Fails if the filter names a function that has no dead-letters and that the handler does not retry: its name may
+    /// be misspelled. Returns a note if only its alias or version may be. Dead-letters that could not be read may belong
+    /// to it.
+    pub(super) fn unknown_target(&self) -> Result<Option<String>, Failure> {
+        let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
+        let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
+        if self.deployment.retries(&self.deployment.arn_of(target)) {
+            // The allow-list usually allows every alias, also one that does not exist.
+            let note = || format!("no dead-letter is of {target}; its alias or version may be misspelled");
+            return Ok(target.qualifier.is_some().then(note));
+        }
+        let functions: Vec<_> = self.seen.functions.iter().map(|function| shown(function)).collect();
+        let named = match functions.join(", ") {
+            functions if functions.is_empty() => functions,
+            functions => format!("; dead-letters exist for: {functions}"),
+        };
+        Err(Failure::undone(format!(
+            "--target {target}: no dead-letter is of this function, and TARGET_FUNCTIONS does not allow it{named}"
+        )))
+    }
+
+    /// The dead-letters that are left, the oldest first.
+    pub fn rows(&self, selection: &Selection) -> Vec<&Row> {
+        let gone = self.gone.borrow();
+        let is_left = |row: &&Row| gone.is_empty() || !gone.contains(&row.message_id);
+        self.rows.iter().filter(|row| selection.has(row)).filter(is_left).collect()
+    }
+
+    /// The newest dead-letter of an event.
+    pub fn dead_letter_of(&self, key: &str) -> Option<&Row> {
+        let key = Some(beginning(key, MOST_OF_A_KEY));
+        self.rows(&Selection::All).into_iter().rfind(|row| row.key.as_deref() == key)
+    }
+
+    /// The groups that have dead-letters left, with their numbers, the largest first.
+    pub fn groups(&self) -> Vec<(usize, Group)> {
+        self.groups_of(&self.rows(&Selection::All))
+    }
+
+    /// The groups of these rows, with their numbers, the largest first.
+    pub(super) fn groups_of(&self, rows: &[&Row]) -> Vec<(usize, Group)> {
+        let mut groups: Vec<Option<Group>> = self.kinds.iter().map(|_| None).collect();
+        for row in rows {
+            let Kind { alike, message } = &self.kinds[row.kind as usize];
+            let first = || Group::of(alike, message.clone(), row.dead_lettered_at, row.sent);
+            groups[row.kind as usize].get_or_insert_with(first).add(row.dead_lettered_at, row.sent);
+        }
+        let groups = groups.into_iter().enumerate().filter_map(|(number, group)| Some((number, group?)));
+        let mut groups: Vec<_> = groups.collect();
+        largest_first(&mut groups);
+        groups
+    }
+
+    /// The traits that the dead-letters of a row's group share.
+    pub fn alike(&self, row: &Row) -> &Alike {
+        &self.kinds[row.kind as usize].alike
+    }
+
+    /// The traits that the dead-letters of a group share.
+    pub fn group(&self, number: usize) -> Option<&Alike> {
+        self.kinds.get(number).map(|kind| &kind.alike)
+    }
+
+    /// Forgets a dead-letter that is gone.
+    pub(super) fn forget(&self, message_id: &str) {
+        self.gone.borrow_mut().insert(message_id.into());
+    }
+}
+
+impl Selection {
+    fn has(&self, row: &Row) -> bool {
+        match self {
+            Self::All => true,
+            Self::Group(number) => row.kind as usize == *number,
+            Self::DeadLetter(id) => *row.message_id == **id,
+        }
+    }
+}
+
+impl Seen {
+    fn note(&mut self, arn: Option<&str>, filter: &Filter) {
+        let Some(arn) = arn else { return };
+        self.has_target |= filter.target.as_ref().is_some_and(|target| target.names(arn));
+        if self.functions.len() < MOST_NAMED {
+            self.functions.insert(short_name(arn).to_owned());
+        }
+    }
+}
+
+#[derive(Default)]
+struct Rows {
+    rows: Vec<Row>,
+    kinds: Vec<Kind>,
+    by_alike: BTreeMap<Alike, u32>,
+}
+
+impl Rows {
+    fn add(
+        &mut self,
+        received: &Received,
+        dead_letter: &ReceivedDeadLetter<'_>,
+        refused: Option<ReasonCode>,
+    ) {
+        let alike = Alike::of(dead_letter);
+        let is_other = self.kinds.len() >= MOST_GROUPS && !self.by_alike.contains_key(&alike);
+        let alike = if is_other { Alike::OTHER } else { alike };
+        let next = self.kinds.len() as u32;
+        let kind = *self.by_alike.entry(alike).or_insert_with_key(|alike| {
+            let message = dead_letter.error_message.as_ref().map(|text| cut(text, LONGEST_ERROR));
+            self.kinds.push(Kind { alike: alike.clone(), message });
+            next
+        });
+        let message = dead_letter.error_message.as_ref().or(dead_letter.detail.as_ref());
+        self.rows.push(Row {
+            message_id: received.id().into(),
+            key: dead_letter.key.as_ref().map(|key| beginning(key, MOST_OF_A_KEY).into()),
+            message: message.map(|message| beginning(message, MOST_OF_A_MESSAGE).into()),
+            dead_lettered_at: dead_letter.dead_lettered_at,
+            sent: received.record.sent,
+            retries: dead_letter.retries_made.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX)),
+            refused,
+            kind,
+        });
+    }
+}
+
+fn beginning(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dead::samples::{Dead, DeadLetter, event, malformed, unknown};
+
+    async fn scanned(dead: &Dead, filter: Filter) -> Snapshot {
+        scan(&dead.operator(), filter).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_row_is_small_and_has_no_payload() {
+        let long = event("Timeout");
+        let key = format!("\"origin_request_id\":\"{}\"", long.key);
+        let body = long.body.replace("\"m\"", &format!("{:?}", "é".repeat(100_000)));
+        let body = body.replace(&key, &format!("\"origin_request_id\":\"{}\"", "k".repeat(1_000)));
+        let dead = Dead::with([DeadLetter { body, ..long }, event("Timeout")]);
+        let snapshot = scanned(&dead, Filter::default()).await;
+        let texts = |row: &Row| {
+            let texts = [Some(&row.message_id), row.key.as_ref(), row.message.as_ref()];
+            texts.into_iter().flatten().map(|text| text.len()).sum::<usize>()
+        };
+        let largest = snapshot.rows.iter().map(texts).max().unwrap();
+        // Each of the texts is an allocation, of at most 16 bytes more.
+        assert!(size_of::<Row>() + largest.max(100 + MOST_OF_A_KEY + MOST_OF_A_MESSAGE) + 3 * 16 <= 500);
+        assert!(largest > 36 + 119 + 138 && !format!("{snapshot:?}").contains("1E400"));
+    }
+
+    #[tokio::test]
+    async fn a_scan_groups_what_it_gives_back() {
+        let dead = Dead::with([event("Timeout"), malformed(), event("Timeout"), unknown()]);
+        let snapshot = scanned(&dead, Filter::default()).await;
+        assert_eq!(dead.depth().in_flight, 0);
+        let groups = snapshot.groups();
+        let counts: Vec<_> = groups.iter().map(|(_, group)| (group.reason, group.count)).collect();
+        assert_eq!(counts, [("max_age", 2), ("malformed_record", 1), ("unknown", 1)]);
+        for (number, group) in &groups {
+            assert_eq!(snapshot.rows(&Selection::Group(*number)).len() as u64, group.count);
+        }
+        let rows = snapshot.rows(&Selection::All);
+        let expires = rows.iter().map(|row| row.sent).min().unwrap().as_secs() + 14 * 86_400;
+        assert!(groups.iter().any(|(_, group)| group.expires.as_secs() == expires));
+        let some = scanned(&dead, Filter { error: Some("Time*".into()), ..Filter::default() }).await;
+        assert_eq!((some.rows(&Selection::All).len(), some.read.dead_letters), (2, 4));
+    }
+
+    #[tokio::test]
+    async fn a_scan_judges_what_a_redrive_would_do() {
+        let dead = Dead::with([event("Timeout"), malformed(), event("Timeout").of_payments()]);
+        let snapshot = scanned(&dead, Filter::default()).await;
+        let refused = snapshot.rows(&Selection::All).into_iter().map(|row| row.refused);
+        let expected = [None, Some(ReasonCode::MalformedRecord), Some(ReasonCode::TargetNotAllowed)];
+        assert_eq!(refused.collect::<Vec<_>>(), expected);
+    }
+
+    #[tokio::test]
+    async fn a_stopped_scan_gives_back_what_it_holds() {
+        let dead = Dead::with((0..200).map(|_| event("Timeout")));
+        let stopped = scan(&dead.stopping_after(1), Filter::default()).await.unwrap_err();
+        assert_eq!(stopped, Failure::interrupted("nothing was changed"));
+        assert_eq!(dead.depth().in_flight, 0);
+    }
+
+    #[tokio::test]
+    async fn a_target_that_nobody_knows_is_told() {
+        let check = async |target: &str, dead: &Dead| {
+            let filter = Filter { target: Some(target.parse().unwrap()), ..Filter::default() };
+            let deployment = dead.deployment().await;
+            let snapshot = Snapshot::take(&dead.operator(), &deployment, filter, None, 0).await;
+            snapshot.unwrap().unknown_target()
+        };
+        let (dead, empty) = (Dead::with([event("Timeout")]), Dead::with([]));
+        assert_eq!(check("orders", &dead).await, Ok(None));
+        assert_eq!(check("orders", &empty).await, Ok(None), "TARGET_FUNCTIONS allows it");
+        assert_eq!(check("orders:$LATEST", &empty).await, Ok(None));
+        let note = "no dead-letter is of orders:lvie; its alias or version may be misspelled";
+        assert_eq!(check("orders:lvie", &dead).await, Ok(Some(note.into())));
+        let unknown =
+            "--target ordres: no dead-letter is of this function, and TARGET_FUNCTIONS does not allow it";
+        let of = format!("{unknown}; dead-letters exist for: orders:$LATEST");
+        assert_eq!(check("ordres", &dead).await, Err(Failure::undone(of)));
+        assert_eq!(check("ordres", &empty).await, Err(Failure::undone(unknown)));
+        let hide =
+            crate::aws::Receive { visibility: std::time::Duration::from_secs(900), wait: Default::default() };
+        dead.put(&event("Timeout"));
+        let url = dead.deployment().await.dead_letter_queue.url;
+        dead.operator().account.aws.receive(&url, 1, hide).await.unwrap();
+        for target in ["billing", "orders:lvie"] {
+            assert_eq!(check(target, &dead).await, Ok(None), "the locked dead-letter may be of it");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_functions_name_forges_no_line() {
+        let other = event("Timeout");
+        let body = other.body.replace("function:orders", "function:a\\nb\\u009b2J");
+        let dead = Dead::with([DeadLetter { body, ..other }]);
+        let filter = Filter { target: Some("ordres".parse().unwrap()), ..Filter::default() };
+        let failure = scan(&dead.operator(), filter).await.unwrap_err().to_string();
+        assert!(!failure.contains(['\n', '\u{9b}']), "{failure}");
+    }
+}

@@ -1,0 +1,188 @@
+//! Acting on dead-letters: each is deleted once it is safe elsewhere.
+
+use std::convert::Infallible;
+
+use comeback_engine::ReasonCode;
+
+use crate::aws::{EntryFailure, EntryFailureKind};
+use crate::dead::plan::{Outcome, Picked};
+use crate::dead::received::Received;
+use crate::dead::scan::{End, Read, Scan, failed, tell_pause};
+use crate::failure::Failure;
+use crate::operator::{Operator, Progress};
+
+/// What is done with a dead-letter before it is deleted.
+pub(super) trait Action {
+    /// What it takes for one dead-letter.
+    type Prepared;
+
+    /// Checks that it can be done.
+    fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
+
+    /// Performs the action. If it returns `Ok`, the dead-letter is safe elsewhere and is deleted.
+    async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
+
+    /// Undoes the last `dead_letters` that were performed, which stay in the queue. Returns true if it did.
+    fn take_back(&self, dead_letters: usize) -> bool;
+}
+
+/// An action that failed for one dead-letter.
+#[derive(Clone, Debug)]
+pub(super) struct NotDone {
+    pub(super) why: String,
+    /// It would fail for every other dead-letter too.
+    pub(super) for_all: bool,
+    /// The dead-letter may be elsewhere all the same.
+    pub(super) may_be_elsewhere: bool,
+}
+
+impl NotDone {
+    /// The failure of a send to a queue.
+    pub(super) fn of_send(failure: &EntryFailure, queue: &str) -> Self {
+        let why = failed("sqs:SendMessage", failure);
+        let for_all = matches!(failure.kind, EntryFailureKind::Denied | EntryFailureKind::Missing);
+        match is_unanswered(failure) {
+            true => {
+                let why = format!("no answer, so it may be in the {queue} too ({why})");
+                Self { why, for_all, may_be_elsewhere: true }
+            }
+            false => Self { why, for_all, may_be_elsewhere: false },
+        }
+    }
+}
+
+/// Returns true for a call that SQS did not answer: it may have taken effect.
+fn is_unanswered(failure: &EntryFailure) -> bool {
+    failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
+}
+
+/// Performs an action on the dead-letters of a plan, by their ids.
+pub(super) async fn act<A: Action>(
+    operator: &Operator,
+    picked: &Picked,
+    action: &A,
+) -> Result<(Outcome, Read), Failure> {
+    // Nothing that was sent later can be in the plan.
+    let scan = Scan::new(operator, picked.deployment(), picked.snapshot.newest);
+    let mut run = Run { operator, picked, action, scan, tried: 0, met: 0, outcome: Outcome::default() };
+    let Err(end) = run.until_its_end().await;
+    let Run { scan, mut outcome, .. } = run;
+    let read = scan.give_back(end).await?;
+    outcome.incomplete = read.incomplete();
+    match read.end {
+        End::Failed(failure) if outcome.done == 0 && outcome.not_deleted.is_none() => Err(failure),
+        _ => Ok((outcome, read)),
+    }
+}
+
+struct Run<'a, A> {
+    operator: &'a Operator,
+    picked: &'a Picked,
+    action: &'a A,
+    scan: Scan<'a>,
+    /// Dead-letters acted on.
+    tried: u64,
+    /// Dead-letters of the plan that were received.
+    met: usize,
+    outcome: Outcome,
+}
+
+impl<A: Action> Run<'_, A> {
+    async fn until_its_end(&mut self) -> Result<Infallible, End> {
+        let (pace, of) = (self.picked.pace, Some(self.picked.count()));
+        let aws = &self.operator.account.aws;
+        loop {
+            let mut chosen = self.choose().await?.into_iter();
+            while chosen.len() > 0 {
+                let some: (Vec<_>, Vec<_>) = chosen.by_ref().take(pace.at_once(self.tried)).unzip();
+                let turn = pace.time_for(some.0.len() as u64);
+                let begin = aws.now();
+                let acted = self.act_on(some).await;
+                let done = self.outcome.done;
+                self.operator.follow.progress(Progress { done, of, unit: "dead-letters" });
+                acted?;
+                tokio::select! {
+                    biased;
+                    () = self.operator.interrupt.raised() => return Err(End::Interrupted),
+                    () = aws.sleep(turn.saturating_sub(aws.now().since(begin))) => {}
+                }
+            }
+        }
+    }
+
+    /// The next dead-letters to act on.
+    async fn choose(&mut self) -> Result<Vec<(Received, A::Prepared)>, End> {
+        let room = (self.picked.count() - self.tried) as usize;
+        if room == 0 || self.met == self.picked.ids.len() {
+            return Err(End::Enough);
+        }
+        let mut chosen = Vec::new();
+        for received in self.scan.next(self.picked.pace.at_hand()).await? {
+            if chosen.len() == room || !self.picked.ids.contains(received.id()) {
+                continue;
+            }
+            self.met += 1;
+            match self.action.prepare(&received) {
+                Ok(prepared) => chosen.push((received, prepared)),
+                Err(reason) => self.outcome.leave(reason.name()),
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Acts on dead-letters, and deletes those that are safe elsewhere. If a deletion fails, the work ends: going on
+    /// would only make copies. It undoes what it can for dead-letters known to stay.
+    async fn act_on(
+        &mut self,
+        (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),
+    ) -> Result<(), End> {
+        self.tried += dead_letters.len() as u64;
+        let answers = self.action.perform(prepared).await;
+        let (mut safe, mut end) = (Vec::new(), Ok(()));
+        for (dead_letter, answer) in dead_letters.into_iter().zip(answers) {
+            let Err(NotDone { why, for_all, may_be_elsewhere }) = answer else {
+                safe.push(dead_letter);
+                continue;
+            };
+            if may_be_elsewhere {
+                self.outcome.not_delete(&why)
+            } else {
+                self.outcome.leave(&why)
+            }
+            if for_all {
+                end = Err(End::Failed(Failure::could_not(why)));
+            }
+        }
+        self.delete(safe).await.and(end)
+    }
+
+    async fn delete(&mut self, safe: Vec<Received>) -> Result<(), End> {
+        let handles = safe.iter().map(|dead_letter| dead_letter.record.receipt_handle.clone()).collect();
+        let Operator { account, .. } = self.operator;
+        let url = &self.picked.deployment().dead_letter_queue.url;
+        let answers = account.aws.delete(url, handles, &tell_pause(self.operator)).await;
+        // Any other dead-letter may be deleted: an answer may have been lost, even if credentials had expired at the
+        // next try.
+        let surely_stays = |failure: &EntryFailure| {
+            failure.kind == EntryFailureKind::NotTried || failure.code.contains("AccessDenied")
+        };
+        let stays = |answer: &&Result<(), EntryFailure>| answer.as_ref().is_err_and(surely_stays);
+        let stay = answers.iter().rev().take_while(stays).count();
+        let done = if stay > 0 && self.action.take_back(stay) { safe.len() - stay } else { safe.len() };
+        let mut first_why = None;
+        for (number, (dead_letter, answer)) in safe.iter().zip(answers).enumerate() {
+            let Err(failure) = answer else {
+                self.outcome.done += 1;
+                self.scan.deleted(dead_letter);
+                self.picked.snapshot.forget(dead_letter.id());
+                continue;
+            };
+            let why = first_why.get_or_insert_with(|| failed("sqs:DeleteMessage", &failure));
+            if number < done { self.outcome.not_delete(why) } else { self.outcome.leave(why) }
+        }
+        match first_why {
+            Some(why) => Err(End::Failed(Failure::could_not(why))),
+            None => Ok(()),
+        }
+    }
+}
