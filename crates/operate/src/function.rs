@@ -227,6 +227,28 @@ impl Target {
     }
 }
 
+#[cfg(test)]
+impl Target {
+    /// Function `orders`, which nobody retries.
+    pub(crate) fn sample() -> Self {
+        Self {
+            name: "orders".into(),
+            qualifier: None,
+            is_qualifier_gone: false,
+            arn: "arn:aws:lambda:eu-west-1:123456789012:function:orders".into(),
+            role_arn: "arn:aws:iam::123456789012:role/orders-role".into(),
+            runtime: Some("python3.12".into()),
+            timeout: Duration::from_secs(3),
+            invoke_settings: BTreeMap::new(),
+            unfit: None,
+            recursion_allowed: false,
+            reserved_concurrency: None,
+            dead_letter: None,
+            tags: BTreeMap::new(),
+        }
+    }
+}
+
 fn unfit(configuration: &Configuration) -> Option<&'static str> {
     if configuration.has_tenants {
         Some(

@@ -14,12 +14,14 @@
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
 //! | [`waiting`], [`trace`] | which events wait, why, and until when; the life of one event |
 //! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |
+//! | [`attach`] | sending the failures of functions to a deployment, and leaving them to Lambda again |
 //! | [`mod@text`], [`layout`], [`command`] | how an answer is laid out |
 //! | [`durations`], [`numbers`], [`shown`] | durations, counts and foreign text, as an answer writes them |
 //! | [`failure`] | why a question or a change failed |
 
 pub mod account;
 pub mod alarms;
+pub mod attach;
 pub mod aws;
 pub mod change;
 pub mod command;
@@ -31,6 +33,7 @@ pub mod function;
 pub mod handler_setting;
 pub mod history;
 pub mod interrupt;
+pub mod key;
 pub mod layout;
 pub mod log;
 pub mod metrics;

@@ -1,8 +1,6 @@
 //! The alarms of a deployment, and the alarm on events that Lambda loses on their way to the retry queue.
 
-use std::collections::BTreeSet;
-
-use aws_sdk_cloudwatch::types::{ComparisonOperator, Dimension, MetricAlarm, Statistic};
+use aws_sdk_cloudwatch::types::{Dimension, MetricAlarm};
 use comeback_engine::FunctionArn;
 use serde::Serialize;
 
@@ -141,109 +139,6 @@ fn is_of_another(alarm: &MetricAlarm, deployment: &Deployment, function: &str) -
 
 const METRIC: &str = "DestinationDeliveryFailures";
 
-/// The same as that of the template and the construct.
-pub(crate) fn description(deployment: &Deployment, function: &str) -> String {
-    format!(
-        "Lambda could not send failed events of this function to the retry queue, and has dropped them. Run comeback \
-         doctor {} {function}. https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md#lost-on-the-way",
-        deployment.name().flag()
-    )
-}
-
-/// Alarms on the events of a function that Lambda loses on their way to the retry queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Losses {
-    pub(crate) alarm: String,
-    pub(crate) ours: bool,
-    /// Our alarm has no action.
-    pub(crate) is_silent: bool,
-    /// Whether another alarm is on these losses, such as the construct's.
-    pub(crate) others: bool,
-    /// The topics of the deployment's own alarms; `None` if it has no alarms, and then wants none here either.
-    pub(crate) topics: Option<BTreeSet<String>>,
-}
-
-impl Losses {
-    pub(crate) async fn read(
-        account: &Account,
-        deployment: &Deployment,
-        function: &str,
-    ) -> Result<Self, Failure> {
-        let alarm = lost_alarm(deployment, function);
-        let mut losses = Self { alarm, ours: false, is_silent: false, others: false, topics: None };
-        let alarms = describe(account, function).await?;
-        alarms.iter().for_each(|alarm| losses.see(alarm, deployment, function));
-        Ok(losses)
-    }
-
-    fn see(&mut self, alarm: &MetricAlarm, deployment: &Deployment, function: &str) {
-        if alarm.metric_name() == Some(METRIC) {
-            let is_on = |it: &Dimension| it.name() == Some("FunctionName") && it.value() == Some(function);
-            if alarm.dimensions().iter().any(is_on) {
-                let name = alarm.alarm_name().unwrap_or_default();
-                let is_ours = name == self.alarm;
-                if is_ours {
-                    (self.ours, self.is_silent) = (true, alarm.alarm_actions().is_empty());
-                }
-                // Another deployment's goes when that detaches the function.
-                self.others |= !is_ours && !name.ends_with(&lost_suffix(function));
-            }
-        } else if watched(alarm, deployment).is_some() {
-            // Others do something, perhaps when the alarm is over too.
-            let topics = alarm.alarm_actions().iter().filter(|action| action.contains(":sns:"));
-            self.topics.get_or_insert_default().extend(topics.cloned());
-        }
-    }
-
-    /// The topics that our alarm should notify, if it is missing or notifies nobody; `None` if it stays as it is.
-    pub(crate) fn topics_to_set(&self) -> Option<&BTreeSet<String>> {
-        let topics = self.topics.as_ref().filter(|_| !self.others)?;
-        (!self.ours || self.is_silent && !topics.is_empty()).then_some(topics)
-    }
-}
-
-/// Actions of an alarm for one state. Source: "PutMetricAlarm", Amazon CloudWatch API Reference.
-const MOST_ACTIONS: usize = 5;
-
-/// An alarm on the events of a function that Lambda loses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LostAlarm {
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) topics: BTreeSet<String>,
-}
-
-pub(crate) async fn watch(account: &Account, function: &str, alarm: &LostAlarm) -> Result<(), Failure> {
-    let LostAlarm { name, description, topics } = alarm;
-    let topics: Vec<String> = topics.iter().take(MOST_ACTIONS).cloned().collect();
-    let call = account
-        .cloudwatch
-        .put_metric_alarm()
-        .alarm_name(name)
-        .alarm_description(description)
-        .namespace("AWS/Lambda")
-        .metric_name(METRIC)
-        .dimensions(Dimension::builder().name("FunctionName").value(function).build())
-        .statistic(Statistic::Sum)
-        .period(300)
-        .evaluation_periods(1)
-        .comparison_operator(ComparisonOperator::GreaterThanOrEqualToThreshold)
-        .threshold(1.0)
-        .treat_missing_data("notBreaching")
-        .set_alarm_actions(Some(topics.clone()))
-        .set_ok_actions(Some(topics));
-    let answer = call.send().await;
-    answer.map(drop).or_failure("cloudwatch:PutMetricAlarm", name)
-}
-
-/// Deletes the alarm, unless it is gone.
-pub(crate) async fn unwatch(account: &Account, alarm: &str) -> Result<(), Failure> {
-    match account.cloudwatch.delete_alarms().alarm_names(alarm).send().await {
-        Err(error) if error.as_service_error().is_some_and(|error| error.is_resource_not_found()) => Ok(()),
-        answer => answer.map(drop).or_failure("cloudwatch:DeleteAlarms", alarm),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use aws_sdk_cloudwatch::types::builders::MetricAlarmBuilder;
@@ -346,54 +241,5 @@ mod tests {
         let lost = Some(Watched::Lost("orders".into()));
         assert_eq!(watched("others-lost-orders"), None);
         assert_eq!([watched("retries-lost-orders"), watched("shop-OrdersLost")], [lost.clone(), lost]);
-    }
-
-    fn seen(alarms: &[MetricAlarm]) -> Losses {
-        let deployment = deployment();
-        let mut losses = Losses {
-            alarm: "retries-lost-orders".into(),
-            ours: false,
-            is_silent: false,
-            others: false,
-            topics: None,
-        };
-        alarms.iter().for_each(|alarm| losses.see(alarm, &deployment, "orders"));
-        losses
-    }
-
-    #[test]
-    fn our_alarm_is_known_from_anothers() {
-        let on = |name, function| alarm(name, METRIC, ("FunctionName", function));
-        for (alarms, ours, others) in [
-            (vec![on("retries-lost-orders", "orders")], true, false),
-            (vec![on("shop-OrdersLost", "orders"), on("retries-lost-orders", "orders")], true, true),
-            (vec![on("shop-OrdersLost", "orders")], false, true),
-            (vec![on("retries-lost-invoices", "invoices")], false, false),
-            // Another deployment's, which deletes it.
-            (vec![on("others-lost-orders", "orders")], false, false),
-            (vec![alarm("errors", "Errors", ("FunctionName", "orders"))], false, false),
-        ] {
-            let losses = seen(&alarms);
-            assert_eq!((losses.ours, losses.others, losses.topics), (ours, others, None), "{alarms:?}");
-        }
-    }
-
-    #[test]
-    fn whoever_hears_of_the_deployment_hears_of_this() {
-        let telling = |queue, topics: &[&str]| {
-            let actions = topics.iter().map(ToString::to_string).collect();
-            let alarm = alarm(queue, "ApproximateNumberOfMessagesVisible", ("QueueName", queue));
-            MetricAlarm::builder()
-                .set_dimensions(Some(alarm.dimensions().to_vec()))
-                .set_alarm_actions(Some(actions))
-                .build()
-        };
-        let [a, b, c] = ["a", "b", "c"].map(|topic| format!("arn:aws:sns:eu-west-1:123456789012:{topic}"));
-        let scaling = "arn:aws:autoscaling:eu-west-1:123456789012:scalingPolicy:p";
-        let alarms =
-            [telling("dead", &[&a, scaling]), telling("retries", &[&b, &a]), telling("others", &[&c])];
-        assert_eq!(seen(&alarms).topics, Some(BTreeSet::from([a, b])), "topics only");
-        assert_eq!(seen(&[telling("dead", &[])]).topics, Some(BTreeSet::new()), "it has alarms");
-        assert_eq!(seen(&[telling("others", &[&c])]).topics, None);
     }
 }

@@ -45,17 +45,6 @@ pub(crate) struct Deployment {
     pub(crate) place_flags: String,
 }
 
-/// Why a handler retries nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Stopped {
-    #[error("the handler does not start, so nothing is retried")]
-    RefusesSettings,
-    #[error("the handler's reserved concurrency is 0, so nothing is retried")]
-    NoConcurrency,
-    #[error("no enabled event source mapping feeds the handler, so nothing is retried")]
-    NotFed,
-}
-
 /// What happens to the events of a function that is not on the allow-list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -150,19 +139,6 @@ impl Deployment {
         self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
     }
 
-    /// Why nothing is retried, as far as the settings and the mapping show it; `None` if the handler runs.
-    pub(crate) fn stopped(&self) -> Option<Stopped> {
-        if self.policies().is_err() {
-            Some(Stopped::RefusesSettings)
-        } else if self.never_runs {
-            Some(Stopped::NoConcurrency)
-        } else if self.mapping.as_ref().is_some_and(Mapping::feeds) {
-            None
-        } else {
-            Some(Stopped::NotFed)
-        }
-    }
-
     pub(crate) fn target_functions(&self) -> impl Iterator<Item = &str> {
         entries(self.allow_list())
     }
@@ -209,10 +185,6 @@ impl Deployment {
     pub(crate) fn pauses(&self) -> Option<&str> {
         self.variables.get("PAUSES").map(String::as_str).filter(|name| !name.is_empty())
     }
-
-    pub(crate) fn role(&self) -> &str {
-        self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
-    }
 }
 
 /// A command of the AWS CLI, with the flags that lead to an account and region.
@@ -257,22 +229,6 @@ impl Deployment {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_handler_is_stopped_by_its_settings_its_concurrency_or_its_mapping() {
-        let fed = |state: &str| {
-            let mapping = Some(Mapping { state: state.into(), ..Mapping::sample() });
-            Deployment { mapping, ..Deployment::sample() }
-        };
-        let runs = |state: &str| fed(state).stopped().is_none();
-        assert_eq!(["Enabled", "Updating", "Disabled", "Disabling"].map(runs), [true, true, false, false]);
-        assert_eq!(Deployment::sample().stopped(), Some(Stopped::NotFed));
-        let never = Deployment { never_runs: true, ..fed("Enabled") };
-        assert_eq!(never.stopped(), Some(Stopped::NoConcurrency));
-        let mut refused = fed("Enabled");
-        refused.variables.insert("MAX_AGE".into(), "30".into());
-        assert_eq!(refused.stopped(), Some(Stopped::RefusesSettings));
-    }
 
     #[test]
     fn a_deployments_name_is_quoted_in_a_command() {

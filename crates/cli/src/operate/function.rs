@@ -12,11 +12,6 @@ use serde::Serialize;
 use crate::account::{Account, Failure, Or as _};
 use crate::text::terminal::command_line;
 
-/// Whether a text is this function's ARN, or the ARN of one of its versions or aliases.
-pub(crate) fn is_same_function(text: &str, arn: &str) -> bool {
-    text.strip_prefix(arn).is_some_and(|after| after.is_empty() || after.starts_with(':'))
-}
-
 /// A function as a suggested command names it, so that it can be read back: by its ARN if it is not in the account and
 /// region of `home`, or if its name would be taken for an option.
 pub(crate) fn command_name(arn: &str, home: &FunctionArn) -> String {
@@ -138,25 +133,13 @@ impl Target {
         })
     }
 
-    /// The ARN that a record of a failed invocation names: `$LATEST` for the function itself.
-    pub(crate) fn invoked_arn(&self) -> String {
-        format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
-    }
-
     pub(crate) fn named(&self, qualifier: Option<&str>) -> String {
         qualifier.iter().fold(self.name.clone(), |name, qualifier| format!("{name}:{qualifier}"))
     }
 
+    #[cfg(test)]
     pub(crate) fn settings(&self) -> InvokeSettings {
         self.invoke_settings.get(&self.qualifier).cloned().unwrap_or_default()
-    }
-
-    pub(crate) fn role(&self) -> &str {
-        self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
-    }
-
-    pub(crate) fn stack(&self) -> Option<&str> {
-        self.tags.get(STACK_TAG).map(String::as_str)
     }
 }
 
@@ -276,14 +259,6 @@ mod tests {
         let expected = "`comeback attach orders --stack shop`, use a deployment in the account and region of \
                         arn:aws:lambda:eu-west-2:123456789012:function:orders (if";
         assert!(commands.starts_with(expected), "{commands}");
-    }
-
-    #[test]
-    fn versions_and_aliases_are_the_same_function() {
-        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-        let is_same = |after: &str| is_same_function(&format!("{arn}{after}"), arn);
-        assert_eq!(["", ":live", ":7", "-eu", "*"].map(is_same), [true, true, true, false, false]);
-        assert!(!is_same_function("orders", arn));
     }
 
     #[test]

@@ -7,9 +7,6 @@ use crate::account::{Account, Failure, Or as _};
 /// The longest id to search for. A request id has 36 characters; a key that a target chose may have more.
 const LONGEST: usize = 256;
 
-/// The log levels that hide lines of level INFO.
-pub(crate) const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
-
 /// A search in a log group for the lines that hold a term.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Search<'a> {

@@ -6,7 +6,6 @@ use std::io::{BufRead, IsTerminal as _, Write as _};
 use std::process::exit;
 use std::rc::Rc;
 
-use anstyle::{AnsiColor, Style};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -283,12 +282,6 @@ impl Session {
     pub(crate) fn headline(&self) -> String {
         format!("{} in {}", self.common.deployment.name(), self.account.place)
     }
-}
-
-/// Text in a colour, which the stream removes where it cannot be shown.
-pub(crate) fn coloured(colour: AnsiColor, text: &str) -> String {
-    let style = Style::new().fg_color(Some(colour.into()));
-    format!("{style}{text}{style:#}")
 }
 
 pub(crate) fn run_in_session(

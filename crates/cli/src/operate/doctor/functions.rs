@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use comeback_engine::{FunctionArn, HANDLER_TIMEOUT, QueueArn};
 
-use crate::operate::attach::kept;
 use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
 use crate::operate::doctor::facts::Facts;
 use crate::operate::doctor::facts::functions::{Entrance, Function};
@@ -12,6 +11,7 @@ use crate::operate::doctor::handler::looping;
 use crate::operate::doctor::{fix, rights};
 use crate::operate::function::Target;
 use crate::operate::handler_setting::{TARGET_FUNCTIONS, list_with};
+use comeback_operate::attach::kept;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;

@@ -5,23 +5,25 @@ use std::ops::RangeInclusive;
 
 use comeback_engine::Timestamp;
 
-use crate::operate::function::{InvokeSettings, Target};
+use crate::aws::InvokeSettings;
+use crate::function::Target;
 
-/// When the function's last destination was removed. Its events leave the retry queue from then on.
-pub(crate) const DETACHED: &str = "comeback:detached";
-/// When the function was moved to another deployment. Its events leave the one before from then on.
-pub(crate) const MOVED: &str = "comeback:moved";
-/// The recursion setting, which all qualifiers share.
-pub(crate) const RECURSION: &str = "comeback:recursion";
+/// The tag with the time when the function's last destination was removed. Its events leave the retry queue from then on.
+pub const DETACHED: &str = "comeback:detached";
+/// The tag with the time when the function was moved to another deployment. Its events leave the one before from then on.
+pub const MOVED: &str = "comeback:moved";
+/// The tag with the earlier recursion setting, which all qualifiers share.
+pub const RECURSION: &str = "comeback:recursion";
 /// Stands for a number that was not set.
 const DEFAULT: &str = "default";
 /// Stands for a destination that was not set.
 const NONE: &str = "none";
 
 /// Lambda's limit of a function's tags.
-pub(crate) const TAGS: usize = 50;
+pub const TAGS: usize = 50;
 
-pub(crate) fn tags_of(target: &Target) -> Vec<(String, String)> {
+/// The tags that keep the settings of the named qualifier.
+pub fn tags_of(target: &Target) -> Vec<(String, String)> {
     let InvokeSettings { retries, event_age, on_failure, on_success: _ } = target.settings();
     let number = |number: Option<i32>| number.map_or(DEFAULT.into(), |number| number.to_string());
     let values = [number(retries), number(event_age), on_failure.unwrap_or_else(|| NONE.to_owned())];
@@ -29,7 +31,7 @@ pub(crate) fn tags_of(target: &Target) -> Vec<(String, String)> {
 }
 
 /// The keys of those tags: `comeback:retries`, and for a qualifier `comeback:live:retries`.
-pub(crate) fn keys(qualifier: Option<&str>) -> [String; 3] {
+pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     ["retries", "event-age", "on-failure"].map(|setting| match qualifier {
         Some(qualifier) => format!("comeback:{qualifier}:{setting}"),
         None => format!("comeback:{setting}"),
@@ -39,7 +41,7 @@ pub(crate) fn keys(qualifier: Option<&str>) -> [String; 3] {
 /// The settings that the tags keep, and whether they keep all. Anybody may have written the tags, so what Lambda would refuse
 /// counts as not kept. The others are Lambda's defaults, but the destination of successes stays as it is: `attach` never
 /// changes it.
-pub(crate) fn settings(target: &Target) -> (InvokeSettings, bool) {
+pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));
     let retries = retries.and_then(|text| number(text, 0..=2));
@@ -63,7 +65,7 @@ fn number(text: &str, range: RangeInclusive<i32>) -> Option<Option<i32>> {
     text.parse().ok().filter(|number| range.contains(number)).map(Some)
 }
 
-/// Whether an ARN can be a destination: a queue, a topic, a function, an event bus or a bucket.
+/// Returns true if an ARN can be a destination: a queue, a topic, a function, an event bus or a bucket.
 fn is_destination(arn: &str) -> bool {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let [scheme, partition, service, region, account, resource] = parts[..] else { return false };
@@ -80,27 +82,28 @@ fn is_destination(arn: &str) -> bool {
 }
 
 /// The destination that the tags keep, if it is not known to be in this account.
-pub(crate) fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
+pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
     let arn = settings.on_failure.as_deref()?;
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())
 }
 
-/// Whether recursion was allowed before, if the tags say so.
-pub(crate) fn recursion_allowed(target: &Target) -> Option<bool> {
+/// Returns true if recursion was allowed before; `None` if no tag has it.
+pub fn recursion_allowed(target: &Target) -> Option<bool> {
     target.tags.get(RECURSION).map(|setting| setting == recursion(true))
 }
 
-pub(crate) const fn recursion(allowed: bool) -> &'static str {
+/// A recursion setting, as Lambda writes it.
+pub const fn recursion(allowed: bool) -> &'static str {
     if allowed { "Allow" } else { "Terminate" }
 }
 
 /// The time that a tag keeps: [`DETACHED`] or [`MOVED`].
-pub(crate) fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
+pub fn time(tags: &BTreeMap<String, String>, key: &str) -> Option<Timestamp> {
     tags.get(key).and_then(|text| Timestamp::from_rfc3339(text))
 }
 
-/// Whether Lambda accepts a tag: the length of its key and value, and their characters.
-pub(crate) fn fits((key, value): &(String, String)) -> bool {
+/// Returns true if Lambda accepts a tag: the length of its key and value, and their characters.
+pub fn fits((key, value): &(String, String)) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || " _.:/=+-@".contains(c);
     key.chars().count() <= 128
         && value.chars().count() <= 256
@@ -109,8 +112,6 @@ pub(crate) fn fits((key, value): &(String, String)) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::attach::plans::target;
-
     use super::*;
 
     #[test]
@@ -136,7 +137,7 @@ mod tests {
         let queue = "arn:aws:sqs:eu-west-1:123456789012:failed";
         let kept = |values: [&str; 3]| {
             let tags = keys(None).into_iter().zip(values.map(ToOwned::to_owned)).collect();
-            let (settings, all) = settings(&Target { tags, ..target() });
+            let (settings, all) = settings(&Target { tags, ..Target::sample() });
             (settings.retries, settings.event_age, settings.on_failure, all)
         };
         assert_eq!(kept(["1", "600", queue]), (Some(1), Some(600), Some(queue.into()), true));
@@ -165,8 +166,8 @@ mod tests {
 
     #[test]
     fn tags_that_say_nothing_stand_for_the_defaults() {
-        assert_eq!(settings(&target()), (InvokeSettings::default(), false));
-        assert_eq!(recursion_allowed(&target()), None);
+        assert_eq!(settings(&Target::sample()), (InvokeSettings::default(), false));
+        assert_eq!(recursion_allowed(&Target::sample()), None);
         assert_eq!(time(&BTreeMap::from([(DETACHED.to_owned(), "soon".to_owned())]), DETACHED), None);
     }
 }

@@ -1,13 +1,13 @@
-//! What `attach` adds to a role's inline policies, and `detach` takes out.
+//! The permissions that `attach` adds to a role's inline policies, and `detach` takes out.
 
 use std::collections::BTreeSet;
 
-use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use crate::account::{Account, Failure, Or as _};
+use crate::account::Account;
+use crate::failure::Failure;
 
-/// What IAM allows the inline policies of a role to have together. Source: "IAM and AWS STS quotas", AWS IAM User Guide.
+/// Limit of a role's inline policies together, in characters. Source: "IAM and AWS STS quotas", AWS IAM User Guide.
 pub(crate) const ROLE_CHARACTERS: usize = 10_240;
 
 /// Actions, and the resources that they are allowed on.
@@ -19,13 +19,8 @@ pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 struct Policy(Map<String, Value>);
 
 impl Policy {
-    /// IAM percent-encodes the JSON.
-    fn read(text: &str) -> Result<Self, String> {
-        let is_encoded = !text.trim_start().starts_with('{');
-        let decoded = || percent_decode_str(text).decode_utf8().map_err(|error| error.to_string());
-        let text = if is_encoded { decoded()? } else { text.into() };
-        let mut document: Map<String, Value> =
-            serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    fn read(text: &str) -> Result<Self, serde_json::Error> {
+        let mut document: Map<String, Value> = serde_json::from_str(text)?;
         // A single statement needs no list.
         if let Some(statement) = document.get_mut("Statement").filter(|it| it.is_object()) {
             *statement = Value::Array(vec![statement.take()]);
@@ -84,7 +79,7 @@ impl Policy {
     }
 }
 
-/// Whether a statement allows exactly these actions, and depends on nothing but its resources.
+/// Returns true if a statement allows exactly these actions, and depends on nothing but its resources.
 fn is_ours(statement: &Value, actions: &[&str]) -> bool {
     let Some(members) = statement.as_object() else { return false };
     let is_plain = members.keys().all(|key| ["Sid", "Effect", "Action", "Resource"].contains(&&**key));
@@ -98,7 +93,7 @@ fn texts(value: &Value) -> Vec<String> {
     all.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
-/// What `attach` lets a role do, in one of its inline policies.
+/// Permissions that `attach` gives a role, in one of its inline policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) role: String,
@@ -107,10 +102,12 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
+    /// Returns true if the role has a part of it.
     pub(crate) async fn is_given(&self, account: &Account) -> Result<bool, Failure> {
         Ok(self.read(account).await?.has(&self.statements))
     }
 
+    /// Adds the statements.
     pub(crate) async fn give(&self, account: &Account) -> Result<(), Failure> {
         let policy = self.read(account).await?.with(&self.statements);
         self.put(account, &policy).await
@@ -122,15 +119,12 @@ impl Grant {
         if !left.is_empty() {
             return self.put(account, &left).await;
         }
-        let call = account.iam.delete_role_policy().role_name(&self.role).policy_name(&self.policy);
-        let answer = call.send().await;
-        answer.unless(|it| it.is_no_such_entity_exception(), "iam:DeleteRolePolicy", &self.role).map(drop)
+        account.aws.delete_role_policy(&self.role, &self.policy).await
     }
 
     /// The characters of all of the role's inline policies once this is given, as IAM counts them.
     pub(crate) async fn characters_after(&self, account: &Account) -> Result<usize, Failure> {
-        let names = account.iam.list_role_policies().role_name(&self.role).into_paginator().items().send();
-        let names = names.try_collect().await.or_failure("iam:ListRolePolicies", &self.role)?;
+        let names = account.aws.role_policies(&self.role).await?;
         let mut all = self.read(account).await?.with(&self.statements).characters();
         for policy in names.into_iter().filter(|name| *name != self.policy) {
             all += Self { policy, ..self.clone() }.read(account).await?.characters();
@@ -140,24 +134,21 @@ impl Grant {
 
     async fn read(&self, account: &Account) -> Result<Policy, Failure> {
         let Self { role, policy, .. } = self;
-        let answer = account.iam.get_role_policy().role_name(role).policy_name(policy).send().await;
-        let answer = answer.unless(|it| it.is_no_such_entity_exception(), "iam:GetRolePolicy", role)?;
-        let Some(answer) = answer else { return Ok(Policy::default()) };
-        Policy::read(answer.policy_document()).map_err(|error| {
-            Failure::CouldNot(format!("policy {policy} of role {role} is unreadable: {error}"))
+        let Some(document) = account.aws.role_policy(role, policy).await? else {
+            return Ok(Policy::default());
+        };
+        Policy::read(&document).map_err(|error| {
+            Failure::could_not(format!("policy {policy} of role {role} is unreadable: {error}"))
         })
     }
 
     async fn put(&self, account: &Account, policy: &Policy) -> Result<(), Failure> {
-        let call = account.iam.put_role_policy().role_name(&self.role).policy_name(&self.policy);
-        let answer = call.policy_document(policy.write()).send().await;
-        answer.map(drop).or_failure("iam:PutRolePolicy", &self.role)
+        account.aws.put_role_policy(&self.role, &self.policy, &policy.write()).await
     }
 }
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     fn sends(queues: &[&str]) -> [Statement; 1] {
@@ -182,20 +173,11 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_of_the_page_is_ours_however_it_is_written() {
+    fn the_policy_of_the_page_is_ours() {
         let page = r#"{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"arn:a"}}"#;
-        let encoded = page.bytes().map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
-            byte => format!("%{byte:02X}"),
-        });
-        for text in [page.to_owned(), encoded.collect()] {
-            let policy = Policy::read(&text).unwrap();
-            assert!(
-                policy.has(&sends(&["arn:a"])) && policy.without(&sends(&["arn:a"])).is_empty(),
-                "{text}"
-            );
-        }
-        for garbled in ["%7", "%zz", "[]", "%FF", ""] {
+        let policy = Policy::read(page).unwrap();
+        assert!(policy.has(&sends(&["arn:a"])) && policy.without(&sends(&["arn:a"])).is_empty());
+        for garbled in ["[]", "{", ""] {
             assert!(Policy::read(garbled).is_err(), "{garbled}");
         }
     }

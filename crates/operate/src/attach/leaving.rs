@@ -1,24 +1,27 @@
-//! Whether a function's events have left the retry queue, so that `detach` may remove what retries them.
+//! Evidence that a function's events have left the retry queue, so that `detach` may remove what retries them.
 
+use std::cell::Cell;
 use std::hash::RandomState;
 use std::time::Duration;
 
 use comeback_engine::{LogFold, LogLine, NotALine, RETENTION, Timestamp, WaitsFor};
-use indicatif::HumanCount;
 
-use crate::account::{Account, Failure, Or as _};
-use crate::operate::attach::attachment::Attachment;
-use crate::operate::attach::kept;
-use crate::operate::deployment::Deployment;
-use crate::operate::deployment::queue::Depth;
-use crate::operate::function::{InvokeSettings, is_same_function};
-use crate::operate::log::{HIDING_INFO, LogEvent, Search};
-use crate::text::terminal::Progress;
+use crate::account::Account;
+use crate::attach::attachment::Attachment;
+use crate::attach::kept;
+use crate::aws::LogEvent;
+use crate::deployment::Deployment;
+use crate::deployment::queue::Depth;
+use crate::failure::Failure;
+use crate::function::is_same_function;
+use crate::log::{HIDING_INFO, Search};
+use crate::numbers::counted;
+use crate::operator::{Operator, Progress};
 
 /// Lambda keeps an event of an attached function for up to a minute before running it, and sends the failure within another.
 const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 
-/// Evidence that a function's events have left the retry queue, or why they may not have.
+/// Evidence that a function's events have left the retry queue, or that they may not have.
 ///
 /// SQS cannot list a queue, but the handler logs a line when an event arrives and another when it settles it. No event
 /// waits once all of this holds: every invocation that may still fail has ended, the handler has received each message
@@ -29,28 +32,33 @@ pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
     /// Events that still wait are dead-lettered (`--now`).
     pub(crate) at_once: bool,
-    /// Why events may wait, according to the retry queue and the log; `None` if none do.
+    /// The reason why events may wait, according to the retry queue and the log; `None` if none do.
     pub(crate) waiting: Option<String>,
     /// The other functions that send failures to the retry queue by the same role, or may still do so.
     pub(crate) sharing: Vec<String>,
 }
 
 impl Leaving {
+    /// Reads it, as far as `detach` needs it.
+    ///
+    /// # Errors
+    ///
+    /// If the queue, the log or the other functions cannot be read.
     pub(crate) async fn read(
-        account: &Account,
+        operator: &Operator,
         attachment: &Attachment,
         at_once: bool,
-        now: Timestamp,
     ) -> Result<Self, Failure> {
+        let now = operator.now();
         let mut leaving = Self { now, at_once, waiting: None, sharing: Vec::new() };
         if attachment.send_policy {
-            leaving.sharing = sharing(account, attachment).await?;
+            leaving.sharing = sharing(&operator.account, attachment).await?;
         }
         // If others stay attached, nothing else goes.
         let is_last = attachment.other_qualifiers().next().is_none();
         let may_go = is_last && leaving.under_way_until(attachment).is_none();
         if !at_once && may_go {
-            leaving.waiting = read_waiting(account, attachment, now).await?;
+            leaving.waiting = read_waiting(operator, attachment, now).await?;
         }
         Ok(leaving)
     }
@@ -64,7 +72,7 @@ impl Leaving {
         (self.now < end).then_some(end)
     }
 
-    /// Why the function's events may not have left yet; `None` if they have, or are dead-lettered.
+    /// The reason why the function's events may not have left yet; `None` if they have, or are dead-lettered.
     pub(crate) fn wait(&self, attachment: &Attachment) -> Option<String> {
         if self.at_once {
             return None;
@@ -79,12 +87,12 @@ impl Leaving {
 }
 
 async fn read_waiting(
-    account: &Account,
+    operator: &Operator,
     attachment: &Attachment,
     now: Timestamp,
 ) -> Result<Option<String>, Failure> {
     let (deployment, arn) = (&attachment.deployment, &attachment.target.arn);
-    let queue = Depth::read(account, &deployment.retry_queue).await?;
+    let queue = Depth::read(&operator.account, &deployment.retry_queue).await?;
     if let Some(why) = unseen(queue, deployment) {
         return Ok(Some(why));
     }
@@ -98,12 +106,18 @@ async fn read_waiting(
         Err(NotALine::Newer) => log.is_newer = true,
         Ok(_) | Err(NotALine::Other) => {}
     };
-    let progress = Progress::endless("reading the handler's log: {pos} lines");
-    let is_there = search.each(account, &|lines| progress.set(lines as u64), see).await?;
+    let read = Cell::new(0);
+    let progress = |done: u64, of: Option<u64>| {
+        read.set(done);
+        operator.follow.progress(Progress { done, of, unit: "lines of the handler's log" });
+    };
+    progress(0, None);
+    let is_there = search.each(&operator.account, &|lines| progress(lines as u64, None), see).await?;
+    progress(read.get(), Some(read.get()));
     Ok(wait(queue, is_there.then_some(&log), now))
 }
 
-/// Why the log cannot show every event that waits: the handler has not received it yet, or the log level hides its line.
+/// The reason why the log cannot show every event that waits: the handler has not received it yet, or the log level hides its line.
 fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     if queue != Depth::default() && deployment.stopped().is_some() {
         return Some("the retry queue is not empty, but the handler receives nothing from it".into());
@@ -116,7 +130,7 @@ fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     Some(format!("the handler's log level is {level}, which hides waiting events (set it to INFO)"))
 }
 
-/// Why events wait, according to the log. A handler that has never run has no log.
+/// The reason why events wait, according to the log. A handler that has never run has no log.
 fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     match log {
         Some(log) => log.wait(now),
@@ -125,7 +139,7 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
     }
 }
 
-/// What a handler's log says about the events of one function.
+/// The handler's log about the events of one function.
 #[derive(Debug, Default)]
 struct Waiting {
     messages: LogFold<RandomState>,
@@ -157,31 +171,28 @@ impl Waiting {
 }
 
 fn of_its_events(count: usize) -> String {
-    format!("{} of its events {}", HumanCount(count as u64), if count == 1 { "is" } else { "are" })
+    counted(count as u64, "of its events is", "of its events are")
 }
 
 async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<String>, Failure> {
     let (target, queue) = (&attachment.target, Some(attachment.deployment.retry_queue.arn.as_str()));
     let mut sharing = Vec::new();
-    let functions = account.lambda.list_functions().into_paginator().items().send().try_collect().await;
-    for function in functions.or_failure("lambda:ListFunctions", "this region")? {
-        let name = function.function_name().unwrap_or_default();
-        if function.role() != Some(&target.role_arn) || name == target.name {
+    for function in account.aws.functions("this region").await? {
+        if function.role_arn != target.role_arn || function.name == target.name {
             continue;
         }
-        let settings = InvokeSettings::all(account, name).await?;
+        let settings = account.aws.invoke_settings(&function.name).await?;
         let sends = settings.values().any(|it| it.on_failure.as_deref() == queue);
-        if sends || is_leaving(account, function.function_arn().unwrap_or_default()).await? {
-            sharing.push(name.to_owned());
+        if sends || is_leaving(account, &function.arn).await? {
+            sharing.push(function.name);
         }
     }
     Ok(sharing)
 }
 
-/// Whether a function is being detached: its last invocations may still fail, and its own `detach` ends it.
+/// Returns true if a function is being detached: its last invocations may still fail, and its own `detach` ends it.
 async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
-    let answer = account.lambda.list_tags().resource(arn).send().await;
-    let tags = answer.or_failure("lambda:ListTags", arn)?.tags.unwrap_or_default();
+    let tags = account.aws.tags(arn).await?;
     Ok([kept::DETACHED, kept::MOVED].iter().any(|key| tags.contains_key(*key)))
 }
 
@@ -189,10 +200,10 @@ async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::operate::attach::plans::attachment;
-    use crate::operate::deployment::mapping::Mapping;
-    use crate::operate::function::Target;
-    use crate::operate::log::tests::test_line;
+    use crate::attach::tests::attachment;
+    use crate::aws::{InvokeSettings, Mapping};
+    use crate::function::Target;
+    use crate::log::tests::test_line;
 
     use super::*;
 
@@ -237,11 +248,11 @@ mod tests {
         }
     }
 
-    #[test]
-    fn invocations_end_two_minutes_after_the_longest_that_was_running() {
+    #[tokio::test]
+    async fn invocations_end_two_minutes_after_the_longest_that_was_running() {
         let timeout = Duration::from_secs(900);
         let tags = [(kept::DETACHED.to_owned(), DETACHED.to_string())].into();
-        let mut attachment = attachment();
+        let mut attachment = attachment().await;
         attachment.target = Target { timeout, tags, ..attachment.target };
         let at = |seconds: u64| {
             let now = DETACHED.saturating_add(Duration::from_secs(seconds));

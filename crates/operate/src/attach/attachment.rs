@@ -3,17 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_engine::FunctionArn;
 
-use crate::account::{Account, CustomerKey, Failure, Or as _, Verdict, may};
-use crate::operate::alarms::Losses;
-use crate::operate::attach::grant::Grant;
-use crate::operate::deployment::queue::attributes;
-use crate::operate::deployment::{Deployment, DeploymentName};
-use crate::operate::function::{FunctionName, InvokeSettings, Target};
-use crate::operate::handler_setting::{self, SettingPlace, TARGET_FUNCTIONS, list_with};
+use crate::account::Account;
+use crate::alarms::Losses;
+use crate::attach::grant::Grant;
+use crate::aws::{InvokeSettings, Verdict};
+use crate::deployment::queue::attributes;
+use crate::deployment::{Deployment, DeploymentName};
+use crate::failure::Failure;
+use crate::function::{FunctionName, Target};
+use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS, list_with, parameter_value};
+use crate::key::CustomerKey;
 
+/// Everything there is of a function's attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,
@@ -24,33 +27,43 @@ pub(crate) struct Attachment {
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
     /// The customer's key that encrypts the retry queue, if there is one. `detach` does without it.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// Whether the function's role may send to the retry queue, and use its key.
+    /// The verdict on the function's role sending to the retry queue and using its key.
     pub(crate) may_send: Verdict,
-    /// What of that a policy denies, such as `kms:Decrypt on KEY`.
+    /// The parts of that which a policy denies, such as `kms:Decrypt on KEY`.
     pub(crate) denied: Vec<String>,
-    /// Whether `attach` has let it do so.
+    /// `attach` has let it do so.
     pub(crate) send_policy: bool,
+    /// The verdict on the handler's role invoking the function.
     pub(crate) may_invoke: Verdict,
-    /// Whether `attach` has let it do so, where no template does.
+    /// `attach` has let it do so, where no template does.
     pub(crate) invoke_policy: bool,
     /// The characters of the handler's inline policies once it does, where no template does.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations, if one does.
     pub(crate) owner: Option<String>,
+    /// The alarms on the function's events that Lambda loses.
     pub(crate) losses: Losses,
-    pub(crate) place: Place,
+    /// The owner of the allow-list.
+    pub(crate) list_owner: ListOwner,
 }
 
-/// Where the allow-list is edited. A stack's parameter `TargetFunctions` also lets the handler invoke what it names. If
-/// the stack has no such parameter, only its template can. The handler's own environment is used if no stack owns it.
+/// The owner of the allow-list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ListOwner {
+    /// A stack's parameter `TargetFunctions`, which also lets the handler invoke the functions that it names.
     Parameter { stack: String, value: String },
+    /// The template of a stack that has no such parameter. Only a deployment of the template can edit the list.
     Template { stack: String },
+    /// The environment of a handler that no stack owns.
     Environment,
 }
 
 impl Attachment {
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// If something cannot be read, or no deployment can retry the function.
     pub(crate) async fn read(
         account: &Account,
         deployment: Deployment,
@@ -61,25 +74,26 @@ impl Attachment {
             return Self::of_gone(account, deployment, function).await;
         };
         if target.arn == deployment.handler_arn.to_string() {
-            let what = format!("{function} is the retry handler itself, which is never retried");
-            return Err(Failure::Refused(what));
+            return Err(Failure::refused(format!(
+                "{function} is the retry handler itself, which is never retried"
+            )));
         }
         let (queue, role, arn) = (&deployment.retry_queue, &deployment.role_arn, target.invoked_arn());
-        let [key] = attributes(account, &queue.url, [QueueAttributeName::KmsMasterKeyId]).await?;
+        let [key] = attributes(account, &queue.url, ["KmsMasterKeyId"]).await?;
         let elsewhere = elsewhere(account, &deployment, &target).await?;
         let mut attachment = Self {
             is_gone: false,
-            key: CustomerKey::read(account, key.as_ref()).await,
+            key: CustomerKey::read(account, key.as_deref()).await,
             may_send: Verdict::Allowed,
             denied: Vec::new(),
             send_policy: false,
-            may_invoke: may(account, role, "lambda:InvokeFunction", &arn).await?,
+            may_invoke: account.aws.may(role, "lambda:InvokeFunction", &arn).await?,
             invoke_policy: false,
             invoke_characters: 0,
             owner: owner(account, &deployment, &elsewhere, &target).await?,
             elsewhere,
             losses: Losses::read(account, &deployment, &target.name).await?,
-            place: Place::read(account, &deployment).await?,
+            list_owner: ListOwner::read(account, &deployment).await?,
             deployment,
             target,
         };
@@ -88,7 +102,7 @@ impl Attachment {
         for (actions, resource) in &sending.statements {
             // IAM's simulator refuses a key that does not exist, which may be named by an alias.
             for action in actions.iter().filter(|action| has_key || !action.starts_with("kms:")) {
-                let verdict = may(account, &attachment.target.role_arn, action, &resource[0]).await?;
+                let verdict = account.aws.may(&attachment.target.role_arn, action, &resource[0]).await?;
                 attachment.may_send = attachment.may_send.max(verdict);
                 if verdict == Verdict::Denied {
                     attachment.denied.push(format!("{action} on {}", resource[0]));
@@ -96,9 +110,9 @@ impl Attachment {
             }
         }
         attachment.send_policy = sending.is_given(account).await?;
-        if attachment.place == Place::Environment {
+        if attachment.list_owner == ListOwner::Environment {
             attachment.invoke_policy = attachment.invoking().is_given(account).await?;
-            if !attachment.may_invoke.is_allowed() {
+            if attachment.may_invoke != Verdict::Allowed {
                 attachment.invoke_characters = attachment.invoking().characters_after(account).await?;
             }
         }
@@ -110,7 +124,7 @@ impl Attachment {
         for arn in listed {
             let list = list_with(self.deployment.allow_list(), arn);
             self.deployment.variables.insert(TARGET_FUNCTIONS.variable.into(), list);
-            if let Place::Parameter { value, .. } = &mut self.place {
+            if let ListOwner::Parameter { value, .. } = &mut self.list_owner {
                 *value = list_with(value, arn);
             }
         }
@@ -135,11 +149,11 @@ impl Attachment {
             invoke_characters: 0,
             owner: None,
             losses: Losses::read(account, &deployment, &function.name).await?,
-            place: Place::read(account, &deployment).await?,
+            list_owner: ListOwner::read(account, &deployment).await?,
             target: gone(&deployment.arn_of(function)),
             deployment,
         };
-        if attachment.place == Place::Environment {
+        if attachment.list_owner == ListOwner::Environment {
             attachment.invoke_policy = attachment.invoking().is_given(account).await?;
         }
         Ok(attachment)
@@ -158,8 +172,22 @@ impl Attachment {
         self.attached().filter(|it| *it != self.target.qualifier.as_deref())
     }
 
+    /// Returns true if the failures of the named qualifier go to the retry queue.
     pub(crate) fn is_attached(&self) -> bool {
         self.attached().any(|it| it == self.target.qualifier.as_deref())
+    }
+
+    /// The function's name, as an operator writes it.
+    pub(crate) fn name(&self) -> String {
+        self.target.named(self.target.qualifier.as_deref())
+    }
+
+    /// What Lambda has no longer: the function, or the named qualifier.
+    pub(crate) fn missing(&self) -> String {
+        if self.is_gone {
+            return format!("Lambda has no function {}", self.target.name);
+        }
+        format!("Lambda has no alias or version {}", self.name())
     }
 
     /// Lets the function's role send to the retry queue.
@@ -181,18 +209,16 @@ impl Attachment {
     }
 }
 
-impl Place {
+impl ListOwner {
     /// A nested stack's parameters are its parent's to set. A stack that was deleted owns nothing.
     async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
         let stack = match &deployment.stack {
-            Some(name) => {
-                handler_setting::find_stack(account, name).await?.map(|stack| (name.clone(), stack))
-            }
+            Some(name) => account.aws.stack(name).await?.map(|stack| (name.clone(), stack)),
             None => None,
         };
         let Some((name, stack)) = stack else { return Ok(Self::Environment) };
-        let value = handler_setting::parameter_value(&stack, TARGET_FUNCTIONS.parameter);
-        Ok(match value.filter(|_| stack.parent_id().is_none()) {
+        let value = parameter_value(&stack, TARGET_FUNCTIONS.parameter);
+        Ok(match value.filter(|_| stack.parent.is_none()) {
             Some(value) => Self::Parameter { stack: name, value: value.to_owned() },
             None => Self::Template { stack: name },
         })
@@ -219,7 +245,7 @@ fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Fai
     } else {
         return Ok(());
     };
-    Err(Failure::Refused(format!(
+    Err(Failure::refused(format!(
         "{function} is {what}; a deployment retries only functions in its own account and region: use one \
          there, with --region or --profile"
     )))
@@ -276,14 +302,10 @@ async fn owner(
     let stacks: BTreeSet<&str> =
         target.stack().into_iter().chain(deployment.stack.as_deref()).chain(others).collect();
     for stack in stacks {
-        let pages = account.cloudformation.list_stack_resources().stack_name(stack).into_paginator();
-        let resources = pages.items().send().try_collect().await;
         // A function keeps the tag of a stack that is gone.
-        let resources =
-            resources.unless(handler_setting::is_gone, "cloudformation:ListStackResources", stack)?;
+        let resources = account.aws.stack_resources(stack, stack).await?;
         let is_owned = resources.into_iter().flatten().any(|it| {
-            it.resource_type() == Some("AWS::Lambda::EventInvokeConfig")
-                && it.physical_resource_id().is_some_and(|id| is_of(id, target))
+            it.kind == "AWS::Lambda::EventInvokeConfig" && it.physical_id.is_some_and(|id| is_of(&id, target))
         });
         if is_owned {
             return Ok(Some(stack.to_owned()));
@@ -292,7 +314,7 @@ async fn owner(
     Ok(None)
 }
 
-/// Whether an `EventInvokeConfig` is the target's, by its physical id: `orders|live`.
+/// Returns true if an `EventInvokeConfig` is the target's, by its physical id: `orders|live`.
 fn is_of(id: &str, target: &Target) -> bool {
     id.replace('|', ":")
         .parse::<FunctionName>()
@@ -301,8 +323,6 @@ fn is_of(id: &str, target: &Target) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::attach::plans::target;
-
     use super::*;
 
     #[test]
@@ -326,7 +346,7 @@ mod tests {
 
     #[test]
     fn settings_are_owned_by_function_and_qualifier() {
-        let live = Target { qualifier: Some("live".into()), ..target() };
+        let live = Target { qualifier: Some("live".into()), ..Target::sample() };
         for (id, of_latest, of_live) in [
             ("orders|$LATEST", true, false),
             ("orders:$LATEST", true, false),
@@ -335,7 +355,7 @@ mod tests {
             ("orders-eu|live", false, false),
             ("shop-OrdersEventInvokeConfig-1ABC", false, false),
         ] {
-            assert_eq!((is_of(id, &target()), is_of(id, &live)), (of_latest, of_live), "{id}");
+            assert_eq!((is_of(id, &Target::sample()), is_of(id, &live)), (of_latest, of_live), "{id}");
         }
     }
 }

@@ -1,0 +1,337 @@
+//! The steps that attach a function.
+
+use std::collections::BTreeSet;
+
+use crate::alarms::{self, LostAlarm};
+use crate::attach::attachment::{Attachment, ListOwner};
+use crate::attach::grant::ROLE_CHARACTERS;
+use crate::attach::kept;
+use crate::attach::step::{FunctionPlan, Step};
+use crate::aws::{InvokeSettings, Verdict};
+use crate::command::CommandName;
+use crate::deployment::DeploymentName;
+use crate::failure::Failure;
+use crate::handler_setting::{
+    ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace, TARGET_FUNCTIONS, environment_bytes, list_with,
+};
+use crate::key::CustomerKey;
+use crate::text;
+use crate::text::{quoted, shell};
+
+/// Lambda's shortest `MaximumEventAgeInSeconds`: how long it keeps an event that it cannot deliver.
+const EVENT_AGE: i32 = 60;
+
+impl Attachment {
+    /// Plans the steps that attach the function. The order is safe: the handler can retry the function before the first
+    /// failure reaches it. A function that another deployment retries is taken from it only if it `may_move`.
+    pub(crate) fn attach(&self, may_move: bool) -> Result<FunctionPlan, Failure> {
+        self.can_be_retried()?;
+        let mut plan = FunctionPlan::of(self);
+        let other = self.elsewhere.get(&self.target.qualifier);
+        if let Some(other) = other.filter(|_| !may_move) {
+            return Err(self.is_attached_to(other));
+        }
+        let invoke_settings = self.target.settings();
+        let goal = InvokeSettings {
+            retries: Some(0),
+            event_age: Some(EVENT_AGE),
+            on_failure: Some(self.deployment.retry_queue.arn.clone()),
+            on_success: invoke_settings.on_success.clone(),
+        };
+        if invoke_settings != goal {
+            self.may_set_settings()?;
+        }
+        self.keep_settings(&mut plan);
+        // Step 1 of docs/attach.md.
+        match self.may_send {
+            Verdict::Allowed => {}
+            Verdict::NotAllowed => {
+                plan.steps.push(Step::Allow(self.sending()));
+                plan.notes.extend(self.key.iter().flatten().map(|key| {
+                    let (role, key) = (self.target.role(), &key.arn);
+                    text![format!(
+                        "role {role} can use key {key} only if the key's own policy allows that or, as by \
+                         default, leaves it to IAM; see docs/encryption.md"
+                    )]
+                }));
+            }
+            Verdict::Denied => return Err(denied(&self.target.role_arn, &self.denied.join(", "))),
+        }
+        self.allow_retrying(&mut plan.steps)?;
+        if !self.target.recursion_allowed {
+            plan.steps.push(Step::Recursion(true));
+        }
+        if let Some(topics) = self.losses.topics_to_set() {
+            let alarm = LostAlarm {
+                name: self.losses.alarm.clone(),
+                description: alarms::description(&self.deployment, &self.target.name),
+                topics: topics.clone(),
+            };
+            plan.steps.push(Step::Watch { alarm, exists: self.losses.ours });
+        }
+        if invoke_settings != goal {
+            plan.steps.push(Step::Settings(goal));
+        }
+        if let Some(other) = other {
+            plan.steps.push(Step::Mark(kept::MOVED));
+            plan.notes.push(text![
+                format!(
+                    "{other} retries the events that wait there once more; their next failures come here. When \
+                     none is left there, run: "
+                ),
+                self.deployment.command_of(other, CommandName::Detach, [self.name()])
+            ]);
+        }
+        plan.forget([kept::DETACHED.to_owned()]);
+        self.say_what_dead_letters(&mut plan);
+        if let Some(stack) = self.target.stack().filter(|_| !plan.steps.is_empty()) {
+            plan.note(format!(
+                "stack {stack} manages {}: make the same change in its template, or its next deployment may \
+                 undo this one",
+                self.target.name
+            ));
+        }
+        self.say_room_left(&mut plan);
+        self.say_what_counts(&mut plan);
+        Ok(plan)
+    }
+
+    /// Names the function's own dead-letter queue, which Lambda uses beside the destination.
+    fn say_what_dead_letters(&self, plan: &mut FunctionPlan) {
+        if let Some(queue) = self.target.dead_letter.as_ref().filter(|_| !plan.steps.is_empty()) {
+            let name = &self.target.name;
+            plan.notes.push(text![
+                format!(
+                    "{name} also has its own dead-letter queue, {queue}, and Lambda sends every failed attempt \
+                     there too; to remove it: "
+                ),
+                shell(self.deployment.aws(format!(
+                    "lambda update-function-configuration --function-name {name} --dead-letter-config TargetArn="
+                )))
+            ]);
+        }
+    }
+
+    /// Names the entry of `POLICIES` that counts for the function, unless nothing changes.
+    fn say_what_counts(&self, plan: &mut FunctionPlan) {
+        let Some(policies) = self.deployment.policies().ok().filter(|_| !plan.steps.is_empty()) else {
+            return;
+        };
+        let name = self.name();
+        match policies.entry_of(&self.target.invoked_arn()) {
+            Some(entry) => {
+                plan.note(format!("the entry {:?} of POLICIES applies to {name}", entry.to_string()));
+            }
+            None if policies.entries().is_empty() => {}
+            None => plan.note(format!("no entry of POLICIES matches {name}, so it has the stack's policy")),
+        }
+    }
+
+    /// Says how much of Lambda's limit the plan leaves, if it uses any of it up.
+    fn say_room_left(&self, plan: &mut FunctionPlan) {
+        let is_listed = |step: &Step| matches!(step, Step::List(..));
+        if plan.steps.iter().any(is_listed) {
+            let left = ENVIRONMENT_BYTES.saturating_sub(self.environment_bytes());
+            plan.note(format!(
+                "after this, {left} of the {ENVIRONMENT_BYTES} bytes for the handler's environment variables \
+                 are free"
+            ));
+        }
+    }
+
+    /// The size of the handler's variables once the function is on its allow-list.
+    fn environment_bytes(&self) -> usize {
+        let mut variables = self.deployment.variables.clone();
+        let list = list_with(self.deployment.allow_list(), &self.target.arn);
+        variables.insert(TARGET_FUNCTIONS.variable.into(), list);
+        environment_bytes(&variables)
+    }
+
+    fn is_attached_to(&self, other: &DeploymentName) -> Failure {
+        let (name, ours) = (self.name(), self.deployment.name());
+        let detach = self.deployment.command_of(other, CommandName::Detach, [&name]);
+        Failure::undone(text![
+            format!(
+                "{name} is attached to {other}, not to {ours}; to move it here, run the command again with --move \
+                 ({other} still retries the events that wait there), or detach it first: "
+            ),
+            quoted(detach)
+        ])
+    }
+
+    fn can_be_retried(&self) -> Result<(), Failure> {
+        if self.is_gone || self.target.is_qualifier_gone {
+            return Err(Failure::could_not(format!(
+                "{} cannot be attached: {}",
+                self.name(),
+                self.missing()
+            )));
+        }
+        if let Some(why) = self.target.unfit {
+            return Err(Failure::refused(format!("{} {why}", self.target.name)));
+        }
+        if let Err(refused) = self.deployment.policies() {
+            let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+            let (handler, refused) = (&self.deployment.handler, refused.join("; "));
+            return Err(Failure::undone(text![
+                format!("handler {handler} does not start, so it would retry nothing: {refused}; "),
+                quoted(self.deployment.command(CommandName::Doctor, ["--only", "CB020"])),
+                " names the fix"
+            ]));
+        }
+        match self.key.as_ref().map_err(Failure::clone)?.as_ref().and_then(CustomerKey::problem) {
+            None => Ok(()),
+            Some(problem) => Err(Failure::undone(text![
+                format!(
+                    "the retry queue's key is unusable, so Lambda would silently drop the function's failed \
+                     events: {problem}; "
+                ),
+                quoted(self.deployment.command(CommandName::Doctor, ["--only", "CB035"])),
+                " names the fix"
+            ])),
+        }
+    }
+
+    /// Keeps the earlier settings of a qualifier, unless they are Comeback's: those of this deployment or of another.
+    fn keep_settings(&self, plan: &mut FunctionPlan) {
+        let target = &self.target;
+        let mut tags = Vec::new();
+        if !self.is_attached() && !self.elsewhere.contains_key(&target.qualifier) {
+            tags.extend(kept::tags_of(target));
+        }
+        let is_first = self.attached().next().is_none() && self.elsewhere.is_empty();
+        if !target.tags.contains_key(kept::RECURSION) && (is_first || !target.recursion_allowed) {
+            tags.push((kept::RECURSION.to_owned(), kept::recursion(target.recursion_allowed).to_owned()));
+        }
+        tags.retain(|(key, value)| target.tags.get(key) != Some(value));
+        let room = self.room_for_tags(plan);
+        let new = tags.iter().filter(|(key, _)| !target.tags.contains_key(key)).count();
+        let (fitting, rest): (Vec<_>, Vec<_>) =
+            tags.into_iter().partition(|tag| new <= room && kept::fits(tag));
+        for (key, value) in rest {
+            plan.note(format!(
+                "{key} = {value} does not fit in a tag of the function, so detach cannot restore it; write it down"
+            ));
+        }
+        if !fitting.is_empty() {
+            plan.steps.push(Step::Keep(fitting));
+        }
+    }
+
+    /// How many more tags the function may have after the plan's changes.
+    fn room_for_tags(&self, plan: &FunctionPlan) -> usize {
+        let kept = plan.steps.iter().filter_map(|step| match step {
+            Step::Keep(tags) => Some(tags.iter().map(|(key, _)| key)),
+            _ => None,
+        });
+        let there: BTreeSet<&String> =
+            self.target.tags.keys().filter(|key| !key.starts_with("aws:")).chain(kept.flatten()).collect();
+        kept::TAGS.saturating_sub(there.len())
+    }
+
+    /// Steps 2 and 3.
+    fn allow_retrying(&self, steps: &mut Vec<Step>) -> Result<(), Failure> {
+        let arn = &self.target.arn;
+        let is_listed = self.deployment.allows(&self.target.invoked_arn());
+        if is_listed && self.may_invoke == Verdict::Allowed {
+            return Ok(());
+        }
+        if self.may_invoke == Verdict::Denied {
+            let who = format!("the handler's role {}", self.deployment.role());
+            return Err(denied(&who, &format!("lambda:InvokeFunction on {arn}")));
+        }
+        match &self.list_owner {
+            ListOwner::Parameter { stack, value } => {
+                let list = list_with(value, arn);
+                if list != *value {
+                    steps.push(Step::List(SettingPlace::Stack(stack.clone()), true));
+                    self.check_size(list.len())?;
+                } else if self.may_invoke == Verdict::Allowed {
+                    // Somebody changed the handler by hand. Deploying the stack again would change nothing.
+                    self.list_in_handler(steps)?;
+                } else {
+                    let words = [&*self.name(), "--only", "CB109"];
+                    return Err(Failure::undone(text![
+                        format!(
+                            "stack {stack} names {arn} in TargetFunctions, but its handler may not invoke it, \
+                             because somebody changed its role by hand; "
+                        ),
+                        quoted(self.deployment.command(CommandName::Doctor, words)),
+                        " names the fix; then run this command again"
+                    ]));
+                }
+            }
+            ListOwner::Template { stack } => {
+                return Err(Failure::undone(format!(
+                    "stack {stack} has no parameter TargetFunctions, so only its template can let the handler \
+                     retry {arn}. In a CDK app, call `retries.attach(fn)` where {name} is defined, or \
+                     `retries.attach(lambda.Function.fromFunctionArn(this, '{name}', '{arn}'))`; deploy it, \
+                     then run this command again for what the app cannot do",
+                    name = self.target.name
+                )));
+            }
+            ListOwner::Environment => {
+                if self.may_invoke != Verdict::Allowed {
+                    self.check_role()?;
+                    steps.push(Step::Allow(self.invoking()));
+                }
+                if !is_listed {
+                    self.list_in_handler(steps)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if IAM would refuse one more inline policy of the handler's role.
+    fn check_role(&self) -> Result<(), Failure> {
+        let characters = self.invoke_characters;
+        if characters <= ROLE_CHARACTERS {
+            return Ok(());
+        }
+        Err(Failure::undone(format!(
+            "the handler's role {} has no room for {}: its inline policies would take {characters} of \
+             {ROLE_CHARACTERS} characters; allow several functions by one pattern, such as shop-*",
+            self.deployment.role(),
+            self.target.arn
+        )))
+    }
+
+    fn list_in_handler(&self, steps: &mut Vec<Step>) -> Result<(), Failure> {
+        steps.push(Step::List(SettingPlace::Function(self.deployment.handler.clone()), true));
+        self.check_size(0)
+    }
+
+    fn check_size(&self, parameter_bytes: usize) -> Result<(), Failure> {
+        let target = &self.target;
+        let environment_bytes = self.environment_bytes();
+        if parameter_bytes <= PARAMETER_BYTES && environment_bytes <= ENVIRONMENT_BYTES {
+            return Ok(());
+        }
+        Err(Failure::undone(format!(
+            "the allow-list has no room for {}: TargetFunctions would take {parameter_bytes} of \
+             {PARAMETER_BYTES} bytes, the handler's environment {environment_bytes} of {ENVIRONMENT_BYTES}; \
+             allow several functions by one pattern, such as {}",
+            target.arn,
+            target.arn.replace(&target.name, "shop-*")
+        )))
+    }
+
+    pub(super) fn may_set_settings(&self) -> Result<(), Failure> {
+        match &self.owner {
+            None => Ok(()),
+            Some(stack) => Err(Failure::undone(format!(
+                "stack {stack} owns the asynchronous invocation settings of {} and would undo a change; set \
+                 the failure destination there (EventInvokeConfig in SAM, retries.attach(fn) in the CDK) or \
+                 remove it there, then deploy that stack",
+                self.target.name
+            ))),
+        }
+    }
+}
+
+fn denied(who: &str, what: &str) -> Failure {
+    Failure::undone(format!(
+        "a policy denies {who} {what}; remove the denial, which no other policy can override"
+    ))
+}

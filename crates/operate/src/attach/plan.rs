@@ -1,0 +1,442 @@
+//! The plan for one function or several, and how it is made: one edit of the allow-list for all. A failure of one function
+//! does not stop the others.
+
+use serde::{Serialize, Serializer};
+
+use crate::attach::attachment::Attachment;
+use crate::attach::leaving::Leaving;
+use crate::attach::step::{Difference, FunctionPlan, Step, delays, interrupted, lay_out};
+use crate::change::{Answer, Performed, Plan, Question};
+use crate::command::CommandName;
+use crate::deployment::Deployment;
+use crate::failure::Failure;
+use crate::function::{FunctionName, Target, command_name};
+use crate::handler_setting::{SettingPlace, edit, list_with, list_without};
+use crate::layout::Layout;
+use crate::operator::Operator;
+use crate::pauses::OpenPause;
+use crate::pauses::parameter::read_pauses;
+use crate::text;
+use crate::text::{Piece, Text, quoted};
+
+/// One of the two changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// The function may be taken over from another deployment.
+    Attach { may_move: bool },
+    /// Events that still wait may be dead-lettered.
+    Detach { at_once: bool },
+}
+
+impl Verb {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Attach { .. } => "attach",
+            Self::Detach { .. } => "detach",
+        }
+    }
+
+    /// The state of a function for which nothing is to be done.
+    const fn state(self) -> &'static str {
+        match self {
+            Self::Attach { .. } => "attached",
+            Self::Detach { .. } => "not attached",
+        }
+    }
+}
+
+/// The plan to attach or detach functions.
+#[derive(Clone, Debug, Serialize)]
+pub struct AttachPlan {
+    functions: Vec<Part>,
+    #[serde(skip)]
+    verb: Verb,
+}
+
+/// One function with its plan, or with the reason why it has none or was not finished.
+#[derive(Clone, Debug)]
+struct Part {
+    function: FunctionName,
+    plan: Result<FunctionPlan, Failure>,
+    /// The plan was made, and the changes are visible.
+    is_made: bool,
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Function<'a> {
+            function: String,
+            differences: Vec<Difference>,
+            notes: &'a [Text],
+            left: Option<&'a str>,
+            /// Nothing is left to do, now or later.
+            done: bool,
+            failure: Option<Text>,
+        }
+        let (plan, failure) = (self.plan.as_ref().ok(), self.plan.as_ref().err());
+        let is_done = |plan: &FunctionPlan| {
+            plan.left.is_none() && (self.is_made || plan.steps.is_empty()) && !plan.is_of_unknown_function()
+        };
+        let function = Function {
+            function: self.function.to_string(),
+            differences: plan.map(FunctionPlan::differences).unwrap_or_default(),
+            notes: plan.map(|plan| &*plan.notes).unwrap_or_default(),
+            left: plan.and_then(|plan| plan.left.as_deref()),
+            done: plan.is_some_and(is_done),
+            failure: failure.map(Failure::text),
+        };
+        function.serialize(serializer)
+    }
+}
+
+impl Part {
+    /// The function's name, for people.
+    fn name(&self) -> Text {
+        let (shown, name) = (self.function.to_string(), self.function.to_string());
+        Piece::Function { shown, name }.into()
+    }
+
+    fn steps(&self) -> &[Step] {
+        self.plan.as_ref().map(|plan| &*plan.steps).unwrap_or_default()
+    }
+
+    fn lay_out(&self, verb: Verb, layout: &mut Layout) {
+        let plan = match &self.plan {
+            Ok(plan) => plan,
+            Err(failure) => return layout.line(text![self.name(), ": ", failure.text()]),
+        };
+        if !plan.steps.is_empty() {
+            layout.line(text![verb.word(), " ", self.name(), ":"]);
+            lay_out(&plan.differences(), layout);
+            layout.line("");
+        } else if plan.left.is_none() {
+            layout.line(text![self.name(), format!(" is {}; nothing to change", verb.state())]);
+        }
+        plan.notes.iter().for_each(|note| layout.line(text!["note: ", note]));
+        if let Some(left) = plan.left.as_ref().filter(|_| !plan.steps.is_empty()) {
+            layout.line(format!("left for later: {left}"));
+        }
+    }
+
+    /// The failure, or the changes that could not be made yet.
+    fn failure(&self) -> Option<Failure> {
+        let plan = match &self.plan {
+            Ok(plan) => plan,
+            Err(failure) => return Some(failure.clone()),
+        };
+        let function = &self.function;
+        if plan.is_of_unknown_function() {
+            return Some(Failure::could_not(format!(
+                "Lambda has no function {function}, and nothing of it is left to remove; check its name"
+            )));
+        }
+        let left = plan.left.as_ref().filter(|_| self.is_made || plan.steps.is_empty())?;
+        let or = plan.effect_of_now.as_ref().map(|effect| format!(", or use --now: {effect}"));
+        let or = or.unwrap_or_default();
+        Some(Failure::undone(format!("{function}: not finished: {left}; run the command again later{or}")))
+    }
+}
+
+impl AttachPlan {
+    /// The plans of the functions that have not failed.
+    fn planned(&self) -> impl Iterator<Item = &FunctionPlan> {
+        self.functions.iter().filter_map(|part| part.plan.as_ref().ok())
+    }
+
+    /// The edits of the allow-list: where, of which function, and whether it is put there.
+    fn list_edits(&self) -> impl Iterator<Item = (&SettingPlace, &str, bool)> {
+        self.planned().flat_map(|plan| {
+            plan.steps.iter().filter_map(|step| match step {
+                Step::List(place, is_listed) => Some((place, &*plan.target.arn, *is_listed)),
+                _ => None,
+            })
+        })
+    }
+}
+
+impl Plan for AttachPlan {
+    /// The differences of each function.
+    fn identity(&self) -> String {
+        let parts = self.functions.iter().map(|part| part.plan.as_ref().ok().map(FunctionPlan::differences));
+        serde_json::json!(parts.collect::<Vec<_>>()).to_string()
+    }
+
+    fn question(&self) -> Option<Question> {
+        let named = self.functions.iter().filter(|part| !part.steps().is_empty());
+        let names: Vec<String> = named.map(|part| part.function.to_string()).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let question = format!("{} {}?", self.verb.word(), names.join(", "));
+        let warnings: Vec<&str> = self.planned().filter_map(|plan| plan.warning.as_deref()).collect();
+        if warnings.is_empty() {
+            return Some(Question::new(question));
+        }
+        let text = format!("{}: {question}", warnings.join("; "));
+        Some(Question { in_person: true, ..Question::new(text) })
+    }
+}
+
+impl Answer for AttachPlan {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        self.functions.iter().for_each(|part| part.lay_out(self.verb, &mut layout));
+        layout
+    }
+
+    /// The failures, by function.
+    fn end(&self) -> Result<(), Failure> {
+        let failures = self.functions.iter().filter_map(|part| Some((part, part.failure()?)));
+        let mut failures: Vec<_> = failures.collect();
+        match (self.functions.len(), failures.len()) {
+            (_, 0) => Ok(()),
+            (1, _) => Err(failures.swap_remove(0).1),
+            (all, failed) => {
+                let mut text = Text::from(format!("{failed} of {all} functions failed:"));
+                for (part, failure) in failures {
+                    text.push(text!["\n  ", part.name(), ": ", failure.text()]);
+                }
+                Err(Failure::undone(text))
+            }
+        }
+    }
+}
+
+/// The functions that were attached or detached, and those that were not.
+#[derive(Debug, Serialize)]
+pub struct Attached {
+    #[serde(flatten)]
+    plan: AttachPlan,
+}
+
+impl Answer for Attached {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        let mut made = self.plan.functions.iter().filter(|part| part.is_made).peekable();
+        if made.peek().is_some() {
+            let is_left = made.any(|part| part.plan.as_ref().is_ok_and(|plan| plan.left.is_some()));
+            layout.line(match is_left {
+                true => "Not finished. The changes so far were made and verified.",
+                false => "Done. The changes were made and verified.",
+            });
+        }
+        layout
+    }
+}
+
+/// A request to attach or detach functions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request<'a> {
+    pub(super) operator: &'a Operator,
+    pub(super) functions: &'a [FunctionName],
+    pub(super) verb: Verb,
+}
+
+impl Request<'_> {
+    /// Plans it, unless it is interrupted. The failure of a single function is the failure of all.
+    pub(super) async fn plan(&self) -> Result<AttachPlan, Failure> {
+        self.operator.interrupt.or(self.read()).await
+    }
+
+    /// Makes the changes, and waits until they are visible.
+    pub(super) async fn perform(&self, plan: &AttachPlan) -> Performed<AttachPlan, Attached> {
+        // Somebody else may have made a change before the answer.
+        let mut plan = match self.plan().await {
+            Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
+            Ok(now) => now,
+            Err(failure) => return Performed::Failed(failure),
+        };
+        let result = match self.make(&mut plan).await {
+            Ok(()) => self.check(&mut plan).await,
+            Err(failure) => Err(failure),
+        };
+        let end = result.and_then(|()| plan.end());
+        Performed::Done(Attached { plan }, end)
+    }
+
+    /// Reads everything again each time, to see the changes of this run and of others. Each plan leaves room for those before
+    /// it.
+    async fn read(&self) -> Result<AttachPlan, Failure> {
+        let operator = self.operator;
+        let deployment = operator.deployment().await?;
+        let (mut functions, mut listed) = (Vec::new(), Vec::new());
+        for function in self.functions {
+            let read = Attachment::read(&operator.account, deployment.clone(), function).await;
+            let plan = match read.map(|attachment| attachment.beside(&listed)) {
+                Ok(attachment) => self.plan_of(&attachment).await,
+                Err(failure) => Err(failure),
+            };
+            let is_listed = |step: &Step| matches!(step, Step::List(_, true));
+            let new = plan.iter().filter(|plan| plan.steps.iter().any(is_listed));
+            listed.extend(new.map(|plan| plan.target.arn.clone()));
+            functions.push(Part { function: function.clone(), plan, is_made: false });
+        }
+        match &*functions {
+            [Part { plan: Err(failure), .. }] => Err(failure.clone()),
+            _ => Ok(AttachPlan { functions, verb: self.verb }),
+        }
+    }
+
+    async fn plan_of(&self, attachment: &Attachment) -> Result<FunctionPlan, Failure> {
+        let at_once = match self.verb {
+            Verb::Attach { may_move } => return attachment.attach(may_move),
+            Verb::Detach { at_once } => at_once,
+        };
+        let (deployment, now) = (&attachment.deployment, self.operator.now());
+        let pauses = read_pauses(&self.operator.account, deployment).await?.unwrap_or_default();
+        check_not_paused(&OpenPause::all_of(&pauses, now), &attachment.target, deployment)?;
+        attachment.detach(&Leaving::read(self.operator, attachment, at_once).await?)
+    }
+
+    /// Makes the steps: those before the allow-list's of each function, then one edit of the allow-list for all, then the
+    /// rest. A function that fails is left out of what follows.
+    async fn make(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
+        let is_list = |step: &Step| matches!(step, Step::List(..));
+        self.make_each(plan, |steps| {
+            let end = steps.iter().position(is_list).unwrap_or(steps.len());
+            &steps[..end]
+        })
+        .await?;
+        let mut places: Vec<SettingPlace> = Vec::new();
+        for (place, ..) in plan.list_edits() {
+            if !places.contains(place) {
+                places.push(place.clone());
+            }
+        }
+        for place in places {
+            self.edit_list(plan, &place).await?;
+        }
+        self.make_each(plan, |steps| {
+            let begin = steps.iter().position(is_list).map_or(steps.len(), |place| place + 1);
+            &steps[begin..]
+        })
+        .await
+    }
+
+    async fn make_each(
+        &self,
+        plan: &mut AttachPlan,
+        part_of: impl Fn(&[Step]) -> &[Step],
+    ) -> Result<(), Failure> {
+        let Operator { account, interrupt, .. } = self.operator;
+        for part in &mut plan.functions {
+            let Ok(FunctionPlan { target, steps, .. }) = &part.plan else { continue };
+            let mut failed = None;
+            for step in part_of(steps) {
+                if interrupt.is_raised() {
+                    return Err(interrupted());
+                }
+                match step.make(account, target, interrupt).await {
+                    Ok(()) => self.report(step, target),
+                    Err(failure @ Failure::Interrupted(_)) => return Err(failure),
+                    Err(failure) => {
+                        failed = Some(failure);
+                        break;
+                    }
+                }
+            }
+            if let Some(failure) = failed {
+                part.plan = Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    /// Edits the allow-list of a place once for all functions. CloudFormation takes one update at a time.
+    async fn edit_list(&self, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
+        let Operator { account, interrupt, .. } = self.operator;
+        if interrupt.is_raised() {
+            return Err(Failure::interrupted("the allow-list was not changed; run the command again"));
+        }
+        let edits: Vec<(String, bool)> = plan
+            .list_edits()
+            .filter(|(of, ..)| *of == place)
+            .map(|(_, arn, is_listed)| (arn.to_owned(), is_listed))
+            .collect();
+        let apply = |list: &str| {
+            edits.iter().fold(list.to_owned(), |list, (arn, is_listed)| {
+                if *is_listed { list_with(&list, arn) } else { list_without(&list, arn) }
+            })
+        };
+        let edited = edit(account, place, &apply, interrupt).await;
+        if let Err(failure @ Failure::Interrupted(_)) = edited {
+            return Err(failure);
+        }
+        for part in &mut plan.functions {
+            let Ok(FunctionPlan { target, steps, .. }) = &part.plan else { continue };
+            let is_edit = |step: &&Step| matches!(step, Step::List(of, _) if of == place);
+            let Some(step) = steps.iter().find(is_edit) else { continue };
+            match &edited {
+                Ok(()) => self.report(step, target),
+                Err(failure) => part.plan = Err(failure.clone()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells that a step was made.
+    fn report(&self, step: &Step, target: &Target) {
+        for difference in step.differences(target) {
+            self.operator.follow.remark(&format!("  {}", difference.name()).into());
+        }
+    }
+
+    /// Waits until the changes are visible, which takes a while in some parts of AWS. Nobody waits for functions that failed.
+    async fn check(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
+        let Operator { account, interrupt, .. } = self.operator;
+        if plan.planned().next().is_none() {
+            return Ok(());
+        }
+        let settled = async {
+            let mut seen = self.read().await?;
+            for delay in delays() {
+                if seen.planned().all(|plan| plan.steps.is_empty()) {
+                    break;
+                }
+                account.aws.sleep(delay).await;
+                seen = self.read().await?;
+            }
+            Ok::<_, Failure>(seen)
+        };
+        let seen = tokio::select! {
+            seen = settled => seen?,
+            () = interrupt.raised() => {
+                return Err(Failure::interrupted("every change was made, but not verified; run the command again"));
+            }
+        };
+        for (part, seen) in plan.functions.iter_mut().zip(seen.functions) {
+            match seen.plan {
+                _ if part.plan.is_err() => {}
+                Ok(seen) if seen.steps.is_empty() => part.is_made = true,
+                Ok(seen) => part.plan = Err(not_visible(&seen)),
+                Err(failure) => part.plan = Err(failure),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn not_visible(seen: &FunctionPlan) -> Failure {
+    let missing: Vec<String> = seen.differences().iter().map(Difference::name).collect();
+    Failure::undone(format!(
+        "every change was made, but a minute later some are not visible ({}): somebody else changed them too, \
+         or AWS needs longer; run the command again",
+        missing.join(", ")
+    ))
+}
+
+/// Fails if the function has an open pause of its own, which would outlive its attachment.
+fn check_not_paused(open: &[OpenPause], target: &Target, deployment: &Deployment) -> Result<(), Failure> {
+    let own = [target.arn.clone(), target.invoked_arn()];
+    let Some(pause) = open.iter().find(|pause| own.contains(&pause.target)) else { return Ok(()) };
+    let (name, from) = (pause.name(), pause.from);
+    let named = command_name(&pause.target, &deployment.handler_arn);
+    Err(Failure::undone(text![
+        name,
+        " has been paused since ",
+        from,
+        "; end the pause first: ",
+        quoted(deployment.command(CommandName::Resume, [named]))
+    ]))
+}

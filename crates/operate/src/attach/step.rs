@@ -1,0 +1,318 @@
+//! The steps of a plan: the settings they differ in, and the calls that make them.
+
+use std::time::Duration;
+
+use comeback_backoff::{Backoff, Delays, Jitter};
+use serde::Serialize;
+
+use crate::account::Account;
+use crate::alarms::LostAlarm;
+use crate::attach::attachment::Attachment;
+use crate::attach::grant::Grant;
+use crate::attach::kept;
+use crate::aws::InvokeSettings;
+use crate::failure::Failure;
+use crate::function::Target;
+use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS};
+use crate::interrupt::Interrupt;
+use crate::layout::Layout;
+use crate::text::{Text, Tone};
+
+/// One change to a function, or to the resources that retry it. Making it twice does no more than making it once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Tags the function.
+    Keep(Vec<(String, String)>),
+    /// Tags the function with the time of this change.
+    Mark(&'static str),
+    /// Removes tags of the function.
+    Forget(Vec<(String, String)>),
+    /// Gives a role a permission.
+    Allow(Grant),
+    /// Takes a permission back.
+    Withdraw(Grant),
+    /// Puts the function on the allow-list, or takes it off.
+    List(SettingPlace, bool),
+    /// Allows recursive loops, or ends them.
+    Recursion(bool),
+    /// Makes an alarm on the function's events that Lambda loses on their way to the retry queue. It may exist, but notify
+    /// nobody.
+    Watch { alarm: LostAlarm, exists: bool },
+    /// Deletes that alarm.
+    Unwatch(String),
+    /// Replaces the settings of asynchronous invocations, or removes them if all are default.
+    Settings(InvokeSettings),
+}
+
+/// A setting that a plan changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The owner of the setting, such as `function orders` or `stack comeback`.
+    pub resource: String,
+    /// Its name.
+    pub setting: String,
+    /// Its value before; `None` if there is none.
+    pub from: Option<String>,
+    /// Its value afterwards; `None` if there is none.
+    pub to: Option<String>,
+}
+
+impl Difference {
+    /// One line, by its sign: `+` added, `-` removed, `~` changed.
+    fn text(&self) -> Text {
+        let Self { setting, from, to, .. } = self;
+        let (tone, line) = match (from, to) {
+            (None, to) => (Tone::Good, format!("+ {setting}: {}", to.as_deref().unwrap_or_default())),
+            (Some(from), None) => (Tone::Bad, format!("- {setting}: {from}")),
+            (Some(from), Some(to)) => (Tone::Warning, format!("~ {setting}: {from} → {to}")),
+        };
+        Text::from("    ").and(Text::toned(tone, line))
+    }
+
+    /// The resource and the setting.
+    pub(crate) fn name(&self) -> String {
+        format!("{}: {}", self.resource, self.setting)
+    }
+}
+
+/// Lays out differences below their resources.
+pub(crate) fn lay_out(differences: &[Difference], layout: &mut Layout) {
+    let mut above = "";
+    for difference in differences {
+        if difference.resource != above {
+            layout.line(format!("  {}", difference.resource));
+            above = &difference.resource;
+        }
+        layout.line(difference.text());
+    }
+}
+
+fn difference(resource: String, setting: &str, from: Option<&str>, to: Option<&str>) -> Difference {
+    let (from, to) = (from.map(ToOwned::to_owned), to.map(ToOwned::to_owned));
+    Difference { resource, setting: setting.to_owned(), from, to }
+}
+
+impl Step {
+    /// The settings that it changes.
+    pub(crate) fn differences(&self, target: &Target) -> Vec<Difference> {
+        let function = format!("function {}", target.name);
+        let tag = |key: &str, from, to| difference(function.clone(), &format!("tag {key}"), from, to);
+        let one = match self {
+            Self::Keep(tags) => {
+                return tags.iter().map(|(key, value)| tag(key, None, Some(value))).collect();
+            }
+            Self::Forget(tags) => {
+                return tags.iter().map(|(key, value)| tag(key, Some(value), None)).collect();
+            }
+            Self::Mark(key) => tag(key, None, Some("now")),
+            Self::Settings(to) => return settings(target, to),
+            Self::Allow(Grant { role, policy, statements }) => {
+                let actions: Vec<_> = statements.iter().flat_map(|(actions, _)| actions).copied().collect();
+                let (policy, actions) = (format!("policy {policy}"), actions.join(", "));
+                difference(format!("role {role}"), &policy, None, Some(&actions))
+            }
+            Self::Withdraw(Grant { role, policy, .. }) => {
+                difference(format!("role {role}"), &format!("policy {policy}"), Some("allowed"), None)
+            }
+            Self::List(place, is_listed) => {
+                let arn = Some(&*target.arn);
+                let (from, to) = if *is_listed { (None, arn) } else { (arn, None) };
+                let (resource, setting) = match place {
+                    SettingPlace::Stack(stack) => (format!("stack {stack}"), TARGET_FUNCTIONS.parameter),
+                    SettingPlace::Function(name) => (format!("function {name}"), TARGET_FUNCTIONS.variable),
+                };
+                difference(resource, setting, from, to)
+            }
+            Self::Recursion(allowed) => {
+                let (from, to) = (kept::recursion(!allowed), kept::recursion(*allowed));
+                difference(function, "recursive loops", Some(from), Some(to))
+            }
+            Self::Watch { alarm: LostAlarm { name, topics, .. }, exists } => {
+                let nobody = "notifies nobody";
+                let topics = topics.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                let to = if topics.is_empty() { nobody.to_owned() } else { format!("notifies {topics}") };
+                difference(function, &format!("alarm {name}"), exists.then_some(nobody), Some(&to))
+            }
+            Self::Unwatch(alarm) => difference(function, &format!("alarm {alarm}"), Some("there"), None),
+        };
+        vec![one]
+    }
+}
+
+fn settings(target: &Target, to: &InvokeSettings) -> Vec<Difference> {
+    let texts = |it: &InvokeSettings| {
+        let (retries, event_age) =
+            (it.retries.map(|it| it.to_string()), it.event_age.map(|it| format!("{it}s")));
+        [it.on_failure.clone(), retries, event_age, it.on_success.clone()]
+    };
+    let both = texts(&target.settings()).into_iter().zip(texts(to));
+    let resource = format!("function {}", target.named(target.qualifier.as_deref()));
+    let named = ["on failure", "retries", "event age", "on success"].into_iter().zip(both);
+    let changed = named.filter(|(_, (from, to))| from != to);
+    changed
+        .map(|(setting, (from, to))| difference(resource.clone(), setting, from.as_deref(), to.as_deref()))
+        .collect()
+}
+
+/// The steps of a function, in a safe order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FunctionPlan {
+    pub(crate) target: Target,
+    /// Lambda has no such function.
+    pub(crate) is_gone: bool,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) notes: Vec<Text>,
+    /// The changes that only a later run can make, and why.
+    pub(crate) left: Option<String>,
+    /// The effect of `--now` on the events for which they are left.
+    pub(crate) effect_of_now: Option<String>,
+    /// A warning to confirm even with `--yes`.
+    pub(crate) warning: Option<String>,
+}
+
+impl FunctionPlan {
+    /// A plan without any steps.
+    pub(crate) fn of(attachment: &Attachment) -> Self {
+        Self {
+            target: attachment.target.clone(),
+            is_gone: attachment.is_gone,
+            steps: Vec::new(),
+            notes: Vec::new(),
+            left: None,
+            effect_of_now: None,
+            warning: None,
+        }
+    }
+
+    /// Adds a note.
+    pub(crate) fn note(&mut self, note: impl Into<Text>) {
+        self.notes.push(note.into());
+    }
+
+    /// Removes those of these tags that the function has.
+    pub(crate) fn forget(&mut self, keys: impl IntoIterator<Item = String>) {
+        let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
+        let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();
+        if !tags.is_empty() {
+            self.steps.push(Step::Forget(tags));
+        }
+    }
+
+    /// The settings that it changes.
+    pub(crate) fn differences(&self) -> Vec<Difference> {
+        self.steps.iter().flat_map(|step| step.differences(&self.target)).collect()
+    }
+
+    /// Returns true if nothing is known of the function: its name may be misspelt.
+    pub(crate) fn is_of_unknown_function(&self) -> bool {
+        self.is_gone && self.steps.is_empty()
+    }
+}
+
+/// A new permission takes a few seconds to reach every part of AWS. The delays add up to a minute.
+pub(crate) fn delays() -> Delays {
+    let backoff = Backoff::exponential(Duration::from_secs(1), Duration::from_secs(8));
+    let backoff = backoff.and_then(|backoff| backoff.with_jitter(Jitter::None));
+    backoff.expect("BUG: constants in order").with_retries(9).seeded(0)
+}
+
+impl Step {
+    /// Makes it. The allow-list is edited once for all functions, so that is no part of it.
+    ///
+    /// # Errors
+    ///
+    /// If a call fails, or is stopped while it waits.
+    pub(crate) async fn make(
+        &self,
+        account: &Account,
+        target: &Target,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        let (arn, name) = (&target.arn, &target.name);
+        match self {
+            Self::Keep(tags) => account.aws.tag(arn, tags.iter().cloned().collect()).await,
+            Self::Mark(key) => {
+                account.aws.tag(arn, [((*key).to_owned(), account.now().to_string())].into()).await
+            }
+            Self::Forget(tags) => {
+                account.aws.untag(arn, tags.iter().map(|(key, _)| key.clone()).collect()).await
+            }
+            Self::Allow(grant) => grant.give(account).await,
+            Self::Withdraw(grant) => grant.withdraw(account).await,
+            Self::List(..) => Ok(()),
+            Self::Recursion(allowed) => account.aws.allow_recursion(name, *allowed).await,
+            Self::Watch { alarm, .. } => alarm.put(account, name).await,
+            Self::Unwatch(alarm) => account.aws.delete_alarm(alarm).await,
+            Self::Settings(to) if *to == InvokeSettings::default() => {
+                account.aws.delete_invoke_settings(name, target.qualifier.as_deref()).await
+            }
+            Self::Settings(to) => put_settings(account, target, to, interrupt).await,
+        }
+    }
+}
+
+/// Lambda refuses a destination until it knows that the function may send there.
+async fn put_settings(
+    account: &Account,
+    target: &Target,
+    to: &InvokeSettings,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let (name, qualifier) = (&target.name, target.qualifier.as_deref());
+    let mut delays = delays();
+    while !account.aws.put_invoke_settings(name, qualifier, to).await? {
+        let Some(delay) = delays.next() else {
+            return Err(Failure::could_not(format!(
+                "lambda:PutFunctionEventInvokeConfig on {name}: Lambda still says that role {} may not send to the \
+                 destination; run the command again",
+                target.role()
+            )));
+        };
+        tokio::select! {
+            () = account.aws.sleep(delay) => {}
+            () = interrupt.raised() => return Err(interrupted()),
+        }
+    }
+    Ok(())
+}
+
+/// The failure of a run that was stopped between two steps.
+pub(crate) fn interrupted() -> Failure {
+    Failure::interrupted("not every change was made; run the command again for the others")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn added_removed_and_changed_settings_have_their_own_signs() {
+        let qualifier = Some("live".to_owned());
+        let from = InvokeSettings { retries: Some(2), event_age: Some(600), ..InvokeSettings::default() };
+        let to = InvokeSettings {
+            retries: Some(0),
+            on_failure: Some("arn:q".into()),
+            ..InvokeSettings::default()
+        };
+        let invoke_settings = [(qualifier.clone(), from)].into();
+        let target = Target { qualifier, invoke_settings, ..Target::sample() };
+        let (role, policy) = ("orders-role".into(), "comeback-q".into());
+        let steps = [Step::Settings(to), Step::Withdraw(Grant { role, policy, statements: Vec::new() })];
+        let differences: Vec<_> = steps.iter().flat_map(|step| step.differences(&target)).collect();
+        let mut layout = Layout::default();
+        lay_out(&differences, &mut layout);
+        let lines = layout.0.into_iter().map(|block| match block {
+            crate::Block::Line(text) => (text.to_string(), text.tone()),
+            other => panic!("{other:?}"),
+        });
+        let expected = [
+            ("  function orders:live", Tone::Plain),
+            ("    + on failure: arn:q", Tone::Good),
+            ("    ~ retries: 2 → 0", Tone::Warning),
+            ("    - event age: 600s", Tone::Bad),
+            ("  role orders-role", Tone::Plain),
+            ("    - policy comeback-q: allowed", Tone::Bad),
+        ];
+        assert_eq!(lines.collect::<Vec<_>>(), expected.map(|(line, tone)| (line.to_owned(), tone)));
+    }
+}

@@ -1,0 +1,134 @@
+//! Plans where another deployment, or another function with the same role, has a part in a function. And plans where the
+//! function itself is gone.
+
+use super::*;
+use crate::aws::Mapping;
+use crate::aws::simulated::{queue_url, role_arn};
+
+const BILLING: &str = "billing-handler";
+
+/// The sample, and a second deployment without a stack: a handler with queues of its own.
+fn two_deployments() -> SimulatedAws {
+    let aws = sample();
+    let state = &mut *aws.state();
+    let [retries, dead] = ["billing-retries", "billing-dead"].map(|name| state.add_queue(name));
+    let mut handler = Function::new(BILLING);
+    handler.configuration.role_arn = role_arn("billing-role");
+    let variables =
+        [("RETRY_QUEUE_URL", &*retries), ("DEAD_LETTER_QUEUE_URL", &dead), ("TARGET_FUNCTIONS", "")];
+    handler.configuration.variables =
+        variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    state.add_function(handler);
+    state.roles.insert("billing-role".into(), crate::aws::simulated::Role::default());
+    let mapping = state.mappings[0].clone();
+    let (function_arn, queue_arn) = (function_arn(BILLING), queue_arn("billing-retries"));
+    assert_eq!(queue_url("billing-retries"), retries);
+    state.mappings.push(Mapping { uuid: "billing".into(), function_arn, queue_arn, ..mapping });
+    aws.clone()
+}
+
+fn of_billing(aws: &SimulatedAws) -> Operator {
+    Operator::new(aws.account(), Which::Handler(BILLING.parse().unwrap()))
+}
+
+#[tokio::test]
+async fn function_of_another_deployment_is_taken_over_only_on_request() {
+    let aws = two_deployments();
+    attach(&aws, "orders").await;
+    let attach = AttachFunctions { operator: of_billing(&aws), ..to_attach(&aws, &["orders"]) };
+    let refused = attach.plan().await.unwrap_err().to_string();
+    let named = "orders is attached to stack comeback, not to retry handler billing-handler; to move it here";
+    assert!(refused.starts_with(named) && refused.ends_with("`comeback detach orders`"), "{refused}");
+    let detach = DetachFunctions { operator: of_billing(&aws), ..to_detach(&aws, &["orders"]) };
+    let there = "it is attached to stack comeback; to detach it there: `comeback detach orders`";
+    assert_eq!(notes(&detach.plan().await.unwrap()), [there]);
+}
+
+#[tokio::test]
+async fn move_keeps_the_settings_from_before_the_first_deployment() {
+    let aws = two_deployments();
+    let own = InvokeSettings { retries: Some(1), ..InvokeSettings::default() };
+    aws.function_named("orders").invoke_settings.insert(None, own);
+    let before = snapshot(&aws);
+    attach(&aws, "orders").await;
+
+    let change =
+        AttachFunctions { operator: of_billing(&aws), may_move: true, ..to_attach(&aws, &["orders"]) };
+    let (plan, end) = carry_out(&change).await;
+    assert_eq!(end, Ok(()));
+    let note = "When none is left there, run: comeback detach orders";
+    assert!(notes(&plan)[0].ends_with(note), "{:?}", notes(&plan));
+    assert!(snapshot(&aws).tags.contains_key(kept::MOVED));
+
+    // The first deployment lets its last events go, and leaves what the second needs.
+    aws.advance(HOUR);
+    let moved = snapshot(&aws);
+    let (_, end) = carry_out(&to_detach(&aws, &["orders"])).await;
+    assert_eq!(end, Ok(()));
+    let after = snapshot(&aws);
+    let mut tags = moved.tags;
+    tags.remove(kept::MOVED);
+    assert_eq!((&after.tags, &after.invoke_settings), (&tags, &moved.invoke_settings));
+    assert!(after.recursion_allowed && !after.policies["orders-role"].contains_key("comeback-retries"));
+    assert_eq!(after.parameter.as_deref(), Some(""));
+
+    let change = DetachFunctions { operator: of_billing(&aws), ..to_detach(&aws, &["orders"]) };
+    carry_out(&change).await.1.unwrap_err();
+    aws.advance(HOUR);
+    assert_eq!(carry_out(&change).await.1, Ok(()));
+    assert_eq!(snapshot(&aws), before, "as it was before either");
+}
+
+#[tokio::test]
+async fn shared_role_keeps_its_permission() {
+    let aws = Sample { others: BTreeSet::from(["invoices".to_owned()]), ..Sample::new(NOW) }.build();
+    aws.function_named("invoices").configuration.role_arn = role_arn("orders-role");
+    attach(&aws, "orders").await;
+    attach(&aws, "invoices").await;
+    let plan = detach(&aws, "orders").await;
+    let note = "role orders-role keeps its permission to send, because these functions use it: invoices";
+    assert!(notes(&plan).iter().any(|it| it == note), "{:?}", notes(&plan));
+    let detached = read(&aws, "orders").await;
+    assert!(detached.send_policy && !detached.deployment.allows(ARN));
+    let again = to_detach(&aws, &["orders"]).plan().await.unwrap();
+    assert_eq!((again.question(), again.end()), (None, Ok(())));
+    detach(&aws, "invoices").await;
+    assert!(!read(&aws, "orders").await.send_policy);
+}
+
+#[tokio::test]
+async fn remains_of_a_deleted_function_are_cleared_away() {
+    let aws = sample();
+    attach(&aws, "orders").await;
+    let deleted = aws.state().functions.remove("orders").unwrap();
+    let refused = to_attach(&aws, &["orders"]).plan().await.unwrap_err();
+    assert!(matches!(refused, Failure::CouldNot(_)), "{refused}");
+    let (plan, end) = carry_out(&to_detach(&aws, &["orders"])).await;
+    assert_eq!(end, Ok(()));
+    let notes = notes(&plan);
+    assert_eq!(notes[0], "Lambda has no function orders");
+    assert!(notes[1].contains("comeback dead redrive --retarget ARN"), "{notes:?}");
+    assert!(notes[2].contains("if no other function uses that role: aws iam"), "{notes:?}");
+    let again = to_detach(&aws, &["orders"]).plan().await.unwrap();
+    assert_eq!(again.end().unwrap_err().exit_code(), 1, "a typo is told from it");
+    aws.state().add_function(deleted);
+    let after = snapshot(&aws);
+    assert_eq!((after.parameter.as_deref(), after.alarms.len()), (Some(""), 1));
+}
+
+#[tokio::test]
+async fn deleted_alias_is_detached_and_never_attached() {
+    let aws = sample();
+    aws.function_named("orders").publish("live");
+    let own = InvokeSettings { retries: Some(1), ..InvokeSettings::default() };
+    aws.function_named("orders").invoke_settings.insert(Some("live".into()), own);
+    attach(&aws, "orders:live").await;
+    aws.function_named("orders").qualifiers.clear();
+    let refused = to_attach(&aws, &["orders:live"]).plan().await.unwrap_err();
+    assert!(matches!(refused, Failure::CouldNot(_)), "{refused}");
+    let plan = to_detach(&aws, &["orders:live"]).plan().await.unwrap();
+    assert_eq!(notes(&plan), ["Lambda has no alias or version orders:live"]);
+    detach(&aws, "orders:live").await;
+    let after = snapshot(&aws);
+    assert_eq!((after.tags.len(), after.invoke_settings.len(), after.parameter.as_deref()), (0, 0, Some("")));
+}
