@@ -12,6 +12,7 @@
 //! | [`operator`], [`account`], [`interrupt`] | who works where, and how work is watched and stopped |
 //! | [`change`] | how every change is planned and performed |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
+//! | [`pause`], [`resume`], [`retry`] | changes of what is retried when |
 //! | [`waiting`], [`trace`] | which events wait, why, and until when; the life of one event |
 //! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |
 //! | [`attach`] | sending the failures of functions to a deployment, and leaving them to Lambda again |
@@ -42,6 +43,7 @@ pub mod operator;
 pub mod pause;
 pub mod pauses;
 pub mod resume;
+pub mod retry;
 pub mod shown;
 pub mod status;
 pub mod text;

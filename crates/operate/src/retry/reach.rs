@@ -4,61 +4,65 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use comeback_engine::{Pauses, Timestamp};
-use indicatif::HumanCount;
 use serde::Serialize;
 
-use comeback_operate::deployment::Deployment;
-use comeback_operate::pauses::noticed_within;
-use comeback_operate::waiting::events::{WaitingEvent, Waits, Why};
-use comeback_operate::waiting::no_error_matches;
-
-use crate::text::durations;
-use crate::text::numbers::counted;
+use crate::deployment::Deployment;
+use crate::durations;
+use crate::numbers::{counted, grouped};
+use crate::pauses::noticed_within;
+use crate::waiting::events::{WaitingEvent, Waits, Why};
+use crate::waiting::no_error_matches;
 
 /// The longest delay that SQS allows.
 const HOP: Duration = Duration::from_secs(900);
 
-/// What a request reaches of the events that wait and that it names.
+/// The waiting events that a request names, and those of them that it reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Reach {
-    pub(super) found: u64,
+pub struct Reach {
+    /// The events that the request names.
+    pub found: u64,
     /// Those that are retried by the request, or sooner.
-    pub(super) reached: u64,
-    /// How long the last of them stays hidden from now on.
+    pub reached: u64,
+    /// The longest that one of them stays hidden from now on.
     #[serde(skip)]
-    pub(super) hidden: Duration,
-    /// Whether any is retried sooner than without the request.
+    pub hidden: Duration,
+    /// True if any is retried sooner than without the request.
     #[serde(skip)]
-    pub(super) brings_forward: bool,
-    pub(super) half_within_seconds: Option<u64>,
-    pub(super) all_within_seconds: Option<u64>,
+    pub brings_forward: bool,
+    /// Half of them are retried within this time; `None` if none is.
+    pub half_within_seconds: Option<u64>,
+    /// All of them are retried within this time.
+    pub all_within_seconds: Option<u64>,
     /// Their function asked for the wait.
-    pub(super) retry_after: u64,
+    pub retry_after: u64,
     /// A pause holds them or their function.
-    pub(super) paused: u64,
+    pub paused: u64,
     /// They return within the spread of a pause that is over.
-    pub(super) returning: u64,
+    pub returning: u64,
     /// A call for them was not answered or did not work, or pauses could not be read.
-    pub(super) unanswered: u64,
+    pub unanswered: u64,
     /// Their next retry is the last that `MAX_RETRIES` allows.
-    pub(super) last_retry: u64,
+    pub last_retry: u64,
     /// The request's error glob and the errors of the events that wait, if it takes none of them.
     #[serde(skip)]
-    pub(super) unmatched: Option<(String, String)>,
+    pub unmatched: Option<(String, String)>,
     /// The retries of the events that are reached: the keys and their numbers.
     #[serde(skip)]
-    pub(super) retries: HashSet<(String, u64)>,
+    pub retries: HashSet<(String, u64)>,
 }
 
 /// The retries of a request come from this moment on, within this time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
-    pub(super) from: Timestamp,
-    pub(super) within: Duration,
+pub struct Window {
+    /// Its begin.
+    pub from: Timestamp,
+    /// Its length.
+    pub within: Duration,
 }
 
 impl Reach {
-    pub(super) fn of(waits: &Waits, deployment: &Deployment, pauses: &Pauses, window: Window) -> Self {
+    /// The reach of a request by the events that wait, under these pauses.
+    pub fn of(waits: &Waits, deployment: &Deployment, pauses: &Pauses, window: Window) -> Self {
         let Window { from: now, within } = window;
         let policies = deployment.policies().ok();
         let is_last = |event: &WaitingEvent<'_>| {
@@ -106,8 +110,8 @@ impl Reach {
         reach
     }
 
-    /// How many are retried, and by when.
-    pub(super) fn in_words(&self) -> String {
+    /// The number of events that are retried, and by when.
+    pub fn in_words(&self) -> String {
         let Self { found, reached, .. } = *self;
         let short = |seconds: Option<u64>| durations::short(seconds.unwrap_or_default() as f64);
         let [all, half] = [self.all_within_seconds, self.half_within_seconds].map(short);
@@ -128,13 +132,13 @@ impl Reach {
         let events = if reached == found {
             counted(reached, "waiting event", "waiting events")
         } else {
-            format!("{} of {} waiting events", HumanCount(reached), HumanCount(found))
+            format!("{} of {} waiting events", grouped(reached), grouped(found))
         };
         format!("{events} will be retried, all within {all}, half within {half}")
     }
 
-    /// What the request leaves alone, and why.
-    pub(super) fn left_alone(&self) -> impl Iterator<Item = (u64, &'static str)> {
+    /// The numbers of events that the request leaves alone, with the reasons.
+    pub fn left_alone(&self) -> impl Iterator<Item = (u64, &'static str)> {
         let Self { retry_after, paused, returning, unanswered, last_retry, .. } = *self;
         let all = [
             (retry_after, "which wait because their function asked for it (RetryAfter)"),
@@ -162,8 +166,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::operate::log::tests::test_line;
-    use crate::operate::retry::tests::sample;
+    use crate::log::tests::test_line;
 
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
 
@@ -197,7 +200,8 @@ mod tests {
         take(&mut waits, ("k-5", 1_000), before(10), json!({}));
         take(&mut waits, ("k-6", 1), before(10), json!({"action": "hold"}));
         let within = Duration::from_secs(300);
-        let reach = Reach::of(&waits, &sample(), &Pauses::default(), Window { from: NOW, within });
+        let reach =
+            Reach::of(&waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
         assert_eq!((reach.found, reach.reached), (6, 3));
         assert_eq!((reach.half_within_seconds, reach.all_within_seconds), (Some(1_000), Some(3_500)));
         assert_eq!((reach.retry_after, reach.last_retry, reach.paused, reach.returning), (1, 1, 0, 1));
@@ -213,7 +217,7 @@ mod tests {
             let pause = format!(r#"{{"target":"{target}","from":1,"until":null,"spread":0}}"#);
             let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap();
             let within = Duration::from_secs(300);
-            let reach = Reach::of(&waits, &sample(), &pauses, Window { from: NOW, within });
+            let reach = Reach::of(&waits, &Deployment::sample(), &pauses, Window { from: NOW, within });
             (reach.reached, reach.paused, reach.brings_forward, reach.in_words())
         };
         let one = "1 of 2 waiting events will be retried, all within 16m 40s, half within 16m 40s";
@@ -227,7 +231,8 @@ mod tests {
         take(&mut waits, ("k-1", 1), before(2_600), json!({}));
         waits.apply_allow_list(|target| target.ends_with(":orders"));
         let within = Duration::from_secs(300);
-        let reach = Reach::of(&waits, &sample(), &Pauses::default(), Window { from: NOW, within });
+        let reach =
+            Reach::of(&waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
         assert_eq!((reach.found, reach.reached), (1, 0));
     }
 
@@ -237,7 +242,8 @@ mod tests {
         let mut waits = Waits::default();
         let reach = |waits: &Waits| {
             let within = Duration::from_secs(300);
-            let reach = Reach::of(waits, &sample(), &Pauses::default(), Window { from: NOW, within });
+            let reach =
+                Reach::of(waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
             (reach.brings_forward, reach.in_words())
         };
         let nothing = "nothing to speed up";

@@ -1,22 +1,22 @@
-//! `comeback retry --watch`: how many of the events have been retried, by the handler's log.
+//! The retries of a request, counted in the handler's log while they are made.
 
 use std::collections::HashSet;
-use std::io::Write as _;
 use std::ops::Range;
 use std::time::Duration;
 
 use comeback_engine::{LogLine, Timestamp, What};
-use indicatif::HumanCount;
 
-use comeback_operate::Failure;
-use comeback_operate::aws::LogEvent;
-use comeback_operate::deployment::Deployment;
-use comeback_operate::log::Search;
-use comeback_operate::waiting::wanted::Wanted;
-
-use crate::clock::now;
-use crate::operate::session::Session;
-use crate::text::numbers::counted;
+use crate::account::Account;
+use crate::aws::LogEvent;
+use crate::command::CommandName;
+use crate::deployment::Deployment;
+use crate::failure::Failure;
+use crate::log::Search;
+use crate::numbers::{counted, grouped};
+use crate::operator::Operator;
+use crate::text;
+use crate::text::{Text, quoted};
+use crate::waiting::wanted::Wanted;
 
 /// Between two reads of the log. Its lines take some seconds to arrive.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -26,57 +26,67 @@ const LINES_ARRIVE: Duration = Duration::from_secs(60);
 const FAILURES_ARRIVE: Duration = Duration::from_secs(20);
 
 /// The retries that a request brings forward, in a deployment's log.
-pub(super) struct Watched<'a> {
-    pub(super) session: &'a Session,
-    pub(super) deployment: &'a Deployment,
-    pub(super) wanted: &'a Wanted,
+#[derive(Clone, Debug)]
+pub struct Watch {
+    pub(super) deployment: Deployment,
+    pub(super) wanted: Wanted,
     /// Each by its event's key and its number.
-    pub(super) awaited: &'a HashSet<(String, u64)>,
+    pub(super) awaited: HashSet<(String, u64)>,
     /// From when the log was read to the end of the request.
     pub(super) time: Range<Timestamp>,
 }
 
-/// Prints a line whenever the counts change, until every awaited retry was made and may have failed, or the time has ended.
-pub(super) async fn follow(watched: &Watched<'_>) -> Result<(), Failure> {
-    let Watched { session, awaited, .. } = *watched;
-    let mut end = watched.time.end.saturating_add(LINES_ARRIVE);
-    let mut out = anstream::stdout();
-    let (mut shown, mut counts) = (None, Counts::default());
-    loop {
-        counts.read(watched).await?;
-        let (now, found) = (now(), (counts.retried.len(), counts.failed_again()));
-        if counts.retried.len() == awaited.len() && shown.is_none_or(|(retried, _)| retried < found.0) {
-            end = end.min(now.saturating_add(FAILURES_ARRIVE));
-        }
-        // Nobody is left to read it.
-        if shown != Some(found) && writeln!(out, "{now}  {}", counts.in_words(awaited.len())).is_err() {
-            return Ok(());
-        }
-        shown = Some(found);
-        if now > end {
-            let left = awaited.len() - counts.retried.len();
-            if let Some(line) = left_over(left, &session.common.place_flags()) {
-                // The request stands all the same.
-                let _ = writeln!(out, "{now}  {line}");
+impl Watch {
+    /// Says the counts whenever they change, until every awaited retry was made and may have failed, the time has ended, or the
+    /// operator stops it.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read, or the counts cannot be said.
+    pub async fn follow<E: From<Failure>>(
+        &self,
+        operator: &Operator,
+        mut say: impl FnMut(Text) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut end = self.time.end.saturating_add(LINES_ARRIVE);
+        let (mut said, mut counts) = (None, Counts::default());
+        loop {
+            counts.read(self, &operator.account).await?;
+            let (now, found) = (operator.now(), (counts.retried.len(), counts.failed_again()));
+            if counts.retried.len() == self.awaited.len() && said.is_none_or(|(retried, _)| retried < found.0)
+            {
+                end = end.min(now.saturating_add(FAILURES_ARRIVE));
             }
-            return Ok(());
-        }
-        tokio::select! {
-            () = tokio::time::sleep(INTERVAL) => {}
-            () = session.interrupt.raised() => return Ok(()),
+            if said != Some(found) {
+                say(text![now, "  ", counts.in_words(self.awaited.len())])?;
+            }
+            said = Some(found);
+            if now > end {
+                return match self.left_over(counts.retried.len()) {
+                    Some(left) => say(text![now, "  ", left]),
+                    None => Ok(()),
+                };
+            }
+            tokio::select! {
+                () = operator.account.aws.sleep(INTERVAL) => {}
+                () = operator.interrupt.raised() => return Ok(()),
+            }
         }
     }
-}
 
-/// What is left when a request ends: the log may have lost a line, or the handler was behind.
-fn left_over(left: usize, place: &str) -> Option<String> {
-    let events = counted(left as u64, "event has", "events have");
-    (left > 0).then(|| {
-        format!(
-            "the request has ended, but {events} no retry in the log; `comeback waiting{place}` shows what \
-             still waits"
-        )
-    })
+    /// Events without a retry when the request ends: the log may have lost a line, or the handler was behind.
+    fn left_over(&self, retried: usize) -> Option<Text> {
+        let left = self.awaited.len() - retried;
+        let events = counted(left as u64, "event has", "events have");
+        let waiting = quoted(self.deployment.command(CommandName::Waiting, [""; 0]));
+        (left > 0).then(|| {
+            text![
+                format!("the request has ended, but {events} no retry in the log; "),
+                waiting,
+                " shows what still waits"
+            ]
+        })
+    }
 }
 
 /// Retries since a request, of events that waited when it was given. What such an event does afterwards does not count, nor
@@ -94,8 +104,8 @@ struct Counts {
 
 impl Counts {
     /// Reads on in the log.
-    async fn read(&mut self, watched: &Watched<'_>) -> Result<(), Failure> {
-        let Watched { session, deployment, wanted, awaited, ref time } = *watched;
+    async fn read(&mut self, watch: &Watch, account: &Account) -> Result<(), Failure> {
+        let Watch { deployment, wanted, awaited, time } = watch;
         let (group, since) = (deployment.log_group.as_str(), self.read_from(time.start));
         let search = Search { group, term: "", since, until: None, stream: None };
         let take = |page: Vec<LogEvent>| {
@@ -107,7 +117,7 @@ impl Counts {
                 }
             }
         };
-        search.pages_by_pattern(&session.operator().account, Some(wanted.pattern()), take).await?;
+        search.pages_by_pattern(account, Some(wanted.pattern()), take).await?;
         Ok(())
     }
 
@@ -137,9 +147,9 @@ impl Counts {
     fn in_words(&self, awaited: usize) -> String {
         let again = match self.failed_again() {
             0 => String::new(),
-            failed => format!(", {} failed again", HumanCount(failed)),
+            failed => format!(", {} failed again", grouped(failed)),
         };
-        format!("{} of {} retried{again}", HumanCount(self.retried.len() as u64), HumanCount(awaited as u64))
+        format!("{} of {} retried{again}", grouped(self.retried.len() as u64), grouped(awaited as u64))
     }
 }
 
@@ -148,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::operate::log::tests::test_line;
+    use crate::log::tests::test_line;
 
     #[test]
     fn each_awaited_retry_counts_once_and_nothing_else_does() {
@@ -183,11 +193,15 @@ mod tests {
     }
 
     #[test]
-    fn what_an_order_has_left_is_said_at_its_end() {
-        let left = |left| left_over(left, " --stack shop");
+    fn end_of_a_request_names_the_events_it_left() {
+        let awaited = (0..2_001).map(|number| (format!("k-{number}"), 1)).collect();
+        let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
+        let time = Timestamp::from_secs(0)..Timestamp::from_secs(60);
+        let watch = Watch { deployment, wanted: Wanted::default(), awaited, time };
+        let left = |retried| watch.left_over(retried).map(|text| text.to_string());
         let rest = "no retry in the log; `comeback waiting --stack shop` shows what still waits";
-        assert_eq!(left(0), None);
-        assert_eq!(left(1), Some(format!("the request has ended, but 1 event has {rest}")));
-        assert_eq!(left(2_000), Some(format!("the request has ended, but 2,000 events have {rest}")));
+        assert_eq!(left(2_001), None);
+        assert_eq!(left(2_000), Some(format!("the request has ended, but 1 event has {rest}")));
+        assert_eq!(left(1), Some(format!("the request has ended, but 2,000 events have {rest}")));
     }
 }

@@ -1,0 +1,550 @@
+//! Retry now, after a fix: requests that make waiting events due sooner.
+//!
+//! A request stands in the pauses' parameter. The handler finds it when it next checks a message, which for a hidden one is
+//! when its hiding ends.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`reach`] | the events that a request reaches, and by when |
+//! | [`follow`] | the retries of a request, as the handler's log shows them |
+//! | [`withdraw`] | the end of requests before their time |
+
+pub mod follow;
+pub mod reach;
+pub mod withdraw;
+
+use std::time::Duration;
+
+use comeback_engine::{
+    LONGEST_REQUEST, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policies, PolicyEntry, RetryNow, Timestamp,
+};
+use serde::Serialize;
+
+use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::command::CommandName;
+use crate::deployment::Deployment;
+use crate::durations;
+use crate::failure::Failure;
+use crate::function::{FunctionName, command_name};
+use crate::layout::Layout;
+use crate::numbers::counted;
+use crate::operator::Operator;
+use crate::pauses::parameter::Parameter;
+use crate::pauses::requests::RetryRequest;
+use crate::pauses::{self, forgotten_note, named, noticed_within, target_name};
+use crate::retry::follow::Watch;
+use crate::retry::reach::{Reach, Window};
+use crate::text;
+use crate::text::{Text, quoted};
+use crate::waiting::reading::{Reading, Scope};
+use crate::waiting::wanted::Wanted;
+
+/// An unanswered call is repeated after one to two hours.
+const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
+
+/// Requests that the waiting events of a function be retried now.
+#[derive(Clone, Debug)]
+pub struct RequestRetries {
+    /// The operator.
+    pub operator: Operator,
+    /// The function; `None` is every function.
+    pub function: Option<FunctionName>,
+    /// Only events whose error type, class name or simple name matches this glob.
+    pub error: Option<String>,
+    /// The retries are spread over this time.
+    pub within: Duration,
+    /// The reason.
+    pub why: Option<String>,
+}
+
+/// The plan of a request: the events that it reaches, and by when.
+#[derive(Clone, Debug, Serialize)]
+pub struct RetryPlan {
+    /// `None` of a plan.
+    requested: Option<RetryRequest>,
+    #[serde(flatten)]
+    reach: Reach,
+    /// Every message that the request can reach is checked within this time.
+    checked_within_seconds: u64,
+    noticed_within_seconds: Option<u64>,
+    notes: Vec<Text>,
+    #[serde(skip)]
+    name: String,
+    #[serde(skip)]
+    target: PauseTarget,
+    #[serde(skip)]
+    wanted: Wanted,
+    #[serde(skip)]
+    within: Duration,
+    /// The moment from which the reach counts.
+    #[serde(skip)]
+    begin: Timestamp,
+    /// The log shows every event that waits, and none would be retried sooner.
+    #[serde(skip)]
+    is_useless: bool,
+    #[serde(skip)]
+    deployment: Deployment,
+}
+
+/// A request that was written.
+#[derive(Debug, Serialize)]
+pub struct Requested {
+    #[serde(flatten)]
+    plan: RetryPlan,
+    #[serde(skip)]
+    at: Timestamp,
+    #[serde(skip)]
+    end: Timestamp,
+    #[serde(skip)]
+    note: Option<String>,
+}
+
+impl Change for RequestRetries {
+    type Plan = RetryPlan;
+    type Done = Requested;
+
+    async fn plan(&self) -> Result<RetryPlan, Failure> {
+        let deployment = self.operator.deployment().await?;
+        self.operator.interrupt.or(self.plan_of(deployment)).await
+    }
+
+    /// The request is for whatever has failed by now, so no plan is out of date.
+    async fn perform(&self, plan: &RetryPlan) -> Performed<RetryPlan, Requested> {
+        match self.write(plan).await {
+            Ok(requested) => Performed::Done(requested, Ok(())),
+            Err(failure) => Performed::Failed(failure),
+        }
+    }
+}
+
+impl RequestRetries {
+    async fn plan_of(&self, deployment: Deployment) -> Result<RetryPlan, Failure> {
+        let Operator { account, interrupt, .. } = &self.operator;
+        let function = self.function.as_ref();
+        let begin = self.operator.now();
+        let parameter = Parameter::of(account, interrupt, &deployment)?;
+        let policies = policies(&deployment)?;
+        let target = pauses::retried_target(&deployment, function)?;
+        // What would be refused is refused before the log is read.
+        let pauses = parameter.read().await?.0;
+        pauses.with_retry(self.request(target.clone(), begin, LONGEST_REQUEST, &policies)).fitted(begin)?;
+        let wanted = Wanted {
+            functions: function.into_iter().cloned().collect(),
+            error: self.error.clone(),
+            key: None,
+        };
+        let scope = Scope { wanted: &wanted, since: None };
+        let reading = Reading::read(&self.operator, deployment.clone(), scope, begin).await?;
+        let errors = reading.unmatched(&self.operator, scope, begin).await;
+        let window = Window { from: begin, within: self.within };
+        let reach = Reach::of(&reading.waits, &deployment, &pauses, window);
+        let is_complete = reading.is_complete(begin);
+        let unknown = if is_complete { Duration::ZERO } else { longest_hiding(&policies, &target) };
+        let hidden = reach.hidden.max(unknown);
+        let mut notes = reading.notes_on_all(begin);
+        notes.extend(holding(&pauses, &target, begin).map(|pause| paused_note(pause, &deployment)));
+        Ok(RetryPlan {
+            requested: None,
+            checked_within_seconds: hidden.as_secs(),
+            noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
+            notes,
+            name: named(function),
+            target,
+            within: self.within,
+            begin,
+            is_useless: is_complete && !reach.brings_forward,
+            reach: Reach { hidden, unmatched: self.error.clone().zip(errors), ..reach },
+            wanted,
+            deployment,
+        })
+    }
+
+    /// The request at this moment, which ends once every message that is hidden for this long has been checked.
+    fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> RetryNow {
+        let request = RetryNow {
+            target,
+            at: at.rounded_up_to_secs(),
+            within: Duration::from_secs(self.within.as_secs()),
+            errors: self.error.iter().cloned().collect(),
+            by: Some(self.operator.account.place.user().to_owned()),
+            why: self.why.clone(),
+            until: None,
+        };
+        request.with_end(hidden, policies.stack().settings().maximum_concurrency)
+    }
+
+    /// Writes the request. It counts from here: what has failed while the question stood is reached too.
+    async fn write(&self, plan: &RetryPlan) -> Result<Requested, Failure> {
+        let Operator { account, interrupt, .. } = &self.operator;
+        let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
+        let (target, now) = (plan.target.clone(), self.operator.now());
+        let request = self.request(target, now, plan.reach.hidden, &policies(&plan.deployment)?);
+        let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == request);
+        let make = |pauses: &Pauses| Ok(pauses.with_retry(request.clone()));
+        let forgotten = parameter.edit(request.at, make, is_in).await?;
+        Ok(Requested {
+            plan: RetryPlan { requested: Some(RetryRequest::of(&request)), ..plan.clone() },
+            at: request.at,
+            end: request.last_moment(),
+            note: forgotten_note(&forgotten),
+        })
+    }
+}
+
+/// Checks the time over which retries are spread.
+///
+/// # Errors
+///
+/// If it is longer than 11 hours.
+pub fn read_within(text: &str) -> Result<Duration, String> {
+    let within = durations::read(text)?;
+    if within <= LONGEST_WITHIN {
+        return Ok(within);
+    }
+    Err("must be at most 11h, so that the handler has checked every event before the request ends".into())
+}
+
+/// The handler's policies.
+fn policies(deployment: &Deployment) -> Result<Policies, Failure> {
+    let policies = deployment.policies().map_err(|refused| {
+        let refused = refused.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Failure::undone(format!("handler {} does not start: {refused}", deployment.handler))
+    })?;
+    if policies.stack().keeps_everything() {
+        let what = "the allow-list is empty, so the handler retries nothing; attach a function first";
+        return Err(Failure::undone(what));
+    }
+    Ok(policies)
+}
+
+/// The longest that a message of these functions may be hidden, where the log does not show it: the longest ceiling of a
+/// policy that can be theirs, or the two hours of an unanswered call.
+fn longest_hiding(policies: &Policies, target: &PauseTarget) -> Duration {
+    let is_theirs = |entry: &&PolicyEntry| match target {
+        PauseTarget::All => true,
+        PauseTarget::Functions(function) => {
+            let arn = function.to_string();
+            // The entry of a qualifier is about a part of the function.
+            let qualifier = entry.pattern().rsplit(':').next().unwrap_or_default();
+            entry.is_about(&arn) || entry.is_about(&format!("{arn}:{qualifier}"))
+        }
+    };
+    let entries = policies.entries().iter().filter(is_theirs).map(PolicyEntry::policy);
+    let ceilings = entries.chain([policies.stack()]).map(|policy| policy.backoff().cap());
+    ceilings.fold(LONGEST_UNANSWERED, Duration::max)
+}
+
+/// The pause that holds what is retried.
+fn holding<'p>(pauses: &'p Pauses, target: &PauseTarget, now: Timestamp) -> Option<&'p Pause> {
+    let holds = |pause: &&Pause| match target {
+        PauseTarget::All => pause.is_active(now),
+        PauseTarget::Functions(function) => {
+            pause.is_active(now) && pause.target.covers(&function.to_string())
+        }
+    };
+    pauses.iter().find(holds)
+}
+
+fn paused_note(pause: &Pause, deployment: &Deployment) -> Text {
+    let target = pause.target.to_string();
+    let which = match pause.target {
+        PauseTarget::All => "--all".into(),
+        PauseTarget::Functions(_) => command_name(&target, &deployment.handler_arn),
+    };
+    text![
+        format!("{} has been paused since ", target_name(&target)),
+        pause.from,
+        "; end that first: ",
+        deployment.command(CommandName::Resume, [which]),
+    ]
+}
+
+impl Plan for RetryPlan {
+    /// The request is for whatever has failed so far, so the number of events does not change it.
+    fn identity(&self) -> String {
+        format!("{:?}", (&self.target, &self.wanted.error))
+    }
+
+    fn question(&self) -> Option<Question> {
+        let within = durations::text(self.within);
+        (!self.is_useless).then(|| Question::new(format!("retry these within {within}?")))
+    }
+}
+
+impl Answer for RetryPlan {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        layout.line(format!("{}: {}", self.name, self.reach.in_words()));
+        for (count, why) in self.reach.left_alone() {
+            layout.line(format!("  skipped: {}, {why}", counted(count, "event", "events")));
+        }
+        if self.reach.brings_forward {
+            let [checked, within] = [self.reach.hidden, self.within].map(durations::text);
+            layout.line(format!(
+                "The handler finds the request when it next checks each message, all of them within {checked}. The event \
+                 is then due at a"
+            ));
+            layout.line(format!(
+                "random moment within {within} of the request (at once, if that has passed), and never later than \
+                 without it."
+            ));
+        }
+        self.notes.iter().for_each(|note| layout.line(note));
+        if self.is_useless {
+            layout.line("No retry was scheduled.");
+        }
+        layout
+    }
+}
+
+impl Answer for Requested {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        let waiting = quoted(self.plan.deployment.command(CommandName::Waiting, [""; 0]));
+        layout.line(text!["Scheduled at ", self.at, ". ", waiting, " shows what is left."]);
+        self.note.iter().for_each(|note| layout.note(note));
+        layout
+    }
+}
+
+impl Requested {
+    /// Watches the retries that the request brings about. `None` if the log does not say which events wait.
+    pub fn watch(&self) -> Option<Watch> {
+        let RetryPlan { reach, wanted, deployment, begin, .. } = &self.plan;
+        (!reach.retries.is_empty()).then(|| Watch {
+            deployment: deployment.clone(),
+            wanted: wanted.clone(),
+            awaited: reach.retries.clone(),
+            time: *begin..self.end,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
+    use crate::change::Planned;
+    use crate::change::tests::plain;
+    use crate::log::tests::test_line;
+    use crate::operator::Which;
+    use crate::retry::withdraw::WithdrawRequests;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
+    const TEN_MINUTES: Duration = Duration::from_secs(600);
+
+    /// An account where `orders` is attached, with an operator.
+    pub(crate) fn sample() -> (SimulatedAws, Operator) {
+        let aws = Sample { is_attached: true, ..Sample::new(NOW) }.build();
+        let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
+        (aws, operator)
+    }
+
+    /// A line of the handler's log about an event of `orders`.
+    pub(crate) fn writes(aws: &SimulatedAws, key: &str, fields: Value) {
+        let now = aws.time();
+        let mut line = json!({"timestamp": now, "key": key, "target": function_arn("orders")});
+        line.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let line = serde_json::to_string(&test_line(line)).unwrap();
+        aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(now, "s", line);
+    }
+
+    /// A copy that moves on, which the handler checks every 15 minutes.
+    fn moves(aws: &SimulatedAws, key: &str) {
+        let due = aws.time().saturating_add(Duration::from_secs(30_000));
+        writes(aws, key, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 900}));
+    }
+
+    pub(crate) fn request(operator: &Operator) -> RequestRetries {
+        let (error, why) = (None, Some("deploy 4712".into()));
+        let function = Some("orders".parse().unwrap());
+        RequestRetries { operator: operator.clone(), function, error, within: TEN_MINUTES, why }
+    }
+
+    fn plan(reach: Reach) -> RetryPlan {
+        RetryPlan {
+            requested: None,
+            checked_within_seconds: reach.hidden.as_secs(),
+            noticed_within_seconds: Some(38),
+            notes: vec!["a note".into()],
+            name: "orders".into(),
+            target: PauseTarget::All,
+            wanted: Wanted::default(),
+            within: TEN_MINUTES,
+            begin: NOW,
+            is_useless: !reach.brings_forward,
+            reach,
+            deployment: Deployment::sample(),
+        }
+    }
+
+    #[tokio::test]
+    async fn request_is_written_watched_and_withdrawn() {
+        let (aws, operator) = sample();
+        moves(&aws, "k-1");
+        let retries = request(&operator);
+        let plan = retries.plan().await.unwrap();
+        assert_eq!(plan.question().unwrap().text, "retry these within 10m?");
+        let before = serde_json::to_value(&plan).unwrap();
+        assert_eq!((&before["requested"], &before["reached"]), (&json!(null), &json!(1)));
+        aws.advance(Duration::from_secs(3));
+        let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("not done") };
+        let at = NOW.saturating_add(Duration::from_secs(3));
+        let expected = format!("Scheduled at {at}. `comeback waiting` shows what is left.\n");
+        assert_eq!(plain(&requested), expected);
+        let after = serde_json::to_value(&requested).unwrap();
+        assert_eq!(
+            (&after["requested"]["at"], &after["requested"]["why"]),
+            (&json!(at), &json!("deploy 4712"))
+        );
+        assert_eq!(after.as_object().unwrap().len(), before.as_object().unwrap().len());
+
+        let id = json!({"action": "reinvoke", "due": at, "invoke_request_id": "r-1"});
+        aws.advance(Duration::from_secs(60));
+        writes(&aws, "k-1", id);
+        let mut lines = Vec::new();
+        let say = |line: Text| {
+            lines.push(line.to_string());
+            Ok::<_, Failure>(())
+        };
+        requested.watch().unwrap().follow(&operator, say).await.unwrap();
+        let last = lines.last().unwrap();
+        assert!(lines.len() == 1 && last.ends_with("Z  1 of 1 retried"), "{lines:?}");
+
+        let withdraw = |function: Option<&str>| {
+            let function = function.map(|name| name.parse().unwrap());
+            WithdrawRequests { operator: operator.clone(), function }
+        };
+        let all = withdraw(None).plan().await.unwrap();
+        let list =
+            "no retry request for every function is in force; `comeback pause --list` shows the others";
+        assert_eq!((all.end().unwrap_err().to_string(), all.question()), (list.into(), None));
+        let orders = withdraw(Some("orders"));
+        let plan = orders.plan().await.unwrap();
+        assert!(plain(&plan).starts_with("retry now: orders, requested at "), "{}", plain(&plan));
+        let Performed::Done(withdrawn, Ok(())) = orders.perform(&plan).await else { panic!("not done") };
+        let said = plain(&withdrawn);
+        let expected = "orders: 1 retry request was cancelled; events not yet retried keep their own due times\n\
+                        Takes effect within 38s; until then, the handler may still retry.\n";
+        assert_eq!(said, expected);
+        let Performed::Outdated(again) = orders.perform(&plan).await else { panic!("still in force") };
+        assert!(again.question().is_none() && again.end().is_err());
+    }
+
+    #[tokio::test]
+    async fn request_that_brings_nothing_forward_is_not_made() {
+        let (aws, operator) = sample();
+        let planned = async || Planned::of(request(&operator)).await.unwrap();
+        let useless = planned().await;
+        assert_eq!(useless.question, None);
+        assert!(useless.end.is_ok());
+        let lines = useless.layout.0.len();
+        assert_eq!(useless.layout.0[lines - 1], crate::layout::Block::Line("No retry was scheduled.".into()));
+        // Something waits that the log does not show.
+        aws.queue(Sample::RETRY_QUEUE).send(NOW, Duration::ZERO, crate::aws::NewMessage::default());
+        assert!(planned().await.question.is_some());
+    }
+
+    #[tokio::test]
+    async fn request_for_a_function_that_is_not_retried_is_refused() {
+        let (_, operator) = sample();
+        let other = RequestRetries { function: Some("billing".parse().unwrap()), ..request(&operator) };
+        let refused = other.plan().await.unwrap_err().to_string();
+        assert!(refused.starts_with("TARGET_FUNCTIONS does not allow "), "{refused}");
+        let long = RequestRetries { why: Some("x".repeat(5_000)), ..request(&operator) };
+        let refused = long.plan().await.unwrap_err().to_string();
+        assert!(refused.contains("the parameter holds 4096: shorten the reasons"), "{refused}");
+    }
+
+    #[test]
+    fn handler_that_retries_nothing_is_refused() {
+        let mut deployment = Deployment::sample();
+        assert!(policies(&deployment).is_ok());
+        deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
+        let refused = policies(&deployment).unwrap_err().to_string();
+        assert!(refused.starts_with("the allow-list is empty"), "{refused}");
+        deployment.variables.insert("MAX_AGE".into(), "30".into());
+        let refused = policies(&deployment).unwrap_err().to_string();
+        assert!(refused.starts_with("handler retry-handler does not start: MAX_AGE is 30 s"), "{refused}");
+    }
+
+    #[test]
+    fn longest_policy_that_can_match_stands_in_for_the_log() {
+        let hours = |policies: &str, target: &str| {
+            let mut deployment = Deployment::sample();
+            deployment.variables.insert("POLICIES".into(), policies.into());
+            let target = target.replace("orders", "arn:aws:lambda:eu-west-1:123456789012:function:orders");
+            longest_hiding(&deployment.policies().unwrap(), &target.parse().unwrap()).as_secs() / 3_600
+        };
+        let policies = "export BACKOFFS=20s,9h; orders:live MAX_BACKOFF=5h; o* MAX_BACKOFF=4h";
+        assert_eq!(hours("", "orders"), 2, "an unanswered call");
+        assert_eq!(hours(policies, "orders"), 5);
+        assert_eq!(hours(policies, "orders:live"), 5);
+        assert_eq!(hours(policies, "orders:dev"), 4);
+        assert_eq!(hours(policies, "*"), 9);
+    }
+
+    #[test]
+    fn plan_names_how_many_and_by_when() {
+        let reach = Reach {
+            found: 1_210,
+            reached: 1_204,
+            hidden: Duration::from_secs(3_600),
+            half_within_seconds: Some(2_100),
+            all_within_seconds: Some(4_200),
+            retry_after: 4,
+            last_retry: 2,
+            brings_forward: true,
+            ..Reach::default()
+        };
+        let expected = "\
+orders: 1,204 of 1,210 waiting events will be retried, all within 1h 10m, half within 35m
+  skipped: 4 events, which wait because their function asked for it (RetryAfter)
+  skipped: 2 events, with only one retry left (MAX_RETRIES)
+The handler finds the request when it next checks each message, all of them within 1h. The event is then due at a
+random moment within 10m of the request (at once, if that has passed), and never later than without it.
+a note
+";
+        assert_eq!(plain(&plan(reach)), expected);
+    }
+
+    #[test]
+    fn plan_that_reaches_nothing_says_why() {
+        let mistyped = Some(("Zzz*".into(), "TargetDown (3), Timeout (1)".into()));
+        let end = "\na note\nNo retry was scheduled.\n";
+        assert_eq!(
+            plain(&plan(Reach { unmatched: mistyped, ..Reach::default() })),
+            "orders: no event has an error that matches Zzz*; the errors are: TargetDown (3), Timeout (1)"
+                .to_owned()
+                + end
+        );
+        let due = Reach { found: 4, reached: 4, all_within_seconds: Some(3_261), ..Reach::default() };
+        assert_eq!(
+            plain(&plan(due)),
+            "orders: nothing to speed up. A waiting message stays hidden until its next check; for these 4 events, that \
+             is when they are due anyway (within 54m 21s)"
+                .to_owned()
+                + end
+        );
+    }
+
+    #[test]
+    fn pause_is_named_as_the_operator_names_it() {
+        let read = |target: &str| {
+            let pause = format!(r#"{{"target":"{target}","from":1700000000,"until":null,"spread":0}}"#);
+            Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap()
+        };
+        let now = Timestamp::from_secs(1_700_000_060);
+        let orders = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        let deployment = Deployment { stack: Some("shop".into()), ..Deployment::sample() };
+        let said = |pauses: &Pauses| {
+            let pause = holding(pauses, &orders.parse().unwrap(), now).unwrap();
+            paused_note(pause, &deployment).to_string()
+        };
+        let rest = "has been paused since 2023-11-14T22:13:20.000Z; end that first: comeback resume";
+        assert_eq!(said(&read(orders)), format!("orders {rest} orders --stack shop"));
+        assert_eq!(said(&read("*")), format!("every function {rest} --all --stack shop"));
+    }
+}

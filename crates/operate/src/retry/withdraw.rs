@@ -1,0 +1,151 @@
+//! The end of retry requests before their time.
+
+use std::time::Duration;
+
+use comeback_engine::{Pause, PauseTarget, Pauses, RetryNow};
+use serde::Serialize;
+
+use crate::change::{Answer, Change, Performed, Plan, Question};
+use crate::command::CommandName;
+use crate::deployment::Deployment;
+use crate::durations;
+use crate::failure::Failure;
+use crate::function::FunctionName;
+use crate::layout::Layout;
+use crate::numbers::counted;
+use crate::operator::Operator;
+use crate::pauses::parameter::Parameter;
+use crate::pauses::requests::RetryRequest;
+use crate::pauses::{self, forgotten_note, named, noticed_within};
+use crate::text;
+use crate::text::quoted;
+
+/// Withdraws the retry requests for a function, or those for every function. Like a pause, a request for every function is
+/// another one.
+#[derive(Clone, Debug)]
+pub struct WithdrawRequests {
+    /// The operator.
+    pub operator: Operator,
+    /// The function, as its requests name it; `None` is those for every function.
+    pub function: Option<FunctionName>,
+}
+
+/// The plan to withdraw requests: those in force.
+#[derive(Clone, Debug, Serialize)]
+pub struct WithdrawPlan {
+    cancelled: Vec<RetryRequest>,
+    noticed_within_seconds: Option<u64>,
+    #[serde(skip)]
+    name: String,
+    #[serde(skip)]
+    target: PauseTarget,
+    /// Requests for other functions.
+    #[serde(skip)]
+    others: Vec<RetryRequest>,
+    #[serde(skip)]
+    deployment: Deployment,
+}
+
+/// The requests that were withdrawn.
+#[derive(Debug, Serialize)]
+pub struct Withdrawn {
+    #[serde(flatten)]
+    plan: WithdrawPlan,
+    #[serde(skip)]
+    note: Option<String>,
+}
+
+impl Change for WithdrawRequests {
+    type Plan = WithdrawPlan;
+    type Done = Withdrawn;
+
+    async fn plan(&self) -> Result<WithdrawPlan, Failure> {
+        let deployment = self.operator.deployment().await?;
+        let Operator { account, interrupt, .. } = &self.operator;
+        let read = async { Parameter::of(account, interrupt, &deployment)?.read().await };
+        let pauses = interrupt.or(read).await?.0;
+        let target = pauses::target(&deployment, self.function.as_ref())?;
+        let requests = RetryRequest::in_force(&pauses, self.operator.now()).into_iter();
+        let (cancelled, others) = requests.partition(|request| request.target == target.to_string());
+        Ok(WithdrawPlan {
+            cancelled,
+            noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
+            name: named(self.function.as_ref()),
+            target,
+            others,
+            deployment,
+        })
+    }
+
+    async fn perform(&self, plan: &WithdrawPlan) -> Performed<WithdrawPlan, Withdrawn> {
+        match self.plan().await {
+            Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
+            Ok(_) => {}
+            Err(failure) => return Performed::Failed(failure),
+        }
+        match self.remove(plan).await {
+            Ok(forgotten) => {
+                let note = forgotten_note(&forgotten);
+                Performed::Done(Withdrawn { plan: plan.clone(), note }, Ok(()))
+            }
+            Err(failure) => Performed::Failed(failure),
+        }
+    }
+}
+
+impl WithdrawRequests {
+    /// Removes the requests, those too that have ended. Returns the ended pauses that had to leave the parameter.
+    async fn remove(&self, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
+        let Operator { account, interrupt, .. } = &self.operator;
+        let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
+        let pauses = parameter.read().await?.0;
+        let all: Vec<RetryNow> =
+            pauses.retries().filter(|request| request.target == plan.target).cloned().collect();
+        let is_gone = |pauses: &Pauses| pauses.retries().all(|request| !all.contains(request));
+        let make = |pauses: &Pauses| Ok(pauses.without_retries(&all));
+        parameter.edit(self.operator.now(), make, is_gone).await
+    }
+}
+
+impl Plan for WithdrawPlan {
+    fn identity(&self) -> String {
+        format!("{:?}", (&self.target, &self.cancelled))
+    }
+
+    fn question(&self) -> Option<Question> {
+        let question = || Question::new(format!("cancel the retry requests for {}?", self.name));
+        (!self.cancelled.is_empty()).then(question)
+    }
+}
+
+impl Answer for WithdrawPlan {
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        self.cancelled.iter().for_each(|request| layout.line(format!("retry now: {}", request.line())));
+        layout
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        if !self.cancelled.is_empty() {
+            return Ok(());
+        }
+        let list = quoted(self.deployment.command(CommandName::Pause, ["--list"]));
+        let nothing = format!("no retry request for {} is in force; ", self.name);
+        Err(Failure::undone(text![nothing, list, " shows the others"]))
+    }
+}
+
+impl Answer for Withdrawn {
+    fn layout(&self) -> Layout {
+        let WithdrawPlan { cancelled, noticed_within_seconds, name, others, .. } = &self.plan;
+        let mut layout = Layout::default();
+        let requests = counted(cancelled.len() as u64, "retry request was", "retry requests were");
+        layout.line(format!("{name}: {requests} cancelled; events not yet retried keep their own due times"));
+        if let Some(noticed) = noticed_within_seconds.map(Duration::from_secs).map(durations::text) {
+            layout.line(format!("Takes effect within {noticed}; until then, the handler may still retry."));
+        }
+        others.iter().for_each(|other| layout.line(format!("Still in force: {}", other.line())));
+        self.note.iter().for_each(|note| layout.note(note));
+        layout
+    }
+}
