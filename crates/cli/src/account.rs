@@ -88,14 +88,14 @@ impl From<comeback_operate::Failure> for Failure {
     }
 }
 
-impl Failure {
-    pub(crate) const fn exit_code(&self) -> u8 {
-        match self {
-            Self::CouldNot(_) => 1,
-            Self::Refused(_) => 2,
-            Self::Undone(_) => 3,
-            Self::NotConfirmed(_) => 4,
-            Self::Interrupted(_) => 130,
+impl From<Failure> for comeback_operate::Failure {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::CouldNot(text) => Self::could_not(text),
+            Failure::Refused(text) => Self::refused(text),
+            Failure::Undone(text) => Self::undone(text),
+            Failure::NotConfirmed(text) => Self::not_confirmed(text),
+            Failure::Interrupted(text) => Self::interrupted(text),
         }
     }
 }

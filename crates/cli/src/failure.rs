@@ -24,13 +24,13 @@ pub(crate) enum CommandFailure {
     /// A command on a deployment failed.
     #[cfg(feature = "operate")]
     #[error(transparent)]
-    Operate(#[from] crate::account::Failure),
+    Operate(#[from] comeback_operate::Failure),
 }
 
 #[cfg(feature = "operate")]
-impl From<comeback_operate::Failure> for CommandFailure {
-    fn from(failure: comeback_operate::Failure) -> Self {
-        crate::account::Failure::from(failure).into()
+impl From<crate::account::Failure> for CommandFailure {
+    fn from(failure: crate::account::Failure) -> Self {
+        comeback_operate::Failure::from(failure).into()
     }
 }
 
@@ -42,6 +42,15 @@ impl CommandFailure {
 
     pub(crate) fn write(path: &Path, problem: impl ToString) -> Self {
         BadFile::new(path, problem).into()
+    }
+
+    /// The text, whose suggested commands are values.
+    #[cfg(feature = "operate")]
+    pub(crate) fn text(&self) -> comeback_operate::Text {
+        match self {
+            Self::Operate(failure) => failure.text(),
+            other => other.to_string().into(),
+        }
     }
 
     pub(crate) fn report(self) -> ExitCode {

@@ -334,7 +334,7 @@ arrived       1,000,000 1,000,000 ·······················
     #[test]
     fn facts_stand_beside_their_titles() {
         let facts = vec![
-            Fact::counted("Waiting", 1_234, ": 34 delayed".into()),
+            Fact::counted("Waiting", 1_234, ": ", "34 delayed".into()),
             Fact::new("Policies", vec!["orders: MAX_AGE=2h".into(), "export-*: BACKOFFS=5m,2h".into()]),
         ];
         let expected = "\

@@ -33,10 +33,11 @@
 //!    `session.progress`, and ask with `confirm`, or with `confirm_plan` if its text changes as time passes.
 
 mod access;
-mod action;
+mod change;
 mod console;
 mod dead;
 mod doctor;
+mod draw;
 mod event;
 mod fresh;
 mod function;

@@ -284,10 +284,10 @@ pub fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "simulated"))]
 impl Deployment {
     /// A deployment that may retry `orders`, without its mapping.
-    pub(crate) fn sample() -> Self {
+    pub fn sample() -> Self {
         let function = |name: &str| format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
         let (retry_queue, dead_letter_queue) = (Queue::sample("retries"), Queue::sample("dead"));
         let variables = [
@@ -299,7 +299,7 @@ impl Deployment {
             handler: "retry-handler".into(),
             version: Some("0.1.0".into()),
             never_runs: false,
-            handler_arn: function("retry-handler").parse().unwrap(),
+            handler_arn: function("retry-handler").parse().expect("BUG: a sample that is no ARN"),
             role_arn: "arn:aws:iam::123456789012:role/handler-role".into(),
             timeout: Duration::from_secs(60),
             log_group: "/aws/lambda/retry-handler".into(),

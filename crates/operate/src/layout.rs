@@ -5,6 +5,7 @@ use std::time::Duration;
 use comeback_engine::Timestamp;
 
 use crate::numbers::grouped;
+use crate::text;
 use crate::text::Text;
 
 /// The parts of an answer, from top to bottom.
@@ -66,8 +67,9 @@ pub struct Column {
 pub struct Fact {
     /// The title.
     pub title: &'static str,
-    /// The count that the text begins with, if it does. The first line has the rest, with a tone for both.
-    pub count: Option<u64>,
+    /// The count that the text begins with, if it does, and what stands between it and the first line. That line has the
+    /// tone of both.
+    pub count: Option<(u64, &'static str)>,
     /// The text, which may have several lines.
     pub lines: Vec<Text>,
 }
@@ -89,16 +91,17 @@ impl Fact {
         Self { title, count: None, lines }
     }
 
-    /// A fact whose text begins with a count.
-    pub fn counted(title: &'static str, count: u64, rest: Text) -> Self {
-        Self { title, count: Some(count), lines: vec![rest] }
+    /// A fact whose text begins with a count. Behind it, after a separator such as `, `, stands the rest, if there is one.
+    pub fn counted(title: &'static str, count: u64, separator: &'static str, rest: Text) -> Self {
+        Self { title, count: Some((count, separator)), lines: vec![rest] }
     }
 
     /// Its text, with the count.
     pub fn text(&self) -> Vec<Text> {
         let mut lines = self.lines.clone();
-        if let (Some(count), Some(first)) = (self.count, lines.first_mut()) {
-            *first = Text::toned(first.tone(), Text::from(grouped(count)).and(&*first));
+        if let (Some((count, separator)), Some(first)) = (self.count, lines.first_mut()) {
+            let separator = if first.is_empty() { "" } else { separator };
+            *first = Text::toned(first.tone(), text![grouped(count), separator, &*first]);
         }
         lines
     }

@@ -31,7 +31,7 @@ use crate::numbers::counted;
 use crate::operator::Operator;
 use crate::pauses::parameter::Parameter;
 use crate::pauses::requests::RetryRequest;
-use crate::pauses::{self, forgotten_note, named, noticed_within, target_name};
+use crate::pauses::{self, forgotten_note, named, noticed_within, read_text, target_name};
 use crate::retry::follow::Watch;
 use crate::retry::reach::{Reach, Window};
 use crate::text;
@@ -191,7 +191,10 @@ impl RequestRetries {
     }
 }
 
-/// Checks the time over which retries are spread.
+/// The time over which retries are spread, unless somebody says otherwise.
+pub const DEFAULT_WITHIN: Duration = Duration::from_secs(600);
+
+/// Reads the time over which retries are spread.
 ///
 /// # Errors
 ///
@@ -202,6 +205,18 @@ pub fn read_within(text: &str) -> Result<Duration, String> {
         return Ok(within);
     }
     Err("must be at most 11h, so that the handler has checked every event before the request ends".into())
+}
+
+/// Reads a glob of error types.
+///
+/// # Errors
+///
+/// If it is empty, or SSM would not store it.
+pub fn read_error(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("must be an error type such as Timeout*; omit --error for every error".into());
+    }
+    read_text(text)
 }
 
 /// The handler's policies.

@@ -7,9 +7,8 @@ use comeback_engine::Timestamp;
 use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
 use comeback_operate::pause::PauseRetries;
-use comeback_operate::pauses::edits::{End, Wanted};
+use comeback_operate::pauses::edits::{End, Wanted, read_length, read_reason};
 use comeback_operate::pauses::listing::pauses;
-use comeback_operate::pauses::read_text;
 use comeback_operate::resume::ResumeRetries;
 
 use crate::failure;
@@ -52,17 +51,6 @@ pub(crate) struct PauseArguments {
     spread: Option<Duration>,
     #[command(flatten)]
     pub(crate) common: Common,
-}
-
-fn read_reason(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() { Err("must not be empty".into()) } else { read_text(text) }
-}
-
-fn read_length(text: &str) -> Result<Duration, String> {
-    match durations::read(text)? {
-        Duration::ZERO => Err("must be longer than 0".into()),
-        length => Ok(length),
-    }
 }
 
 pub(crate) async fn pause(

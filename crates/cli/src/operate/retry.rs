@@ -9,8 +9,8 @@ use comeback_operate::function::FunctionName;
 use comeback_operate::pauses::read_text;
 use comeback_operate::retry::follow::Watch;
 use comeback_operate::retry::withdraw::WithdrawRequests;
-use comeback_operate::retry::{RequestRetries, Requested, RetryPlan, read_within};
-use comeback_operate::{Change, Failure, Performed};
+use comeback_operate::retry::{DEFAULT_WITHIN, RequestRetries, Requested, RetryPlan, read_error, read_within};
+use comeback_operate::{Change, Failure, Performed, durations};
 
 use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
@@ -34,10 +34,10 @@ pub(crate) struct RetryArguments {
     #[arg(long)]
     all: bool,
     /// Spread the retries over this time; at most 11h
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = read_within)]
+    #[arg(long, value_name = "DURATION", default_value = durations::text(DEFAULT_WITHIN), value_parser = read_within)]
     within: Duration,
     /// Only events whose error type, class name or simple name matches this glob
-    #[arg(long, value_name = "GLOB", value_parser = read_glob)]
+    #[arg(long, value_name = "GLOB", value_parser = read_error)]
     error: Option<String>,
     /// Show what would be retried and by when, without requesting it
     #[arg(long)]
@@ -53,13 +53,6 @@ pub(crate) struct RetryArguments {
     cancel: bool,
     #[command(flatten)]
     pub(crate) common: Common,
-}
-
-fn read_glob(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() {
-        return Err("must be an error type such as Timeout*; omit --error for every error".into());
-    }
-    read_text(text)
 }
 
 pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<(), CommandFailure> {

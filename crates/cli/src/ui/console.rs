@@ -1,29 +1,29 @@
 //! What the pages share: the deployment, one account for all of them, and what was read of it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use comeback_engine::{RETENTION, Timestamp};
+use comeback_operate::deployment::Deployment;
+use comeback_operate::function::FunctionName;
 use comeback_operate::status::{Status, status};
 use comeback_operate::trace::{Trace, TraceOptions, trace};
 use comeback_operate::waiting::reading::{Reading, Scope};
 use comeback_operate::waiting::wanted::Wanted;
-use indicatif::ProgressBar;
+use comeback_operate::{Failure, Follow, Interrupt, Operator, Progress, Text, Unwatched};
 use send_wrapper::SendWrapper;
 use tokio::sync::OnceCell;
 
-use crate::account::{Account, Failure};
+use crate::account::Account;
 use crate::clock::now;
-use crate::operate::deployment::Deployment;
 use crate::operate::doctor::check;
 use crate::operate::doctor::findings::Finding;
-use crate::operate::function::FunctionName;
-use crate::operate::session::{Common, DeploymentFlags, Interrupt, Screen, Session};
+use crate::operate::session::{Common, DeploymentFlags, Screen, Session};
 use crate::ui::dead::state::Dead;
 use crate::ui::fresh::{Behind, Fresh, Read};
 use crate::ui::rehearsal::Labs;
-use crate::ui::work::Works;
+use crate::ui::work::{PageScreen, Works};
 
 /// The console, for every page. All pages run on one thread, which is why it can go where axum wants `Send`.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ pub(super) struct Shared {
     pub(super) labs: Labs,
     log: Rc<Behind<RefCell<Reading>>>,
     /// How far the first read of the log is.
-    log_progress: Rc<Pages>,
+    log_progress: Rc<PagesRead>,
 }
 
 /// By the function that was checked; `None` is the deployment.
@@ -99,8 +99,7 @@ impl Console {
     /// A session to read with. It fails without credentials, and tries again next time.
     pub(super) async fn session(&self) -> Result<Session, Failure> {
         // Nobody interrupts what only reads: it ends when the browser hangs up.
-        let (_, never) = Interrupt::new();
-        self.session_on(Rc::new(Pages::default()), never).await
+        self.session_on(Rc::new(PageScreen::default()), Interrupt::never()).await
     }
 
     /// A session of a command that this screen shows.
@@ -111,6 +110,21 @@ impl Console {
     ) -> Result<Session, Failure> {
         let account = self.account.get_or_try_init(|| self.common.deployment.connect()).await?;
         Ok(Session::on_screen(account.clone(), interrupt, self.common.clone(), screen))
+    }
+
+    /// An operator of this deployment. Fails without credentials, and tries again next time.
+    pub(super) async fn operator(
+        &self,
+        follow: Rc<dyn Follow>,
+        interrupt: Interrupt,
+    ) -> Result<Operator, Failure> {
+        let session = self.session_on(Rc::new(PageScreen::default()), interrupt).await?;
+        Ok(Operator { follow, ..session.operator() })
+    }
+
+    /// An operator who only asks. Nobody interrupts it: it ends when the browser hangs up.
+    async fn asking(&self) -> Result<Operator, Failure> {
+        self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
 
     /// What `comeback waiting` reads, for a page to look at. The log is read from where it was read last.
@@ -130,8 +144,7 @@ impl Console {
     }
 
     async fn read_log(&self, known: Option<Rc<RefCell<Reading>>>) -> Result<Rc<RefCell<Reading>>, Failure> {
-        let (_, never) = Interrupt::new();
-        let operator = self.session_on(self.log_progress.clone(), never).await?.operator();
+        let operator = self.operator(self.log_progress.clone(), Interrupt::never()).await?;
         let deployment = operator.deployment().await?;
         if let Some(reading) = known {
             Reading::go_on(&reading, &operator, deployment, operator.now()).await?;
@@ -153,13 +166,13 @@ impl Console {
         };
         let read = async || {
             let options = TraceOptions { id: id.to_owned(), with_lines: logs, since: RETENTION };
-            Ok(trace(&self.session().await?.operator(), &options).await?)
+            trace(&self.asking().await?, &options).await
         };
         known.get(now, async |_| read().await).await
     }
 
     pub(super) async fn deployment(&self) -> Read<Deployment> {
-        self.deployment.get(now, async |_| self.session().await?.deployment().await).await
+        self.deployment.get(now, async |_| self.asking().await?.deployment().await).await
     }
 
     /// What `comeback doctor` finds, of one function or of all.
@@ -172,14 +185,14 @@ impl Console {
             Rc::clone(checks.entry(function.map(FunctionName::to_string)).or_default())
         };
         let named: Vec<FunctionName> = function.cloned().into_iter().collect();
-        known.get(now, async |_| check(&self.session().await?, &named).await).await
+        known.get(now, async |_| Ok(check(&self.session().await?, &named).await?)).await
     }
 
     /// What `comeback status` answers.
     pub(super) async fn status(&self) -> Read<Status> {
         self.status
             .get(now, async |before| {
-                Ok(status(&self.session().await?.operator(), true, before.as_deref()).await?)
+                status(&self.asking().await?, true, before.as_deref()).await
             })
             .await
     }
@@ -188,26 +201,20 @@ impl Console {
 /// Lives of events, and checks of functions, that are kept for other tabs.
 const KEPT: usize = 32;
 
-/// The screen of what is only read: its value is what counts, and how much was read so far.
+/// The number of pages of the log that were read so far.
 #[derive(Debug, Default)]
-pub(super) struct Pages(RefCell<Option<ProgressBar>>);
+pub(super) struct PagesRead(Cell<u64>);
 
-impl Pages {
+impl PagesRead {
     fn count(&self) -> u64 {
-        self.0.borrow().as_ref().map_or(0, ProgressBar::position)
+        self.0.get()
     }
 }
 
-impl Screen for Pages {
-    fn print(&self, _: &str) {}
-
-    fn note(&self, _: &str) {}
-
-    fn follow(&self, bar: ProgressBar, _: &str) {
-        self.0.replace(Some(bar));
+impl Follow for PagesRead {
+    fn progress(&self, progress: Progress) {
+        self.0.set(progress.done);
     }
 
-    fn confirm(&self, _: &str, _: Option<&str>) -> Result<(), Failure> {
-        Err(Failure::NotConfirmed("nothing was changed".into()))
-    }
+    fn remark(&self, _: &Text) {}
 }

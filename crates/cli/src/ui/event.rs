@@ -4,6 +4,7 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 use comeback_engine::{Timestamp, WaitsFor, What};
+use comeback_operate::Text;
 use comeback_operate::durations;
 use comeback_operate::trace::Trace;
 use comeback_operate::trace::logs::Report;
@@ -32,8 +33,8 @@ struct EventPage {
     /// Its dead-letter, if it is dead and the newest scan has it.
     dead: Option<OfEvent>,
     once: String,
-    /// Why it is not known.
-    problem: Option<String>,
+    /// The reason why it is not known.
+    problem: Option<Text>,
 }
 
 struct Life {
@@ -42,12 +43,12 @@ struct Life {
     first_failure: Moment,
     /// The last one, the attempt that failed with it, and when.
     error: Option<(String, u64, Moment)>,
-    end: String,
+    end: Text,
     /// Nothing more happens to it automatically.
     is_over: bool,
     is_dead: bool,
     chart: Option<Chart>,
-    steps: Vec<(Moment, String)>,
+    steps: Vec<(Moment, Text)>,
     /// The function's own lines about its invocations, with their request ids.
     logged: Vec<(String, Vec<(Moment, String)>)>,
     /// The address of the same page with them; `None` if it has them.
@@ -64,7 +65,7 @@ async fn event(visit: Visit) -> Result<Response, Problem> {
     let with_logs = (!logs).then(|| format!("/event?id={}&logs=yes", encoded(id)));
     let (life, problem) = match &read.value {
         Ok(trace) => (Some(life(trace, with_logs)), None),
-        Err(failure) => (None, Some(failure.to_string())),
+        Err(failure) => (None, Some(failure.text())),
     };
     let dead = life.as_ref().filter(|life| life.is_dead);
     ok(&EventPage {
@@ -85,11 +86,11 @@ fn life(trace: &Trace, with_logs: Option<String>) -> Life {
         function: function_name(&story.target).to_owned(),
         first_failure: story.first_failure.map(Moment::at).unwrap_or_default(),
         error: story.steps.iter().rev().find_map(last_error),
-        end: trace.ending().to_string(),
+        end: trace.ending(),
         is_over: is_over(trace),
         is_dead: matches!(story.end, End::DeadLettered),
         chart: chart(trace),
-        steps: story.steps.iter().map(|step| (Moment::at(step.at), sentence(step).to_string())).collect(),
+        steps: story.steps.iter().map(|step| (Moment::at(step.at), sentence(step))).collect(),
         logged: logged
             .map(|it| {
                 (

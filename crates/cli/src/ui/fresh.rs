@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
+use comeback_operate::Failure;
 use tokio::sync::{Mutex, watch};
 
-use crate::account::Failure;
 use crate::ui::work::panicked;
 
 /// A source is read at most once in this time.
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(reads(&[100, 104], Ok(1)).await, 1);
         assert_eq!(reads(&[100, 105, 107, 111], Ok(1)).await, 3);
         assert_eq!(
-            reads(&[100, 104, 105], Err(Failure::CouldNot("denied".into()))).await,
+            reads(&[100, 104, 105], Err(Failure::could_not("denied"))).await,
             2,
             "a failure counts too"
         );
@@ -217,7 +217,7 @@ mod tests {
                     let next = known.map_or(1, |known| *known + 1);
                     // A failure on the way is not the end of what was known.
                     if next == 4 && takes == 2 {
-                        Err(Failure::CouldNot("late".into()))
+                        Err(Failure::could_not("late"))
                     } else {
                         Ok(Rc::new(next))
                     }

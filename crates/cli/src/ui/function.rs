@@ -8,7 +8,10 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Timestamp, Unset};
+use comeback_operate::deployment::{Deployment, Unlisted};
 use comeback_operate::durations;
+use comeback_operate::function::{FunctionName, command_name};
+use comeback_operate::{CommandName, Text};
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
 use comeback_operate::waiting::wanted::Wanted;
@@ -17,9 +20,7 @@ use comeback_rehearsal::figure::{Chart, Table};
 use comeback_rehearsal::schedule;
 
 use crate::clock::now;
-use crate::operate::deployment::{Deployment, Unlisted};
 use crate::operate::doctor::findings::Finding;
-use crate::operate::function::{FunctionName, command_name};
 use crate::ui::console::{Console, Waiting};
 use crate::ui::dead::OfFunction;
 use crate::ui::doctor::Findings;
@@ -46,7 +47,7 @@ struct FunctionsPage {
     functions: Vec<Row>,
     /// Entries of the allow-list that may mean several functions.
     patterns: Vec<String>,
-    unread: Option<String>,
+    unread: Option<Text>,
 }
 
 /// A function in the list.
@@ -61,12 +62,12 @@ async fn all(visit: &Visit) -> Result<Response, Problem> {
     let (patterns, listed): (Vec<&str>, Vec<&str>) =
         deployment.target_functions().partition(|entry| entry.contains('*'));
     let matched = match visit.console.account() {
-        Some(account) => deployment.matched(account).await,
+        Some(account) => deployment.matched(&account.operate()).await,
         None => Ok(Vec::new()),
     };
     let (matched, unread) = match matched {
         Ok(matched) => (matched, None),
-        Err(failure) => (Vec::new(), Some(failure.to_string())),
+        Err(failure) => (Vec::new(), Some(failure.text())),
     };
     let arns = listed.into_iter().map(ToOwned::to_owned).chain(matched.iter().map(ToString::to_string));
     let arns: BTreeSet<String> = arns.collect();
@@ -98,10 +99,10 @@ struct FunctionPage<'f> {
     unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
     /// `None` while the log is read for the first time.
-    waiting: Result<Option<Vec<GroupRow>>, String>,
+    waiting: Result<Option<Vec<GroupRow>>, Text>,
     /// `None` before the first scan.
     dead: Option<OfFunction>,
-    findings: Result<Findings<'f>, String>,
+    findings: Result<Findings<'f>, Text>,
     attach: String,
     detach: String,
 }
@@ -124,7 +125,7 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
         Err(refused) => Err(refused.iter().map(ToString::to_string).collect()),
     };
     let (read_at, waiting) = waiting(console, &name).await;
-    let checks = console.checks(Some(&name)).await.value.map_err(|failure| failure.to_string());
+    let checks = console.checks(Some(&name)).await.value.map_err(|failure| failure.text());
     let findings = checks
         .as_deref()
         .map_err(Clone::clone)
@@ -141,8 +142,8 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
         waiting,
         dead: OfFunction::in_scan(console, &name),
         findings,
-        attach: deployment.command(format_args!("attach {shown_name}")),
-        detach: deployment.command(format_args!("detach {shown_name}")),
+        attach: deployment.command(CommandName::Attach, [&*shown_name]).to_string(),
+        detach: deployment.command(CommandName::Detach, [&*shown_name]).to_string(),
     })
 }
 
@@ -156,7 +157,7 @@ fn invoked_arn(arn: &FunctionArn) -> String {
 async fn waiting(
     console: &Console,
     name: &FunctionName,
-) -> (Option<Timestamp>, Result<Option<Vec<GroupRow>>, String>) {
+) -> (Option<Timestamp>, Result<Option<Vec<GroupRow>>, Text>) {
     let wanted = Wanted { functions: vec![name.clone()], ..Wanted::default() };
     let listing = Listing { wanted, by: None, events: None };
     let look = |reading: &mut Reading, now| {
@@ -167,7 +168,7 @@ async fn waiting(
     match console.waiting(look).await {
         Waiting::Reading(_) => (None, Ok(None)),
         Waiting::Read(Read { at, value }) => {
-            (Some(at), value.map(Rc::into_inner).map_err(|failure| failure.to_string()))
+            (Some(at), value.map(Rc::into_inner).map_err(|failure| failure.text()))
         }
     }
 }

@@ -6,10 +6,11 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 use comeback_engine::{Kind, Setting, Unset};
+use comeback_operate::Text;
+use comeback_operate::deployment::Deployment;
 use comeback_rehearsal::deployed::{DeployedSetting, lines};
 use comeback_rehearsal::flags::{PolicyFlags, variable};
 
-use crate::operate::deployment::Deployment;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::page::{Fields, Frame, Problem, Visit, ok, page};
@@ -77,7 +78,7 @@ struct LabPage {
     groups: [(&'static str, Vec<Input>); 3],
     is_beside_deployed: bool,
     /// Why the deployed policy is not shown although it was asked for.
-    undeployed: Option<String>,
+    undeployed: Option<Text>,
     commands: Vec<String>,
     /// What to put into a deployment: parameters and properties.
     pasted: Option<(String, String)>,
@@ -99,7 +100,7 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     let (other, undeployed) = match is_beside_deployed {
         true => match console.deployment().await.value {
             Ok(deployment) => (("the deployed policy", flags_of(&deployment)), None),
-            Err(failure) => (("the default policy", PolicyFlags::default()), Some(failure.to_string())),
+            Err(failure) => (("the default policy", PolicyFlags::default()), Some(failure.text())),
         },
         false => (("the default policy", PolicyFlags::default()), None),
     };

@@ -36,7 +36,7 @@ struct Overview {
 struct Tile {
     title: &'static str,
     count: String,
-    rest: String,
+    rest: Text,
     tone: &'static str,
     href: Option<&'static str>,
 }
@@ -44,7 +44,7 @@ struct Tile {
 /// A line of `comeback status`.
 struct Line {
     title: &'static str,
-    text: String,
+    lines: Vec<Text>,
     tone: &'static str,
 }
 
@@ -79,19 +79,17 @@ fn tone(lines: &[Text]) -> &'static str {
 }
 
 fn line(Fact { title, lines, .. }: Fact) -> Line {
-    let tone = tone(&lines);
-    Line { title, tone, text: Text::joined(lines, "\n").to_string() }
+    Line { title, tone: tone(&lines), lines }
 }
 
 fn tile(Fact { title, count, lines }: Fact) -> Tile {
-    let tone = tone(&lines);
-    let rest = Text::joined(lines, "\n").to_string().trim_start_matches([':', ',', ' ']).to_owned();
     let href = match title {
         WAITING => Some("/waiting"),
         DEAD_LETTERS => Some("/dead"),
         _ => None,
     };
-    Tile { title, count: count.map(grouped).unwrap_or_default(), rest, tone, href }
+    let count = count.map(|(count, _)| grouped(count)).unwrap_or_default();
+    Tile { title, count, tone: tone(&lines), rest: Text::joined(lines, " "), href }
 }
 
 fn resume(pause: &OpenPause) -> String {

@@ -11,12 +11,12 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Router, body::Body};
 use comeback_engine::Timestamp;
 use comeback_operate::durations::short;
+use comeback_operate::{Failure, Place, Text};
 use comeback_rehearsal::chart::{Colour, PALETTE};
 use comeback_rehearsal::figure;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use send_wrapper::SendWrapper;
 
-use crate::account::{Failure, Place};
 use crate::clock::now;
 use crate::ui::access::BrowserSession;
 use crate::ui::console::Console;
@@ -346,19 +346,25 @@ impl From<Failure> for Problem {
     }
 }
 
+impl From<crate::account::Failure> for Problem {
+    fn from(failure: crate::account::Failure) -> Self {
+        Self::Account(failure.into())
+    }
+}
+
 #[derive(Template)]
 #[template(path = "ui/problem.html")]
 struct ProblemPage {
     frame: Frame,
-    why: String,
+    why: Text,
 }
 
 impl Problem {
     fn page(self, mut frame: Frame) -> Response {
         let (status, title, why) = match self {
             Self::Missing => (StatusCode::NOT_FOUND, "No such page", "The console has no such page.".into()),
-            Self::Refused(status, why) => (status, "Refused", why),
-            Self::Account(failure) => (StatusCode::BAD_GATEWAY, "Could not be read", failure.to_string()),
+            Self::Refused(status, why) => (status, "Refused", why.into()),
+            Self::Account(failure) => (StatusCode::BAD_GATEWAY, "Could not be read", failure.text()),
         };
         frame.title = title.into();
         html(status, &ProblemPage { frame, why })

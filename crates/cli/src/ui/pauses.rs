@@ -2,11 +2,19 @@
 
 use axum::Router;
 
-use crate::ui::action::{Action, Argument, Input};
+use comeback_operate::pause::PauseRetries;
+use comeback_operate::pauses::edits::{End, Wanted, read_length, read_reason};
+use comeback_operate::pauses::read_text;
+use comeback_operate::resume::ResumeRetries;
+use comeback_operate::retry::{DEFAULT_WITHIN, RequestRetries, read_error, read_within};
+use comeback_operate::{CommandName, durations};
+
+use crate::ui::change::{Argument, Asked, ChangeForm, Input, function, value};
 use crate::ui::console::Console;
+use crate::ui::page::Fields;
 
 pub(super) fn routes() -> Router<Console> {
-    [&PAUSE, &RESUME, &RETRY].into_iter().fold(Router::new(), |routes, action| routes.merge(action.routes()))
+    Router::new().merge(PAUSE.routes()).merge(RESUME.routes()).merge(RETRY.routes())
 }
 
 const FUNCTION: Input = Input {
@@ -16,12 +24,12 @@ const FUNCTION: Input = Input {
     argument: Argument::FunctionOrAll,
 };
 
-static PAUSE: Action = Action {
+static PAUSE: ChangeForm = ChangeForm {
     path: "/pause",
     title: "Pause",
     about: "Hold the retries of a function. New events still run, and are held if they fail. The pause uses up no retry and \
             does not count towards MAX_AGE.",
-    command: &["pause"],
+    command: CommandName::Pause,
     inputs: &[
         FUNCTION,
         Input {
@@ -43,15 +51,26 @@ static PAUSE: Action = Action {
             argument: Argument::Flag("--spread"),
         },
     ],
+    asked: pause,
     is_about_held: false,
     back: "/waiting",
 };
 
-static RESUME: Action = Action {
+fn pause(fields: &Fields) -> Result<Asked, String> {
+    let function = function(fields)?;
+    let wanted = Wanted {
+        end: value(fields, "for", "For", read_length)?.map(End::After),
+        spread: value(fields, "spread", "Spread", durations::read)?,
+        why: value(fields, "reason", "Reason", read_reason)?,
+    };
+    Ok(Asked::new(|operator| PauseRetries { operator, function, wanted }))
+}
+
+static RESUME: ChangeForm = ChangeForm {
     path: "/resume",
     title: "Resume",
     about: "Resume retries of a paused function, spread over time.",
-    command: &["resume"],
+    command: CommandName::Resume,
     inputs: &[
         FUNCTION,
         Input {
@@ -61,17 +80,24 @@ static RESUME: Action = Action {
             argument: Argument::Flag("--spread"),
         },
     ],
+    asked: resume,
     is_about_held: true,
     back: "/waiting",
 };
 
-static RETRY: Action = Action {
+fn resume(fields: &Fields) -> Result<Asked, String> {
+    let function = function(fields)?;
+    let spread = value(fields, "spread", "Spread", durations::read)?;
+    Ok(Asked::new(move |operator| ResumeRetries { operator, function, spread }))
+}
+
+static RETRY: ChangeForm = ChangeForm {
     path: "/retry",
     title: "Retry now",
     about: "Retry waiting events after a fix, without waiting for the end of their backoff. The handler finds the request \
             when it next checks a message: within 15 minutes if it moves messages (above HIDE_UP_TO), but a hidden message \
             only when its hiding ends, which is mostly when its retry is due anyway.",
-    command: &["retry"],
+    command: CommandName::Retry,
     inputs: &[
         FUNCTION,
         Input {
@@ -93,6 +119,15 @@ static RETRY: Action = Action {
             argument: Argument::Flag("--why"),
         },
     ],
+    asked: retry,
     is_about_held: false,
     back: "/waiting",
 };
+
+fn retry(fields: &Fields) -> Result<Asked, String> {
+    let function = function(fields)?;
+    let error = value(fields, "error", "Error", read_error)?;
+    let within = value(fields, "within", "Within", read_within)?.unwrap_or(DEFAULT_WITHIN);
+    let why = value(fields, "why", "Reason", read_text)?;
+    Ok(Asked::new(move |operator| RequestRetries { operator, function, error, within, why }))
+}

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
+use comeback_operate::{Layout, Text};
 
+use crate::failure::CommandFailure;
 use crate::ui::console::Console;
 use crate::ui::page::{Fields, Frame, Problem, Visit, form_that_reads, ok, page};
 use crate::ui::response::go_to;
@@ -21,12 +23,13 @@ struct WorkPage {
     frame: Frame,
     stop: String,
     command: String,
+    layout: Layout,
     text: String,
     notes: Vec<String>,
     progress: Vec<String>,
     is_stopping: bool,
     /// `None` while it is under way.
-    result: Option<Result<(), String>>,
+    result: Option<Result<(), Text>>,
     /// The plan has changed since it was shown, so nothing was done.
     changed: Option<String>,
     back: &'static str,
@@ -44,11 +47,12 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
         frame: visit.frame(&summary.title, None),
         stop: format!("/progress/{id}/stop"),
         command: summary.command.clone(),
+        layout: work.screen.layout(),
         text: work.screen.text(),
         notes: work.screen.notes(),
         progress: work.screen.progress(),
         is_stopping: work.is_stopping(),
-        result: result.as_ref().map(|result| result.as_ref().map_err(ToString::to_string).copied()),
+        result: result.as_ref().map(|result| result.as_ref().map_err(CommandFailure::text).copied()),
         changed: work.screen.open_question().filter(|_| result.is_some()).map(|_| summary.plan.clone()),
         back: summary.back,
         next: if matches!(*result, Some(Ok(()))) { summary.next } else { "Back" },

@@ -186,7 +186,7 @@ async fn without_a_session_every_path_answers_with_what_to_do() {
             sent.cookie = None;
             let (status, text) = here.answer(sent).await;
             assert_eq!(status, 403, "{path}");
-            assert!(text.contains("Press Enter where <code>comeback ui</code> runs"), "{text}");
+            assert!(text.contains("Press Enter where comeback ui runs"), "{text}");
         }
         let mut icon = here.page("/favicon.ico");
         icon.cookie = None;

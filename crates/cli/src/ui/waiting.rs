@@ -50,10 +50,10 @@ struct WaitingPage {
     /// Why the filter was refused.
     refused: Option<String>,
     /// `None` while the log is read for the first time.
-    report: Result<Option<Shown>, String>,
+    report: Result<Option<Shown>, Text>,
     pages_read: u64,
     /// What `comeback status` says of the retry queue, if the log could not be read.
-    counts: Vec<(&'static str, String)>,
+    counts: Vec<(&'static str, Text)>,
 }
 
 /// A report, as the page shows it.
@@ -62,8 +62,8 @@ struct Shown {
     /// How many wait, whatever the filter; empty if none does.
     all: String,
     queue: String,
-    retries: Vec<String>,
-    notes: Vec<String>,
+    retries: Vec<Text>,
+    notes: Vec<Text>,
     chart: Option<Chart>,
     groups: Vec<GroupRow>,
     events: Vec<EventRow>,
@@ -130,7 +130,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     let (at, report, pages_read) = match read {
         Waiting::Reading(pages) => (None, Ok(None), pages),
         Waiting::Read(Read { at, value }) => {
-            (Some(at), value.map(Rc::into_inner).map_err(|failure| failure.to_string()), 0)
+            (Some(at), value.map(Rc::into_inner).map_err(|failure| failure.text()), 0)
         }
     };
     let counts = if report.is_err() { counts(&visit.console).await } else { Vec::new() };
@@ -138,10 +138,10 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
 }
 
 /// What `comeback status` says of the retry queue, if that can be read.
-async fn counts(console: &Console) -> Vec<(&'static str, String)> {
+async fn counts(console: &Console) -> Vec<(&'static str, Text)> {
     let Ok(status) = console.status().await.value else { return Vec::new() };
     let counts = status.facts().into_iter().filter(|fact| [WAITING, DUE].contains(&fact.title));
-    let line = |fact: &Fact| Text::joined(fact.text(), " ").to_string();
+    let line = |fact: &Fact| Text::joined(fact.text(), " ");
     counts.map(|fact| (fact.title, line(&fact))).collect()
 }
 
@@ -183,7 +183,7 @@ impl PageOf<'_> {
                 .unwrap_or_default(),
             queue: grouped(report.retry_queue.total()),
             retries: report.retries.iter().flatten().map(|request| request.line()).collect(),
-            notes: report.notes.iter().map(Text::to_string).collect(),
+            notes: report.notes.clone(),
             chart: (report.found > report.returns.without_due).then(|| chart(&report.returns)),
             groups: report.groups.iter().map(|group| group_row(group, reading, now)).collect(),
             places: format!("{} to {}", grouped(begin as u64 + 1), grouped(end as u64)),

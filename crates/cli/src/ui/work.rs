@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use anstream::adapter::strip_str;
 use axum::response::Response;
+use comeback_operate::numbers::grouped;
+use comeback_operate::{Failure, Follow, Interrupt, Layout, Progress, Text};
 use indicatif::{HumanCount, ProgressBar};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
@@ -14,7 +16,7 @@ use tokio::task::JoinError;
 
 use crate::account;
 use crate::failure::CommandFailure;
-use crate::operate::session::{Interrupt, Screen};
+use crate::operate::session::Screen;
 use crate::ui::response::go_to;
 
 /// Text of a command that a page keeps. What would be printed after that is left out.
@@ -22,17 +24,34 @@ const MOST_TEXT: usize = 256 << 10;
 /// Works that have ended and that have a page.
 const KEPT: usize = 20;
 
-/// What a command asked.
+/// A question to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) text: String,
-    /// Of the plan that it is about.
+    /// The digest of the plan that it is about.
     pub(super) digest: String,
+}
+
+impl Question {
+    /// A question about a plan with this identity.
+    pub(super) fn about(text: &str, identity: &str) -> Self {
+        let mut digest = Sha256::new();
+        for part in [text, identity] {
+            digest.update(part.len().to_le_bytes());
+            digest.update(part);
+        }
+        let digest = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut text = text.to_owned();
+        text.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
+        Self { text, digest }
+    }
 }
 
 /// What a command shows, for a page.
 #[derive(Debug, Default)]
 pub(super) struct PageScreen {
+    layout: RefCell<Layout>,
+    progress: Cell<Option<Progress>>,
     text: RefCell<String>,
     notes: RefCell<Vec<String>>,
     bars: RefCell<Vec<(ProgressBar, String)>>,
@@ -45,6 +64,28 @@ pub(super) struct PageScreen {
 impl PageScreen {
     pub(super) fn agreeing(digest: &str) -> Self {
         Self { agreed: Some(digest.to_owned()), ..Self::default() }
+    }
+
+    /// Shows an answer.
+    pub(super) fn show(&self, layout: Layout) {
+        self.layout.borrow_mut().and(layout);
+    }
+
+    /// Asks whether the operator has agreed to a plan with this identity. One yes answers one question.
+    ///
+    /// # Errors
+    ///
+    /// If not. Then this is the question that is open.
+    pub(super) fn agree(&self, question: &str, identity: &str) -> Result<(), Failure> {
+        let question = Question::about(question, identity);
+        let is_agreed = self.agreed.as_ref() == Some(&question.digest) && !self.has_agreed.get();
+        self.has_agreed.set(is_agreed);
+        self.asked.replace(Some(question));
+        if is_agreed { Ok(()) } else { Err(Failure::not_confirmed("nothing was changed")) }
+    }
+
+    pub(super) fn layout(&self) -> Layout {
+        self.layout.borrow().clone()
     }
 
     pub(super) fn text(&self) -> String {
@@ -67,7 +108,8 @@ impl PageScreen {
             let length = bar.length().map(|length| HumanCount(length).to_string()).unwrap_or_default();
             figures.replace("{pos}", &HumanCount(bar.position()).to_string()).replace("{len}", &length)
         };
-        bars.iter().filter(|(bar, _)| !bar.is_finished()).map(line).collect()
+        let bars = bars.iter().filter(|(bar, _)| !bar.is_finished()).map(line);
+        bars.chain(self.progress.get().filter(|it| it.of != Some(it.done)).map(in_words)).collect()
     }
 }
 
@@ -90,20 +132,25 @@ impl Screen for PageScreen {
     }
 
     fn confirm(&self, question: &str, plan: Option<&str>) -> Result<(), account::Failure> {
-        let text = self.text.borrow();
-        let mut digest = Sha256::new();
-        for part in [question, plan.unwrap_or(&text)] {
-            digest.update(part.len().to_le_bytes());
-            digest.update(part);
-        }
-        let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        let is_agreed = self.agreed.as_ref() == Some(&digest) && !self.has_agreed.replace(true);
-        self.has_agreed.set(is_agreed);
-        let mut text = question.to_owned();
-        text.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
-        self.asked.replace(Some(Question { text, digest }));
-        if is_agreed { Ok(()) } else { Err(account::Failure::NotConfirmed("nothing was changed".into())) }
+        let text = self.text();
+        Ok(self.agree(question, plan.unwrap_or(&text))?)
     }
+}
+
+impl Follow for PageScreen {
+    fn progress(&self, progress: Progress) {
+        self.progress.set(Some(progress));
+    }
+
+    fn remark(&self, text: &Text) {
+        self.layout.borrow_mut().note(text);
+    }
+}
+
+/// `7/2,000 dead-letters`
+fn in_words(Progress { done, of, unit }: Progress) -> String {
+    let of = of.map(|of| format!("/{}", grouped(of))).unwrap_or_default();
+    format!("{}{of} {unit}", grouped(done))
 }
 
 /// A command that is performed, or was.
@@ -135,8 +182,8 @@ impl Work {
 }
 
 /// Why a task has no result. Its panic is on the terminal.
-pub(super) fn panicked(_: JoinError) -> account::Failure {
-    account::Failure::CouldNot("this is a bug in `comeback`; see the terminal where it runs".into())
+pub(super) fn panicked(_: JoinError) -> Failure {
+    Failure::could_not("this is a bug in `comeback`; see the terminal where it runs")
 }
 
 /// What a page says of a work.

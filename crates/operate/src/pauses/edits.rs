@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use comeback_engine::{LONGEST_PAUSE, LONGEST_SPREAD, Pause, PauseTarget, Pauses, Timestamp};
 
+use crate::durations;
 use crate::failure::Failure;
-use crate::pauses::{DEFAULT_SPREAD, target_name};
+use crate::pauses::{DEFAULT_SPREAD, read_text, target_name};
 
 /// What the flags of `comeback pause` name; `None` stays as it is, or is the default of a new pause.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +65,27 @@ impl Wanted {
         };
         check(&pause, now)?;
         Ok(pause)
+    }
+}
+
+/// Reads the reason of a pause.
+///
+/// # Errors
+///
+/// If it is empty, or SSM would not store it.
+pub fn read_reason(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("must not be empty".into()) } else { read_text(text) }
+}
+
+/// Reads the length of a pause.
+///
+/// # Errors
+///
+/// If it is no duration, or 0.
+pub fn read_length(text: &str) -> Result<Duration, String> {
+    match durations::read(text)? {
+        Duration::ZERO => Err("must be longer than 0".into()),
+        length => Ok(length),
     }
 }
 

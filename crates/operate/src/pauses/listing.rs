@@ -14,6 +14,7 @@ use crate::pauses::history::{self, Entry};
 use crate::pauses::parameter::read_pauses;
 use crate::pauses::requests::RetryRequest;
 use crate::pauses::{OpenPause, target_name};
+use crate::text;
 use crate::text::Text;
 
 /// The open pauses and the retry requests in force.
@@ -76,7 +77,7 @@ impl Answer for Listing {
             false => layout.table(table(pauses)),
         }
         for request in self.retries.iter().flatten() {
-            layout.line(format!("retry now: {}", request.line()));
+            layout.line(text!["retry now: ", request.line()]);
         }
         if let Some(history) = history {
             layout.line("");

@@ -4,6 +4,8 @@ use comeback_engine::{Pauses, RetryNow, Timestamp};
 use serde::Serialize;
 
 use crate::pauses::target_name;
+use crate::text;
+use crate::text::Text;
 
 /// A request of `comeback retry`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -49,17 +51,16 @@ impl RetryRequest {
     }
 
     /// `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`
-    pub fn line(&self) -> String {
+    pub fn line(&self) -> Text {
+        let errors = Some(self.errors.join(", ")).filter(|errors| !errors.is_empty());
         let part = |part: Option<String>| part.unwrap_or_default();
-        format!(
-            "{}{}, requested at {}{}, ends at {}{}",
-            self.name(),
-            part((!self.errors.is_empty()).then(|| format!(" ({})", self.errors.join(", ")))),
+        text![
+            format!("{}{}, requested at ", self.name(), part(errors.map(|errors| format!(" ({errors})")))),
             self.at,
-            part(self.by.as_ref().map(|by| format!(" by {by}"))),
+            format!("{}, ends at ", part(self.by.as_ref().map(|by| format!(" by {by}")))),
             self.until,
-            part(self.why.as_ref().map(|why| format!(": {why}"))),
-        )
+            part(self.why.as_ref().map(|why| format!(": {why}")))
+        ]
     }
 }
 
@@ -77,7 +78,7 @@ mod tests {
         let lines = |seconds: u64| {
             let now = Timestamp::from_secs(1_700_000_000 + seconds);
             let requests = RetryRequest::in_force(&pauses, now);
-            requests.iter().map(RetryRequest::line).collect::<Vec<_>>()
+            requests.iter().map(|request| request.line().to_string()).collect::<Vec<_>>()
         };
         let all = "every function, requested at 2023-11-14T23:13:20.000Z, ends at 2023-11-16T00:13:20.000Z";
         let requests = "orders:live (Time*, Down), requested at 2023-11-14T22:13:20.000Z by anna, ends at \

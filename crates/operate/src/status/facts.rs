@@ -25,7 +25,7 @@ impl Status {
         let mut facts = vec![
             self.waiting(),
             self.due(),
-            Fact::counted(DEAD_LETTERS, self.dead_letters.total(), self.oldest()),
+            self.dead(),
             Fact::new(LAST_HOUR, vec![last_hour(&self.last_hour).into()]),
             Fact::new("Handler", vec![self.handler()]),
             Fact::new("Version", vec![self.version().into()]),
@@ -34,7 +34,7 @@ impl Status {
             // Few deployments have one.
             Fact::new(
                 "Retry now",
-                self.retries.iter().flatten().map(|request| request.line().into()).collect(),
+                self.retries.iter().flatten().map(|request| request.line()).collect(),
             ),
             Fact::new(ALARMS, vec![self.ringing()]),
         ];
@@ -50,39 +50,37 @@ impl Status {
         let Depth { in_flight, delayed, .. } = self.retry_queue;
         let limit = self.hide_up_to.map(|limit| format!(" (HIDE_UP_TO {})", grouped(limit)));
         let (hidden, limit) = (grouped(in_flight), limit.unwrap_or_default());
-        let rest = format!(": {hidden} hidden{limit}, {} delayed", grouped(delayed));
-        Fact::counted(WAITING, in_flight + delayed, rest.into())
+        let rest = format!("{hidden} hidden{limit}, {} delayed", grouped(delayed));
+        Fact::counted(WAITING, in_flight + delayed, ": ", rest.into())
     }
 
     fn due(&self) -> Fact {
         let visible = self.retry_queue.visible;
         let oldest = self.last_hour.oldest_due_seconds.filter(|_| visible > 0);
-        let oldest = oldest.map(|age| format!(", the oldest message {} old", short(age))).unwrap_or_default();
-        Fact::counted(DUE, visible, oldest.into())
+        let oldest = oldest.map(|age| format!("the oldest message {} old", short(age))).unwrap_or_default();
+        Fact::counted(DUE, visible, ", ", oldest.into())
     }
 
-    /// The rest of the line about dead-letters.
-    fn oldest(&self) -> Text {
-        let locked = match self.dead_letters.in_flight {
-            0 => String::new(),
-            locked => {
-                let longest = durations::text(HIDDEN_FOR);
-                format!(" ({} hidden by a command, for up to {longest} after it ends)", grouped(locked))
-            }
-        };
+    fn dead(&self) -> Fact {
+        let locked = Some(self.dead_letters.in_flight).filter(|locked| *locked > 0).map(|locked| {
+            let longest = durations::text(HIDDEN_FOR);
+            format!("({} hidden by a command, for up to {longest} after it ends)", grouped(locked))
+        });
+        let separator = if locked.is_some() { " " } else { ", " };
+        let counted = |rest: Text| Fact::counted(DEAD_LETTERS, self.dead_letters.total(), separator, rest);
         let Some(OldestDeadLetter { age_seconds, is_exact, .. }) = self.oldest_dead_letter else {
-            return locked.into();
+            return counted(locked.unwrap_or_default().into());
         };
         let at_least = if is_exact { "" } else { "at least " };
-        let age = format!("{locked}, the oldest {at_least}{} old", short(age_seconds as f64));
-        match age_seconds {
-            // "At least a second" says nothing of dead-letters that may be days old.
-            0..OLD_DEAD_LETTER_SECONDS if !is_exact => Text::toned(Tone::Warning, locked),
-            0..OLD_DEAD_LETTER_SECONDS => Text::toned(Tone::Warning, age),
-            OLD_DEAD_LETTER_SECONDS.. => {
-                Text::toned(Tone::Bad, format!("{age}; SQS deletes it after 14 days"))
-            }
-        }
+        let age = format!("the oldest {at_least}{} old", short(age_seconds as f64));
+        let is_old = age_seconds >= OLD_DEAD_LETTER_SECONDS;
+        // "At least a second" says nothing of dead-letters that may be days old.
+        let age = Some(age).filter(|_| is_old || is_exact);
+        let rest = locked.into_iter().chain(age).collect::<Vec<_>>().join(", ");
+        counted(match is_old {
+            true => Text::toned(Tone::Bad, format!("{rest}; SQS deletes it after 14 days")),
+            false => Text::toned(Tone::Warning, rest),
+        })
     }
 
     fn version(&self) -> &str {

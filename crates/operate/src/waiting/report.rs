@@ -132,7 +132,7 @@ impl Answer for Report<'_> {
             false => format!("In the retry queue, for all functions: about {all}."),
         });
         for request in self.retries.iter().flatten() {
-            layout.line(format!("Retry now: {}.", request.line()));
+            layout.line(text!["Retry now: ", request.line(), "."]);
         }
         if *found > 0 && self.retries.as_ref().is_some_and(|requests| !requests.is_empty()) {
             layout.line(REQUEST_NOT_COUNTED);
