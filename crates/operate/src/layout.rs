@@ -99,11 +99,19 @@ impl Fact {
     /// Its text, with the count.
     pub fn text(&self) -> Vec<Text> {
         let mut lines = self.lines.clone();
-        if let (Some((count, separator)), Some(first)) = (self.count, lines.first_mut()) {
-            let separator = if first.is_empty() { "" } else { separator };
-            *first = Text::toned(first.tone(), text![grouped(count), separator, &*first]);
+        if let (Some((count, _)), Some(first)) = (self.count, lines.first_mut()) {
+            *first = Text::toned(first.tone(), text![grouped(count), self.rest()]);
         }
         lines
+    }
+
+    /// The first line, with what stands between it and the count; empty if the count says all.
+    pub fn rest(&self) -> Text {
+        let separator = self.count.map_or("", |(_, separator)| separator);
+        match self.lines.first() {
+            Some(first) if !first.is_empty() => text![separator, first],
+            _ => Text::default(),
+        }
     }
 }
 

@@ -17,7 +17,6 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
-use comeback_operate::Text;
 use comeback_operate::command::command_line;
 use comeback_operate::numbers::counted;
 use comeback_operate::status::DEAD_LETTERS;
@@ -140,7 +139,7 @@ async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<String>) -> D
     let place = visit.console.common.place_flags();
     let count = status.map_err(|failure| failure.to_string()).map(|status| {
         let fact = status.facts().into_iter().find(|fact| fact.title == DEAD_LETTERS);
-        let rest = fact.map(|fact| Text::joined(fact.lines, "\n").to_string()).unwrap_or_default();
+        let rest = fact.map(|fact| fact.rest().to_string()).unwrap_or_default();
         counted(status.dead_letters.total(), "dead-letter", "dead-letters") + &rest
     });
     let snapshot = dead.snapshot();
