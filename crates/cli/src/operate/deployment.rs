@@ -45,26 +45,6 @@ pub(crate) struct Deployment {
     pub(crate) place_flags: String,
 }
 
-/// What happens to the events of a function that is not on the allow-list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Unlisted {
-    /// The handler dead-letters them (`target_not_allowed`), paused or not, when it next receives them.
-    DeadLettered,
-    /// The list is empty: the handler keeps every event, and retries none.
-    Kept,
-}
-
-impl Unlisted {
-    /// `None` if the handler retries the function.
-    pub(crate) fn of(policies: &Policies, arn: &str) -> Option<Self> {
-        match policies.stack() {
-            policy if policy.keeps_everything() => Some(Self::Kept),
-            policy => (!policy.allows(arn)).then_some(Self::DeadLettered),
-        }
-    }
-}
-
 /// A deployment as an operator names it: by its stack, or by a handler that no stack owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DeploymentName {

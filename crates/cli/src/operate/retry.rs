@@ -9,8 +9,10 @@ use comeback_operate::function::FunctionName;
 use comeback_operate::pauses::read_text;
 use comeback_operate::retry::follow::Watch;
 use comeback_operate::retry::withdraw::WithdrawRequests;
-use comeback_operate::retry::{DEFAULT_WITHIN, RequestRetries, Requested, RetryPlan, read_error, read_within};
-use comeback_operate::{Change, Failure, Performed, durations};
+use comeback_operate::retry::{
+    DEFAULT_WITHIN, RequestRetries, Requested, RetryPlan, read_error, read_within,
+};
+use comeback_operate::{Change, Failure, Performed};
 
 use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
@@ -33,9 +35,9 @@ pub(crate) struct RetryArguments {
     /// Every function
     #[arg(long)]
     all: bool,
-    /// Spread the retries over this time; at most 11h
-    #[arg(long, value_name = "DURATION", default_value = durations::text(DEFAULT_WITHIN), value_parser = read_within)]
-    within: Duration,
+    /// Spread the retries over this time, at most 11h [default: 10m]
+    #[arg(long, value_name = "DURATION", value_parser = read_within)]
+    within: Option<Duration>,
     /// Only events whose error type, class name or simple name matches this glob
     #[arg(long, value_name = "GLOB", value_parser = read_error)]
     error: Option<String>,
@@ -65,7 +67,7 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         operator: operator.clone(),
         function,
         error: error.clone(),
-        within: *within,
+        within: within.unwrap_or(DEFAULT_WITHIN),
         why: why.clone(),
     };
     let requested = Rc::default();

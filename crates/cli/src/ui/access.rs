@@ -26,7 +26,8 @@ const CODE_FOR: Duration = Duration::from_secs(60);
 /// Browsers that may be in at a time; the first to come is the first to leave.
 const SESSIONS: usize = 16;
 
-const WITHOUT_SESSION: &str = "This browser is not signed in. Press Enter where comeback ui runs, and open the address that it prints.";
+const WITHOUT_SESSION: &str =
+    "This browser is not signed in. Press Enter where comeback ui runs, and open the address that it prints.";
 const BAD_CODE: &str = "This code is invalid, used, or more than a minute old. For another, press Enter where \
                         comeback ui runs.";
 

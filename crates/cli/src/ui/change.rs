@@ -224,12 +224,9 @@ impl Offer {
             Ok(Planned { layout, end, .. }) => {
                 Self { layout, question: None, held: None, failure: end.err().map(|failure| failure.text()) }
             }
-            Err(failure) => Self {
-                layout: Layout::default(),
-                question: None,
-                held: None,
-                failure: Some(failure.text()),
-            },
+            Err(failure) => {
+                Self { layout: Layout::default(), question: None, held: None, failure: Some(failure.text()) }
+            }
         }
     }
 }

@@ -191,9 +191,7 @@ impl Console {
     /// What `comeback status` answers.
     pub(super) async fn status(&self) -> Read<Status> {
         self.status
-            .get(now, async |before| {
-                status(&self.asking().await?, true, before.as_deref()).await
-            })
+            .get(now, async |before| status(&self.asking().await?, true, before.as_deref()).await)
             .await
     }
 }

@@ -216,11 +216,7 @@ mod tests {
                     tokio::time::sleep(Duration::from_secs(takes)).await;
                     let next = known.map_or(1, |known| *known + 1);
                     // A failure on the way is not the end of what was known.
-                    if next == 4 && takes == 2 {
-                        Err(Failure::could_not("late"))
-                    } else {
-                        Ok(Rc::new(next))
-                    }
+                    if next == 4 && takes == 2 { Err(Failure::could_not("late")) } else { Ok(Rc::new(next)) }
                 };
                 let seen = behind.get(now, read).await;
                 let seen = seen.map(|read| read.value.map(|value| *value).map_err(|_| read.at.as_secs()));

@@ -11,10 +11,10 @@ use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Timestamp
 use comeback_operate::deployment::{Deployment, Unlisted};
 use comeback_operate::durations;
 use comeback_operate::function::{FunctionName, command_name};
-use comeback_operate::{CommandName, Text};
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
 use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::{CommandName, Text};
 use comeback_rehearsal::deployed::parameter;
 use comeback_rehearsal::figure::{Chart, Table};
 use comeback_rehearsal::schedule;

@@ -134,6 +134,7 @@ impl Depth {
 impl Queue {
     pub(crate) fn sample(name: &str) -> Self {
         let url = format!("https://sqs.eu-west-1.amazonaws.com/123456789012/{name}");
-        Self::new(&url, &format!("arn:aws:sqs:eu-west-1:123456789012:{name}")).expect("BUG: a sample that is no queue")
+        Self::new(&url, &format!("arn:aws:sqs:eu-west-1:123456789012:{name}"))
+            .expect("BUG: a sample that is no queue")
     }
 }

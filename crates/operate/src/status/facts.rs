@@ -32,10 +32,7 @@ impl Status {
             Fact::new("Policies", self.own_policies()),
             Fact::new("Pauses", self.open_pauses()),
             // Few deployments have one.
-            Fact::new(
-                "Retry now",
-                self.retries.iter().flatten().map(|request| request.line()).collect(),
-            ),
+            Fact::new("Retry now", self.retries.iter().flatten().map(|request| request.line()).collect()),
             Fact::new(ALARMS, vec![self.ringing()]),
         ];
         facts.retain(|fact| !fact.lines.is_empty() && !self.unread.contains_key(fact.title));
