@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use comeback_engine::{FunctionArn, FunctionPattern, Policies, SettingError};
 use futures_util::stream::{StreamExt as _, iter};
-use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
 use crate::operate::deployment::mapping::Mapping;

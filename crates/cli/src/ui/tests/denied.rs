@@ -232,12 +232,12 @@ async fn resume_shows_the_pause_and_how_many_events_it_holds() {
         let here = allowed(&["GetQueueAttributes", "FilterLogEvents", "GetParameter"], lines).await;
         let plan = text(&here, "/resume?plan=yes&function=shop-paused").await;
         for shown in [
-            "shop-paused: paused since 2026-09-14T",
+            "shop-paused: paused since <time datetime=\"2026-09-14T",
             "by alice, until resumed; events then return over 10m (a deploy broke it)",
-            "<p class=\"notice\" data-times>2 events are held now.</p>",
+            "<p class=\"notice\">2 events are held now.</p>",
             "<p>Resume shop-paused?</p>",
             "<button class=\"go\">Resume</button>",
-            "comeback resume --handler retries shop-paused",
+            "comeback resume shop-paused --handler retries",
         ] {
             assert!(plan.contains(shown), "{shown}: {plan}");
         }
