@@ -4,15 +4,12 @@ use std::error::Error;
 use std::rc::Rc;
 
 use aws_config::SdkConfig;
-use aws_sdk_iam::types::{ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType};
-use aws_sdk_kms::types::{KeyManagerType, KeyState};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use comeback_delivery::{ErrorKind, classify};
 pub(crate) use comeback_operate::Place;
 use comeback_operate::aws::sdk::SdkAws;
-use serde::Serialize;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
@@ -20,11 +17,7 @@ pub(crate) struct Account {
     /// The port of `comeback-operate`, to which the commands move one by one.
     pub(crate) port: Rc<SdkAws>,
     pub(crate) cloudformation: aws_sdk_cloudformation::Client,
-    pub(crate) cloudwatch: aws_sdk_cloudwatch::Client,
-    pub(crate) iam: aws_sdk_iam::Client,
-    pub(crate) kms: aws_sdk_kms::Client,
     pub(crate) lambda: aws_sdk_lambda::Client,
-    pub(crate) logs: aws_sdk_cloudwatchlogs::Client,
     pub(crate) sqs: aws_sdk_sqs::Client,
 }
 
@@ -49,11 +42,7 @@ impl Account {
             place: Place::default(),
             port: Rc::new(SdkAws::new(config)),
             cloudformation: client!(aws_sdk_cloudformation),
-            cloudwatch: client!(aws_sdk_cloudwatch),
-            iam: client!(aws_sdk_iam),
-            kms: client!(aws_sdk_kms),
             lambda: client!(aws_sdk_lambda),
-            logs: client!(aws_sdk_cloudwatchlogs),
             sqs: client!(aws_sdk_sqs),
         }
     }
@@ -129,86 +118,6 @@ impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T, E> for Result<T, SdkErr
     }
 }
 
-/// A key of the customer's own that encrypts a queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CustomerKey {
-    pub(crate) arn: String,
-    /// `None` if the key does not exist.
-    pub(crate) state: Option<KeyState>,
-}
-
-impl CustomerKey {
-    /// Describes a queue's key; `None` if AWS manages it: whoever may use SQS may use that one.
-    pub(crate) async fn read(account: &Account, id: Option<&String>) -> Result<Option<Self>, Failure> {
-        let Some(id) = id.filter(|id| !id.is_empty() && !id.ends_with("alias/aws/sqs")) else {
-            return Ok(None);
-        };
-        let answer = account.kms.describe_key().key_id(id).send().await;
-        let answer = answer.unless(|it| it.is_not_found_exception(), "kms:DescribeKey", id)?;
-        let Some(answer) = answer else { return Ok(Some(Self { arn: id.clone(), state: None })) };
-        let key = answer.key_metadata.filter(|key| key.key_manager != Some(KeyManagerType::Aws));
-        Ok(key.and_then(|key| Some(Self { arn: key.arn?, state: key.key_state })))
-    }
-
-    /// Why nobody can use it, whatever their permissions; `None` if they can.
-    pub(crate) fn problem(&self) -> Option<String> {
-        match &self.state {
-            Some(KeyState::Enabled | KeyState::Updating) => None,
-            Some(state) => Some(format!("the key {} is {}", self.arn, state.as_str())),
-            None => Some(format!("there is no key {}", self.arn)),
-        }
-    }
-}
-
-/// The simulator's answer by the role's policies, its boundary and the organization's. It ignores the policies of the
-/// resource itself, such as a queue's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Verdict {
-    Allowed,
-    NotAllowed,
-    /// A policy denies it. No further policy can allow it.
-    Denied,
-}
-
-impl Verdict {
-    pub(crate) fn is_allowed(self) -> bool {
-        self == Self::Allowed
-    }
-}
-
-/// Asks IAM's simulator whether a role may do something.
-pub(crate) async fn may(
-    account: &Account,
-    role_arn: &str,
-    action: &str,
-    resource_arn: &str,
-) -> Result<Verdict, Failure> {
-    let context = action.starts_with("kms:").then(|| vec![via_sqs(account)]);
-    let simulate = account.iam.simulate_principal_policy().policy_source_arn(role_arn);
-    let call = simulate.action_names(action).resource_arns(resource_arn).set_context_entries(context);
-    let answer = call.send().await.or_failure("iam:SimulatePrincipalPolicy", role_arn)?;
-    match answer.evaluation_results().first().map(|result| &result.eval_decision) {
-        Some(PolicyEvaluationDecisionType::Allowed) => Ok(Verdict::Allowed),
-        Some(PolicyEvaluationDecisionType::ExplicitDeny) => Ok(Verdict::Denied),
-        Some(PolicyEvaluationDecisionType::ImplicitDeny) => Ok(Verdict::NotAllowed),
-        other => {
-            let decision = other.map_or("no decision", |other| other.as_str());
-            let what = format!("whether {role_arn} may call {action} on {resource_arn}");
-            Err(Failure::CouldNot(format!("IAM answered {decision} for {what}")))
-        }
-    }
-}
-
-/// A role uses a queue's key only through SQS, and its policy may say so. KMS has this suffix in all partitions.
-fn via_sqs(account: &Account) -> ContextEntry {
-    ContextEntry::builder()
-        .context_key_name("kms:ViaService")
-        .context_key_type(ContextKeyTypeEnum::String)
-        .context_key_values(format!("sqs.{}.amazonaws.com", account.place.region))
-        .build()
-}
-
 #[cfg(test)]
 mod tests {
     use aws_sdk_sqs::config::Credentials;
@@ -230,19 +139,6 @@ mod tests {
                 let body = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
                 let (_, operation) = target.split_once('.').unwrap();
                 http::Response::new(answer(operation, body).to_string())
-            });
-            Self::of_client(http_client).await
-        }
-
-        /// An account that answers so, with a status, by the path of a request, in services that speak REST.
-        pub(crate) async fn answering_paths(
-            answer: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static,
-        ) -> Self {
-            let http_client = infallible_client_fn(move |request: http::Request<_>| {
-                let (status, answer) = answer(request.uri().path());
-                let error = if status == 404 { "ResourceNotFoundException" } else { "AccessDeniedException" };
-                let response = http::Response::builder().status(status).header("x-amzn-errortype", error);
-                response.body(answer.to_string()).unwrap()
             });
             Self::of_client(http_client).await
         }

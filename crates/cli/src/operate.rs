@@ -1,12 +1,11 @@
 //! The commands that work on a deployment in an AWS account.
 
-mod alarms;
 mod attach;
 pub(crate) mod dead;
 pub(crate) mod deployment;
 pub(crate) mod doctor;
 pub(crate) mod function;
-mod handler_setting;
+#[cfg(test)]
 mod log;
 #[cfg(test)]
 #[expect(dead_code, reason = "functions have left it; the queues leave with `dead`")]

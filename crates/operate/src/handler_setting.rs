@@ -25,6 +25,15 @@ pub const TARGET_FUNCTIONS: HandlerSetting =
 /// Policies of single functions.
 pub const POLICIES: HandlerSetting = HandlerSetting { variable: "POLICIES", parameter: "FunctionPolicies" };
 
+/// The stack's parameter that sets a variable of the handler: `MaxAge` for `MAX_AGE`.
+pub fn parameter_of(variable: &str) -> String {
+    if variable == POLICIES.variable {
+        return POLICIES.parameter.to_owned();
+    }
+    let word = |word: &str| word[..1].to_owned() + &word[1..].to_lowercase();
+    variable.split('_').filter(|it| !it.is_empty()).map(word).collect()
+}
+
 /// CloudFormation's limit of a parameter's value.
 pub const PARAMETER_BYTES: usize = 4_096;
 /// Lambda's limit of a function's variables, measured as one JSON object.

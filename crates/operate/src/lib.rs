@@ -15,6 +15,7 @@
 //! | [`pause`], [`resume`], [`retry`] | changes of what is retried when |
 //! | [`waiting`], [`trace`] | which events wait, why, and until when; the life of one event |
 //! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |
+//! | [`mod@doctor`] | numbered checks, and the command that fixes each problem |
 //! | [`attach`] | sending the failures of functions to a deployment, and leaving them to Lambda again |
 //! | [`mod@text`], [`layout`], [`command`] | how an answer is laid out |
 //! | [`durations`], [`numbers`], [`shown`] | durations, counts and foreign text, as an answer writes them |
@@ -28,6 +29,7 @@ pub mod change;
 pub mod command;
 pub mod dead;
 pub mod deployment;
+pub mod doctor;
 pub mod durations;
 pub mod failure;
 pub mod function;

@@ -4,6 +4,7 @@ use comeback_engine::{Kind, Setting};
 use serde::Serialize;
 
 use comeback_operate::durations;
+use comeback_operate::handler_setting::parameter_of;
 
 /// A setting under both names, with the text of its value for each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,22 +37,13 @@ impl DeployedSetting {
             ("MAXIMUM_CONCURRENCY", _) => ("maxConcurrency".to_owned(), property_value),
             _ => (property(variable), property_value),
         };
-        Self { parameter: parameter(variable), value, property, property_value }
+        Self { parameter: parameter_of(variable), value, property, property_value }
     }
-}
-
-/// `MaxAge` for `MAX_AGE`: the stack's parameter that sets a variable of the handler.
-pub fn parameter(variable: &str) -> String {
-    if variable == "POLICIES" {
-        return "FunctionPolicies".to_owned();
-    }
-    let word = |word: &str| word[..1].to_owned() + &word[1..].to_lowercase();
-    variable.split('_').filter(|it| !it.is_empty()).map(word).collect()
 }
 
 /// `maxAge` for `MAX_AGE`.
 fn property(variable: &str) -> String {
-    let name = parameter(variable);
+    let name = parameter_of(variable);
     name[..1].to_lowercase() + &name[1..]
 }
 
@@ -89,7 +81,7 @@ mod tests {
         ] {
             assert_eq!(of(variable, value), (parameter.to_owned(), property.to_owned()));
         }
-        assert_eq!(parameter("POLICIES"), "FunctionPolicies");
-        assert_eq!(parameter("NON_RETRYABLE_ERRORS"), "NonRetryableErrors");
+        assert_eq!(parameter_of("POLICIES"), "FunctionPolicies");
+        assert_eq!(parameter_of("NON_RETRYABLE_ERRORS"), "NonRetryableErrors");
     }
 }

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use comeback_engine::{RETENTION, Timestamp};
 use comeback_operate::deployment::Deployment;
+use comeback_operate::doctor::diagnosis::Diagnosis;
+use comeback_operate::doctor::{Examination, doctor};
 use comeback_operate::function::FunctionName;
 use comeback_operate::status::{Status, status};
 use comeback_operate::trace::{Trace, TraceOptions, trace};
@@ -17,8 +19,6 @@ use tokio::sync::OnceCell;
 
 use crate::account::Account;
 use crate::clock::now;
-use crate::operate::doctor::check;
-use crate::operate::doctor::findings::Finding;
 use crate::operate::session::{Common, DeploymentFlags, Screen, Session};
 use crate::ui::dead::state::Dead;
 use crate::ui::fresh::{Behind, Fresh, Read};
@@ -46,7 +46,7 @@ pub(super) struct Shared {
 }
 
 /// By the function that was checked; `None` is the deployment.
-type Checks = BTreeMap<Option<String>, Rc<Fresh<Vec<Finding>>>>;
+type Checks = BTreeMap<Option<String>, Rc<Fresh<Diagnosis>>>;
 
 /// By the id that was asked for, and whether the function's own lines were.
 type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
@@ -94,12 +94,6 @@ impl Console {
     /// The account, if a page has reached it yet.
     pub(super) fn account(&self) -> Option<&Account> {
         self.account.get()
-    }
-
-    /// A session to read with. It fails without credentials, and tries again next time.
-    pub(super) async fn session(&self) -> Result<Session, Failure> {
-        // Nobody interrupts what only reads: it ends when the browser hangs up.
-        self.session_on(Rc::new(PageScreen::default()), Interrupt::never()).await
     }
 
     /// A session of a command that this screen shows.
@@ -176,7 +170,7 @@ impl Console {
     }
 
     /// What `comeback doctor` finds, of one function or of all.
-    pub(super) async fn checks(&self, function: Option<&FunctionName>) -> Read<Vec<Finding>> {
+    pub(super) async fn checks(&self, function: Option<&FunctionName>) -> Read<Diagnosis> {
         let known = {
             let mut checks = self.checks.borrow_mut();
             if checks.len() == KEPT {
@@ -184,8 +178,9 @@ impl Console {
             }
             Rc::clone(checks.entry(function.map(FunctionName::to_string)).or_default())
         };
-        let named: Vec<FunctionName> = function.cloned().into_iter().collect();
-        known.get(now, async |_| Ok(check(&self.session().await?, &named).await?)).await
+        let functions = function.cloned().into_iter().collect();
+        let examination = Examination { functions, ..Examination::default() };
+        known.get(now, async |_| doctor(&self.asking().await?, &examination).await).await
     }
 
     /// What `comeback status` answers.

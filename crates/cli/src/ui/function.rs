@@ -9,18 +9,18 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Timestamp, Unset};
 use comeback_operate::deployment::{Deployment, Unlisted};
+use comeback_operate::doctor::findings::Finding;
 use comeback_operate::durations;
 use comeback_operate::function::{FunctionName, command_name};
+use comeback_operate::handler_setting::parameter_of;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
 use comeback_operate::waiting::wanted::Wanted;
 use comeback_operate::{CommandName, Text};
-use comeback_rehearsal::deployed::parameter;
 use comeback_rehearsal::figure::{Chart, Table};
 use comeback_rehearsal::schedule;
 
 use crate::clock::now;
-use crate::operate::doctor::findings::Finding;
 use crate::ui::console::{Console, Waiting};
 use crate::ui::dead::OfFunction;
 use crate::ui::doctor::Findings;
@@ -91,7 +91,7 @@ async fn all(visit: &Visit) -> Result<Response, Problem> {
 
 #[derive(Template)]
 #[template(path = "ui/function.html")]
-struct FunctionPage<'f> {
+struct FunctionPage {
     frame: Frame,
     /// As addresses name it.
     href: String,
@@ -102,7 +102,7 @@ struct FunctionPage<'f> {
     waiting: Result<Option<Vec<GroupRow>>, Text>,
     /// `None` before the first scan.
     dead: Option<OfFunction>,
-    findings: Result<Findings<'f>, Text>,
+    findings: Result<Findings, Text>,
     attach: String,
     detach: String,
 }
@@ -126,10 +126,8 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
     };
     let (read_at, waiting) = waiting(console, &name).await;
     let checks = console.checks(Some(&name)).await.value.map_err(|failure| failure.text());
-    let findings = checks
-        .as_deref()
-        .map_err(Clone::clone)
-        .map(|checks| Findings::of(checks.iter().filter(|finding: &&Finding| finding.about.is_some())));
+    let of_function = |finding: &&Finding| finding.about.is_some();
+    let findings = checks.map(|diagnosis| Findings::of(diagnosis.checks.iter().filter(of_function)));
     let shown_name = command_name(&arn.to_string(), &deployment.handler_arn);
     ok(&FunctionPage {
         frame: visit.frame(format!("Function {name}"), None).of(read_at.unwrap_or_else(now)),
@@ -216,7 +214,7 @@ fn row(deployment: &Deployment, entry: Option<&PolicyEntry>, setting: &Setting) 
     match (set, default.map(|text| in_words(setting, text))) {
         (Some(value), default) if default.as_ref() != Some(&value) => {
             let from = match &deployment.stack {
-                Some(stack) => format!("stack {stack}, parameter {}", parameter(setting.name)),
+                Some(stack) => format!("stack {stack}, parameter {}", parameter_of(setting.name)),
                 None => format!("variable of {}", deployment.handler),
             };
             Some([name, value, from])

@@ -3,45 +3,19 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_cloudformation::types::StackResourceSummary;
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::FunctionConfiguration;
-use comeback_engine::QueueArn;
 
 use crate::account::{Account, Failure, Or as _};
+use crate::operate::deployment::Deployment;
 use crate::operate::deployment::mapping::Mapping;
 use crate::operate::deployment::queue::{Queue, parsed};
-use crate::operate::deployment::{Deployment, DeploymentName};
-use crate::operate::function::{
-    ELSEWHERE, FunctionName, STACK_TAG, find_function, get_function, log_group, variables,
-};
-use crate::operate::handler_setting::is_gone;
+use crate::operate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_group, variables};
 
 /// The handler's tag with the version of Comeback, as the template and the construct set it.
 const VERSION_TAG: &str = "comeback:version";
-
-impl DeploymentName {
-    /// The deployment that retries what is sent to a queue, if one does.
-    pub(crate) async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
-        if queue_arn.parse::<QueueArn>().is_err() {
-            return Ok(None);
-        }
-        let pages = account.lambda.list_event_source_mappings().event_source_arn(queue_arn).into_paginator();
-        let mappings = pages.items().send().try_collect().await;
-        for mapping in mappings.or_failure("lambda:ListEventSourceMappings", queue_arn)? {
-            let is_of_queue = mapping.event_source_arn() == Some(queue_arn);
-            let Some(function) = mapping.function_arn().filter(|_| is_of_queue) else { continue };
-            // A mapping may outlive its handler.
-            let Some(found) = find_function(account, function, None).await? else { continue };
-            let GetFunctionOutput { configuration, tags, .. } = found;
-            if let Some(handler) = configuration.filter(is_handler) {
-                let stack = tags.and_then(|mut tags| tags.remove(STACK_TAG));
-                return Ok(Some(Self::new(stack, handler.function_name().unwrap_or_default())));
-            }
-        }
-        Ok(None)
-    }
-}
 
 impl Deployment {
     /// Finds the deployment of a handler, or the one of a stack if no handler is named.
@@ -153,29 +127,26 @@ fn is_handler(function: &FunctionConfiguration) -> bool {
     ["DEAD_LETTER_QUEUE_URL", "TARGET_FUNCTIONS"].iter().all(|name| variables.contains_key(*name))
 }
 
+/// Returns true if CloudFormation says that the stack does not exist. It has no error type for that.
+fn is_gone(error: &impl ProvideErrorMetadata) -> bool {
+    error.code() == Some("ValidationError")
+        && error.message().is_some_and(|message| message.contains("does not exist"))
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use aws_sdk_cloudformation::error::ErrorMetadata;
 
     use super::*;
 
-    const PLACE: &str = "arn:aws:lambda:eu-west-1:123456789012:function";
-
-    #[tokio::test]
-    async fn a_mapping_that_outlives_its_handler_is_passed_over() {
-        let queue = Queue::sample("retries").arn;
-        let mapping = |name| json!({"EventSourceArn": queue, "FunctionArn": format!("{PLACE}:{name}")});
-        let mappings = json!({"EventSourceMappings": [mapping("gone"), mapping("handler")]});
-        let variables = json!({"DEAD_LETTER_QUEUE_URL": "", "TARGET_FUNCTIONS": ""});
-        let handler = json!({
-            "Configuration": {"FunctionName": "handler", "Environment": {"Variables": variables}},
-        });
-        let account = Account::answering_paths(move |path| match path {
-            path if path.contains("event-source-mappings") => (200, mappings.clone()),
-            path if path.ends_with("gone") => (404, json!({})),
-            _ => (200, handler.clone()),
-        });
-        let found = DeploymentName::of_retry_queue(&account.await, &queue).await;
-        assert_eq!(found, Ok(Some(DeploymentName::Handler("handler".into()))));
+    #[test]
+    fn a_stack_that_is_gone_is_no_other_error() {
+        let is_gone = |code: &str, message: &str| {
+            is_gone(&ErrorMetadata::builder().code(code).message(message).build())
+        };
+        let gone = "Stack with id comeback does not exist";
+        assert!(is_gone("ValidationError", gone));
+        assert!(!is_gone("ValidationError", "1 validation error detected"));
+        assert!(!is_gone("AccessDenied", gone) && !super::is_gone(&ErrorMetadata::builder().build()));
     }
 }

@@ -30,11 +30,6 @@ pub(crate) const INVOCATIONS_OF_A_POLLER: u16 = 10;
 const DEFAULT_MAXIMUM_POLLERS: i32 = 200;
 
 impl Mapping {
-    /// Whether it feeds the handler, or soon will.
-    pub(crate) fn feeds(&self) -> bool {
-        matches!(&*self.state, "Enabled" | "Enabling" | "Creating" | "Updating")
-    }
-
     /// A function's mappings of SQS queues.
     pub(crate) async fn all(account: &Account, function: &str) -> Result<Vec<Self>, Failure> {
         let pages = account.lambda.list_event_source_mappings().function_name(function).into_paginator();
@@ -63,22 +58,6 @@ impl Mapping {
                 .or_else(|| Some(maximum_pollers?.saturating_mul(INVOCATIONS_OF_A_POLLER.into()))),
             maximum_pollers,
         })
-    }
-}
-
-#[cfg(test)]
-impl Mapping {
-    pub(crate) fn sample() -> Self {
-        Self {
-            uuid: "6ec5b0c5-0b8f-4a36-b1a4-6b1a2e2f9d10".into(),
-            queue_arn: "arn:aws:sqs:eu-west-1:123456789012:retries".into(),
-            state: "Enabled".into(),
-            batch_size: 10,
-            window: Duration::ZERO,
-            reports_failures: true,
-            maximum_concurrency: Some(10),
-            maximum_pollers: None,
-        }
     }
 }
 

@@ -5,20 +5,19 @@ use std::time::Duration;
 
 use comeback_engine::{Pauses, SQS_MESSAGE_BYTES, Timestamp};
 
-use crate::account::Verdict;
-use crate::operate::alarms::{Alarm, Watched};
-use crate::operate::deployment::Deployment;
-use crate::operate::deployment::mapping::Mapping;
-use crate::operate::deployment::queue::Queue;
-use crate::operate::doctor::diagnosis::{Judged, Outcome};
-use crate::operate::doctor::facts::consumers::{Consumer, MaxAge, ReadQueue};
-use crate::operate::doctor::facts::functions::{Entrance, Function};
-use crate::operate::doctor::facts::log::LoggedErrors;
-use crate::operate::doctor::facts::queues::{QueueSettings, Redrive};
-use crate::operate::doctor::facts::rights::{HandlerRights, Right, Rights};
-use crate::operate::doctor::facts::{Executions, Facts};
-use crate::operate::function::{InvokeSettings, Target};
-use comeback_operate::metrics::Dropped;
+use crate::alarms::{Alarm, Watched};
+use crate::aws::{Executions, InvokeSettings, Mapping, Verdict};
+use crate::deployment::Deployment;
+use crate::deployment::queue::Queue;
+use crate::doctor::facts::Facts;
+use crate::doctor::facts::consumers::{Consumer, MaxAge, ReadQueue};
+use crate::doctor::facts::functions::{Entrance, Function};
+use crate::doctor::facts::log::LoggedErrors;
+use crate::doctor::facts::queues::{QueueSettings, Redrive};
+use crate::doctor::facts::rights::{Right, Rights};
+use crate::doctor::judgement::{Judged, Outcome};
+use crate::function::Target;
+use crate::metrics::Dropped;
 
 const HANDLER: &str = "arn:aws:lambda:eu-west-1:123456789012:function:retry-handler";
 const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
@@ -37,14 +36,14 @@ pub(crate) fn healthy() -> Facts {
         alarms: Ok(vec![Alarm::sample("dead-letters", Watched::DeadLetters)]),
         pauses: Ok(Some(Pauses::default())),
         unreadable_pauses: None,
-        rights: HandlerRights {
-            take: of_handler("sqs:ReceiveMessage", "arn:retries"),
-            send_again: of_handler("sqs:SendMessage", "arn:retries"),
-            dead_letter: of_handler("sqs:SendMessage", "arn:dead"),
-            log: of_handler("logs:PutLogEvents", "arn:log"),
-            read_pauses: of_handler("ssm:GetParameter", "arn:pauses"),
-            use_keys: of_handler("kms:Decrypt", "arn:key"),
-        },
+        rights: BTreeMap::from([
+            ("CB030", of_handler("sqs:ReceiveMessage", "arn:retries")),
+            ("CB031", of_handler("sqs:SendMessage", "arn:retries")),
+            ("CB032", of_handler("sqs:SendMessage", "arn:dead")),
+            ("CB033", of_handler("logs:PutLogEvents", "arn:log")),
+            ("CB034", of_handler("ssm:GetParameter", "arn:pauses")),
+            ("CB035", of_handler("kms:Decrypt", "arn:key")),
+        ]),
         parameters: Ok(BTreeMap::new()),
         functions: vec![orders()],
         matched: Ok(()),
@@ -71,9 +70,9 @@ pub(crate) fn consumer() -> Consumer {
 /// Asserts a check's outcome, and words of what it found.
 #[track_caller]
 pub(crate) fn assert_found(judged: Judged, outcome: Outcome, words: &str) {
-    let diagnosis = judged.unwrap();
-    assert_eq!(diagnosis.outcome, outcome, "{diagnosis:?}");
-    assert!(diagnosis.found.contains(words), "{diagnosis:?}");
+    let judgement = judged.unwrap();
+    assert_eq!(judgement.outcome, outcome, "{judgement:?}");
+    assert!(judgement.found.to_string().contains(words), "{judgement:?}");
 }
 
 /// An open pause of `orders` with its reserved concurrency at 0, begun at this second.

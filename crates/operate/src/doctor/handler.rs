@@ -1,18 +1,20 @@
 //! Checks of the retry handler, its alarms and its pauses.
 
+use crate::pauses::parameter::nearly_full;
 use comeback_engine::{
     HANDLER_TIMEOUT, LONG_PAUSE, MAXIMUM_CONCURRENCY_RANGE, Pause, PauseTarget, ReasonCode,
 };
-use comeback_operate::pauses::parameter::nearly_full;
 
-use crate::operate::alarms::{Alarm, Watched};
-use crate::operate::deployment::mapping::INVOCATIONS_OF_A_POLLER;
-use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, seen, skipped, warning};
-use crate::operate::doctor::facts::{Executions, Facts};
-use crate::operate::doctor::fix;
-use crate::operate::function::Target;
-use crate::text::numbers::counted;
-use crate::text::terminal::command_line;
+use crate::alarms::{Alarm, Watched};
+use crate::aws::{Executions, INVOCATIONS_OF_A_POLLER};
+use crate::command::{CommandName, command_line};
+use crate::doctor::facts::Facts;
+use crate::doctor::fix;
+use crate::doctor::judgement::{Judged, Judgement, broken, ok, seen, skipped, warning};
+use crate::function::Target;
+use crate::numbers::counted;
+use crate::text;
+use crate::text::{Text, quoted};
 
 pub(crate) fn settings(facts: &Facts) -> Judged {
     let Err(refused) = facts.deployment.policies() else { return Ok(ok("all accepted")) };
@@ -44,14 +46,14 @@ pub(crate) fn recursion(facts: &Facts) -> Judged {
     Ok(looping(facts, seen(&facts.handler)?, means))
 }
 
-/// Whether Lambda lets a function loop, and what it means if not.
-pub(crate) fn looping(facts: &Facts, target: &Target, means: &str) -> Diagnosis {
+/// Judges the recursion setting of a function; `means` is the consequence of a bad one.
+pub(crate) fn looping(facts: &Facts, target: &Target, means: &str) -> Judgement {
     if target.recursion_allowed {
         return ok("RecursiveLoop is Allow");
     }
     let name = fix::name(facts, target);
     let fix = format!("lambda put-function-recursion-config --function-name {name} --recursive-loop Allow");
-    let fix = facts.deployment.aws(fix);
+    let fix = fix::aws(&facts.deployment, fix);
     broken("RecursiveLoop is Terminate", means, fix)
 }
 
@@ -114,15 +116,15 @@ pub(crate) fn executions(facts: &Facts) -> Judged {
     } else {
         format!("MaximumConcurrency, and MAXIMUM_CONCURRENCY with it, to {lower}")
     };
-    let raise = facts.deployment.aws(format!(
+    let raise = format!(
         "service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 \
          --desired-value {wanted}"
-    ));
+    );
     Ok(warning(
         found,
         "when many retries are due, Lambda throttles them, and every other function without reserved \
          concurrency",
-        format!("raise the quota: {raise}; or lower {lowered}"),
+        text!["raise the quota: ", fix::aws(&facts.deployment, raise), format!("; or lower {lowered}")],
     ))
 }
 
@@ -135,12 +137,15 @@ pub(crate) fn alarms_exist(facts: &Facts) -> Judged {
     Ok(warning(
         "neither queue nor the handler has an alarm",
         "nobody is notified when events are dead-lettered or retries stop",
-        facts.deployment.aws(format!(
-            "cloudwatch put-metric-alarm --alarm-name {dead}-not-empty --namespace AWS/SQS \
+        fix::aws(
+            &facts.deployment,
+            format!(
+                "cloudwatch put-metric-alarm --alarm-name {dead}-not-empty --namespace AWS/SQS \
              --metric-name ApproximateNumberOfMessagesVisible --dimensions Name=QueueName,Value={dead} \
              --statistic Maximum --period 300 --evaluation-periods 1 --threshold 0 \
              --comparison-operator GreaterThanThreshold --treat-missing-data notBreaching --alarm-actions TOPIC_ARN"
-        )),
+            ),
+        ),
     ))
 }
 
@@ -155,8 +160,8 @@ pub(crate) fn no_alarm_is_raised(facts: &Facts) -> Judged {
         });
     }
     let means = match raised.as_slice() {
-        [alarm] => alarm.description.clone(),
-        all => lines(all.iter().map(|alarm| format!("{}: {}", alarm.name, alarm.description))),
+        [alarm] => Text::from(&alarm.description),
+        all => lines(all.iter().map(|alarm| format!("{}: {}", alarm.name, alarm.description).into())),
     };
     let fixes = each_once(raised.iter().map(|alarm| find_cause(facts, &alarm.watched)));
     let found = format!("in state ALARM: {}", names(raised).join(", "));
@@ -172,32 +177,35 @@ fn each_once<T: PartialEq>(texts: impl Iterator<Item = T>) -> Vec<T> {
     })
 }
 
-fn lines(texts: impl IntoIterator<Item = String>) -> String {
-    texts.into_iter().collect::<Vec<_>>().join("\n")
+fn lines(texts: impl IntoIterator<Item = Text>) -> Text {
+    Text::joined(texts, "\n")
 }
 
-/// The command that shows what raised an alarm, or why.
-fn find_cause(facts: &Facts, watched: &Watched) -> String {
-    let command = match watched {
-        Watched::DeadLetters => "dead list".to_owned(),
-        Watched::LostPayloads => format!("dead list --reason {}", ReasonCode::PayloadLost),
-        Watched::Lost(function) => format!("doctor {function} --only CB102,CB105,CB106,CB111"),
-        Watched::Errors => return fix::read_errors(facts),
-        Watched::Throttles => "doctor --only CB023,CB025".to_owned(),
-        Watched::Receives => "doctor --only CB001,CB006,CB020,CB023,CB030,CB031,CB035".to_owned(),
-        Watched::Hidden => "doctor --only CB006,CB031".to_owned(),
+/// The command that shows the cause of an alarm.
+fn find_cause(facts: &Facts, watched: &Watched) -> Text {
+    let command = |name, words: &[&str]| facts.deployment.command(name, words.iter().copied()).into();
+    let doctor = |checks| command(CommandName::Doctor, &["--only", checks]);
+    match watched {
+        Watched::DeadLetters => command(CommandName::DeadList, &[]),
+        Watched::LostPayloads => {
+            command(CommandName::DeadList, &["--reason", &ReasonCode::PayloadLost.to_string()])
+        }
+        Watched::Lost(function) => {
+            command(CommandName::Doctor, &[function, "--only", "CB102,CB105,CB106,CB111"])
+        }
+        Watched::Errors => fix::read_errors(facts),
+        Watched::Throttles => doctor("CB023,CB025"),
+        Watched::Receives => doctor("CB001,CB006,CB020,CB023,CB030,CB031,CB035"),
+        Watched::Hidden => doctor("CB006,CB031"),
         Watched::Due => {
             let raised = match facts.deployment.stack {
                 Some(_) => "the stack's MaximumConcurrency",
                 None => "MaximumConcurrency, and MAXIMUM_CONCURRENCY with it",
             };
-            let waiting = facts.deployment.command("waiting");
-            return format!(
-                "{waiting}\nraise {raised}; comeback schedule --rate RATE prints the number needed"
-            );
+            let raise = format!("raise {raised}; comeback schedule --rate RATE prints the number needed");
+            lines([command(CommandName::Waiting, &[]), raise.into()])
         }
-    };
-    facts.deployment.command(command)
+    }
 }
 
 pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
@@ -221,7 +229,7 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
 
 /// Enables the actions of the alarms that have one. The others get a topic: those of the stack by its parameter, and those
 /// that `attach` made by attaching again.
-fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<String> {
+fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let deployment = &facts.deployment;
     let (disabled, without_action): (Vec<&Alarm>, Vec<&Alarm>) =
         silent.iter().partition(|alarm| alarm.has_action);
@@ -232,7 +240,9 @@ fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<String> {
     match (&deployment.stack, topic) {
         _ if others.is_empty() => {}
         (Some(stack), Some(topic)) if topic.is_empty() => {
-            fixes.push(fix::stack_parameters(deployment, stack, &[("AlarmTopicArn", "TOPIC_ARN")]));
+            let parameters = seen(&facts.parameters).cloned().unwrap_or_default();
+            let changed = [("AlarmTopicArn", "TOPIC_ARN")];
+            fixes.push(fix::stack_parameters(deployment, stack, &parameters, &changed));
         }
         _ => fixes.push("add an SNS topic's ARN to the AlarmActions of each, where it is defined".into()),
     }
@@ -246,7 +256,7 @@ fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<String> {
     fixes.extend(attached);
     if !disabled.is_empty() {
         let names = command_line(names(disabled));
-        fixes.push(deployment.aws(format!("cloudwatch enable-alarm-actions --alarm-names {names}")));
+        fixes.push(fix::aws(deployment, format!("cloudwatch enable-alarm-actions --alarm-names {names}")));
     }
     fixes
 }
@@ -274,11 +284,10 @@ pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {
     Ok(warning(
         format!("paused for more than 24 h: {}", each.join("; ")),
         "its events are held, and dead-lettered after 13 days and 12 hours",
-        facts.deployment.command(resume(&first.target)),
+        facts.deployment.command(CommandName::Resume, [resumed(&first.target)]),
     ))
 }
 
-/// What is paused, since when, who paused it, and why.
 pub(crate) fn pauses_have_room(facts: &Facts) -> Judged {
     let Some(pauses) = seen(&facts.pauses)? else {
         return Ok(skipped("the handler reads no pauses, because PAUSES is not set"));
@@ -288,13 +297,15 @@ pub(crate) fn pauses_have_room(facts: &Facts) -> Judged {
         found,
         "when it is full, ended pauses are dropped, oldest first, and their time counts towards MAX_AGE \
          again; with none left to drop, nothing more can be paused",
-        format!(
-            "resume functions and cancel retry requests that are no longer needed; `{}` lists them",
-            facts.deployment.command("pause --list")
-        ),
+        text![
+            "resume functions and cancel retry requests that are no longer needed; ",
+            quoted(facts.deployment.command(CommandName::Pause, ["--list"])),
+            " lists them"
+        ],
     ))
 }
 
+/// A pause with its target, its begin, its author and its reason.
 fn in_words(pause: &Pause) -> String {
     let target = match &pause.target {
         PauseTarget::All => "every function".to_owned(),
@@ -305,11 +316,11 @@ fn in_words(pause: &Pause) -> String {
     format!("{target} since {}{by}{why}", pause.from)
 }
 
-/// The command that ends the pause of a target.
-fn resume(target: &PauseTarget) -> String {
+/// The argument of `resume` that ends the pause of a target.
+fn resumed(target: &PauseTarget) -> String {
     match target {
-        PauseTarget::All => "resume --all".to_owned(),
-        PauseTarget::Functions(pattern) => format!("resume {pattern}"),
+        PauseTarget::All => "--all".to_owned(),
+        PauseTarget::Functions(pattern) => pattern.to_string(),
     }
 }
 
@@ -319,11 +330,11 @@ mod tests {
 
     use comeback_engine::{Pauses, Timestamp};
 
-    use crate::account::Failure;
-    use crate::operate::doctor::diagnosis::Outcome;
-    use crate::operate::doctor::facts::UnreadablePauses;
-    use crate::operate::doctor::facts::log::{LoggedError, LoggedErrors};
-    use crate::operate::doctor::sample::{assert_found, healthy, pause};
+    use crate::doctor::facts::UnreadablePauses;
+    use crate::doctor::facts::log::{LoggedError, LoggedErrors};
+    use crate::doctor::judgement::Outcome;
+    use crate::doctor::sample::{assert_found, healthy, pause};
+    use crate::failure::Failure;
 
     use super::*;
 
@@ -334,8 +345,8 @@ mod tests {
         facts.deployment.variables.insert("JITTER".into(), "some".into());
         assert_found(settings(&facts), Outcome::Broken, r#"JITTER is "some""#);
         assert_found(settings(&facts), Outcome::Broken, "MAX_AGE is 30 s");
-        let fix = settings(&facts).unwrap().fix.unwrap();
-        assert!(fix.contains("{JITTER: `\"VALUE\"`, MAX_AGE: `\"VALUE\"`}"), "{fix}");
+        let fix = settings(&facts).unwrap().fix.unwrap().to_string();
+        assert!(fix.contains(r#""JITTER":"VALUE","MAX_AGE":"VALUE""#), "{fix}");
         assert_eq!(fix.matches("update-function-configuration").count(), 1, "{fix}");
     }
 
@@ -346,9 +357,9 @@ mod tests {
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), format!("EXAMPLE,{itself}"));
         facts.parameters = Ok([("TargetFunctions".to_owned(), itself)].into());
         assert_found(settings(&facts), Outcome::Broken, "is the retry handler itself");
-        let fix = settings(&facts).unwrap().fix.unwrap();
+        let fix = settings(&facts).unwrap().fix.unwrap().to_string();
         assert!(
-            fix.contains("{TARGET_FUNCTIONS: `\"VALUE\"`}"),
+            fix.contains(r#""TARGET_FUNCTIONS":"VALUE""#),
             "the stack's own list is the refused one: {fix}"
         );
     }
@@ -390,8 +401,8 @@ mod tests {
         let expected = "at least 7 ERRORs in the last 24 h; the latest, at 2023-11-14T22:13:20.000Z: denied";
         assert_found(errors(&facts), Outcome::Warning, expected);
         let found = errors(&facts).unwrap();
-        assert_eq!(found.means.as_deref(), Some("allow it"));
-        assert!(found.fix.unwrap().contains("--start-time 1699913600000"));
+        assert_eq!(found.means.clone().map(|it| it.to_string()).as_deref(), Some("allow it"));
+        assert!(found.fix.unwrap().to_string().contains("--start-time 1699913600000"));
     }
 
     #[test]
@@ -402,14 +413,14 @@ mod tests {
         assert_found(judged(1_000, 20), Outcome::Ok, "20 of 1000 concurrent executions are unreserved");
         assert_found(judged(1_000, 19), Outcome::Warning, "up to 10, which leaves 9 for the functions");
         assert_found(judged(10, 10), Outcome::Warning, "leaves 0");
-        let fix = judged(10, 10).unwrap().fix.unwrap();
+        let fix = judged(10, 10).unwrap().fix.unwrap().to_string();
         assert!(fix.contains("--desired-value 1000; or lower") && fix.ends_with("to 5"), "{fix}");
-        let fix = judged(2_000, 3).unwrap().fix.unwrap();
+        let fix = judged(2_000, 3).unwrap().fix.unwrap().to_string();
         assert!(fix.contains("--desired-value 2017;") && fix.ends_with("to 2"), "{fix}");
         let mut provisioned = healthy();
         let mapping = provisioned.deployment.mapping.as_mut().unwrap();
         (mapping.maximum_pollers, mapping.maximum_concurrency) = (Some(80), Some(800));
-        let fix = executions(&provisioned).unwrap().fix.unwrap();
+        let fix = executions(&provisioned).unwrap().fix.unwrap().to_string();
         assert!(fix.ends_with("or lower MaximumPollers to 50, and MAXIMUM_CONCURRENCY to 500"), "{fix}");
         let mut unlimited = healthy();
         unlimited.deployment.mapping.as_mut().unwrap().maximum_concurrency = None;
@@ -446,28 +457,31 @@ mod tests {
             no_alarm_is_raised(&raised).unwrap()
         };
         let dead = fix(&[Watched::DeadLetters]);
-        assert_eq!(dead.fix.as_deref(), Some("comeback dead list"));
-        assert_eq!(dead.means.as_deref(), Some("an-alarm should be empty."));
+        assert_eq!(dead.fix.clone().map(|it| it.to_string()).as_deref(), Some("comeback dead list"));
+        assert_eq!(dead.means.map(|it| it.to_string()).as_deref(), Some("an-alarm should be empty."));
         let payloads = fix(&[Watched::LostPayloads]);
-        assert_eq!(payloads.fix.as_deref(), Some("comeback dead list --reason payload_lost"));
+        assert_eq!(
+            payloads.fix.map(|it| it.to_string()).as_deref(),
+            Some("comeback dead list --reason payload_lost")
+        );
         let lost = Watched::Lost("orders".into());
         let checks = "comeback doctor orders --only CB102,CB105,CB106,CB111";
-        assert_eq!(fix(std::slice::from_ref(&lost)).fix.as_deref(), Some(checks));
+        assert_eq!(fix(std::slice::from_ref(&lost)).fix.map(|it| it.to_string()).as_deref(), Some(checks));
         assert_eq!(
-            fix(&[lost.clone(), Watched::DeadLetters, lost]).fix.unwrap(),
+            fix(&[lost.clone(), Watched::DeadLetters, lost]).fix.unwrap().to_string(),
             format!("{checks}\ncomeback dead list"),
             "in the alarms' order, each once"
         );
         let raise = "raise the stack's MaximumConcurrency; comeback schedule --rate RATE prints the number \
                      needed";
-        assert_eq!(fix(&[Watched::Due]).fix.unwrap(), format!("comeback waiting\n{raise}"));
+        assert_eq!(fix(&[Watched::Due]).fix.unwrap().to_string(), format!("comeback waiting\n{raise}"));
         let both = fix(&[Watched::Due, Watched::Hidden]);
         let means = "an-alarm: an-alarm should be empty.\nan-alarm: an-alarm should be empty.";
-        assert_eq!(both.means.as_deref(), Some(means), "a line for each");
+        assert_eq!(both.means.clone().map(|it| it.to_string()).as_deref(), Some(means), "a line for each");
         let log = "--filter-pattern '{ $.level = \"ERROR\" }'";
-        assert!(fix(&[Watched::Errors]).fix.unwrap().ends_with(log));
+        assert!(fix(&[Watched::Errors]).fix.unwrap().to_string().ends_with(log));
         for watched in [Watched::Throttles, Watched::Receives, Watched::Hidden, Watched::Due] {
-            assert!(!fix(&[watched]).fix.unwrap().contains("status"));
+            assert!(!fix(&[watched]).fix.unwrap().to_string().contains("status"));
         }
     }
 
@@ -490,14 +504,14 @@ mod tests {
             alarms.iter_mut().for_each(|alarm| alarm.notifies = false);
             alarms[2].has_action = false;
         });
-        let fix = alarms_notify(&silent).unwrap().fix.unwrap();
+        let fix = alarms_notify(&silent).unwrap().fix.unwrap().to_string();
         let enable = "aws cloudwatch enable-alarm-actions --alarm-names dead-letters 'dead $1'";
         assert_eq!(fix, format!("comeback attach orders\n{enable}"));
     }
 
     #[test]
     fn an_alarm_gets_a_topic_where_it_was_made() {
-        let fixes = |facts: &Facts| alarms_notify(facts).unwrap().fix.unwrap();
+        let fixes = |facts: &Facts| alarms_notify(facts).unwrap().fix.unwrap().to_string();
         let mut facts = with(|alarms| {
             alarms.push(Alarm::sample("retries-lost-orders", Watched::Lost("orders".into())));
             alarms.iter_mut().for_each(|alarm| (alarm.notifies, alarm.has_action) = (false, false));
@@ -524,7 +538,7 @@ mod tests {
         };
         assert_found(no_pause_is_forgotten(&paused(24)), Outcome::Ok, "none");
         let forgotten = no_pause_is_forgotten(&paused(25));
-        let fix = forgotten.clone().unwrap().fix.unwrap();
+        let fix = forgotten.clone().unwrap().fix.unwrap().to_string();
         assert_eq!(fix, "comeback resume arn:aws:lambda:eu-west-1:123456789012:function:orders");
         assert_found(
             forgotten,
@@ -536,14 +550,14 @@ mod tests {
     #[test]
     fn unreadable_pauses_are_broken_and_the_last_readable_ones_come_back() {
         let mut facts = healthy();
-        facts.pauses = Err(Failure::CouldNot("parameter /pauses: garbled".into()));
+        facts.pauses = Err(Failure::could_not("parameter /pauses: garbled"));
         let mut fix = |last_readable| {
             let (parameter, problem) = ("/pauses".into(), "the pauses are unreadable: not JSON".into());
             facts.unreadable_pauses =
                 Some(UnreadablePauses { parameter, problem, is_newer: false, last_readable });
             let found = no_pause_is_forgotten(&facts);
             assert_found(found.clone(), Outcome::Broken, "parameter /pauses: the pauses are unreadable");
-            found.unwrap().fix.unwrap()
+            found.unwrap().fix.unwrap().to_string()
         };
         let restored = fix(Some(7));
         let put = "aws ssm put-parameter --name /pauses --type String --overwrite --value ";
@@ -553,7 +567,7 @@ mod tests {
         );
         assert_eq!(fix(None), put.to_owned() + r#"'{"v":1,"pauses":[]}'"#);
         facts.unreadable_pauses.as_mut().unwrap().is_newer = true;
-        let newer = no_pause_is_forgotten(&facts).unwrap().fix.unwrap();
+        let newer = no_pause_is_forgotten(&facts).unwrap().fix.unwrap().to_string();
         assert!(newer.ends_with("use that version's command"), "{newer}");
     }
 

@@ -5,20 +5,21 @@ use std::time::{Duration, UNIX_EPOCH};
 use comeback_backoff::requested_wait;
 use comeback_engine::RETENTION;
 
-use crate::account::{Account, Failure};
-use crate::operate::deployment::mapping::Mapping;
-use crate::operate::deployment::queue::Queue;
-use crate::operate::doctor::diagnosis::seen;
-use crate::operate::doctor::facts::queues::QueueSettings;
-use crate::operate::doctor::facts::rights::{Rights, SEND, ask};
-use crate::operate::function::{FunctionName, find_function, variables};
+use crate::account::Account;
+use crate::aws::Mapping;
+use crate::deployment::queue::Queue;
+use crate::doctor::facts::queues::QueueSettings;
+use crate::doctor::facts::rights::{Rights, ask};
+use crate::doctor::judgement::seen;
+use crate::doctor::needs::{HIDE, SEND_DEAD_LETTERS};
+use crate::failure::Failure;
+use crate::function::FunctionName;
 
 /// Variables of a function, from which docs/consumer.md has it take its options: only its code knows them otherwise.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
 /// The package refuses a shorter `max_age`.
 const SHORTEST_AGE: Duration = Duration::from_secs(60);
-const HIDE: [&str; 1] = ["sqs:ChangeMessageVisibility"];
 
 /// A function, and one queue that it reads by an event source mapping.
 #[derive(Clone, Debug)]
@@ -67,20 +68,21 @@ impl Consumer {
         for function in named {
             let qualifier = function.qualifier.as_deref();
             let name = qualifier.iter().fold(function.unqualified(), |name, it| format!("{name}:{it}"));
-            let mappings = Mapping::all(account, &name).await?;
+            let mappings = account.aws.mappings_of_function(&name).await?;
             if mappings.is_empty() {
                 continue;
             }
-            let found = find_function(account, &function.unqualified(), qualifier).await?;
-            let Some(configuration) = found.and_then(|it| it.configuration) else { continue };
+            let Some(found) = account.aws.function(&function.unqualified(), qualifier).await? else {
+                continue;
+            };
+            let configuration = found.configuration;
             let is_one = mappings.len() == 1;
             for mapping in mappings {
                 let queue_name = mapping.queue_arn.rsplit(':').next().unwrap_or_default();
                 let name = if is_one { function.to_string() } else { format!("{function} of {queue_name}") };
-                let arn = configuration.function_arn().unwrap_or_default();
-                let arn: FunctionName = arn.parse().map_err(Failure::CouldNot)?;
-                let variables = variables(&configuration);
-                let role = configuration.role().unwrap_or_default();
+                let arn: FunctionName =
+                    configuration.arn.parse().map_err(|problem: String| Failure::could_not(problem))?;
+                let (variables, role) = (&configuration.variables, &configuration.role_arn);
                 let queue = ReadQueue::of_arn(account, &mapping.queue_arn).await;
                 let dead_letter_queue = match variables.get(DEAD_LETTER_QUEUE_URL) {
                     Some(url) => Some(ReadQueue::of_url(account, url).await),
@@ -91,12 +93,10 @@ impl Consumer {
                 consumers.push(Self {
                     name,
                     arn: arn.unqualified(),
-                    timeout: Duration::from_secs(
-                        configuration.timeout().unwrap_or_default().unsigned_abs().into(),
-                    ),
+                    timeout: configuration.timeout,
                     hide: ask(account, role, &HIDE, [&*mapping.queue_arn]).await,
                     send: match dead {
-                        Ok(dead) => ask(account, role, &SEND, dead).await,
+                        Ok(dead) => ask(account, role, &SEND_DEAD_LETTERS, dead).await,
                         Err(failure) => Err(failure),
                     },
                     mapping,

@@ -1,36 +1,43 @@
-//! Runs checks, and what they find.
+//! Runs checks, and keeps what they find.
 
 use serde::Serialize;
 
-use crate::operate::doctor::checks::{Check, DESTINATION, INVOKES, Judge};
-use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, or_unseen};
-use crate::operate::doctor::facts::Facts;
-use crate::operate::doctor::facts::consumers::Consumer;
-use crate::operate::doctor::facts::functions::Entrance;
-use crate::operate::doctor::functions;
-use crate::operate::function::FunctionName;
+use crate::doctor::checks::{Check, DESTINATION, INVOKES, Judge};
+use crate::doctor::facts::Facts;
+use crate::doctor::facts::consumers::Consumer;
+use crate::doctor::facts::functions::Entrance;
+use crate::doctor::functions;
+use crate::doctor::judgement::{Judged, Judgement, Outcome, or_unseen};
+use crate::function::FunctionName;
+use crate::text;
+use crate::text::Text;
 
+/// A check, and its judgement.
 #[derive(Debug, Serialize)]
-pub(crate) struct Finding {
+pub struct Finding {
+    /// The check.
     #[serde(flatten)]
-    pub(crate) check: &'static Check,
+    pub check: &'static Check,
     /// The function, and the alias or version of it; `None` for a check of the deployment.
-    pub(crate) about: Option<String>,
+    pub about: Option<String>,
+    /// The judgement.
     #[serde(flatten)]
-    pub(crate) diagnosis: Diagnosis,
+    pub judgement: Judgement,
 }
 
 impl Finding {
     /// `CB102 orders`, or `CB012` of the deployment.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
     }
 
-    /// What was found, after what should be. Beside what is wrong, that would contradict it.
-    pub(crate) fn found(&self) -> String {
-        let title = if self.diagnosis.outcome > Outcome::Ok { "" } else { self.check.title };
-        let colon = if title.is_empty() { "" } else { ": " };
-        format!("{title}{colon}{}", self.diagnosis.found)
+    /// The facts, after what the check asks for unless they contradict it.
+    pub fn found(&self) -> Text {
+        let found = &self.judgement.found;
+        match self.judgement.outcome > Outcome::Ok {
+            true => found.clone(),
+            false => text![self.check.title, ": ", found],
+        }
     }
 }
 
@@ -50,7 +57,7 @@ pub(super) fn findings(
     let mut findings = Vec::new();
     for check in checks {
         let mut add = |about: Option<&String>, judged| {
-            findings.push(Finding { check, about: about.cloned(), diagnosis: or_unseen(judged) });
+            findings.push(Finding { check, about: about.cloned(), judgement: or_unseen(judged) });
         };
         let functions = functions.clone();
         match check.judge {
@@ -90,34 +97,36 @@ pub(super) fn of_consumers(
         consumers.iter().map(move |consumer| Finding {
             check,
             about: Some(consumer.name.clone()),
-            diagnosis: or_unseen(judge(consumer)),
+            judgement: or_unseen(judge(consumer)),
         })
     };
     judges.flat_map(of).collect()
 }
 
+/// Counts the findings of an outcome.
 pub(super) fn count(findings: &[Finding], outcome: Outcome) -> u64 {
-    findings.iter().filter(|finding| finding.diagnosis.outcome == outcome).count() as u64
+    findings.iter().filter(|finding| finding.judgement.outcome == outcome).count() as u64
 }
 
-/// Whether nothing is broken; if `strict`, nothing is a warning either.
+/// Returns true if nothing is broken; if `strict`, nothing is a warning either.
 pub(super) fn is_healthy(findings: &[Finding], strict: bool) -> bool {
-    let worst = findings.iter().map(|finding| finding.diagnosis.outcome).max();
+    let worst = findings.iter().map(|finding| finding.judgement.outcome).max();
     worst <= Some(if strict { Outcome::Ok } else { Outcome::Warning })
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::account::{Failure, Verdict};
-    use crate::operate::deployment::DeploymentName;
-    use crate::operate::doctor::checks::{CHECKS, selected};
-    use crate::operate::doctor::sample::{self, assert_found, healthy};
-    use crate::operate::function::InvokeSettings;
+    use crate::aws::InvokeSettings;
+    use crate::aws::Verdict;
+    use crate::deployment::DeploymentName;
+    use crate::doctor::checks::{CHECKS, selected};
+    use crate::doctor::sample::{self, assert_found, healthy};
+    use crate::failure::Failure;
 
     use super::*;
 
     fn ids(findings: &[Finding], is_it: impl Fn(Outcome) -> bool) -> Vec<&str> {
-        let found = findings.iter().filter(|finding| is_it(finding.diagnosis.outcome));
+        let found = findings.iter().filter(|finding| is_it(finding.judgement.outcome));
         found.map(|finding| finding.check.id).collect()
     }
 
@@ -134,7 +143,7 @@ mod tests {
     #[test]
     fn a_warning_is_unhealthy_only_if_it_is_strict() {
         let mut facts = healthy();
-        facts.alarms = Err(Failure::CouldNot("cloudwatch:DescribeAlarms denied".into()));
+        facts.alarms = Err(Failure::could_not("cloudwatch:DescribeAlarms denied"));
         let warned = findings(&facts, &[], CHECKS);
         assert_eq!(count(&warned, Outcome::Warning), 3, "each check of the alarms");
         assert_eq!((is_healthy(&warned, false), is_healthy(&warned, true)), (true, false));
@@ -144,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_never_taken_for_good() {
-        let unseen = || Failure::CouldNot("denied".into());
+        let unseen = || Failure::could_not("denied");
         let mut facts = healthy();
         facts.mappings = Err(unseen());
         facts.handler = Err(unseen());
@@ -274,8 +283,8 @@ mod tests {
             let findings = findings(&facts, &[], CHECKS);
             assert_eq!(ids(&findings, |outcome| outcome > Outcome::Ok), [DESTINATION]);
             let finding = findings.into_iter().find(|finding| finding.check.id == DESTINATION).unwrap();
-            assert_eq!(finding.diagnosis.fix.as_deref(), Some(fix));
-            assert_found(Ok(finding.diagnosis), outcome, found);
+            assert_eq!(finding.judgement.fix.as_ref().map(ToString::to_string).as_deref(), Some(fix));
+            assert_found(Ok(finding.judgement), outcome, found);
         }
     }
 }

@@ -5,13 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use comeback_engine::Timestamp;
 use futures_util::stream::{StreamExt as _, iter};
 
-use crate::account::{Account, Failure};
-use crate::operate::deployment::{AT_A_TIME, Deployment, DeploymentName, entries};
-use crate::operate::doctor::diagnosis::seen;
-use crate::operate::doctor::facts::queues::QueueSettings;
-use crate::operate::doctor::facts::rights::{Rights, SEND, ask, ask_of_keys};
-use crate::operate::function::{FunctionName, InvokeSettings, Target, find_function};
-use comeback_operate::metrics::Dropped;
+use crate::account::Account;
+use crate::aws::InvokeSettings;
+use crate::deployment::{AT_A_TIME, Deployment, DeploymentName, entries};
+use crate::doctor::facts::queues::QueueSettings;
+use crate::doctor::facts::rights::{Rights, ask, ask_of_keys};
+use crate::doctor::judgement::seen;
+use crate::doctor::needs::{INVOKE, SEND_FAILURES, USE_QUEUES_KEY};
+use crate::failure::Failure;
+use crate::function::{FunctionName, Target};
+use crate::metrics::Dropped;
 
 /// A function that is attached, or half so, or was named by the operator.
 #[derive(Clone, Debug)]
@@ -84,7 +87,7 @@ pub(crate) async fn read(
                 }
             }
         }
-        let dropped = Dropped::read(&account.operate(), &function.name, now).await.map_err(Into::into);
+        let dropped = Dropped::read(account, &function.name, now).await;
         Function { name: function.name, arn: arn.clone(), target, entrances, gone, dropped }
     });
     (iter(reading).buffered(AT_A_TIME).collect().await, matched)
@@ -106,9 +109,9 @@ impl Entrance {
             None => None,
         };
         let (send, use_key, invoke) = tokio::join!(
-            async { ask(account, seen(&role)?, &SEND, [&*deployment.retry_queue.arn]).await },
-            async { ask_of_keys(account, seen(&role)?, [retry_queue]).await },
-            ask(account, &deployment.role_arn, &["lambda:InvokeFunction"], arns),
+            async { ask(account, seen(&role)?, &SEND_FAILURES, [&*deployment.retry_queue.arn]).await },
+            async { ask_of_keys(account, seen(&role)?, &USE_QUEUES_KEY, [retry_queue]).await },
+            ask(account, &deployment.role_arn, &INVOKE, arns),
         );
         Self {
             settings,
@@ -124,9 +127,13 @@ impl Entrance {
 
 /// A published version keeps the role that it was published with. `None` if the alias or version does not exist.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
-    let Some(found) = find_function(account, arn, Some(qualifier)).await? else { return Ok(None) };
-    let role = found.configuration.and_then(|it| it.role);
-    role.ok_or_else(|| Failure::CouldNot(format!("Lambda returned no role for {arn}:{qualifier}"))).map(Some)
+    let Some(found) = account.aws.function(arn, Some(qualifier)).await? else { return Ok(None) };
+    match found.configuration.role_arn {
+        role if role.is_empty() => {
+            Err(Failure::could_not(format!("Lambda returned no role for {arn}:{qualifier}")))
+        }
+        role => Ok(Some(role)),
+    }
 }
 
 /// Unqualified ARNs, each with the qualifiers that were named.
@@ -165,7 +172,7 @@ fn qualifiers(
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::doctor::sample::healthy;
+    use crate::doctor::sample::healthy;
 
     use super::*;
 

@@ -2,24 +2,28 @@
 
 use serde::Serialize;
 
-use crate::operate::doctor::diagnosis::{Judged, skipped};
-use crate::operate::doctor::facts::Facts;
-use crate::operate::doctor::facts::consumers::Consumer;
-use crate::operate::doctor::facts::functions::{Entrance, Function};
-use crate::operate::doctor::{consumers, functions, handler, policies, queues, rights};
+use crate::doctor::facts::Facts;
+use crate::doctor::facts::consumers::Consumer;
+use crate::doctor::facts::functions::{Entrance, Function};
+use crate::doctor::judgement::{Judged, skipped};
+use crate::doctor::{consumers, functions, handler, policies, queues, rights};
 
 type Text = &'static str;
 
 /// A check. Its number never changes and is never used again; docs/doctor.md has a row for each.
 #[derive(Debug, Serialize)]
-pub(crate) struct Check {
-    pub(super) id: Text,
-    pub(crate) group: Text,
-    pub(super) title: Text,
+pub struct Check {
+    /// Its number, such as `CB012`.
+    pub id: Text,
+    /// The area that it is about.
+    pub group: Text,
+    /// The state that it asks for.
+    pub title: Text,
     #[serde(skip)]
     pub(super) judge: Judge,
 }
 
+/// What a check is run on, and its judgement.
 #[derive(Debug)]
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
@@ -70,12 +74,14 @@ pub(super) const CHECKS: &[Check] = &[
         "the account has enough concurrency for it and its functions",
         handler::executions,
     ),
-    stack("CB030", "role", "it may receive, hide and delete messages of the retry queue", rights::take),
-    stack("CB031", "role", "it may send to the retry queue", rights::send_again),
-    stack("CB032", "role", "it may send to the dead-letter queue", rights::dead_letter),
-    stack("CB033", "role", "it may write its log", rights::log),
-    stack("CB034", "role", "it may read the pauses", rights::read_pauses),
-    stack("CB035", "role", "it may use the queues' keys", rights::use_keys),
+    of_role("CB030", "it may receive, hide and delete messages of the retry queue", |facts| {
+        rights::of_handler(facts, "CB030")
+    }),
+    of_role("CB031", "it may send to the retry queue", |facts| rights::of_handler(facts, "CB031")),
+    of_role("CB032", "it may send to the dead-letter queue", |facts| rights::of_handler(facts, "CB032")),
+    of_role("CB033", "it may write its log", |facts| rights::of_handler(facts, "CB033")),
+    of_role("CB034", "it may read the pauses", |facts| rights::of_handler(facts, "CB034")),
+    of_role("CB035", "it may use the queues' keys", |facts| rights::of_handler(facts, "CB035")),
     stack("CB040", "alarms", "alarms exist", handler::alarms_exist),
     stack("CB041", "alarms", "no alarm is in state ALARM", handler::no_alarm_is_raised),
     stack("CB042", "alarms", "each alarm notifies somebody", handler::alarms_notify),
@@ -119,6 +125,10 @@ const fn stack(id: Text, group: Text, title: Text, judge: fn(&Facts) -> Judged) 
     Check { id, group, title, judge: Judge::Stack(judge) }
 }
 
+const fn of_role(id: Text, title: Text, judge: fn(&Facts) -> Judged) -> Check {
+    Check { id, group: "role", title, judge: Judge::Stack(judge) }
+}
+
 const fn of_function(id: Text, title: Text, judge: fn(&Facts, &Function) -> Judged) -> Check {
     Check { id, group: "functions", title, judge: Judge::Function(judge) }
 }
@@ -132,7 +142,11 @@ const fn of_consumer(id: Text, title: Text, judge: fn(&Consumer) -> Judged) -> C
 }
 
 /// Reads the number of a check.
-pub(super) fn number(text: &str) -> Result<&'static str, String> {
+///
+/// # Errors
+///
+/// If no check has it.
+pub fn number(text: &str) -> Result<&'static str, String> {
     let check = CHECKS.iter().find(|check| check.id.eq_ignore_ascii_case(text.trim()));
     check
         .map(|check| check.id)

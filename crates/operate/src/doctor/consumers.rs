@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::operate::deployment::aws;
-use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
-use crate::operate::doctor::facts::consumers::{Consumer, DEAD_LETTER_QUEUE_URL, MAX_AGE, MaxAge, ReadQueue};
-use crate::operate::doctor::rights::{Need, allow, judged, of_queue};
-use crate::text::durations;
+use crate::deployment::aws;
+use crate::doctor::facts::consumers::{Consumer, DEAD_LETTER_QUEUE_URL, MAX_AGE, MaxAge, ReadQueue};
+use crate::doctor::facts::rights::Right;
+use crate::doctor::judgement::{Judged, Judgement, broken, ok, seen, skipped, warning};
+use crate::doctor::needs::{HIDE, SEND_DEAD_LETTERS};
+use crate::doctor::rights::{allow, judged, of_queue};
+use crate::durations;
+use crate::text;
+use crate::text::{Text, shell};
 
 /// As AWS advises for a queue that feeds a function.
 const TIMEOUTS: u32 = 6;
@@ -27,7 +31,7 @@ pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {
         consumer.mapping.uuid
     );
     let means = "messages are lost: Lambda deletes failed ones with the rest of their batch";
-    Ok(broken("ReportBatchItemFailures is off", means, aws(&consumer.place_flags, fix)))
+    Ok(broken("ReportBatchItemFailures is off", means, shell(aws(&consumer.place_flags, fix))))
 }
 
 pub(crate) fn visibility(consumer: &Consumer) -> Judged {
@@ -35,10 +39,8 @@ pub(crate) fn visibility(consumer: &Consumer) -> Judged {
         Ok(queue) => queue,
         Err(gone) => {
             let delete = format!("lambda delete-event-source-mapping --uuid {}", consumer.mapping.uuid);
-            let fix = format!(
-                "create the queue again, or remove its mapping: {}",
-                aws(&consumer.place_flags, delete)
-            );
+            let delete = shell(aws(&consumer.place_flags, delete));
+            let fix = text!["create the queue again, or remove its mapping: ", delete];
             return Ok(broken(gone, "its mapping has nothing to read", fix));
         }
     };
@@ -109,15 +111,9 @@ pub(crate) fn receives(consumer: &Consumer) -> Judged {
 }
 
 pub(crate) fn hides(consumer: &Consumer) -> Judged {
-    let need = Need {
-        rights: &consumer.hide,
-        without: Outcome::Broken,
-        means: "failed messages have no backoff: each returns after the queue's own visibility timeout",
-        or_else: of_queue(consumer.queue.iter().flatten().next().map(|it| &it.settings)),
-    };
-    let policy = policy("CB305", consumer);
-    let flags = &consumer.place_flags;
-    judged(flags, &need, |refused| allow(flags, &policy, refused))
+    let or_else = of_queue(consumer.queue.iter().flatten().next().map(|it| &it.settings));
+    let (policy, flags) = (policy(HIDE.check, consumer), &consumer.place_flags);
+    judged(flags, &HIDE, &consumer.hide, or_else, |refused| allow(flags, &policy, refused))
 }
 
 pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
@@ -127,8 +123,7 @@ pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
             "the function has no variable {DEAD_LETTER_QUEUE_URL}, which names its dead-letter queue ({page})"
         )));
     };
-    let means = "a message that should be dead-lettered stays in its queue until the redrive policy or the \
-                 retention removes it";
+    let means = SEND_DEAD_LETTERS.means;
     let correct = format!("correct {DEAD_LETTER_QUEUE_URL} where the function is defined (docs/consumer.md)");
     let ReadQueue { queue, settings } = match seen(dead_letter_queue)? {
         Ok(queue) => queue,
@@ -138,14 +133,12 @@ pub(crate) fn sends_dead_letters(consumer: &Consumer) -> Judged {
         let found = format!("{DEAD_LETTER_QUEUE_URL} names {}, the queue that it reads", queue.name());
         return Ok(broken(found, means, correct));
     }
-    let need =
-        Need { rights: &consumer.send, without: Outcome::Broken, means, or_else: of_queue(Some(settings)) };
-    let policy = policy("CB306", consumer);
-    let flags = &consumer.place_flags;
-    judged(flags, &need, |refused| allow(flags, &policy, refused))
+    let (policy, flags) = (policy(SEND_DEAD_LETTERS.check, consumer), &consumer.place_flags);
+    let allow = |refused: &[&Right]| allow(flags, &policy, refused);
+    judged(flags, &SEND_DEAD_LETTERS, &consumer.send, of_queue(Some(settings)), allow)
 }
 
-fn is_gone() -> Diagnosis {
+fn is_gone() -> Judgement {
     skipped("the queue does not exist (CB302)")
 }
 
@@ -154,24 +147,26 @@ fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }
 
-fn set(consumer: &Consumer, url: &str, attributes: impl Display) -> String {
-    aws(
+fn set(consumer: &Consumer, url: &str, attributes: impl Display) -> Text {
+    shell(aws(
         &consumer.place_flags,
         format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"),
-    )
+    ))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::account::{Failure, Verdict};
-    use crate::operate::deployment::queue::Queue;
-    use crate::operate::doctor::facts::queues::{QueueSettings, Redrive};
-    use crate::operate::doctor::sample::{assert_found, consumer};
+    use crate::aws::Verdict;
+    use crate::deployment::queue::Queue;
+    use crate::doctor::facts::queues::{QueueSettings, Redrive};
+    use crate::doctor::judgement::Outcome;
+    use crate::doctor::sample::{assert_found, consumer};
+    use crate::failure::Failure;
 
     use super::*;
 
     fn fix(judged: Judged) -> String {
-        judged.unwrap().fix.unwrap()
+        judged.unwrap().fix.unwrap().to_string()
     }
 
     fn with_queue(change: impl FnOnce(&mut QueueSettings)) -> Consumer {
@@ -296,14 +291,14 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_not_taken_for_good() {
-        let denied = || Failure::CouldNot("denied".into());
+        let denied = || Failure::could_not("denied");
         let unseen = Consumer {
             queue: Err(denied()),
             dead_letter_queue: Some(Err(denied())),
             hide: Err(denied()),
             ..consumer()
         };
-        let judged: [Result<Diagnosis, Failure>; 5] =
+        let judged: [Result<Judgement, Failure>; 5] =
             [visibility, retention, receives, hides, sends_dead_letters].map(|judge| judge(&unseen));
         assert!(judged.iter().all(Result::is_err), "{judged:?}");
     }

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use comeback_engine::{LogLevel, LogLine, Timestamp};
 use serde_json::Value;
-use tokio::time::timeout;
 
-use crate::account::{Account, Failure};
-use crate::operate::log::{LogEvent, Search};
+use crate::account::Account;
+use crate::aws::LogEvent;
+use crate::failure::Failure;
+use crate::log::Search;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
 /// CloudWatch searches from the oldest line on, and a busy handler writes millions a day. So the newest hour is searched
@@ -44,8 +45,12 @@ impl LoggedErrors {
     async fn search(account: &Account, search: Search<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
         let all = search.each(account, &|_| (), |event| errors.add(&event));
-        let was_read = timeout(PATIENCE, all).await.ok().transpose()?.is_some();
-        Ok(Self { all_were_read: was_read, ..errors })
+        let all_were_read = tokio::select! {
+            biased;
+            read = all => read.map(|_| true)?,
+            () = account.aws.sleep(PATIENCE) => false,
+        };
+        Ok(Self { all_were_read, ..errors })
     }
 
     /// Counts a line if it is an ERROR, and keeps the newest.
@@ -89,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::operate::log::tests::test_line;
+    use crate::log::tests::test_line;
 
     fn searched(lines: &[(u64, &str)]) -> LoggedErrors {
         let mut errors = LoggedErrors::default();

@@ -3,71 +3,54 @@
 use comeback_engine::Policy;
 use serde_json::json;
 
-use crate::account::Verdict;
-use crate::operate::deployment::{Deployment, aws};
-use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
-use crate::operate::doctor::facts::Facts;
-use crate::operate::doctor::facts::functions::Entrance;
-use crate::operate::doctor::facts::queues::QueueSettings;
-use crate::operate::doctor::facts::rights::{Right, Rights, SAMPLE_STREAM};
-use crate::operate::doctor::fix;
+use crate::aws::Verdict;
+use crate::deployment::{Deployment, aws};
+use crate::doctor::facts::Facts;
+use crate::doctor::facts::functions::Entrance;
+use crate::doctor::facts::queues::QueueSettings;
+use crate::doctor::facts::rights::{Right, Rights, SAMPLE_STREAM};
+use crate::doctor::fix;
+use crate::doctor::judgement::{Judged, Judgement, broken, ok, seen, skipped, warning};
+use crate::doctor::needs::{INVOKE, Need, OF_HANDLER, Resource, SEND_FAILURES, USE_QUEUES_KEY};
+use crate::failure::Failure;
+use crate::text;
+use crate::text::{Text, shell};
 
-pub(crate) fn take(facts: &Facts) -> Judged {
-    let means = "nothing is retried: the handler cannot receive, hide or delete messages";
-    let or_else = of_queue(facts.retry_queue.as_ref().ok());
-    judged(
-        &facts.deployment.place_flags,
-        &Need { rights: &facts.rights.take, without: Outcome::Broken, means, or_else },
-        |refused| allow(&facts.deployment.place_flags, "CB030", refused),
-    )
-}
-
-pub(crate) fn send_again(facts: &Facts) -> Judged {
-    let means = "past HIDE_UP_TO the handler hides every message instead, and SQS has room for only 120,000";
-    let or_else = of_queue(facts.retry_queue.as_ref().ok());
-    judged(
-        &facts.deployment.place_flags,
-        &Need { rights: &facts.rights.send_again, without: Outcome::Warning, means, or_else },
-        |refused| allow(&facts.deployment.place_flags, "CB031", refused),
-    )
-}
-
-pub(crate) fn dead_letter(facts: &Facts) -> Judged {
-    let means = "dead-letters stay in the retry queue, and are deleted after 14 days";
-    let or_else = of_queue(facts.dead_letter_queue.as_ref().ok());
-    judged(
-        &facts.deployment.place_flags,
-        &Need { rights: &facts.rights.dead_letter, without: Outcome::Broken, means, or_else },
-        |refused| allow(&facts.deployment.place_flags, "CB032", refused),
-    )
-}
-
-pub(crate) fn log(facts: &Facts) -> Judged {
-    let means = "nobody sees what the handler decides, and no event can be traced";
-    let mut rights = facts.rights.log.clone();
-    for right in rights.iter_mut().flatten() {
-        right.resource = right.resource.replace(SAMPLE_STREAM, ":*");
+/// Judges a need of the handler's role, by the number of its check.
+pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
+    let need = OF_HANDLER.iter().find(|need| need.check == check).expect("BUG: the table has a row for it");
+    let mut rights = facts.rights[need.check].clone();
+    let or_else = match need.on {
+        Resource::Queue => of_queue(facts.retry_queue.as_ref().ok()),
+        Resource::DeadLetterQueue => of_queue(facts.dead_letter_queue.as_ref().ok()),
+        Resource::Keys => Some(KEY_POLICY),
+        _ => None,
+    };
+    match need.on {
+        Resource::Keys => {
+            if let Some(unusable) = unusable_key(facts)? {
+                return Ok(unusable);
+            }
+            if seen(&rights)?.is_empty() {
+                return Ok(ok("SQS manages the queues' keys"));
+            }
+        }
+        Resource::Pauses if seen(&rights)?.is_empty() => {
+            return Ok(skipped("the handler reads no pauses, because PAUSES is not set"));
+        }
+        Resource::LogStreams => {
+            for right in rights.iter_mut().flatten() {
+                right.resource = right.resource.replace(SAMPLE_STREAM, ":*");
+            }
+        }
+        _ => {}
     }
-    judged(
-        &facts.deployment.place_flags,
-        &Need { rights: &rights, without: Outcome::Warning, means, or_else: None },
-        |refused| allow(&facts.deployment.place_flags, "CB033", refused),
-    )
+    let flags = &facts.deployment.place_flags;
+    judged(flags, need, &rights, or_else, |refused| allow(flags, need.check, refused))
 }
 
-pub(crate) fn read_pauses(facts: &Facts) -> Judged {
-    if seen(&facts.rights.read_pauses)?.is_empty() {
-        return Ok(skipped("the handler reads no pauses, because PAUSES is not set"));
-    }
-    let means = "the handler does not know what is paused, so it holds every event that is due";
-    judged(
-        &facts.deployment.place_flags,
-        &Need { rights: &facts.rights.read_pauses, without: Outcome::Broken, means, or_else: None },
-        |refused| allow(&facts.deployment.place_flags, "CB034", refused),
-    )
-}
-
-pub(crate) fn use_keys(facts: &Facts) -> Judged {
+/// The judgement of a queue's key that nobody can use, if there is one.
+fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, means) in [
         (retry_queue, &facts.retry_queue, "Lambda silently drops failed events, and nothing is retried"),
@@ -80,35 +63,15 @@ pub(crate) fn use_keys(facts: &Facts) -> Judged {
         let Some(key) = seen(settings)?.key.clone()? else { continue };
         if let Some(problem) = key.problem() {
             let found = format!("{}: {problem}", queue.name());
-            return Ok(broken(found, means, fix::key(&facts.deployment, queue, &key)));
+            return Ok(Some(broken(found, means, fix::key(&facts.deployment, queue, &key))));
         }
     }
-    if seen(&facts.rights.use_keys)?.is_empty() {
-        return Ok(ok("SQS manages the queues' keys"));
-    }
-    let means = "the handler can neither receive nor send messages that the key encrypts";
-    let rights = &facts.rights.use_keys;
-    judged(
-        &facts.deployment.place_flags,
-        &Need { rights, without: Outcome::Broken, means, or_else: Some(KEY_POLICY) },
-        |refused| allow(&facts.deployment.place_flags, "CB035", refused),
-    )
+    Ok(None)
 }
 
-const DROPPED: &str = "Lambda drops its failed events silently";
-
 pub(crate) fn function_sends(facts: &Facts, entrance: &Entrance) -> Judged {
-    let fix = |_: &[&Right]| fix::attach(facts, &entrance.invoked_arn);
-    judged(
-        &facts.deployment.place_flags,
-        &Need {
-            rights: &entrance.send,
-            without: Outcome::Broken,
-            means: DROPPED,
-            or_else: of_queue(facts.retry_queue.as_ref().ok()),
-        },
-        fix,
-    )
+    let or_else = of_queue(facts.retry_queue.as_ref().ok());
+    attachable(facts, entrance, &SEND_FAILURES, &entrance.send, or_else)
 }
 
 pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -119,17 +82,26 @@ pub(crate) fn function_uses_key(facts: &Facts, entrance: &Entrance) -> Judged {
     if seen(&entrance.use_key)?.is_empty() {
         return Ok(ok("SQS manages the queue's key"));
     }
+    attachable(facts, entrance, &USE_QUEUES_KEY, &entrance.use_key, Some(KEY_POLICY))
+}
+
+/// Judges a right that `attach` gives.
+fn attachable(
+    facts: &Facts,
+    entrance: &Entrance,
+    need: &Need,
+    rights: &Rights,
+    or_else: Option<&str>,
+) -> Judged {
     let fix = |_: &[&Right]| fix::attach(facts, &entrance.invoked_arn);
-    judged(
-        &facts.deployment.place_flags,
-        &Need {
-            rights: &entrance.use_key,
-            without: Outcome::Broken,
-            means: DROPPED,
-            or_else: Some(KEY_POLICY),
-        },
-        fix,
-    )
+    judged(&facts.deployment.place_flags, need, rights, or_else, fix)
+}
+
+pub(crate) fn handler_invokes(facts: &Facts, entrance: &Entrance) -> Judged {
+    // The handler has one role for all functions, and a policy of the same name would replace another function's.
+    let policy = format!("{}-{}", INVOKE.check, entrance.name.replace(':', "."));
+    let flags = &facts.deployment.place_flags;
+    judged(flags, &INVOKE, &entrance.invoke, None, |refused| allow(flags, &policy, refused))
 }
 
 pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -144,24 +116,13 @@ pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(broken(found, means, fix::attach(facts, &entrance.invoked_arn)))
 }
 
-/// That the allow-list lacks a function, and what the handler then does with its events.
+/// The finding that the allow-list lacks a function, and its consequence.
 pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) {
     if policy.keeps_everything() {
         return ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried");
     }
     let means = "its failed events are dead-lettered at once, as target_not_allowed";
     (format!("TARGET_FUNCTIONS does not allow {arn}"), means)
-}
-
-pub(crate) fn handler_invokes(facts: &Facts, entrance: &Entrance) -> Judged {
-    let means = "its events wait until the handler may invoke it";
-    // The handler has one role for all functions, and a policy of the same name would replace another function's.
-    let policy = format!("CB109-{}", entrance.name.replace(':', "."));
-    judged(
-        &facts.deployment.place_flags,
-        &Need { rights: &entrance.invoke, without: Outcome::Broken, means, or_else: None },
-        |refused| allow(&facts.deployment.place_flags, &policy, refused),
-    )
 }
 
 const KEY_POLICY: &str = "the key's own policy";
@@ -171,40 +132,37 @@ pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
-/// What a role needs.
-pub(crate) struct Need<'a> {
-    pub(crate) rights: &'a Rights,
-    /// The outcome without one of them, and its meaning.
-    pub(crate) without: Outcome,
-    pub(crate) means: &'a str,
-    /// Something unread that may allow it too: then a missing right is only a warning.
-    pub(crate) or_else: Option<&'a str>,
-}
-
-/// `fix` gives the command that allows what is missing.
-pub(crate) fn judged(place_flags: &str, need: &Need<'_>, fix: impl FnOnce(&[&Right]) -> String) -> Judged {
-    let Need { rights, without, means, or_else } = *need;
+/// Judges the rights that a need asks for. `or_else` names something unread that may allow it too: then a missing right is only
+/// a warning. `fix` returns the command that allows the missing rights.
+pub(crate) fn judged(
+    place_flags: &str,
+    need: &Need,
+    rights: &Rights,
+    or_else: Option<&str>,
+    fix: impl FnOnce(&[&Right]) -> Text,
+) -> Judged {
+    let Need { without, means, .. } = *need;
     let rights = seen(rights)?;
-    let refused: Vec<&Right> = rights.iter().filter(|right| !right.verdict.is_allowed()).collect();
+    let refused: Vec<&Right> = rights.iter().filter(|right| right.verdict != Verdict::Allowed).collect();
     let Some(Right { role, .. }) = refused.first() else { return Ok(ok(actions(rights).join(", "))) };
     let each = refused.iter().map(|right| format!("{} on {}", right.action, right.resource));
     let each = each.collect::<Vec<_>>().join(", ");
     if refused.iter().any(|right| right.verdict == Verdict::Denied) {
         let [inline, attached] = ["list-role-policies", "list-attached-role-policies"]
-            .map(|list| aws(place_flags, format!("iam {list} --role-name {role}")));
-        let fix = format!("find the policy and remove its Deny: {inline}; {attached}");
+            .map(|list| shell(aws(place_flags, format!("iam {list} --role-name {role}"))));
+        let fix = text!["find the policy and remove its Deny: ", inline, " or ", attached];
         let denied = broken(format!("a policy denies {each} to {role}"), means, fix);
-        return Ok(Diagnosis { outcome: without, ..denied });
+        return Ok(Judgement { outcome: without, ..denied });
     }
     let (found, fix) = (format!("no policy of {role} allows {each}"), fix(&refused));
     Ok(match or_else {
         Some(other) => warning(format!("{found}; {other} may"), format!("if not: {means}"), fix),
-        None => Diagnosis { outcome: without, ..broken(found, means, fix) },
+        None => Judgement { outcome: without, ..broken(found, means, fix) },
     })
 }
 
 /// Adds a policy to the role that lacks these rights.
-pub(crate) fn allow(place_flags: &str, policy: &str, refused: &[&Right]) -> String {
+pub(crate) fn allow(place_flags: &str, policy: &str, refused: &[&Right]) -> Text {
     let role = &refused[0].role;
     let mut resources: Vec<&str> = refused.iter().map(|right| &*right.resource).collect();
     resources.dedup();
@@ -212,7 +170,7 @@ pub(crate) fn allow(place_flags: &str, policy: &str, refused: &[&Right]) -> Stri
         json!({"Effect": "Allow", "Action": actions(refused.iter().copied()), "Resource": resources});
     let document = json!({"Version": "2012-10-17", "Statement": [statement]});
     let flags = format!("--role-name {role} --policy-name comeback-{policy} --policy-document '{document}'");
-    aws(place_flags, format!("iam put-role-policy {flags}"))
+    shell(aws(place_flags, format!("iam put-role-policy {flags}")))
 }
 
 fn actions<'r>(rights: impl IntoIterator<Item = &'r Right>) -> Vec<&'static str> {
@@ -223,12 +181,12 @@ fn actions<'r>(rights: impl IntoIterator<Item = &'r Right>) -> Vec<&'static str>
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_kms::types::KeyState;
 
-    use crate::account::{CustomerKey, Failure};
-    use crate::operate::deployment::queue::Queue;
-    use crate::operate::doctor::facts::rights::HandlerRights;
-    use crate::operate::doctor::sample::{assert_found, healthy, right};
+    use crate::deployment::queue::Queue;
+    use crate::doctor::judgement::Outcome;
+    use crate::doctor::sample::{assert_found, healthy, right};
+    use crate::failure::Failure;
+    use crate::key::CustomerKey;
 
     use super::*;
 
@@ -239,11 +197,7 @@ mod tests {
         };
         let rights = Ok(verdicts.iter().map(of).collect());
         let fix = |refused: &[&Right]| allow("", "CB999", refused);
-        super::judged(
-            "",
-            &Need { rights: &rights, without: Outcome::Broken, means: "events are lost", or_else },
-            fix,
-        )
+        super::judged("", &SEND_FAILURES, &rights, or_else, fix)
     }
 
     #[test]
@@ -255,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_missing_right_is_given_by_a_policy() {
-        let fix = of_rights(&[Verdict::NotAllowed], None).unwrap().fix.unwrap();
+        let fix = of_rights(&[Verdict::NotAllowed], None).unwrap().fix.unwrap().to_string();
         assert!(fix.starts_with("aws iam put-role-policy --role-name role --policy-name comeback-CB999"));
         assert!(fix.contains(r#""Resource":["arn:aws:sqs:::retries"]"#), "{fix}");
     }
@@ -277,33 +231,23 @@ mod tests {
 
     #[test]
     fn no_further_policy_can_give_what_one_denies() {
-        let fix = of_rights(&[Verdict::Denied], None).unwrap().fix.unwrap();
+        let fix = of_rights(&[Verdict::Denied], None).unwrap().fix.unwrap().to_string();
         assert!(fix.starts_with("find the policy and remove its Deny"), "{fix}");
     }
 
-    type Check = fn(&Facts) -> Judged;
-    type Of = fn(&mut HandlerRights) -> &mut Rights;
-
-    const CHECKS: [(Check, Of, Outcome); 6] = [
-        (take, |rights| &mut rights.take, Outcome::Broken),
-        (send_again, |rights| &mut rights.send_again, Outcome::Warning),
-        (dead_letter, |rights| &mut rights.dead_letter, Outcome::Broken),
-        (log, |rights| &mut rights.log, Outcome::Warning),
-        (read_pauses, |rights| &mut rights.read_pauses, Outcome::Broken),
-        (use_keys, |rights| &mut rights.use_keys, Outcome::Warning),
-    ];
-
     #[test]
     fn each_right_of_the_handler_is_needed() {
-        for (check, of, without) in CHECKS {
-            assert_found(check(&healthy()), Outcome::Ok, "");
+        for need in &OF_HANDLER {
+            assert_found(of_handler(&healthy(), need.check), Outcome::Ok, "");
             let mut facts = healthy();
-            let rights = of(&mut facts.rights);
+            let rights = facts.rights.get_mut(need.check).unwrap();
             refused(rights);
             let action = rights.as_ref().unwrap()[0].action;
-            assert_found(check(&facts), without, action);
-            *of(&mut facts.rights) = Err(Failure::CouldNot("simulate denied".into()));
-            assert!(check(&facts).is_err());
+            // The key's own policy may allow it.
+            let without = if need.on == Resource::Keys { Outcome::Warning } else { need.without };
+            assert_found(of_handler(&facts, need.check), without, action);
+            facts.rights.insert(need.check, Err(Failure::could_not("simulate denied")));
+            assert!(of_handler(&facts, need.check).is_err());
         }
     }
 
@@ -312,19 +256,21 @@ mod tests {
         let mut facts = healthy();
         let sample = format!("arn:group{SAMPLE_STREAM}");
         let verdict = Verdict::NotAllowed;
-        facts.rights.log = Ok(vec![Right { verdict, ..right("role", "logs:PutLogEvents", &sample) }]);
+        facts
+            .rights
+            .insert("CB033", Ok(vec![Right { verdict, ..right("role", "logs:PutLogEvents", &sample) }]));
         assert_found(
-            log(&facts),
+            of_handler(&facts, "CB033"),
             Outcome::Warning,
             "no policy of role allows logs:PutLogEvents on arn:group:*",
         );
-        let fix = log(&facts).unwrap().fix.unwrap();
+        let fix = of_handler(&facts, "CB033").unwrap().fix.unwrap().to_string();
         assert!(fix.contains(r#""Resource":["arn:group:*"]"#), "{fix}");
     }
 
     #[test]
     fn a_key_that_nobody_can_use_is_broken_whatever_the_roles_may_do() {
-        let cancel = "aws kms cancel-key-deletion --key-id arn:key; aws kms enable-key --key-id arn:key";
+        let cancel = "aws kms cancel-key-deletion --key-id arn:key";
         let other = |queue: &str| {
             let url = Queue::sample(queue).url;
             format!(
@@ -333,44 +279,44 @@ mod tests {
         };
         for (state, found, fix) in [
             (
-                Some(KeyState::Disabled),
+                Some("Disabled".into()),
                 "retries: the key arn:key is Disabled",
                 "aws kms enable-key --key-id arn:key",
             ),
-            (Some(KeyState::PendingDeletion), "retries: the key arn:key is PendingDeletion", cancel),
+            (Some("PendingDeletion".into()), "retries: the key arn:key is PendingDeletion", cancel),
             (None, "retries: there is no key arn:key", &other("retries")),
         ] {
             let mut facts = healthy();
             let key = CustomerKey { arn: "arn:key".into(), state };
             facts.retry_queue.as_mut().unwrap().key = Ok(Some(key.clone()));
-            assert_found(use_keys(&facts), Outcome::Broken, found);
-            assert_eq!(use_keys(&facts).unwrap().fix.as_deref(), Some(fix));
+            assert_found(of_handler(&facts, "CB035"), Outcome::Broken, found);
+            assert_eq!(of_handler(&facts, "CB035").unwrap().fix.unwrap().to_string(), fix);
             assert_found(judged(function_uses_key, &facts), Outcome::Skipped, "CB035");
             facts.retry_queue.as_mut().unwrap().key = Ok(None);
             facts.dead_letter_queue.as_mut().unwrap().key = Ok(Some(key));
-            assert_found(use_keys(&facts), Outcome::Broken, "dead: the");
+            assert_found(of_handler(&facts, "CB035"), Outcome::Broken, "dead: the");
         }
         let mut usable = healthy();
-        let key = CustomerKey { arn: "arn:key".into(), state: Some(KeyState::Enabled) };
+        let key = CustomerKey { arn: "arn:key".into(), state: Some("Enabled".into()) };
         usable.retry_queue.as_mut().unwrap().key = Ok(Some(key));
-        assert_found(use_keys(&usable), Outcome::Ok, "kms:Decrypt");
+        assert_found(of_handler(&usable, "CB035"), Outcome::Ok, "kms:Decrypt");
     }
 
     #[test]
     fn a_queues_policy_may_allow_it_too() {
         let mut facts = healthy();
-        refused(&mut facts.rights.take);
+        refused(facts.rights.get_mut("CB030").unwrap());
         facts.retry_queue.as_mut().unwrap().allows_by_itself = true;
-        assert_found(take(&facts), Outcome::Warning, "the queue's own policy may");
+        assert_found(of_handler(&facts, "CB030"), Outcome::Warning, "the queue's own policy may");
     }
 
     #[test]
     fn what_is_not_used_needs_no_right() {
         let mut facts = healthy();
-        facts.rights.read_pauses = Ok(Vec::new());
-        assert_found(read_pauses(&facts), Outcome::Skipped, "PAUSES is not set");
-        facts.rights.use_keys = Ok(Vec::new());
-        assert_found(use_keys(&facts), Outcome::Ok, "SQS manages");
+        facts.rights.insert("CB034", Ok(Vec::new()));
+        assert_found(of_handler(&facts, "CB034"), Outcome::Skipped, "PAUSES is not set");
+        facts.rights.insert("CB035", Ok(Vec::new()));
+        assert_found(of_handler(&facts, "CB035"), Outcome::Ok, "SQS manages");
     }
 
     fn judged(check: fn(&Facts, &Entrance) -> Judged, facts: &Facts) -> Judged {
@@ -403,7 +349,7 @@ mod tests {
                 refused(&mut entrance.send);
                 refused(&mut entrance.invoke);
             });
-            judged(check, &cannot).unwrap().fix.unwrap()
+            judged(check, &cannot).unwrap().fix.unwrap().to_string()
         };
         for (name, policy) in
             [("orders", "comeback-CB109-orders"), ("orders:live", "comeback-CB109-orders.live")]

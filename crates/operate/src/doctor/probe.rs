@@ -2,21 +2,20 @@
 
 use std::time::Duration;
 
-use aws_sdk_lambda::operation::RequestId as _;
-use aws_sdk_lambda::types::InvocationType;
-use comeback_engine::{Timestamp, WaitsFor};
-use comeback_operate::CommandName;
-use comeback_operate::trace::logs::{Logs, Report};
-use comeback_operate::trace::sentence::sentence;
-use comeback_operate::trace::story::{End, Story};
+use crate::command::CommandName;
+use crate::operator::Operator;
+use crate::text;
+use crate::trace::logs::{Logs, Report};
+use crate::trace::sentence::sentence;
+use crate::trace::story::{End, Story};
+use comeback_engine::WaitsFor;
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
 
-use crate::account::{Account, Failure, Or as _};
-use crate::operate::deployment::Deployment;
-use crate::operate::deployment::find::resources;
-use crate::operate::doctor::diagnosis::{Diagnosis, Judged, broken, ok, skipped};
-use crate::terminal::coloured;
+use crate::account::Account;
+use crate::deployment::Deployment;
+use crate::deployment::find::resources;
+use crate::doctor::judgement::{Judged, Judgement, broken, ok, skipped};
+use crate::failure::Failure;
 
 /// The example function's name in the template.
 const EXAMPLE: &str = "ExampleTarget";
@@ -30,42 +29,37 @@ const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
 const EARLIER: Duration = Duration::from_secs(60);
 
 /// Sends the example function an event that fails once, and follows it in the logs until it has succeeded, was
-/// dead-lettered, or is overdue. Shows each step once. Nothing is cleaned up: the event ends as any other.
-pub(crate) async fn probe(account: &Account, deployment: &Deployment, now: Timestamp) -> Judged {
+/// dead-lettered, or is overdue. Remarks each step once. Nothing is cleaned up: the event ends as any other.
+pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judged {
+    let account = &operator.account;
     let function = example(account, deployment).await?;
     let patience = match patience(deployment, &function) {
         Ok(patience) => patience,
         Err(why) => return Ok(skipped(why)),
     };
-    let key = send(account, &function).await?;
-    let since = now.before(EARLIER);
-    let mut shown = 0;
-    let mut last = None;
-    let account = account.operate();
-    let handler = deployment.handler.parse().ok();
-    let found = comeback_operate::deployment::Deployment::find(&account, handler.as_ref(), "").await?;
-    let logs = Logs { account: &account, deployment: &found, since, progress: &|_| () };
-    let followed = timeout(patience, async {
-        loop {
-            if let Some(story) = logs.story(&key).await? {
-                let steps = story.steps.iter().skip(shown);
-                steps.for_each(|step| anstream::eprintln!("probe: {}", coloured(&sentence(step))));
-                shown = story.steps.len();
-                let end = ended(&logs, &story).await?;
-                last = Some(story.end);
-                if let Some(end) = end {
-                    return Ok(end);
-                }
+    let sent_at = operator.now();
+    let none = || Failure::could_not(format!("Lambda returned no request id for an event of {function}"));
+    let key = account.aws.invoke_async(&function, EVENT).await?.ok_or_else(none)?;
+    let (end, since) = (sent_at.saturating_add(patience), sent_at.before(EARLIER));
+    let logs = Logs { account, deployment, since, progress: &|_| () };
+    let (mut shown, mut last) = (0, None);
+    while operator.now() < end {
+        if let Some(story) = logs.story(&key).await? {
+            let steps = story.steps.iter().skip(shown);
+            steps.for_each(|step| operator.follow.remark(&text!["probe: ", sentence(step)]));
+            shown = story.steps.len();
+            if let Some(end) = ended(&logs, &story).await? {
+                return Ok(end);
             }
-            sleep(BETWEEN_CHECKS).await;
+            last = Some(story.end);
         }
-    })
-    .await;
+        account.aws.sleep(BETWEEN_CHECKS).await;
+    }
     let sent = Sent { function: &function, key: &key, waited: patience };
-    followed.unwrap_or_else(|_| Ok(sent.not_ended(deployment, last.as_ref())))
+    Ok(sent.not_ended(deployment, last.as_ref()))
 }
 
-/// How long the event may take, or why it is not sent.
+/// The time that the event may take, or the reason why it is not sent.
 fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String> {
     let policies = deployment.policies().map_err(|_| "the handler's settings are refused (CB020)")?;
     let arn = deployment.arn_of(&function.parse()?);
@@ -79,22 +73,13 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     Ok(longest)
 }
 
-/// Sends the event, and gives back its request id.
-async fn send(account: &Account, function: &str) -> Result<String, Failure> {
-    let call = account.lambda.invoke().function_name(function).invocation_type(InvocationType::Event);
-    let answer = call.payload(EVENT.as_bytes().into()).send().await;
-    let answer = answer.or_failure("lambda:InvokeFunction", function)?;
-    let none = || Failure::CouldNot(format!("Lambda returned no request id for an event of {function}"));
-    answer.request_id().map(ToOwned::to_owned).ok_or_else(none)
-}
-
-/// How the event ended, if it has.
-async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Diagnosis>, Failure> {
+/// The judgement of an event that has ended.
+async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Failure> {
     match &story.end {
         End::Invoked { request_id: Some(retry), .. } => {
             let invocation = logs.invocation(&story.target, retry, true).await?;
             if let Report::Unread { why } = invocation.report {
-                return Err(Failure::CouldNot(why));
+                return Err(Failure::could_not(why));
             }
             let succeeded = invocation.lines.iter().any(|line| {
                 serde_json::from_str::<Value>(&line.line).is_ok_and(|line| line["message"] == "succeeded")
@@ -104,7 +89,7 @@ async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Diagnosis>, Fail
         End::DeadLettered => Ok(Some(broken(
             "the event was dead-lettered",
             "failed events are not retried as configured",
-            logs.deployment.command(CommandName::Trace, [&*story.key]).to_string(),
+            logs.deployment.command(CommandName::Trace, [&*story.key]),
         ))),
         _ => Ok(None),
     }
@@ -118,20 +103,20 @@ struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    fn not_ended(&self, deployment: &Deployment, last: Option<&End>) -> Diagnosis {
+    fn not_ended(&self, deployment: &Deployment, last: Option<&End>) -> Judgement {
         let Self { function, key, waited } = *self;
-        let (found, fix) = match last {
-            None => ("its failure has not reached the handler", format!("doctor {function}")),
+        let (found, name, word) = match last {
+            None => ("its failure has not reached the handler", CommandName::Doctor, function),
             Some(End::Waits(WaitsFor::Resume)) => {
-                ("it is held, because its function is paused", "pause --list".into())
+                ("it is held, because its function is paused", CommandName::Pause, "--list")
             }
-            Some(End::Invoked { .. }) => ("its success is not in the log", format!("trace {key}")),
-            Some(_) => ("it has not been retried", format!("trace {key}")),
+            Some(End::Invoked { .. }) => ("its success is not in the log", CommandName::Trace, key),
+            Some(_) => ("it has not been retried", CommandName::Trace, key),
         };
         broken(
             format!("{} s after the event was sent, {found}", waited.as_secs()),
             "failed events are not retried, or only late",
-            deployment.command(fix),
+            deployment.command(name, [word]),
         )
     }
 }
@@ -140,20 +125,20 @@ impl Sent<'_> {
 async fn example(account: &Account, deployment: &Deployment) -> Result<String, Failure> {
     let none = || {
         let what = "has no example function (ExampleTarget of template.yaml)";
-        Failure::CouldNot(format!("the stack of {} {what}", deployment.handler))
+        Failure::could_not(format!("the stack of {} {what}", deployment.handler))
     };
     let stack = deployment.stack.as_deref().ok_or_else(none)?;
     let resources = resources(account, stack).await?;
-    let example = resources.into_iter().find(|resource| resource.logical_resource_id() == Some(EXAMPLE));
-    example.and_then(|resource| resource.physical_resource_id).ok_or_else(none)
+    let example = resources.into_iter().find(|resource| resource.logical_id == EXAMPLE);
+    example.and_then(|resource| resource.physical_id).ok_or_else(none)
 }
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::DueBy;
+    use comeback_engine::{DueBy, Timestamp};
 
-    use crate::operate::doctor::diagnosis::Outcome;
-    use crate::operate::doctor::sample::healthy;
+    use crate::doctor::judgement::Outcome;
+    use crate::doctor::sample::healthy;
 
     use super::*;
 
@@ -193,10 +178,10 @@ mod tests {
             (Some(End::Waits(WaitsFor::Resume)), "its function is paused", "comeback pause --list"),
             (Some(invoked), "its success is not in the log", "comeback trace k-1"),
         ] {
-            let diagnosis = sent.not_ended(&deployment, last.as_ref());
-            assert_eq!(diagnosis.outcome, Outcome::Broken);
-            assert!(diagnosis.found.contains(words), "{diagnosis:?}");
-            assert_eq!(diagnosis.fix.unwrap(), fix);
+            let judgement = sent.not_ended(&deployment, last.as_ref());
+            assert_eq!(judgement.outcome, Outcome::Broken);
+            assert!(judgement.found.to_string().contains(words), "{judgement:?}");
+            assert_eq!(judgement.fix.unwrap().to_string(), fix);
         }
     }
 }

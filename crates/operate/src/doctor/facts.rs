@@ -1,4 +1,4 @@
-//! What the checks look at, read once and concurrently. Each fact is there, or is the failure to read it.
+//! The facts that the checks judge, read once and concurrently. Each fact is there, or is the failure to read it.
 
 pub(crate) mod consumers;
 pub(crate) mod functions;
@@ -8,23 +8,25 @@ pub(crate) mod rights;
 
 use std::collections::BTreeMap;
 
+use crate::aws::{Executions, ParameterVersion};
+use crate::pauses::history::newest_readable;
+use crate::pauses::parameter::read_pauses;
 use comeback_engine::{FunctionArn, GarbledPauses, Pauses, Timestamp};
-use comeback_operate::aws::ParameterVersion;
-use comeback_operate::pauses::history::newest_readable;
-use comeback_operate::pauses::parameter::read_parameter;
 
-use crate::account::{Account, Failure, Or as _};
-use crate::operate::alarms::Alarm;
-use crate::operate::deployment::Deployment;
-use crate::operate::deployment::mapping::Mapping;
-use crate::operate::doctor::facts::consumers::Consumer;
-use crate::operate::doctor::facts::functions::{Destination, Function};
-use crate::operate::doctor::facts::log::LoggedErrors;
-use crate::operate::doctor::facts::queues::QueueSettings;
-use crate::operate::doctor::facts::rights::HandlerRights;
-use crate::operate::function::{FunctionName, Target};
-use crate::operate::handler_setting::{TARGET_FUNCTIONS, find_stack, list_has};
+use crate::account::Account;
+use crate::alarms::Alarm;
+use crate::aws::Mapping;
+use crate::deployment::Deployment;
+use crate::doctor::facts::consumers::Consumer;
+use crate::doctor::facts::functions::{Destination, Function};
+use crate::doctor::facts::log::LoggedErrors;
+use crate::doctor::facts::queues::QueueSettings;
+use crate::doctor::facts::rights::HandlerRights;
+use crate::failure::Failure;
+use crate::function::{FunctionName, Target};
+use crate::handler_setting::{TARGET_FUNCTIONS, list_has};
 
+/// The facts that the checks judge. Each is there, or the failure to read it.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) deployment: Deployment,
@@ -42,30 +44,8 @@ pub(crate) struct Facts {
     /// The parameters of the deployment's stack with their values; empty without a stack.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<Function>,
-    /// Whether the functions that the allow-list's patterns match could be found.
+    /// The failure to find the functions that the allow-list's patterns match, if it failed.
     pub(crate) matched: Result<(), Failure>,
-}
-
-/// The functions that the account may run at a time in this region.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Executions {
-    pub(crate) all: u64,
-    /// What all functions without reserved concurrency share.
-    pub(crate) unreserved: u64,
-}
-
-impl Executions {
-    async fn read(account: &Account) -> Result<Self, Failure> {
-        let answer = account.lambda.get_account_settings().send().await;
-        let answer = answer.or_failure("lambda:GetAccountSettings", "the account")?;
-        let limits = answer.account_limit().map(|limit| {
-            let all = limit.concurrent_executions();
-            [all, limit.unreserved_concurrent_executions().unwrap_or(all)].map(|it| it.unsigned_abs().into())
-        });
-        let [all, unreserved] =
-            limits.ok_or_else(|| Failure::CouldNot("Lambda returned no limits for the account".into()))?;
-        Ok(Self { all, unreserved })
-    }
 }
 
 /// A pauses parameter that the handler cannot read.
@@ -82,7 +62,7 @@ pub(crate) struct UnreadablePauses {
 impl UnreadablePauses {
     /// `None` if the text is readable.
     pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
-        Ok(Self::of(parameter, &account.operate().aws.parameter_history(parameter).await?))
+        Ok(Self::of(parameter, &account.aws.parameter_history(parameter).await?))
     }
 
     fn of(parameter: &str, versions: &[ParameterVersion]) -> Option<Self> {
@@ -96,17 +76,14 @@ impl UnreadablePauses {
     }
 }
 
-/// The pauses; `None` if the handler reads none.
-async fn read_pauses(account: &Account, deployment: &Deployment) -> Result<Option<Pauses>, Failure> {
-    let Some(name) = deployment.pauses() else { return Ok(None) };
-    Ok(Some(read_parameter(&account.operate(), name).await?.0))
+async fn executions(account: &Account) -> Result<Executions, Failure> {
+    let executions = account.aws.executions().await?;
+    executions.ok_or_else(|| Failure::could_not("Lambda returned no limits for the account"))
 }
 
 async fn parameters(account: &Account, deployment: &Deployment) -> Result<BTreeMap<String, String>, Failure> {
     let Some(stack) = &deployment.stack else { return Ok(BTreeMap::new()) };
-    let stack = find_stack(account, stack).await?;
-    let parameters = stack.and_then(|it| it.parameters).unwrap_or_default().into_iter();
-    Ok(parameters.filter_map(|it| Some((it.parameter_key?, it.parameter_value?))).collect())
+    Ok(account.aws.stack(stack).await?.map(|stack| stack.parameters).unwrap_or_default())
 }
 
 /// The allow-list as the stack's parameter has it; empty without one.
@@ -116,7 +93,7 @@ fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
 }
 
 impl Facts {
-    /// Whether the stack's own allow-list names this function.
+    /// Returns true if the stack's own allow-list names this function.
     pub(crate) fn stack_names(&self, arn: &FunctionArn) -> bool {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }
@@ -150,12 +127,12 @@ impl Facts {
         // Their rights to the queues' keys need the queues.
         let (handler, mappings, errors, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
-            Mapping::all(account, &deployment.handler),
+            account.aws.mappings_of_function(&deployment.handler),
             LoggedErrors::read(account, &deployment.log_group, now),
-            Executions::read(account),
+            executions(account),
             Alarm::all(account, &deployment),
             read_pauses(account, &deployment),
-            HandlerRights::read(account, &deployment, &retry_queue, &dead_letter_queue),
+            rights::of_handler(account, &deployment, [&retry_queue, &dead_letter_queue]),
             functions::read(destination, named, listed, now),
         );
         let unreadable_pauses = match deployment.pauses().filter(|_| pauses.is_err()) {
@@ -185,8 +162,8 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operate::doctor::sample::{consumer, healthy};
-    use crate::operate::function::InvokeSettings;
+    use crate::aws::InvokeSettings;
+    use crate::doctor::sample::{consumer, healthy};
 
     #[test]
     fn a_consumer_is_left_out_unless_it_is_attached_or_listed() {
@@ -201,6 +178,7 @@ mod tests {
         facts.leave_out(&consumers);
         assert!(facts.functions.is_empty());
     }
+
     #[test]
     fn the_newest_readable_version_is_found() {
         let of = |texts: &[&str]| {

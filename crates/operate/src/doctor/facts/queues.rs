@@ -1,13 +1,14 @@
 //! The queues' attributes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::Value;
 
-use crate::account::{Account, CustomerKey, Failure, Or as _};
-use crate::operate::deployment::queue::Queue;
+use crate::account::Account;
+use crate::deployment::queue::Queue;
+use crate::failure::Failure;
+use crate::key::CustomerKey;
 
 #[derive(Clone, Debug)]
 pub(crate) struct QueueSettings {
@@ -18,7 +19,7 @@ pub(crate) struct QueueSettings {
     pub(crate) redrive: Option<Redrive>,
     /// The key that encrypts it, if it is not one that AWS manages: using that takes no permission.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// Whether the queue's own policy allows anything at all: then a role may send by it.
+    /// The queue's own policy allows something: then a role may send by it.
     pub(crate) allows_by_itself: bool,
 }
 
@@ -30,30 +31,27 @@ pub(crate) struct Redrive {
 
 impl QueueSettings {
     pub(crate) async fn read(account: &Account, queue: &Queue) -> Result<Self, Failure> {
-        let call =
-            account.sqs.get_queue_attributes().queue_url(&queue.url).attribute_names(QueueAttributeName::All);
-        let answer = call.send().await.or_failure("sqs:GetQueueAttributes", &queue.url)?;
-        let attributes = answer.attributes().cloned().unwrap_or_default();
-        let key = CustomerKey::read(account, attributes.get(&QueueAttributeName::KmsMasterKeyId)).await;
+        let url = &queue.url;
+        let attributes = account.aws.queue_attributes(url, &[]).await?;
+        let attributes =
+            attributes.ok_or_else(|| Failure::could_not(format!("queue {url} does not exist")))?;
+        let key = CustomerKey::read(account, attributes.get("KmsMasterKeyId").map(String::as_str)).await;
         Self::of(&attributes, key).ok_or_else(|| {
             let what = "visibility timeout, retention or message size";
-            Failure::CouldNot(format!("SQS returned no {what} for {}", queue.url))
+            Failure::could_not(format!("SQS returned no {what} for {}", queue.url))
         })
     }
 
-    fn of(
-        attributes: &HashMap<QueueAttributeName, String>,
-        key: Result<Option<CustomerKey>, Failure>,
-    ) -> Option<Self> {
-        let seconds = |name: QueueAttributeName| attributes.get(&name)?.parse().ok().map(Duration::from_secs);
-        let json = |name: QueueAttributeName| serde_json::from_str::<Value>(attributes.get(&name)?).ok();
+    fn of(attributes: &BTreeMap<String, String>, key: Result<Option<CustomerKey>, Failure>) -> Option<Self> {
+        let seconds = |name: &str| attributes.get(name)?.parse().ok().map(Duration::from_secs);
+        let json = |name: &str| serde_json::from_str::<Value>(attributes.get(name)?).ok();
         Some(Self {
-            visibility: seconds(QueueAttributeName::VisibilityTimeout)?,
-            retention: seconds(QueueAttributeName::MessageRetentionPeriod)?,
-            largest_message: attributes.get(&QueueAttributeName::MaximumMessageSize)?.parse().ok()?,
-            redrive: json(QueueAttributeName::RedrivePolicy).as_ref().and_then(Redrive::of),
+            visibility: seconds("VisibilityTimeout")?,
+            retention: seconds("MessageRetentionPeriod")?,
+            largest_message: attributes.get("MaximumMessageSize")?.parse().ok()?,
+            redrive: json("RedrivePolicy").as_ref().and_then(Redrive::of),
             key,
-            allows_by_itself: json(QueueAttributeName::Policy).as_ref().is_some_and(allows),
+            allows_by_itself: json("Policy").as_ref().is_some_and(allows),
         })
     }
 }
@@ -81,13 +79,16 @@ mod tests {
 
     use super::*;
 
-    fn read(extra: &[(QueueAttributeName, Value)]) -> QueueSettings {
-        let mut attributes = HashMap::from([
-            (QueueAttributeName::VisibilityTimeout, "1230".to_owned()),
-            (QueueAttributeName::MessageRetentionPeriod, "345600".to_owned()),
-            (QueueAttributeName::MaximumMessageSize, "262144".to_owned()),
+    fn read(extra: &[(&str, Value)]) -> QueueSettings {
+        let attributes = BTreeMap::from([
+            ("VisibilityTimeout", "1230"),
+            ("MessageRetentionPeriod", "345600"),
+            ("MaximumMessageSize", "262144"),
         ]);
-        attributes.extend(extra.iter().map(|(name, value)| (name.clone(), value.to_string())));
+        let attributes =
+            attributes.into_iter().map(|(name, value): (&str, &str)| (name.to_owned(), value.to_owned()));
+        let extra = extra.iter().map(|(name, value)| ((*name).to_owned(), value.to_string()));
+        let attributes = attributes.chain(extra).collect();
         QueueSettings::of(&attributes, Ok(None)).unwrap()
     }
 
@@ -99,17 +100,15 @@ mod tests {
         assert_eq!((plain.redrive, plain.allows_by_itself), (None, false));
         for count in [json!(7), json!("7")] {
             let policy = json!({"deadLetterTargetArn": "arn:dead", "maxReceiveCount": count});
-            let redrive = read(&[(QueueAttributeName::RedrivePolicy, policy)]).redrive;
+            let redrive = read(&[("RedrivePolicy", policy)]).redrive;
             assert_eq!(redrive, Some(Redrive { target_arn: "arn:dead".into(), max_receive_count: 7 }));
         }
-        assert!(QueueSettings::of(&HashMap::new(), Ok(None)).is_none());
+        assert!(QueueSettings::of(&BTreeMap::new(), Ok(None)).is_none());
     }
 
     #[test]
     fn a_policy_that_only_denies_allows_nothing() {
-        let with = |statement: Value| {
-            read(&[(QueueAttributeName::Policy, json!({"Statement": statement}))]).allows_by_itself
-        };
+        let with = |statement: Value| read(&[("Policy", json!({"Statement": statement}))]).allows_by_itself;
         assert!(!with(json!([{"Effect": "Deny"}])));
         assert!(with(json!([{"Effect": "Deny"}, {"Effect": "Allow"}])));
         assert!(with(json!({"Effect": "Allow"})));

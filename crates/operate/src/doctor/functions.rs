@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 
 use comeback_engine::{FunctionArn, HANDLER_TIMEOUT, QueueArn};
 
-use crate::operate::doctor::diagnosis::{Diagnosis, Judged, Outcome, broken, ok, seen, skipped, warning};
-use crate::operate::doctor::facts::Facts;
-use crate::operate::doctor::facts::functions::{Entrance, Function};
-use crate::operate::doctor::handler::looping;
-use crate::operate::doctor::{fix, rights};
-use crate::operate::function::Target;
-use crate::operate::handler_setting::{TARGET_FUNCTIONS, list_with};
-use comeback_operate::attach::kept;
+use crate::attach::kept;
+use crate::command::CommandName;
+use crate::doctor::facts::Facts;
+use crate::doctor::facts::functions::{Entrance, Function};
+use crate::doctor::handler::looping;
+use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, seen, skipped, warning};
+use crate::doctor::{fix, rights};
+use crate::function::Target;
+use crate::handler_setting::{TARGET_FUNCTIONS, list_with};
+use crate::text;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;
@@ -23,7 +25,7 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
         warning(
             "no function is attached",
             "nothing is retried until a function is attached",
-            facts.deployment.command("attach FUNCTION"),
+            facts.deployment.command(CommandName::Attach, ["FUNCTION"]),
         )
     } else {
         ok(names.join(", "))
@@ -61,7 +63,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     if let Some(target) = seen(&function.target)? {
         return Ok(match function.gone.first() {
             Some(qualifier) => lacks(facts, target, qualifier),
-            None => ok(target.arn.clone()),
+            None => ok(&target.arn),
         });
     }
     let is_it = |entry: &str| entry.parse::<FunctionArn>().is_ok_and(|arn| arn.name == function.name);
@@ -72,7 +74,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
         facts.parameters.as_ref().is_ok_and(|parameters| parameters.contains_key(TARGET_FUNCTIONS.parameter));
     let was_by_hand = has_parameter && !is_stacks;
     let fix = if of_it.is_empty() && !is_stacks {
-        "use a function that exists".to_owned()
+        "use a function that exists".into()
     } else if was_by_hand {
         fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS.variable, &others.join(","))])
     } else {
@@ -82,7 +84,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
 }
 
 /// A function without an alias or version that is attached or was named.
-fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Diagnosis {
+fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
     let is_set = target.invoke_settings.contains_key(&Some(qualifier.to_owned()));
@@ -104,7 +106,7 @@ fn is_of_stack(facts: &Facts, function: &Function) -> bool {
 }
 
 /// A function that `detach`, or a move to another deployment, has begun to take away from this one.
-pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Diagnosis> {
+pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
     let moved_to = function.entrances.iter().find_map(|entrance| entrance.elsewhere.as_ref());
@@ -146,11 +148,11 @@ pub(crate) fn recursion(facts: &Facts, function: &Function) -> Judged {
     })
 }
 
-pub(crate) fn is_leaving() -> Diagnosis {
+pub(crate) fn is_leaving() -> Judgement {
     skipped("it is being detached (CB102)")
 }
 
-pub(crate) fn is_not_attached() -> Diagnosis {
+pub(crate) fn is_not_attached() -> Judgement {
     skipped("it is not attached (CB102)")
 }
 
@@ -179,10 +181,13 @@ pub(crate) fn has_no_dead_letter_queue(facts: &Facts, function: &Function) -> Ju
         Some(arn) => warning(
             format!("its DeadLetterConfig names {arn}"),
             "Lambda sends every failed attempt there too, in addition to the retry queue",
-            facts.deployment.aws(format!(
-                "lambda update-function-configuration --function-name {} --dead-letter-config TargetArn=",
-                fix::name(facts, target)
-            )),
+            fix::aws(
+                &facts.deployment,
+                format!(
+                    "lambda update-function-configuration --function-name {} --dead-letter-config TargetArn=",
+                    fix::name(facts, target)
+                ),
+            ),
         ),
     })
 }
@@ -193,7 +198,7 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
     }
     let dropped = function.dropped.clone()?;
     let fix = cause_of_drops(facts, function).and_then(|cause| cause.fix).unwrap_or_else(|| {
-        facts.deployment.aws(format!("logs tail /aws/lambda/{} --since 1d", function.name))
+        fix::aws(&facts.deployment, format!("logs tail /aws/lambda/{} --since 1d", function.name))
     });
     Ok(match (dropped.in_24_hours, dropped.in_14_days) {
         (_, 0) => ok("DestinationDeliveryFailures is 0 over 14 days"),
@@ -213,19 +218,19 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
 }
 
 /// What keeps Lambda from sending failures of a function now.
-fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Diagnosis> {
+fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Judgement> {
     let checks = [leads_here, rights::function_sends, rights::function_uses_key];
     let ours = function.entrances.iter().filter(|entrance| entrance.elsewhere.is_none());
     let judged = ours.flat_map(|entrance| checks.map(|check| check(facts, entrance)));
     judged.filter_map(Result::ok).find(|diagnosis| diagnosis.outcome > Outcome::Ok)
 }
 
-fn of_target(function: &Function, judge: impl Fn(&Target) -> Diagnosis) -> Judged {
+fn of_target(function: &Function, judge: impl Fn(&Target) -> Judgement) -> Judged {
     let target = seen(&function.target)?;
     Ok(target.as_ref().map_or_else(missing, judge))
 }
 
-fn missing() -> Diagnosis {
+fn missing() -> Judgement {
     skipped("the function does not exist (CB101)")
 }
 
@@ -242,7 +247,7 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
         return Ok(warning(
             format!("it is attached to {other}, not to {}", facts.deployment.name()),
             format!("{other} retries its failures"),
-            format!("to retry it here instead: {}", fix::take_over(facts, &entrance.invoked_arn)),
+            text!["to retry it here instead: ", fix::take_over(facts, &entrance.invoked_arn)],
         ));
     }
     let found = match &entrance.settings.on_failure {
@@ -315,11 +320,11 @@ fn is_name(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::account::Failure;
-    use crate::operate::deployment::DeploymentName;
-    use crate::operate::doctor::sample::{assert_found, healthy};
-    use crate::operate::function::InvokeSettings;
-    use comeback_operate::metrics::Dropped;
+    use crate::aws::InvokeSettings;
+    use crate::deployment::DeploymentName;
+    use crate::doctor::sample::{assert_found, healthy};
+    use crate::failure::Failure;
+    use crate::metrics::Dropped;
 
     use super::*;
 
@@ -334,7 +339,7 @@ mod tests {
         assert_found(are_attached(&removed), Outcome::Ok, "orders");
         removed.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
         assert_found(are_attached(&removed), Outcome::Warning, "no function is attached");
-        none.matched = Err(Failure::CouldNot("lambda:ListFunctions denied".into()));
+        none.matched = Err(Failure::could_not("lambda:ListFunctions denied"));
         assert!(are_attached(&none).is_err());
     }
 
@@ -346,8 +351,8 @@ mod tests {
         facts.deployment.variables.insert("NON_RETRYABLE_ERRORS".into(), list.into());
         let found = "no error of python3.12 can match com.acme.Refused";
         assert_found(error_types(&facts), Outcome::Warning, found);
-        let fix = error_types(&facts).unwrap().fix.unwrap();
-        assert!(fix.contains("{NON_RETRYABLE_ERRORS: `\"OrderRefused\"`}"), "{fix}");
+        let fix = error_types(&facts).unwrap().fix.unwrap().to_string();
+        assert!(fix.contains(r#""NON_RETRYABLE_ERRORS":"OrderRefused""#), "{fix}");
         let mut java = facts.functions[0].clone();
         java.target.as_mut().unwrap().as_mut().unwrap().runtime = Some("java21".into());
         facts.functions.push(java);
@@ -368,7 +373,7 @@ mod tests {
             assert_found(of_function(check, gone), Outcome::Skipped, "CB101");
         }
         assert_found(of_function(exists, |_| ()), Outcome::Ok, ":function:orders");
-        let unseen = |function: &mut Function| function.target = Err(Failure::CouldNot("denied".into()));
+        let unseen = |function: &mut Function| function.target = Err(Failure::could_not("denied"));
         assert!(of_function(exists, unseen).is_err());
     }
 
@@ -382,9 +387,15 @@ mod tests {
             })
         };
         let attached = of(Some("comeback:live:on-failure"));
-        assert_eq!(attached.as_ref().unwrap().fix.as_deref(), Some("comeback detach orders:live"));
+        assert_eq!(
+            attached.clone().unwrap().fix.map(|it| it.to_string()).as_deref(),
+            Some("comeback detach orders:live")
+        );
         assert_found(attached, Outcome::Broken, "alias or version orders:live does not exist");
-        assert_eq!(of(None).unwrap().fix.as_deref(), Some("use an alias or version that exists"));
+        assert_eq!(
+            of(None).unwrap().fix.map(|it| it.to_string()).as_deref(),
+            Some("use an alias or version that exists")
+        );
     }
 
     #[test]
@@ -394,11 +405,11 @@ mod tests {
         let list = format!("{},{}", arn("orders"), arn("payments"));
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), list);
         facts.functions[0].target = Ok(None);
-        let fix = |facts: &Facts| exists(facts, &facts.functions[0]).unwrap().fix.unwrap();
+        let fix = |facts: &Facts| exists(facts, &facts.functions[0]).unwrap().fix.unwrap().to_string();
         assert_eq!(fix(&facts), "comeback detach orders");
         facts.parameters = Ok([(TARGET_FUNCTIONS.parameter.to_owned(), arn("payments"))].into());
         let by_hand = fix(&facts);
-        assert!(by_hand.contains(&format!("{{TARGET_FUNCTIONS: `\"{}\"`}}", arn("payments"))), "{by_hand}");
+        assert!(by_hand.contains(&format!("\"TARGET_FUNCTIONS\":\"{}\"", arn("payments"))), "{by_hand}");
         facts.functions[0].name = "misspelt".into();
         assert_eq!(fix(&facts), "use a function that exists");
     }
@@ -425,7 +436,7 @@ mod tests {
         };
         assert_found(of(|_| ()), Outcome::Warning, "its DeadLetterConfig names arn:own");
         let command = "aws lambda update-function-configuration --function-name";
-        let fix = |change| of(change).unwrap().fix.unwrap();
+        let fix = |change| of(change).unwrap().fix.unwrap().to_string();
         assert_eq!(fix(|_| ()), format!("{command} orders --dead-letter-config TargetArn="));
         let far = fix(|target| target.arn = "arn:aws:lambda:eu-west-2:123456789012:function:orders".into());
         assert!(far.starts_with(&format!("{command} arn:aws:lambda:eu-west-2:")), "{far}");
@@ -465,7 +476,10 @@ mod tests {
     fn failures_go_to_the_retry_queue() {
         assert_found(of_entrance(leads_here, |_| ()), Outcome::Ok, "retries");
         let none = of_entrance(leads_here, |settings| settings.on_failure = None);
-        assert_eq!(none.as_ref().unwrap().fix.as_deref(), Some("comeback attach orders"));
+        assert_eq!(
+            none.clone().unwrap().fix.map(|it| it.to_string()).as_deref(),
+            Some("comeback attach orders")
+        );
         assert_found(none, Outcome::Broken, "no failure destination");
         for (other, named) in
             [("arn:aws:sqs:eu-west-1:123456789012:x", "queue x"), ("arn:topic", "arn:topic")]
@@ -485,7 +499,7 @@ mod tests {
         let target = facts.functions[0].target.as_mut().unwrap().as_mut().unwrap();
         target.invoke_settings.clear();
         let found = leaving(&facts, &facts.functions[0]).unwrap();
-        assert_eq!(found.fix.as_deref(), Some("comeback detach orders"));
+        assert_eq!(found.fix.clone().map(|it| it.to_string()).as_deref(), Some("comeback detach orders"));
         assert_found(
             Ok(found),
             Outcome::Warning,
@@ -511,20 +525,20 @@ mod tests {
         target.tags.insert(kept::DETACHED.into(), "2023-11-14T22:13:20.000Z".into());
         target.invoke_settings.clear();
         let leaving = |facts: &Facts| leaving(facts, &facts.functions[0]).unwrap();
-        let means = |facts: &Facts| leaving(facts).means.unwrap();
+        let means = |facts: &Facts| leaving(facts).means.unwrap().to_string();
         assert!(means(&facts).starts_with("it stays on the allow-list"));
         let others = arn.replace("orders", "others");
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), others.clone());
         let off_both = leaving(&facts);
-        assert!(!off_both.means.as_ref().unwrap().contains("allow-list"), "{off_both:?}");
+        assert!(!off_both.means.as_ref().unwrap().to_string().contains("allow-list"), "{off_both:?}");
         assert_eq!(off_both.outcome, Outcome::Warning);
 
         facts.parameters = Ok([(TARGET_FUNCTIONS.parameter.to_owned(), arn.clone())].into());
         let found = format!("it is being detached, but TARGET_FUNCTIONS does not allow {arn}");
         assert_found(Ok(leaving(&facts)), Outcome::Broken, &found);
         assert!(means(&facts).ends_with("as target_not_allowed"), "{}", means(&facts));
-        let fix = leaving(&facts).fix.unwrap();
-        assert!(fix.contains(&format!("{{TARGET_FUNCTIONS: `\"{others},{arn}\"`}}")), "{fix}");
+        let fix = leaving(&facts).fix.unwrap().to_string();
+        assert!(fix.contains(&format!("\"TARGET_FUNCTIONS\":\"{others},{arn}\"")), "{fix}");
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
         assert!(means(&facts).ends_with("but not retried"), "the handler keeps what arrives");
     }
@@ -537,7 +551,7 @@ mod tests {
                 function.dropped = Ok(dropped);
                 change(&mut function.entrances[0]);
             });
-            judged.unwrap().fix.unwrap()
+            judged.unwrap().fix.unwrap().to_string()
         };
         assert_eq!(fix(|entrance| entrance.settings.on_failure = None), "comeback attach orders");
         assert_eq!(fix(|_| ()), "aws logs tail /aws/lambda/orders --since 1d");

@@ -2,9 +2,9 @@
 
 use comeback_engine::{Policy, PolicyEntry};
 
-use crate::operate::doctor::diagnosis::{Diagnosis, Judged, ok, seen, skipped, warning};
-use crate::operate::doctor::facts::Facts;
-use crate::operate::function::FunctionName;
+use crate::doctor::facts::Facts;
+use crate::doctor::judgement::{Judged, Judgement, ok, seen, skipped, warning};
+use crate::function::FunctionName;
 
 const FIX: &str = "correct the name in POLICIES where the deployment is defined (docs/settings.md)";
 
@@ -15,14 +15,14 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
         let entrances = facts.functions.iter().flat_map(|function| &function.entrances);
         let arns: Vec<&str> = entrances.map(|it| &*it.invoked_arn).filter(|arn| stack.allows(arn)).collect();
         let is_useful = |it: &&PolicyEntry| arns.iter().any(|arn| it.is_about(arn)) || is_allowed(facts, it);
-        let vain: Vec<&PolicyEntry> = entries.iter().filter(|it| !is_useful(it)).collect();
-        let found = format!("no allowed function matches {}", patterns(&vain));
+        let unmatched: Vec<&PolicyEntry> = entries.iter().filter(|it| !is_useful(it)).collect();
+        let found = format!("no allowed function matches {}", patterns(&unmatched));
         let means = "the function name may be misspelled; the function you meant has the stack's policy";
-        (!vain.is_empty()).then(|| warning(found, means, FIX))
+        (!unmatched.is_empty()).then(|| warning(found, means, FIX))
     })
 }
 
-/// Whether an entry names one function, and the allow-list has it, the handler's or the stack's: it may be attached later.
+/// Returns true if an entry names one function, and the allow-list has it, the handler's or the stack's: it may be attached later.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
     let arn = facts.deployment.arn_of(&function);
@@ -32,7 +32,7 @@ fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
 }
 
 /// Judges the entries, if there are any.
-fn judged(facts: &Facts, problem: impl FnOnce(&[PolicyEntry], &Policy) -> Option<Diagnosis>) -> Judged {
+fn judged(facts: &Facts, problem: impl FnOnce(&[PolicyEntry], &Policy) -> Option<Judgement>) -> Judged {
     let Ok(policies) = facts.deployment.policies() else {
         return Ok(skipped("the handler's settings are refused (CB020)"));
     };
@@ -49,9 +49,9 @@ fn patterns(entries: &[&PolicyEntry]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::account::Failure;
-    use crate::operate::doctor::diagnosis::Outcome;
-    use crate::operate::doctor::sample::{assert_found, healthy};
+    use crate::doctor::judgement::Outcome;
+    use crate::doctor::sample::{assert_found, healthy};
+    use crate::failure::Failure;
 
     use super::*;
 
@@ -66,11 +66,11 @@ mod tests {
         assert_found(match_functions(&with("")), Outcome::Skipped, "POLICIES is empty");
         assert_found(match_functions(&with("order MAX_AGE=1")), Outcome::Skipped, "CB020");
         assert_found(match_functions(&with("o* MAX_AGE=2h")), Outcome::Ok, "o*");
-        let vain = with("ordres MAX_AGE=2h; orders JITTER=none; orders:live MAX_AGE=1h");
+        let unmatched = with("ordres MAX_AGE=2h; orders JITTER=none; orders:live MAX_AGE=1h");
         let found = "no allowed function matches ordres";
-        assert_found(match_functions(&vain), Outcome::Warning, found);
-        let mut unread = vain.clone();
-        unread.functions[0].target = Err(Failure::CouldNot("denied".into()));
+        assert_found(match_functions(&unmatched), Outcome::Warning, found);
+        let mut unread = unmatched.clone();
+        unread.functions[0].target = Err(Failure::could_not("denied"));
         assert!(match_functions(&unread).is_err());
         // It is not on the allow-list.
         let mut alone = with("orders MAX_AGE=2h");

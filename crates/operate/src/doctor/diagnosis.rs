@@ -1,0 +1,180 @@
+//! The diagnosis of a deployment: every finding, laid out by area.
+
+use serde::Serialize;
+
+use crate::change::Answer;
+use crate::doctor::findings::{Finding, count, is_healthy};
+use crate::doctor::judgement::Outcome;
+use crate::failure::Failure;
+use crate::layout::Layout;
+use crate::numbers::counted;
+use crate::text;
+use crate::text::{Piece, Text, Tone};
+
+/// The findings of the doctor.
+#[derive(Debug, Serialize)]
+pub struct Diagnosis {
+    /// Nothing is broken; if that was asked for, nothing is a warning either.
+    pub healthy: bool,
+    /// The findings, in the order of their checks.
+    pub checks: Vec<Finding>,
+    /// The deployment.
+    #[serde(skip)]
+    pub(super) heading: String,
+    /// Warnings are failures too.
+    #[serde(skip)]
+    pub(super) is_strict: bool,
+    #[serde(skip)]
+    pub(super) shown: Shown,
+}
+
+/// The findings that are laid out; a problem always is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// All.
+    #[default]
+    All,
+    /// Those of a function, and problems.
+    OfFunctions,
+    /// Problems.
+    Problems,
+}
+
+impl Diagnosis {
+    pub(super) fn new(heading: String, checks: Vec<Finding>, is_strict: bool, shown: Shown) -> Self {
+        Self { healthy: is_healthy(&checks, is_strict), checks, heading, is_strict, shown }
+    }
+
+    fn is_shown(&self, finding: &Finding) -> bool {
+        finding.judgement.outcome > Outcome::Ok
+            || match self.shown {
+                Shown::All => true,
+                Shown::OfFunctions => finding.about.is_some(),
+                Shown::Problems => false,
+            }
+    }
+
+    /// The counts of the outcomes, and the names of what is broken.
+    pub fn summary(&self) -> String {
+        let count = |outcome| count(&self.checks, outcome);
+        let warnings = counted(count(Outcome::Warning), "warning", "warnings");
+        let (ok, broken, skipped) = (count(Outcome::Ok), count(Outcome::Broken), count(Outcome::Skipped));
+        let is_broken = |finding: &&Finding| finding.judgement.outcome == Outcome::Broken;
+        let named: Vec<String> = self.checks.iter().filter(is_broken).map(Finding::name).collect();
+        let named = if named.is_empty() { String::new() } else { format!(": {}", named.join(", ")) };
+        format!("{ok} ok, {skipped} skipped, {warnings}, {broken} broken{named}")
+    }
+}
+
+/// The name of a group of checks, for people.
+pub fn area(group: &str) -> &str {
+    match group {
+        "mapping" => "event source mapping",
+        "handler" => "retry handler",
+        "role" => "handler's role",
+        "functions" => "attached functions",
+        "consumers" => "functions that read SQS",
+        name => name,
+    }
+}
+
+impl Answer for Diagnosis {
+    /// The findings by area, each with its meaning and its fix. The last line counts all, and names what is broken.
+    fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        layout.line(&self.heading);
+        let shown: Vec<&Finding> = self.checks.iter().filter(|finding| self.is_shown(finding)).collect();
+        for group in shown.chunk_by(|one, next| one.check.group == next.check.group) {
+            layout.line("");
+            layout.line(area(group[0].check.group));
+            group.iter().for_each(|finding| lay_out(finding, &mut layout));
+        }
+        layout.line("");
+        layout.line(self.summary());
+        layout
+    }
+
+    fn end(&self) -> Result<(), Failure> {
+        if self.healthy {
+            return Ok(());
+        }
+        let [broken, warnings] =
+            [Outcome::Broken, Outcome::Warning].map(|outcome| count(&self.checks, outcome));
+        let strictly = if self.is_strict { format!(", and {warnings} a warning") } else { String::new() };
+        let all = self.checks.len();
+        Err(Failure::undone(format!("{broken} of {all} checks found something broken{strictly}")))
+    }
+}
+
+fn lay_out(finding: &Finding, layout: &mut Layout) {
+    let (mark, tone) = match finding.judgement.outcome {
+        Outcome::Ok => ("ok     ", Tone::Good),
+        Outcome::Skipped => ("skipped", Tone::Plain),
+        Outcome::Warning => ("WARNING", Tone::Warning),
+        Outcome::Broken => ("BROKEN ", Tone::Bad),
+    };
+    layout.line(text![Text::toned(tone, mark), format!(" {}: ", finding.name()), finding.found()]);
+    for (title, text) in [("means", &finding.judgement.means), ("fix", &finding.judgement.fix)] {
+        for (number, line) in text.iter().flat_map(lines).enumerate() {
+            let title = if number == 0 { format!("{title}:") } else { String::new() };
+            layout.line(text![format!("        {title:<7}"), line]);
+        }
+    }
+}
+
+/// The lines of a text.
+fn lines(text: &Text) -> Vec<Text> {
+    let mut lines = vec![Text::default()];
+    for span in text.spans() {
+        let Piece::Words(words) = &span.piece else {
+            lines.last_mut().expect("BUG: it begins with one").push(span.piece.clone());
+            continue;
+        };
+        for (number, part) in words.split('\n').enumerate() {
+            if number > 0 {
+                lines.push(Text::default());
+            }
+            lines.last_mut().expect("BUG: it begins with one").push(part);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::tests::plain;
+    use crate::doctor::checks::selected;
+    use crate::doctor::findings::findings;
+    use crate::doctor::heading;
+    use crate::doctor::sample::healthy;
+
+    #[test]
+    fn last_line_names_what_is_broken() {
+        let mut facts = healthy();
+        facts.functions[0].target = Ok(None);
+        facts.functions[0].entrances.clear();
+        let found = findings(&facts, &[], selected(&["CB001", "CB101"], &[]));
+        let diagnosis = Diagnosis::new(heading(&facts), found, false, Shown::Problems);
+        let expected = "\
+retry-handler of stack comeback
+
+attached functions
+BROKEN  CB101 orders: the function does not exist
+        means: its events are dead-lettered as target_not_found
+        fix:   comeback detach orders
+
+1 ok, 0 skipped, 0 warnings, 1 broken: CB101 orders
+";
+        assert_eq!(plain(&diagnosis), expected);
+        let end = diagnosis.end().unwrap_err();
+        assert_eq!((end.exit_code(), end.to_string()), (3, "1 of 2 checks found something broken".into()));
+    }
+
+    #[test]
+    fn each_line_of_a_fix_stands_below_the_first() {
+        let text = Text::joined(["a", "b\nc"].map(Text::from), "\n");
+        let lines: Vec<String> = lines(&text).iter().map(ToString::to_string).collect();
+        assert_eq!(lines, ["a", "b", "c"]);
+    }
+}

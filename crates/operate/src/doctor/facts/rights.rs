@@ -1,0 +1,89 @@
+//! The rights of roles, by IAM's simulator.
+
+use std::collections::BTreeMap;
+
+use comeback_engine::FunctionArn;
+use futures_util::future::{join_all, try_join_all};
+
+use crate::account::Account;
+use crate::aws::Verdict;
+use crate::deployment::Deployment;
+use crate::doctor::facts::queues::QueueSettings;
+use crate::doctor::judgement::seen;
+use crate::doctor::needs::{Need, OF_HANDLER, Resource};
+use crate::failure::Failure;
+
+/// An action on a resource, and IAM's verdict on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Right {
+    pub(crate) role: String,
+    pub(crate) action: &'static str,
+    pub(crate) resource: String,
+    pub(crate) verdict: Verdict,
+}
+
+pub(crate) type Rights = Result<Vec<Right>, Failure>;
+
+/// The rights of the handler's role, by the check of each need. Empty if the handler reads no pauses, or AWS manages the keys.
+pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
+
+/// The log stream that IAM's simulator is asked about. Lambda never creates it.
+pub(crate) const SAMPLE_STREAM: &str = ":log-stream:comeback-doctor";
+
+/// Reads what the handler's role may do.
+pub(crate) async fn of_handler(
+    account: &Account,
+    deployment: &Deployment,
+    queues: [&Result<QueueSettings, Failure>; 2],
+) -> HandlerRights {
+    let FunctionArn { partition, region, account: owner, .. } = &deployment.handler_arn;
+    let arn = |service: &str, rest: &str| format!("arn:{partition}:{service}:{region}:{owner}:{rest}");
+    let pauses = |name: &str| arn("ssm", &format!("parameter/{}", name.trim_start_matches('/')));
+    let read = OF_HANDLER.iter().map(async |need| {
+        let resource = match need.on {
+            Resource::Queue => Some(deployment.retry_queue.arn.clone()),
+            Resource::DeadLetterQueue => Some(deployment.dead_letter_queue.arn.clone()),
+            Resource::LogStreams => {
+                Some(arn("logs", &format!("log-group:{}{SAMPLE_STREAM}", deployment.log_group)))
+            }
+            Resource::Pauses => deployment.pauses().map(pauses),
+            Resource::Keys => {
+                return (need.check, ask_of_keys(account, &deployment.role_arn, need, queues).await);
+            }
+            Resource::Function => None,
+        };
+        (need.check, ask(account, &deployment.role_arn, need, resource.as_deref()).await)
+    });
+    join_all(read).await.into_iter().collect()
+}
+
+/// Asks for the keys of queues; for nothing if AWS manages a key, or it does not exist.
+pub(crate) async fn ask_of_keys(
+    account: &Account,
+    role_arn: &str,
+    need: &Need,
+    queues: impl IntoIterator<Item = &Result<QueueSettings, Failure>>,
+) -> Rights {
+    let mut keys = Vec::new();
+    for queue in queues {
+        keys.extend(seen(queue)?.key.clone()?.filter(|key| key.state.is_some()));
+    }
+    ask(account, role_arn, need, keys.iter().map(|key| &*key.arn)).await
+}
+
+/// Asks for each action of a need on each resource.
+pub(crate) async fn ask(
+    account: &Account,
+    role_arn: &str,
+    need: &Need,
+    resources: impl IntoIterator<Item = &str>,
+) -> Rights {
+    let role = role_arn.rsplit('/').next().unwrap_or(role_arn);
+    let actions = need.actions.iter();
+    let asked = resources.into_iter().flat_map(|resource| actions.clone().map(move |it| (*it, resource)));
+    try_join_all(asked.map(async |(action, resource)| {
+        let verdict = account.aws.may(role_arn, action, resource).await?;
+        Ok(Right { role: role.to_owned(), action, resource: resource.to_owned(), verdict })
+    }))
+    .await
+}

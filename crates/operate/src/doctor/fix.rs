@@ -1,0 +1,335 @@
+//! The commands that fix what was found: one of ours, or one line of the AWS CLI. The operator replaces words in capitals.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
+use serde_json::json;
+
+use crate::aws::{INVOCATIONS_OF_A_POLLER, Mapping};
+use crate::command::{CommandName, command_line};
+use crate::deployment::Deployment;
+use crate::deployment::queue::Queue;
+use crate::doctor::facts::log::BACK;
+use crate::doctor::facts::{Facts, UnreadablePauses};
+use crate::function::{Target, command_name, deployment_of_its_own, is_far};
+use crate::handler_setting::{POLICIES, TARGET_FUNCTIONS, parameter_of};
+use crate::key::CustomerKey;
+use crate::pauses::parameter::{NEWER_COMMAND, put_back};
+use crate::text;
+use crate::text::{Text, shell};
+
+/// A command of the AWS CLI.
+pub(crate) fn aws(deployment: &Deployment, command: impl Display) -> Text {
+    shell(deployment.aws(command))
+}
+
+/// Updates a mapping.
+pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> Text {
+    let command = format!("lambda update-event-source-mapping --uuid {} {flags}", mapping.uuid);
+    aws(&facts.deployment, command)
+}
+
+/// Makes the handler assume the concurrency of provisioned pollers; if it cannot assume so much, lowers their number first.
+pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
+    let most = *MAXIMUM_CONCURRENCY_RANGE.end();
+    if invocations <= most {
+        return setting(facts, "MAXIMUM_CONCURRENCY", &invocations.to_string());
+    }
+    let pollers = most / u64::from(INVOCATIONS_OF_A_POLLER);
+    self::mapping(facts, mapping, format!("--provisioned-poller-config MaximumPollers={pollers}"))
+}
+
+/// Sets attributes of a queue.
+pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display) -> Text {
+    aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
+}
+
+/// Restores a queue's key if that is possible. A key whose deletion was cancelled is still to be enabled.
+pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
+    match key.state.as_deref() {
+        Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
+        Some("PendingDeletion" | "PendingReplicaDeletion") => {
+            aws(deployment, format!("kms cancel-key-deletion --key-id {}", key.arn))
+        }
+        _ => self::queue(deployment, &queue.url, "KmsMasterKeyId=ARN_OF_ANOTHER_KEY"),
+    }
+}
+
+/// Has SQS redrive to the dead-letter queue after 1,000 receives.
+pub(crate) fn redrive(deployment: &Deployment) -> Text {
+    let dead = &deployment.dead_letter_queue.arn;
+    let policy = json!({"deadLetterTargetArn": dead, "maxReceiveCount": "1000"}).to_string();
+    queue(deployment, &deployment.retry_queue.url, format!("'{}'", json!({"RedrivePolicy": policy})))
+}
+
+/// Updates the handler's configuration.
+pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
+    let handler = &deployment.handler;
+    aws(deployment, format!("lambda update-function-configuration --function-name {handler} {flags}"))
+}
+
+/// Sets the handler's settings: by the stack's parameters where the values came from there, because the next deployment
+/// undoes a change by hand. Those that were changed by hand come later: AWS refuses an update during another.
+fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
+    let deployment = &facts.deployment;
+    let Some(stack) = &deployment.stack else { return variables(deployment, values) };
+    let parameters = match &facts.parameters {
+        Ok(parameters) => parameters,
+        Err(failure) => {
+            let names: Vec<String> = values.iter().map(|(name, _)| parameter_of(name)).collect();
+            return text![
+                format!(
+                    "if stack {stack} sets it (its parameters are unreadable: {failure}), change {} there; \
+                     otherwise: ",
+                    names.join(", ")
+                ),
+                variables(deployment, values)
+            ];
+        }
+    };
+    let (of_stack, by_hand): (Vec<_>, Vec<_>) = values.iter().copied().partition(|(name, _)| {
+        let set = deployment.variables.get(*name);
+        set.is_some() && parameters.get(&parameter_of(name)) == set
+    });
+    if of_stack.is_empty() {
+        return variables(deployment, &by_hand);
+    }
+    let of_stack: Vec<_> = of_stack.into_iter().map(|(name, value)| (parameter_of(name), value)).collect();
+    stack_parameters(deployment, stack, parameters, &of_stack)
+}
+
+/// The same for one setting.
+pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> Text {
+    settings(facts, &[(name, value)])
+}
+
+/// Replaces settings that the handler refuses: by the stack's values, if somebody changed the handler by hand.
+pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
+    let Facts { deployment, parameters, .. } = facts;
+    let values = names.iter().map(|&name| {
+        let of_stack = parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter_of(name)));
+        // The template adds its example to TARGET_FUNCTIONS, and leaves these two out where BACKOFFS is set.
+        let is_left_out =
+            ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name) && deployment.variables.contains_key("BACKOFFS");
+        let differs = name == TARGET_FUNCTIONS.variable || is_left_out;
+        let by_hand = of_stack.filter(|value| !differs && deployment.variables.get(name) != Some(*value));
+        // One refused entry must not cost the others.
+        let edited = if name == POLICIES.variable { deployment.policies_text() } else { "VALUE" };
+        (name, by_hand.map_or(edited, String::as_str))
+    });
+    let values: Vec<_> = values.collect();
+    let is_unchanged = values.contains(&(POLICIES.variable, deployment.policies_text()));
+    let correct = if is_unchanged { "correct the entry of POLICIES in this command: " } else { "" };
+    text![correct, settings(facts, &values)]
+}
+
+/// Sets parameters of a stack and keeps its others.
+pub(crate) fn stack_parameters(
+    deployment: &Deployment,
+    stack: &str,
+    parameters: &BTreeMap<String, String>,
+    changed: &[(impl AsRef<str>, &str)],
+) -> Text {
+    let values = changed.iter().map(|(parameter, value)| {
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+        format!("ParameterKey={},ParameterValue=\"{value}\"", parameter.as_ref())
+    });
+    let is_other = |name: &&String| changed.iter().all(|(parameter, _)| parameter.as_ref() != **name);
+    let others = parameters.keys().filter(is_other);
+    let others = others.map(|parameter| format!("ParameterKey={parameter},UsePreviousValue=true"));
+    let all: Vec<String> = values.chain(others).collect();
+    aws(
+        deployment,
+        format!(
+            "cloudformation update-stack --stack-name {stack} --use-previous-template \
+             --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --parameters {}",
+            command_line(all.iter().map(String::as_str))
+        ),
+    )
+}
+
+/// Sets variables of the handler and keeps its others.
+pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
+    let mut variables = deployment.variables.clone();
+    variables.extend(changed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    let environment = json!({"Variables": variables}).to_string();
+    handler(deployment, format!("--environment {}", command_line([&*environment])))
+}
+
+/// Removes the reserved concurrency of a function.
+pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
+    aws(deployment, format!("lambda delete-function-concurrency --function-name {function}"))
+}
+
+/// Writes the last readable pauses again, or none.
+pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> Text {
+    if unreadable.is_newer {
+        return NEWER_COMMAND.into();
+    }
+    shell(put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags))
+}
+
+/// Sets whatever of an attachment is not as it should be. `arn` may have a qualifier.
+pub(crate) fn attach(facts: &Facts, arn: &str) -> Text {
+    attach_with(facts, arn, None)
+}
+
+/// The same for a function that another deployment retries.
+pub(crate) fn take_over(facts: &Facts, arn: &str) -> Text {
+    attach_with(facts, arn, Some("--move"))
+}
+
+fn attach_with(facts: &Facts, arn: &str, flag: Option<&str>) -> Text {
+    let home = &facts.deployment.handler_arn;
+    if is_far(arn, home) {
+        return deployment_of_its_own(arn).into();
+    }
+    let words = [command_name(arn, home)].into_iter().chain(flag.map(ToOwned::to_owned));
+    facts.deployment.command(CommandName::Attach, words).into()
+}
+
+/// A function's name for the AWS CLI.
+pub(crate) fn name(facts: &Facts, target: &Target) -> String {
+    command_name(&target.arn, &facts.deployment.handler_arn)
+}
+
+/// Detaches a function. `arn` may have a qualifier.
+pub(crate) fn detach(facts: &Facts, arn: &str) -> Text {
+    let name = command_name(arn, &facts.deployment.handler_arn);
+    facts.deployment.command(CommandName::Detach, [name]).into()
+}
+
+/// The lines of the handler's log with level ERROR, from the last 24 hours.
+pub(crate) fn read_errors(facts: &Facts) -> Text {
+    aws(
+        &facts.deployment,
+        format!(
+            "logs filter-log-events --log-group-name {} --start-time {} --filter-pattern '{{ $.level = \"ERROR\" }}'",
+            facts.deployment.log_group,
+            facts.now.before(BACK).as_millis()
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::sample::healthy;
+    use crate::failure::Failure;
+
+    fn setting(facts: &Facts, name: &str, value: &str) -> String {
+        super::setting(facts, name, value).to_string()
+    }
+
+    fn refused_settings(facts: &Facts, names: &[&str]) -> String {
+        super::refused_settings(facts, names).to_string()
+    }
+
+    #[test]
+    fn setting_is_changed_where_it_came_from() {
+        let mut facts = healthy();
+        facts.deployment.variables.insert("BASE_BACKOFF".into(), "60".into());
+        let by_hand = |fix: &str| fix.starts_with("aws lambda update-function-configuration");
+        let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
+        assert!(by_hand(&fix) && fix.contains(r#""BASE_BACKOFF":"VALUE""#), "{fix}");
+        assert!(fix.contains(r#""TARGET_FUNCTIONS":"arn:"#), "the others stay: {fix}");
+        facts.parameters = Ok([("BaseBackoff".to_owned(), "1".to_owned())].into());
+        let fix = refused_settings(&facts, &["BASE_BACKOFF"]);
+        assert!(by_hand(&fix) && fix.contains(r#""BASE_BACKOFF":"1""#), "the stack's value: {fix}");
+        let parameters = [("BaseBackoff", "60"), ("Jitter", "full")];
+        facts.parameters = Ok(parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+        assert_eq!(refused_settings(&facts, &["BASE_BACKOFF"]), setting(&facts, "BASE_BACKOFF", "VALUE"));
+        let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
+        assert!(fix.starts_with("aws cloudformation update-stack --stack-name comeback "), "{fix}");
+        assert!(fix.contains("ParameterKey=BaseBackoff,ParameterValue=\"VALUE\""), "{fix}");
+        assert!(fix.ends_with(" ParameterKey=Jitter,UsePreviousValue=true"), "{fix}");
+        facts.parameters.as_mut().unwrap().insert("BaseBackoff".into(), "1".into());
+        assert!(by_hand(&setting(&facts, "BASE_BACKOFF", "VALUE")), "somebody changed it by hand");
+        facts.parameters = Err(Failure::could_not("denied"));
+        let fix = setting(&facts, "BASE_BACKOFF", "VALUE");
+        let named = "if stack comeback sets it (its parameters are unreadable: denied), change BaseBackoff \
+                     there; otherwise: aws";
+        assert!(fix.starts_with(named), "{fix}");
+        facts.deployment.stack = None;
+        assert!(by_hand(&setting(&facts, "BASE_BACKOFF", "VALUE")));
+    }
+
+    #[test]
+    fn refused_settings_are_set_by_one_command() {
+        let mut facts = healthy();
+        let refused =
+            [("MAX_AGE", "30"), ("JITTER", "some"), ("ENVELOPE", "x"), ("POLICIES", "a A=1; b JITTER=none")];
+        for (name, value) in refused {
+            facts.deployment.variables.insert(name.into(), value.into());
+        }
+        let names = refused.map(|(name, _)| name);
+        let by_hand = refused_settings(&facts, &names);
+        for set in [r#""MAX_AGE":"VALUE""#, r#""JITTER":"VALUE""#, r#""POLICIES":"a A=1; b JITTER=none""#] {
+            assert!(by_hand.contains(set), "{by_hand}");
+        }
+        let correct = "correct the entry of POLICIES in this command: aws lambda ";
+        assert!(by_hand.starts_with(correct) && by_hand.lines().count() == 1, "{by_hand}");
+
+        // The settings of the stack come first.
+        let parameters = [("MaxAge", "30"), ("Jitter", "some"), ("Envelope", "wrap")];
+        facts.parameters = Ok(parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+        let of_stack = refused_settings(&facts, &names[..3]);
+        let set = "'ParameterKey=MaxAge,ParameterValue=\"VALUE\"' 'ParameterKey=Jitter,ParameterValue=\"VALUE\"' \
+                   ParameterKey=Envelope,UsePreviousValue=true";
+        assert!(of_stack.ends_with(set) && of_stack.lines().count() == 1, "{of_stack}");
+    }
+
+    #[test]
+    fn value_reaches_aws_as_it_is() {
+        let mut facts = healthy();
+        let list = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
+        for value in [list, "A$B", "it's", r#"a"b"#, "`id`", r"a\", r#"\`"'$(id)"#] {
+            let given = shlex::split(&variables(&facts.deployment, &[("NAME", value)]).to_string()).unwrap();
+            let environment: serde_json::Value = serde_json::from_str(given.last().unwrap()).unwrap();
+            assert_eq!(environment["Variables"]["NAME"], value);
+
+            facts.deployment.variables.insert("NAME".into(), value.into());
+            facts.parameters = Ok([("Name".to_owned(), value.to_owned())].into());
+            let given = shlex::split(&setting(&facts, "NAME", value)).unwrap();
+            let parameter =
+                given.last().unwrap().strip_prefix("ParameterKey=Name,ParameterValue=\"").unwrap();
+            let escaped = parameter.strip_suffix('"').unwrap();
+            assert_eq!(escaped.replace("\\\"", "\"").replace(r"\\", r"\"), value, "as the AWS CLI reads it");
+        }
+    }
+
+    #[test]
+    fn far_function_is_not_to_be_attached() {
+        let facts = healthy();
+        let arn = &facts.functions[0].arn;
+        assert_eq!(attach(&facts, &format!("{arn}:live")).to_string(), "comeback attach orders:live");
+        let far = arn.replace("eu-west-1", "eu-west-2");
+        let elsewhere = format!("use a deployment in the account and region of {far}");
+        assert_eq!(attach(&facts, &far).to_string(), elsewhere);
+        assert_eq!(
+            detach(&facts, &far).to_string(),
+            format!("comeback detach {far}"),
+            "its name alone would be another function's"
+        );
+    }
+
+    #[test]
+    fn each_command_works_in_the_same_account_and_region() {
+        let mut facts = healthy();
+        facts.deployment.place_flags = " --region eu-west-1 --profile ops".into();
+        facts.parameters =
+            Ok([("TargetFunctions".to_owned(), facts.deployment.allow_list().to_owned())].into());
+        let key = CustomerKey { arn: "arn:key".into(), state: Some("PendingDeletion".into()) };
+        for fix in [
+            super::setting(&facts, "BASE_BACKOFF", "VALUE"),
+            super::setting(&facts, "TARGET_FUNCTIONS", "VALUE"),
+            self::key(&facts.deployment, &facts.deployment.retry_queue, &key),
+            redrive(&facts.deployment),
+            attach(&facts, &facts.functions[0].arn),
+        ] {
+            let fix = fix.to_string();
+            assert!(fix.ends_with(&facts.deployment.place_flags), "{fix}");
+        }
+    }
+}

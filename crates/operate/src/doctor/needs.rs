@@ -1,0 +1,98 @@
+//! The permissions that roles need, as a table.
+
+use crate::doctor::judgement::Outcome;
+
+/// A permission that a role needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    /// The check that judges it.
+    pub(crate) check: &'static str,
+    /// The actions.
+    pub(crate) actions: &'static [&'static str],
+    /// The resource that they are needed on.
+    pub(crate) on: Resource,
+    /// The outcome without it.
+    pub(crate) without: Outcome,
+    /// The consequence without it.
+    pub(crate) means: &'static str,
+}
+
+/// A resource that a role needs a permission on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resource {
+    /// The retry queue, or the queue that a consumer reads.
+    Queue,
+    /// The dead-letter queue.
+    DeadLetterQueue,
+    /// The streams of the handler's log group.
+    LogStreams,
+    /// The parameter that holds the pauses.
+    Pauses,
+    /// The keys of the customer's own that encrypt the queues.
+    Keys,
+    /// The function that is retried.
+    Function,
+}
+
+const SEND: &[&str] = &["sqs:SendMessage"];
+/// To receive from an encrypted queue, and to send to one.
+const USE_KEY: &[&str] = &["kms:Decrypt", "kms:GenerateDataKey"];
+const TAKE: &[&str] =
+    &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"];
+const DROPPED: &str = "Lambda drops its failed events silently";
+
+const fn need(
+    check: &'static str,
+    actions: &'static [&'static str],
+    on: Resource,
+    without: Outcome,
+    means: &'static str,
+) -> Need {
+    Need { check, actions, on, without, means }
+}
+
+/// The needs of the handler's role, whatever is attached.
+#[rustfmt::skip]
+pub(crate) const OF_HANDLER: [Need; 6] = [
+    need("CB030", TAKE, Resource::Queue, Outcome::Broken,
+        "nothing is retried: the handler cannot receive, hide or delete messages"),
+    need("CB031", SEND, Resource::Queue, Outcome::Warning,
+        "past HIDE_UP_TO the handler hides every message instead, and SQS has room for only 120,000"),
+    need("CB032", SEND, Resource::DeadLetterQueue, Outcome::Broken,
+        "dead-letters stay in the retry queue, and are deleted after 14 days"),
+    need("CB033", &["logs:CreateLogStream", "logs:PutLogEvents"], Resource::LogStreams, Outcome::Warning,
+        "nobody sees what the handler decides, and no event can be traced"),
+    need("CB034", &["ssm:GetParameter"], Resource::Pauses, Outcome::Broken,
+        "the handler does not know what is paused, so it holds every event that is due"),
+    need("CB035", USE_KEY, Resource::Keys, Outcome::Broken,
+        "the handler can neither receive nor send messages that the key encrypts"),
+];
+
+/// A function's role must be allowed to send its failures to the retry queue.
+pub(crate) const SEND_FAILURES: Need = need("CB105", SEND, Resource::Queue, Outcome::Broken, DROPPED);
+/// A function's role must be allowed to use the retry queue's key.
+pub(crate) const USE_QUEUES_KEY: Need = need("CB106", USE_KEY, Resource::Keys, Outcome::Broken, DROPPED);
+/// The handler's role must be allowed to invoke a function.
+pub(crate) const INVOKE: Need = need(
+    "CB109",
+    &["lambda:InvokeFunction"],
+    Resource::Function,
+    Outcome::Broken,
+    "its events wait until the handler may invoke it",
+);
+/// A consumer's role must be allowed to hide messages.
+pub(crate) const HIDE: Need = need(
+    "CB305",
+    &["sqs:ChangeMessageVisibility"],
+    Resource::Queue,
+    Outcome::Broken,
+    "failed messages have no backoff: each returns after the queue's own visibility timeout",
+);
+/// A consumer's role must be allowed to send dead-letters.
+pub(crate) const SEND_DEAD_LETTERS: Need = need(
+    "CB306",
+    SEND,
+    Resource::DeadLetterQueue,
+    Outcome::Broken,
+    "a message that should be dead-lettered stays in its queue until the redrive policy or the retention removes it",
+);
