@@ -4,14 +4,14 @@
 //! detach the function are planned, in a safe order, without any call. There is no other state: an interrupted run is
 //! resumed by planning again.
 
-mod attaching;
+pub(crate) mod attaching;
 pub(crate) mod attachment;
 mod detaching;
 mod grant;
 pub mod kept;
 mod leaving;
 mod plan;
-mod step;
+pub(crate) mod step;
 #[cfg(test)]
 mod tests;
 

@@ -24,8 +24,8 @@ pub(super) struct Shown {
     pub(super) mark: &'static str,
     pub(super) name: String,
     /// What was found; after what should be, if that is so.
-    pub(super) found: String,
-    pub(super) means: Option<String>,
+    pub(super) found: Text,
+    pub(super) means: Option<Text>,
     pub(super) fix: Option<String>,
 }
 
@@ -42,8 +42,8 @@ impl Shown {
             colour,
             mark,
             name: finding.name(),
-            found: finding.found().to_string(),
-            means: judgement.means.as_ref().map(Text::to_string),
+            found: finding.found(),
+            means: judgement.means.clone(),
             fix: judgement.fix.as_ref().map(Text::to_string),
         }
     }

@@ -9,7 +9,7 @@ use crate::attach::kept;
 use crate::attach::step::{FunctionPlan, Step};
 use crate::aws::{InvokeSettings, Verdict};
 use crate::command::CommandName;
-use crate::deployment::DeploymentName;
+use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::Failure;
 use crate::handler_setting::{
     ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace, TARGET_FUNCTIONS, environment_bytes, list_with,
@@ -20,6 +20,16 @@ use crate::text::{quoted, shell};
 
 /// Lambda's shortest `MaximumEventAgeInSeconds`: how long it keeps an event that it cannot deliver.
 const EVENT_AGE: i32 = 60;
+
+/// The settings that `attach` puts in place of these.
+pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSettings {
+    InvokeSettings {
+        retries: Some(0),
+        event_age: Some(EVENT_AGE),
+        on_failure: Some(deployment.retry_queue.arn.clone()),
+        on_success: before.on_success.clone(),
+    }
+}
 
 impl Attachment {
     /// Plans the steps that attach the function. The order is safe: the handler can retry the function before the first
@@ -32,12 +42,7 @@ impl Attachment {
             return Err(self.is_attached_to(other));
         }
         let invoke_settings = self.target.settings();
-        let goal = InvokeSettings {
-            retries: Some(0),
-            event_age: Some(EVENT_AGE),
-            on_failure: Some(self.deployment.retry_queue.arn.clone()),
-            on_success: invoke_settings.on_success.clone(),
-        };
+        let goal = goal(&self.deployment, &invoke_settings);
         if invoke_settings != goal {
             self.may_set_settings()?;
         }

@@ -69,6 +69,12 @@ impl Difference {
         Text::from("    ").and(Text::toned(tone, line))
     }
 
+    /// The change alone, such as `retries: 1 → 0`.
+    pub(crate) fn change(&self) -> String {
+        let [from, to] = [&self.from, &self.to].map(|it| it.as_deref().unwrap_or("not set"));
+        format!("{}: {from} → {to}", self.setting)
+    }
+
     /// The resource and the setting.
     pub(crate) fn name(&self) -> String {
         format!("{}: {}", self.resource, self.setting)
@@ -105,7 +111,10 @@ impl Step {
                 return tags.iter().map(|(key, value)| tag(key, Some(value), None)).collect();
             }
             Self::Mark(key) => tag(key, None, Some("now")),
-            Self::Settings(to) => return settings(target, to),
+            Self::Settings(to) => {
+                let resource = format!("function {}", target.named(target.qualifier.as_deref()));
+                return between(&resource, &target.settings(), to);
+            }
             Self::Allow(Grant { role, policy, statements }) => {
                 let actions: Vec<_> = statements.iter().flat_map(|(actions, _)| actions).copied().collect();
                 let (policy, actions) = (format!("policy {policy}"), actions.join(", "));
@@ -139,18 +148,18 @@ impl Step {
     }
 }
 
-fn settings(target: &Target, to: &InvokeSettings) -> Vec<Difference> {
+/// The differences between two settings of asynchronous invocations.
+pub(crate) fn between(resource: &str, from: &InvokeSettings, to: &InvokeSettings) -> Vec<Difference> {
     let texts = |it: &InvokeSettings| {
         let (retries, event_age) =
             (it.retries.map(|it| it.to_string()), it.event_age.map(|it| format!("{it}s")));
         [it.on_failure.clone(), retries, event_age, it.on_success.clone()]
     };
-    let both = texts(&target.settings()).into_iter().zip(texts(to));
-    let resource = format!("function {}", target.named(target.qualifier.as_deref()));
+    let both = texts(from).into_iter().zip(texts(to));
     let named = ["on failure", "retries", "event age", "on success"].into_iter().zip(both);
     let changed = named.filter(|(_, (from, to))| from != to);
     changed
-        .map(|(setting, (from, to))| difference(resource.clone(), setting, from.as_deref(), to.as_deref()))
+        .map(|(setting, (from, to))| difference(resource.to_owned(), setting, from.as_deref(), to.as_deref()))
         .collect()
 }
 

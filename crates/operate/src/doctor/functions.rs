@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use comeback_engine::{FunctionArn, HANDLER_TIMEOUT, QueueArn};
 
+use crate::attach::attaching::goal;
 use crate::attach::kept;
+use crate::attach::step::{Difference, Step, between};
 use crate::command::CommandName;
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::functions::{Entrance, Function};
-use crate::doctor::handler::looping;
 use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, seen, skipped, warning};
 use crate::doctor::{fix, rights};
 use crate::function::Target;
@@ -138,12 +139,16 @@ pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
 pub(crate) fn recursion(facts: &Facts, function: &Function) -> Judged {
     let means = "Lambda stops each of its events after 16 rounds through the queue";
     of_target(function, |target| {
-        if leaving(facts, function).is_some() {
-            is_leaving()
-        } else if function.entrances.iter().any(|entrance| entrance.is_attached(facts)) {
-            looping(facts, target, means)
-        } else {
-            is_not_attached()
+        let attached = function.entrances.iter().find(|entrance| entrance.is_attached(facts));
+        match attached {
+            _ if leaving(facts, function).is_some() => is_leaving(),
+            None => is_not_attached(),
+            Some(_) if target.recursion_allowed => ok("RecursiveLoop is Allow"),
+            Some(entrance) => {
+                let changes = Step::Recursion(true).differences(target);
+                let changes: Vec<String> = changes.iter().map(Difference::change).collect();
+                broken(changes.join("; "), means, fix::attach(facts, &entrance.invoked_arn))
+            }
         }
     })
 }
@@ -234,11 +239,6 @@ fn missing() -> Judgement {
     skipped("the function does not exist (CB101)")
 }
 
-/// Ten minutes: longer than a throttle usually lasts, and short beside the waits that follow.
-const SHORT_AGE: i32 = 600;
-const DEFAULT_RETRIES: i32 = 2;
-const DEFAULT_AGE: i32 = 21_600;
-
 pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
     if entrance.is_attached(facts) {
         return Ok(ok(facts.deployment.retry_queue.name()));
@@ -262,31 +262,31 @@ pub(crate) fn leads_here(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(broken(found, "none of its failures is retried", fix::attach(facts, &entrance.invoked_arn)))
 }
 
-pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
-    Ok(match entrance.settings.retries.unwrap_or(DEFAULT_RETRIES) {
-        0 => ok("none"),
-        retries => warning(
-            format!("MaximumRetryAttempts is {retries}"),
-            "Lambda adds retries of its own, so failures reach Comeback minutes late",
-            fix::attach(facts, &entrance.invoked_arn),
-        ),
-    })
+/// Judges a setting by the change that `attach` plans for it; `None` if it plans none.
+fn planned(facts: &Facts, entrance: &Entrance, setting: &str, means: &str) -> Option<Judgement> {
+    let Entrance { name, settings, invoked_arn, .. } = entrance;
+    let differences = between(name, settings, &goal(&facts.deployment, settings));
+    let change = differences.iter().find(|difference| difference.setting == setting)?.change();
+    Some(warning(change, means, fix::attach(facts, invoked_arn)))
 }
 
+pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
+    let means = "Lambda adds retries of its own, so failures reach Comeback minutes late";
+    Ok(planned(facts, entrance, "retries", means).unwrap_or_else(|| ok("none")))
+}
+
+/// Ten minutes: longer than a throttle usually lasts, and short beside the waits that follow. A template may set it.
+const SHORT_AGE: i32 = 600;
+
 pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
-    let age = entrance.settings.event_age.unwrap_or(DEFAULT_AGE);
-    if age <= SHORT_AGE {
+    if let Some(age) = entrance.settings.event_age.filter(|age| *age <= SHORT_AGE) {
         return Ok(ok(format!("{age} s")));
     }
     let enough = HANDLER_TIMEOUT.as_secs();
     let means = format!(
-        "a throttled event waits this long in Lambda before it reaches Comeback; {enough} s is enough"
+        "a throttled event waits this long in Lambda before it reaches Comeback, six hours by default; {enough} s is enough"
     );
-    Ok(warning(
-        format!("MaximumEventAgeInSeconds is {age}"),
-        means,
-        fix::attach(facts, &entrance.invoked_arn),
-    ))
+    Ok(planned(facts, entrance, "event age", &means).unwrap_or_else(|| ok("short")))
 }
 
 /// What Lambda itself writes, whatever the runtime: `Sandbox.Timedout`, `Runtime.ExitError`, ….
@@ -559,7 +559,7 @@ mod tests {
 
     #[test]
     fn lambda_itself_does_not_retry() {
-        for (retries, words) in [(None, "is 2"), (Some(1), "is 1")] {
+        for (retries, words) in [(None, "retries: not set → 0"), (Some(1), "retries: 1 → 0")] {
             let found = of_entrance(no_retries, |settings| settings.retries = retries);
             assert_found(found, Outcome::Warning, words);
         }

@@ -10,8 +10,7 @@ use crate::aws::{Executions, INVOCATIONS_OF_A_POLLER};
 use crate::command::{CommandName, command_line};
 use crate::doctor::facts::Facts;
 use crate::doctor::fix;
-use crate::doctor::judgement::{Judged, Judgement, broken, ok, seen, skipped, warning};
-use crate::function::Target;
+use crate::doctor::judgement::{Judged, broken, ok, seen, skipped, warning};
 use crate::numbers::counted;
 use crate::text;
 use crate::text::{Text, quoted};
@@ -42,19 +41,14 @@ pub(crate) fn timeout(facts: &Facts) -> Judged {
 }
 
 pub(crate) fn recursion(facts: &Facts) -> Judged {
-    let means = "Lambda stops each event after 16 rounds through the queue";
-    Ok(looping(facts, seen(&facts.handler)?, means))
-}
-
-/// Judges the recursion setting of a function; `means` is the consequence of a bad one.
-pub(crate) fn looping(facts: &Facts, target: &Target, means: &str) -> Judgement {
-    if target.recursion_allowed {
-        return ok("RecursiveLoop is Allow");
+    let handler = seen(&facts.handler)?;
+    if handler.recursion_allowed {
+        return Ok(ok("RecursiveLoop is Allow"));
     }
-    let name = fix::name(facts, target);
+    let name = fix::name(facts, handler);
     let fix = format!("lambda put-function-recursion-config --function-name {name} --recursive-loop Allow");
-    let fix = fix::aws(&facts.deployment, fix);
-    broken("RecursiveLoop is Terminate", means, fix)
+    let means = "Lambda stops each event after 16 rounds through the queue";
+    Ok(broken("RecursiveLoop is Terminate", means, fix::aws(&facts.deployment, fix)))
 }
 
 pub(crate) fn concurrency(facts: &Facts) -> Judged {

@@ -199,11 +199,11 @@ pub(super) const FAULTS: &[Fault] = &[
         "CB103",
         "aws lambda create-alias --function-name \"$FUNCTION\" --name live --function-version '$LATEST'\n\
          attached 1 60 \"$RETRY_ARN\" --qualifier live",
-        "checked-orders:live: MaximumRetryAttempts is 1",
+        "checked-orders:live: retries: 1 → 0",
         By("aws lambda delete-function-event-invoke-config --function-name \"$FUNCTION\" --qualifier live\n\
             aws lambda delete-alias --function-name \"$FUNCTION\" --name live"),
     ),
-    warning("CB104", "attached 0 3600 \"$RETRY_ARN\"", "is 3600", Fix),
+    warning("CB104", "attached 0 3600 \"$RETRY_ARN\"", "event age: 3600s → 60s", Fix),
     broken(
         "CB105",
         "aws iam delete-role-policy --role-name \"$FUNCTION\" --policy-name send",
