@@ -130,19 +130,6 @@ mod tests {
     use super::*;
 
     impl Account {
-        /// An account that answers so, by operation and request, in services that speak JSON.
-        pub(crate) async fn answering<A: ToString>(
-            answer: impl Fn(&str, Value) -> A + Send + Sync + 'static,
-        ) -> Self {
-            let http_client = infallible_client_fn(move |request: http::Request<_>| {
-                let target = request.headers()["x-amz-target"].to_str().unwrap();
-                let body = serde_json::from_slice(request.body().bytes().unwrap()).unwrap();
-                let (_, operation) = target.split_once('.').unwrap();
-                http::Response::new(answer(operation, body).to_string())
-            });
-            Self::of_client(http_client).await
-        }
-
         /// An account that answers so, with a status, by the operation of a request and, in services that do not speak JSON, by
         /// its path.
         pub(crate) async fn answering_all(

@@ -7,9 +7,6 @@ pub(crate) mod doctor;
 pub(crate) mod function;
 #[cfg(test)]
 mod log;
-#[cfg(test)]
-#[expect(dead_code, reason = "functions have left it; the queues leave with `dead`")]
-mod model;
 mod pause;
 mod retry;
 pub(crate) mod session;

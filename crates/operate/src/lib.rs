@@ -2,7 +2,8 @@
 //!
 //! A *question* is a function that reads an [`Account`] and returns an [`Answer`]: a serializable value that says once how it
 //! is laid out. A *change* is a [`Change`]: it plans, and performs the plan, reporting progress and stopping when it is asked
-//! to. The `comeback` command and its console draw both, and so may a deploy pipeline.
+//! to. The `comeback` command and its console draw both, and so may a deploy pipeline: `examples/redrive.rs` redrives a
+//! function's dead-letters after a fix.
 //!
 //! This crate knows no terminal, no page and no AWS SDK, except in [`aws::sdk`].
 //!

@@ -11,8 +11,6 @@ mod contract;
 mod dead;
 mod doctor;
 mod local;
-#[path = "../../../crates/cli/src/operate/model.rs"]
-mod model;
 mod pause;
 mod retry;
 mod status;
@@ -69,8 +67,6 @@ fn main() -> ExitCode {
         attach_with_others::a_function_is_moved_to_another_stack,
         attach_with_others::detach_ends_where_a_role_is_shared_or_the_function_is_gone,
         contract::ministack_keeps_the_contract_of_the_port,
-        contract::the_modelled_function_is_changed_as_ministacks,
-        contract::the_modelled_queue_carries_messages_as_ministacks,
         awkward::commands_work_at_the_limits_of_names_tags_and_parameters,
         pause::a_full_history_leaves_room_for_what_is_new,
         pause::two_operators_at_once_lose_neithers_pause,

@@ -1,32 +1,22 @@
-//! `comeback dead`: the dead-letters of the dead-letter queue, read, sent back to the retry queue, and discarded.
-//!
-//! SQS cannot list a queue: a dead-letter must be received, which hides it from everybody. So each command receives
-//! every dead-letter once, hides it for [`HIDDEN_FOR`](queue::HIDDEN_FOR), and in the end gives back what it did not
-//! delete. It deletes a dead-letter only once the dead-letter is accepted elsewhere. A command killed at any moment
-//! loses nothing: hidden dead-letters become visible again, and at most the dead-letters at hand get a second
-//! copy, with the same keys.
+//! `comeback dead`: the dead-letters of the dead-letter queue, listed, shown, redriven, discarded and imported.
 
-pub(crate) mod dead_letters;
-pub(crate) mod discard;
 pub(crate) mod filter;
-pub(crate) mod import;
-#[cfg(test)]
-mod kills;
-pub(crate) mod plan;
-mod queue;
-pub(crate) mod reading;
-pub(crate) mod redrive;
-mod scan;
-#[cfg(test)]
-pub(crate) mod simulated;
-pub(crate) mod snapshot;
-pub(crate) mod survey;
-pub(crate) mod work;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use comeback_operate::Failure;
+use comeback_operate::dead::pace::Pace;
+use comeback_operate::dead::{Chosen, Discard, Import, Redrive, list, show};
+use comeback_operate::numbers::read_rate;
+use tempfile::TempDir;
 
 use crate::failure::CommandFailure;
+use crate::operate::dead::filter::FilterFlags;
 use crate::operate::session::{Common, Session, without_yes};
+use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -44,28 +34,28 @@ pub(crate) struct DeadArguments {
 #[derive(Debug, Subcommand)]
 enum DeadCommand {
     /// Count dead-letters by reason, function and error, or list them
-    #[command(after_help = reading::LIST_EXAMPLES, mut_args(without_yes))]
-    List(Box<reading::ListArguments>),
+    #[command(after_help = LIST_EXAMPLES, mut_args(without_yes))]
+    List(Box<ListArguments>),
     /// Show one dead-letter in full, with its payload
-    #[command(after_help = reading::SHOW_EXAMPLES, mut_args(without_yes))]
-    Show(reading::ShowArguments),
+    #[command(after_help = SHOW_EXAMPLES, mut_args(without_yes))]
+    Show(ShowArguments),
     /// Send dead-letters back to the retry queue, where their events start over
     ///
     /// Deletes each dead-letter only once SQS has accepted its copy. If the command is killed, a few dead-letters may
     /// exist in both queues, with the same key. Run it again to continue.
-    #[command(after_help = redrive::EXAMPLES)]
-    Redrive(Box<redrive::RedriveArguments>),
+    #[command(after_help = REDRIVE_EXAMPLES)]
+    Redrive(Box<RedriveArguments>),
     /// Write dead-letters to a file and delete them
     ///
     /// Deletes each dead-letter only once it is in the file on disk. `comeback dead import` restores the file.
-    #[command(after_help = discard::EXAMPLES)]
-    Discard(Box<discard::DiscardArguments>),
+    #[command(after_help = DISCARD_EXAMPLES)]
+    Discard(Box<DiscardArguments>),
     /// Restore dead-letters from a file that `dead discard` wrote
     ///
     /// Puts them back into the dead-letter queue; redrive them from there. FILE.done records what was imported, so
     /// running the command again imports only the rest.
-    #[command(after_help = import::EXAMPLES)]
-    Import(import::ImportArguments),
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import(ImportArguments),
 }
 
 impl DeadArguments {
@@ -82,10 +72,169 @@ impl DeadArguments {
 
 pub(crate) async fn run(arguments: &DeadArguments, session: Session) -> Result<(), CommandFailure> {
     match &arguments.command {
-        DeadCommand::List(it) => reading::list(it, session).await,
-        DeadCommand::Show(it) => reading::show(it, session).await,
-        DeadCommand::Redrive(it) => redrive::run(it, session).await,
-        DeadCommand::Discard(it) => discard::run(it, session).await,
-        DeadCommand::Import(it) => import::run(it, session).await,
+        DeadCommand::List(it) => it.run(&session).await,
+        DeadCommand::Show(it) => terminal::answer(&show(&session.operator(), &it.key).await?, &session),
+        DeadCommand::Redrive(it) => it.run(&session).await,
+        DeadCommand::Discard(it) => it.run(&session).await,
+        DeadCommand::Import(it) => it.run(&session).await,
     }
+}
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  comeback dead list
+  comeback dead list --each --limit 20
+  comeback dead list --target orders --older 1h --json";
+
+#[derive(Debug, Args)]
+struct ListArguments {
+    /// Also list each dead-letter; implied by any filter
+    #[arg(long)]
+    each: bool,
+    /// Maximum dead-letters to list
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    #[command(flatten)]
+    filter: FilterFlags,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl ListArguments {
+    async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
+        let filter = self.filter.filter();
+        let one_by_one = self.each || !filter.takes_everything();
+        let most = if one_by_one { self.limit as usize } else { 0 };
+        terminal::answer(&list(&session.operator(), filter, most).await?, session)
+    }
+}
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  comeback dead show 9d1c0a3e-6f52-4f0a-9d0b-0c8f8d5a7e11
+  comeback dead show 9d1c0a3e-6f52-4f0a-9d0b-0c8f8d5a7e11 --json";
+
+#[derive(Debug, Args)]
+struct ShowArguments {
+    /// The event's key, or the id of the SQS message
+    #[arg(value_name = "KEY")]
+    key: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+const REDRIVE_EXAMPLES: &str = "\
+Examples:
+  comeback dead redrive --error 'Timeout*' --dry-run
+  comeback dead redrive --target orders --rate 10/s --limit 100
+  comeback dead redrive --target orders --retarget arn:aws:lambda:eu-west-1:123456789012:function:orders-v2";
+
+#[derive(Debug, Args)]
+struct RedriveArguments {
+    /// All dead-letters
+    #[arg(long, conflicts_with = "FilterFlags")]
+    all: bool,
+    /// Maximum dead-letters a second
+    #[arg(long, value_name = "RATE", default_value = "50/s", value_parser = read_rate)]
+    rate: f64,
+    /// Maximum number of dead-letters
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Invoke this function instead of the original one; TARGET_FUNCTIONS must allow it
+    #[arg(long, value_name = "ARN")]
+    retarget: Option<String>,
+    /// Show the plan without changing anything
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    filter: FilterFlags,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl RedriveArguments {
+    async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
+        let chosen = Chosen::matching(self.filter.chosen(self.all)?);
+        let (operator, retarget, pace) = (session.operator(), self.retarget.clone(), Pace(self.rate));
+        let redrive = Redrive { operator, chosen, retarget, pace, limit: self.limit };
+        terminal::change(redrive, Some(self.dry_run), session).await
+    }
+}
+
+const DISCARD_EXAMPLES: &str = "\
+Examples:
+  comeback dead discard --older 7d --export old.jsonl --dry-run
+  comeback dead discard --reason malformed_record --export malformed.jsonl
+  comeback dead discard --all --export all.jsonl";
+
+#[derive(Debug, Args)]
+struct DiscardArguments {
+    /// New file to write the dead-letters to before deleting them
+    #[arg(long, value_name = "FILE")]
+    export: PathBuf,
+    /// All dead-letters, and messages that are not Comeback's
+    #[arg(long, conflicts_with = "FilterFlags")]
+    all: bool,
+    /// Maximum dead-letters a second
+    #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
+    rate: f64,
+    /// Maximum number of dead-letters
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Show the plan without changing anything
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    filter: FilterFlags,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl DiscardArguments {
+    async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
+        let chosen = Chosen::matching(self.filter.chosen(self.all)?);
+        let (operator, export, pace) = (session.operator(), self.export.clone(), Pace(self.rate));
+        let discard = Discard { operator, chosen, export, pace, limit: self.limit };
+        terminal::change(discard, Some(self.dry_run), session).await
+    }
+}
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  comeback dead import old.jsonl
+  gzip -dc old.jsonl.gz | comeback dead import - --yes";
+
+#[derive(Debug, Args)]
+struct ImportArguments {
+    /// File that `comeback dead discard --export` wrote; - is standard input, whose import cannot be continued
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Maximum dead-letters a second
+    #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
+    rate: f64,
+    /// Show what would be imported without importing it
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl ImportArguments {
+    async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
+        let copied = if self.file == Path::new("-") { Some(standard_input()?) } else { None };
+        let file = copied.as_ref().map_or_else(|| self.file.clone(), |folder| folder.path().join(INPUT));
+        let import = Import { operator: session.operator(), file, pace: Pace(self.rate) };
+        terminal::change(import, Some(self.dry_run), session).await
+    }
+}
+
+/// The file that standard input is copied to: it is read twice.
+const INPUT: &str = "standard-input";
+
+fn standard_input() -> Result<TempDir, Failure> {
+    let copied = tempfile::tempdir().and_then(|folder| {
+        io::copy(&mut io::stdin().lock(), &mut File::create(folder.path().join(INPUT))?)?;
+        Ok(folder)
+    });
+    copied.map_err(|error| Failure::could_not(format!("standard input: {error}")))
 }

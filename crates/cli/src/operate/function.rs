@@ -1,6 +1,11 @@
 //! A function, as an operator names it and as Lambda describes it.
 
+<<<<<<< HEAD
 use std::collections::{BTreeMap, BTreeSet};
+=======
+use std::collections::BTreeMap;
+use std::time::Duration;
+>>>>>>> a5204a9a (cli: dead-letters are arguments, and pages of values of comeback-operate)
 
 use aws_sdk_lambda::operation::get_function::GetFunctionOutput;
 use aws_sdk_lambda::types::{FunctionConfiguration, LoggingConfig};
@@ -30,23 +35,6 @@ pub(crate) fn deployment_of_its_own(arn: &str) -> String {
 
 fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
     (&one.region, &one.account) == (&other.region, &other.account)
-}
-
-/// The commands that attach the functions of these ARNs to the deployment of the handler `home`, each once, and what else to
-/// do for one that moved. `place` are their flags.
-pub(crate) fn attach_commands<'a>(
-    arns: impl IntoIterator<Item = &'a str>,
-    home: &FunctionArn,
-    place: &str,
-) -> String {
-    let (far, near): (BTreeSet<&str>, BTreeSet<&str>) = arns.into_iter().partition(|arn| is_far(arn, home));
-    let near: BTreeSet<String> = near.into_iter().map(|arn| command_name(arn, home)).collect();
-    let attach = near.iter().map(|name| format!("`comeback attach {name}{place}`"));
-    let commands = attach.chain(far.into_iter().map(deployment_of_its_own)).collect::<Vec<_>>().join(", ");
-    if near.is_empty() {
-        return commands;
-    }
-    format!("{commands} (if the function moved to another stack, see docs/attach.md)")
 }
 
 /// The tag with which CloudFormation names a function's stack.
@@ -104,10 +92,5 @@ mod tests {
         ] {
             assert_eq!(name(place, function), arn(place, function));
         }
-        let both = [arn("eu-west-1:123456789012", "orders"), arn("eu-west-2:123456789012", "orders")];
-        let commands = attach_commands(both.iter().map(String::as_str), &home, " --stack shop");
-        let expected = "`comeback attach orders --stack shop`, use a deployment in the account and region of \
-                        arn:aws:lambda:eu-west-2:123456789012:function:orders (if";
-        assert!(commands.starts_with(expected), "{commands}");
     }
 }

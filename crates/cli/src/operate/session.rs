@@ -348,21 +348,6 @@ fn joined(one: &str, other: &str) -> String {
     format!("{{{one}{comma}{other}}}")
 }
 
-/// Asks whether to go on, unless there is `--yes`. Fails where nobody can answer. The question is about the text printed so
-/// far, which must not change automatically.
-pub(crate) async fn confirm(question: &str, session: &Session) -> Result<(), Failure> {
-    confirm_about(question, None, session).await
-}
-
-/// The same about a plan whose text changes as time passes: it is the same plan as long as this value is the same.
-pub(crate) async fn confirm_plan(
-    question: &str,
-    plan: &impl Serialize,
-    session: &Session,
-) -> Result<(), Failure> {
-    confirm_about(question, Some(&json_line(plan)), session).await
-}
-
 async fn confirm_about(question: &str, plan: Option<&str>, session: &Session) -> Result<(), Failure> {
     if let Some(screen) = &session.screen {
         return screen.confirm(question, plan);
@@ -456,13 +441,6 @@ impl Follow for Bars {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Session {
-        pub(crate) fn sample(account: Account, common: &Common) -> Self {
-            let (_, interrupt) = Interrupt::new();
-            Self { account, interrupt, common: common.clone(), answer: Rc::default(), screen: None }
-        }
-    }
 
     impl DeploymentFlags {
         pub(crate) fn sample() -> Self {

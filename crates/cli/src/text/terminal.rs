@@ -6,7 +6,7 @@ use std::time::Duration;
 #[cfg(feature = "operate")]
 pub(crate) use comeback_operate::{
     command::command_line,
-    shown::{shown, shown_json, shown_lines},
+    shown::{shown, shown_lines},
 };
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};

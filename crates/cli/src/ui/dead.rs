@@ -18,17 +18,15 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
 use comeback_operate::command::command_line;
+use comeback_operate::dead::groups::Group;
+use comeback_operate::dead::{self, Selection, Snapshot};
+use comeback_operate::function::FunctionName;
 use comeback_operate::numbers::counted;
 use comeback_operate::status::DEAD_LETTERS;
 use indicatif::HumanCount;
 
 use crate::clock::now;
-use crate::operate::dead::dead_letters::DeadLetters;
-use crate::operate::dead::filter::Filter;
-use crate::operate::dead::redrive;
-use crate::operate::dead::snapshot::{Selection, Snapshot};
-use crate::operate::dead::survey::Group;
-use crate::operate::function::FunctionName;
+use crate::operate::dead::filter::FilterFlags;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::parts::{
@@ -174,26 +172,47 @@ impl Scanned {
                 counted(*count, "dead-letter", "dead-letters")
             )
         });
-        let line = |(number, group): (usize, Group)| GroupLine::of(number, group, now);
-        let words = ["comeback", "dead", "list"].into_iter().chain(snapshot.flags.iter().map(String::as_str));
+        let group_line = |(number, group): (usize, Group)| GroupLine::of(number, group, now);
+        let words =
+            ["comeback", "dead", "list"].map(ToOwned::to_owned).into_iter().chain(snapshot.filter.flags());
         Self {
             at: Moment::at(snapshot.at),
             id: scan_id(snapshot),
             only: only(snapshot),
-            command: command_line(words) + place,
+            command: line(words, place),
             notes: newer.into_iter().chain(incomplete).chain(hidden).collect(),
             left: HumanCount(snapshot.rows(&Selection::All).len() as u64),
-            groups: snapshot.groups().into_iter().map(line).collect(),
+            groups: snapshot.groups().into_iter().map(group_line).collect(),
         }
     }
 }
 
+fn line(words: impl IntoIterator<Item = String>, place: &str) -> String {
+    let words: Vec<_> = words.into_iter().collect();
+    command_line(words.iter().map(String::as_str)) + place
+}
+
+/// `Read 9 dead-letters (2 match the filter); they are visible to everybody again.`
+fn said(snapshot: &Snapshot) -> String {
+    let (read, matching) = (&snapshot.read, snapshot.rows(&Selection::All).len() as u64);
+    let all = counted(read.dead_letters, "dead-letter", "dead-letters");
+    let matching = if matching == read.dead_letters {
+        String::new()
+    } else {
+        format!(" ({})", counted(matching, "matches the filter", "match the filter"))
+    };
+    let is_visible = read.dead_letters > 0 && read.still_hidden.is_none();
+    let visible = if is_visible { "; they are visible to everybody again" } else { "" };
+    format!("Read {all}{matching}{visible}.\n")
+}
+
 /// `only: retries 0, payload /order=4001. 2 of 9.`
 fn only(snapshot: &Snapshot) -> String {
-    if snapshot.flags.is_empty() {
+    let flags = snapshot.filter.flags();
+    if flags.is_empty() {
         return String::new();
     }
-    let named = snapshot.flags.iter().map(|flag| flag.trim_start_matches('-').replacen('=', " ", 1));
+    let named = flags.iter().map(|flag| flag.trim_start_matches('-').replacen('=', " ", 1));
     let (taken, all) = (snapshot.rows(&Selection::All).len() as u64, snapshot.read.dead_letters);
     format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), HumanCount(taken), HumanCount(all))
 }
@@ -223,7 +242,7 @@ impl OfFunction {
         let groups = snapshot.groups().into_iter().filter(is_its);
         Some(Self {
             at: Moment::at(snapshot.at),
-            filter: command_line(snapshot.flags.iter().map(String::as_str)),
+            filter: line(snapshot.filter.flags(), ""),
             groups: groups.map(|(number, group)| GroupLine::of(number, group, now)).collect(),
         })
     }
@@ -242,14 +261,17 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let once = fields.get("once").ok_or_else(incomplete)?;
     let flags = flags(&fields);
     // Said before anything is hidden.
-    if let Err(refused) = Filter::read(&flags) {
-        let page = dead_page(&visit, &fields, Some(refused.to_string())).await;
-        return Ok(html(StatusCode::BAD_REQUEST, &page));
-    }
-    let words = ["comeback", "dead", "list", "--each"].into_iter().chain(flags.iter().map(String::as_str));
+    let filter = match FilterFlags::read(&flags) {
+        Ok(filter) => filter,
+        Err(refused) => {
+            let page = dead_page(&visit, &fields, Some(refused.to_string())).await;
+            return Ok(html(StatusCode::BAD_REQUEST, &page));
+        }
+    };
+    let words = ["comeback", "dead", "list", "--each"].map(ToOwned::to_owned).into_iter().chain(flags);
     let summary = Summary {
         title: "Scan the dead-letters".into(),
-        command: command_line(words) + &visit.console.common.place_flags(),
+        command: line(words, &visit.console.common.place_flags()),
         plan: "/dead".into(),
         back: "/dead",
         next: "See them",
@@ -261,8 +283,9 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
         // Two snapshots would take twice the memory.
         console.dead.set_snapshot(None);
         let session = console.session_on(screen, interrupt).await?;
-        let dead_letters = DeadLetters::find(session).await?;
-        let snapshot = redrive::scan(flags, now(), &dead_letters).await?;
+        let snapshot = dead::scan(&session.operator(), filter).await?;
+        session.say(&said(&snapshot))?;
+        snapshot.unknown_target()?.iter().for_each(|note| session.note(note));
         console.dead.set_snapshot(Some(snapshot));
         Ok(())
     })
@@ -324,9 +347,10 @@ async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::dead::simulated::{event, malformed};
+    use comeback_operate::dead::samples::{event, malformed};
+
     use crate::text::terminal::tests::HOSTILE;
-    use crate::ui::tests::{Setting, locally};
+    use crate::ui::tests::{Setting, locally, snapshot_of};
 
     use super::*;
 
@@ -341,7 +365,7 @@ mod tests {
                 dead_letters[0].body = dead_letters[0].body.replace(text, &json);
             }
             dead_letters[0].body = dead_letters[0].body.replace("function:orders", "function:<b>\u{202e}");
-            let snapshot = Snapshot::sample(dead_letters).await;
+            let snapshot = snapshot_of(dead_letters).await;
             let paths: Vec<_> =
                 snapshot.rows(&Selection::All).iter().map(|row| row.message_id.clone()).collect();
             let group = snapshot.groups()[0].0;
@@ -376,7 +400,7 @@ mod tests {
                 let refused = setting.answer(setting.page(path)).await.0;
                 assert_eq!(refused, StatusCode::METHOD_NOT_ALLOWED, "{path}");
             }
-            setting.console.dead.set_snapshot(Some(Snapshot::sample([]).await));
+            setting.console.dead.set_snapshot(Some(snapshot_of([]).await));
             for path in ["/dead/redrive", "/dead/discard", "/dead/import?file=imported-1.jsonl"] {
                 let (status, text) = setting.answer(setting.page(path)).await;
                 assert!(status == StatusCode::FORBIDDEN && text.contains("read-only"), "{path}: {text}");
@@ -386,7 +410,7 @@ mod tests {
                 assert_eq!(setting.answer(form).await.0, StatusCode::FORBIDDEN, "{path} hides dead-letters");
             }
             let setting = Setting::new(false).await;
-            setting.console.dead.set_snapshot(Some(Snapshot::sample([]).await));
+            setting.console.dead.set_snapshot(Some(snapshot_of([]).await));
             // A second reader would hide the dead-letters from the first.
             let turn = setting.console.dead.turn("/progress/1").unwrap();
             let busy = |path: &str| setting.form_of(path, "once=2&show=details");
@@ -419,9 +443,9 @@ mod tests {
     #[test]
     fn each_filter_is_a_flag_of_the_command() {
         let named: Vec<_> = FILTERS.iter().map(|(name, ..)| format!("--{name}")).collect();
-        assert_eq!(named, Filter::flags());
+        assert_eq!(named, FilterFlags::names());
         let fields = Fields(vec![("error".into(), "--all".into()), ("key".into(), String::new())]);
         assert_eq!(flags(&fields), ["--error=--all"]);
-        assert!(Filter::read(&flags(&fields)).is_ok());
+        assert!(FilterFlags::read(&flags(&fields)).is_ok());
     }
 }

@@ -10,6 +10,8 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
+use comeback_operate::dead::samples::{Dead, DeadLetter};
+use comeback_operate::dead::{self, Filter, Snapshot};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -43,6 +45,11 @@ pub(super) struct Sent {
     origin: Vec<String>,
     cookie: Option<String>,
     body: String,
+}
+
+/// A snapshot of these dead-letters, in an account of their own.
+pub(super) async fn snapshot_of(dead_letters: impl IntoIterator<Item = DeadLetter>) -> Snapshot {
+    dead::scan(&Dead::with(dead_letters).operator(), Filter::default()).await.unwrap()
 }
 
 impl Setting {

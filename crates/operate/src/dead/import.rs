@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::aws::NewMessage;
 use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::dead::file::{Lines, unreadable, without_mark};
 use crate::dead::pace::Pace;
@@ -100,7 +101,12 @@ impl Import {
         self.file.with_added_extension("done")
     }
 
-    fn plan_for(&self, deployment: &Deployment, record: &Record) -> Result<ImportPlan, Failure> {
+    fn plan_for(
+        &self,
+        deployment: &Deployment,
+        record: &Record,
+        count: &Count,
+    ) -> Result<ImportPlan, Failure> {
         let queue = &deployment.dead_letter_queue;
         let journal = self.journal();
         if let Some(other) = record.queue.as_ref().filter(|other| **other != queue.arn) {
@@ -109,7 +115,7 @@ impl Import {
                 "{journal}: this file was already imported into {other}; to import it into {queue} too, copy the file"
             )));
         }
-        let Count { new, before, is_cut_off } = count(&self.file, &record.ids)?;
+        let &Count { new, before, is_cut_off } = count;
         Ok(ImportPlan {
             dead_letters: new,
             imported: 0,
@@ -126,7 +132,7 @@ impl Import {
         let deployment = self.operator.deployment().await?;
         let mut journal = Journal::open(&plan.journal)?;
         let record = journal.read()?;
-        let now = self.plan_for(&deployment, &record)?;
+        let now = self.plan_for(&deployment, &record, &count(&self.file, &record.ids)?)?;
         if now != *plan {
             return Ok(Err(now));
         }
@@ -168,7 +174,7 @@ impl Import {
         &self,
         deployment: &Deployment,
         journal: &mut Journal,
-        (ids, messages): (Vec<String>, Vec<crate::aws::NewMessage>),
+        (ids, messages): (Vec<String>, Vec<NewMessage>),
         done: &mut Imported,
     ) -> Result<bool, Failure> {
         let aws = &self.operator.account.aws;
@@ -209,9 +215,9 @@ impl Change for Import {
     type Done = Imported;
 
     async fn plan(&self) -> Result<ImportPlan, Failure> {
-        check(&self.file)?;
         let record = Record::of(&self.journal())?;
-        self.plan_for(&self.operator.deployment().await?, &record)
+        let count = count(&self.file, &record.ids)?;
+        self.plan_for(&self.operator.deployment().await?, &record, &count)
     }
 
     async fn perform(&self, plan: &ImportPlan) -> Performed<ImportPlan, Imported> {

@@ -75,6 +75,25 @@ pub struct Redriven {
     read: Read,
 }
 
+impl RedrivePlan {
+    /// Dead-letters to redrive.
+    pub fn count(&self) -> u64 {
+        self.plan.count()
+    }
+
+    /// The failure of a plan with functions that are not on the allow-list.
+    fn refusal(&self) -> Failure {
+        not_allowed(self.plan.not_allowed.iter().map(String::as_str), self.plan.deployment())
+    }
+}
+
+impl Redriven {
+    /// Dead-letters that were redriven.
+    pub fn count(&self) -> u64 {
+        self.redriven
+    }
+}
+
 impl Change for Redrive {
     type Plan = RedrivePlan;
     type Done = Redriven;
@@ -90,6 +109,9 @@ impl Change for Redrive {
 
     async fn perform(&self, plan: &RedrivePlan) -> Performed<RedrivePlan, Redriven> {
         let RedrivePlan { plan: picked, rules, .. } = plan;
+        if !picked.not_allowed.is_empty() {
+            return Performed::Failed(plan.refusal());
+        }
         let sending = Sending { operator: &self.operator, deployment: picked.deployment(), rules };
         match act(&self.operator, picked, &sending).await {
             Ok((outcome, read)) => {
@@ -109,7 +131,7 @@ impl Plan for RedrivePlan {
     }
 
     fn question(&self) -> Option<Question> {
-        let count = self.plan.count();
+        let count = self.count();
         let queue = self.plan.deployment().retry_queue.name();
         let is_asked = count > 0 && self.plan.not_allowed.is_empty();
         is_asked.then(|| Question::new(format!("send {} to {queue}?", counted_dead_letters(count))))
@@ -122,9 +144,8 @@ impl Answer for RedrivePlan {
     }
 
     fn end(&self) -> Result<(), Failure> {
-        let arns = self.plan.not_allowed.iter().map(String::as_str);
-        if arns.len() > 0 {
-            return Err(not_allowed(arns, self.plan.deployment()));
+        if !self.plan.not_allowed.is_empty() {
+            return Err(self.refusal());
         }
         self.plan.snapshot.read.result("nothing was changed")
     }
@@ -364,6 +385,8 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
                         dead-lettered again: `comeback attach payments` (if the function moved to another stack, see \
                         docs/attach.md); or choose others with --target, or name another function with --retarget";
         assert_eq!((failure.to_string(), failure.exit_code(), plan.question()), (expected.into(), 1, None));
+        let Performed::Failed(refused) = all(&dead).perform(&plan).await else { panic!() };
+        assert_eq!((refused, dead.retried().len()), (failure, 0));
     }
 
     #[tokio::test]

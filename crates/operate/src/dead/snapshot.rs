@@ -164,7 +164,11 @@ impl Snapshot {
     /// Fails if the filter names a function that has no dead-letters and that the handler does not retry: its name may
     /// be misspelled. Returns a note if only its alias or version may be. Dead-letters that could not be read may belong
     /// to it.
-    pub(super) fn unknown_target(&self) -> Result<Option<String>, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    pub fn unknown_target(&self) -> Result<Option<String>, Failure> {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
         let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
         if self.deployment.retries(&self.deployment.arn_of(target)) {

@@ -1,345 +1,106 @@
-//! Which dead-letters a command is about.
+//! The flags that say which dead-letters.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::{Args, FromArgMatches as _};
-use comeback_engine::{DeadLetterKind, LossyText, ReasonCode, ReceivedDeadLetter, Timestamp, error_names};
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use wildmatch::WildMatch;
+use comeback_operate::Failure;
+use comeback_operate::dead::Filter;
+use comeback_operate::dead::filter::{PayloadTest, read_reason, read_retries};
+use comeback_operate::durations;
+use comeback_operate::function::FunctionName;
 
-use crate::account::Failure;
-use crate::operate::function::FunctionName;
-use crate::text::durations;
-
-/// The reason of a record that SQS's own redrive took from the retry queue.
-const MAX_RECEIVE_COUNT: &str = "max_receive_count";
-
-/// Which dead-letters. All tests that are given must hold. Messages that are not Comeback's match only the empty
-/// filter.
-#[derive(Clone, Debug, Default, PartialEq, Args)]
+/// Flags of a [`Filter`].
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Filters (a dead-letter must match all of them)")]
-pub(crate) struct Filter {
+pub(crate) struct FilterFlags {
     /// Reason, such as max_age, or max_receive_count if SQS itself dead-lettered it
     #[arg(long, value_name = "REASON", value_parser = read_reason)]
-    pub(crate) reason: Option<&'static str>,
+    reason: Option<&'static str>,
     /// Function; without a qualifier, any of its versions and aliases
     #[arg(long, value_name = "FUNCTION")]
-    pub(crate) target: Option<FunctionName>,
+    target: Option<FunctionName>,
     /// Glob for the error type, class name or simple name
     #[arg(long, value_name = "GLOB")]
-    pub(crate) error: Option<String>,
+    error: Option<String>,
     /// Dead-lettered longer ago than this
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
-    pub(crate) older: Option<Duration>,
+    older: Option<Duration>,
     /// Dead-lettered more recently than this
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
-    pub(crate) newer: Option<Duration>,
+    newer: Option<Duration>,
     /// Number of retries: '>5', '>=5', '<5', '<=5' or '5'
     #[arg(long, value_name = "TEST", value_parser = read_retries)]
-    pub(crate) retries: Option<RangeInclusive<u64>>,
+    retries: Option<RangeInclusive<u64>>,
     /// The event's key
     #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<String>,
+    key: Option<String>,
     /// Value in the payload, such as '/customer/id=42'; repeatable
     #[arg(long, value_name = "POINTER=VALUE", value_parser = PayloadTest::read)]
-    pub(crate) payload: Vec<PayloadTest>,
+    payload: Vec<PayloadTest>,
 }
 
-impl Filter {
-    /// Its flags, as `--help` names them.
-    pub(crate) fn flags() -> Vec<String> {
+impl FilterFlags {
+    /// The flags, as `--help` names them.
+    pub(crate) fn names() -> Vec<String> {
         let command = Self::augment_args(clap::Command::new("filter"));
         command.get_opts().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect()
     }
 
-    /// Reads its flags, as words of a command line.
-    pub(crate) fn read(words: &[String]) -> Result<Self, Failure> {
+    /// Reads the words of a command line.
+    pub(crate) fn read(words: &[String]) -> Result<Filter, Failure> {
         let command = clap::Command::new("filter").no_binary_name(true).disable_help_flag(true);
         let matches = Self::augment_args(command).try_get_matches_from(words);
-        matches.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|refused| {
+        let flags = matches.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|refused| {
             let refused = refused.to_string();
             let why = refused.split("\n\n").next().unwrap_or_default();
-            Failure::Refused(why.trim_start_matches("error: ").trim().to_owned())
-        })
-    }
-
-    pub(crate) fn takes_everything(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Whether it takes a dead-letter, with its age measured at `now`.
-    pub(crate) fn takes(&self, dead_letter: &ReceivedDeadLetter<'_>, now: Timestamp) -> bool {
-        let age = now.since(dead_letter.dead_lettered_at);
-        self.takes_everything()
-            || dead_letter.kind != DeadLetterKind::Unknown
-                && self.reason.is_none_or(|reason| reason == reason_of(dead_letter))
-                && holds(&self.target, &dead_letter.function_arn, |target, arn| target.names(arn))
-                && holds(&self.error, &dead_letter.error_type, |glob, error| {
-                    let glob = WildMatch::new(glob);
-                    error_names(error).iter().any(|name| glob.matches(name))
-                })
-                && self.older.is_none_or(|older| age > older)
-                && self.newer.is_none_or(|newer| age < newer)
-                && holds(&self.retries, &dead_letter.retries_made, RangeInclusive::contains)
-                && holds(&self.key, &dead_letter.key, |key, other| key == other)
-                && self.takes_payload(dead_letter)
-    }
-
-    fn takes_payload(&self, dead_letter: &ReceivedDeadLetter<'_>) -> bool {
-        let holds =
-            |test: &PayloadTest| dead_letter.payload.as_ref().is_some_and(|payload| test.holds(payload));
-        self.payload.iter().all(holds)
-    }
-}
-
-/// Whether a test, if given, holds for a fact. It does not hold for an unknown fact.
-fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) -> bool {
-    test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
-}
-
-/// The name of the handler's reason, or `max_receive_count`; `unknown`, which no filter can name, for a message that is
-/// not ours.
-pub(crate) fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
-    match (dead_letter.reason, dead_letter.kind) {
-        (Some(reason), _) => reason.name(),
-        (None, DeadLetterKind::Unknown) => "unknown",
-        (None, _) => MAX_RECEIVE_COUNT,
-    }
-}
-
-fn read_reason(text: &str) -> Result<&'static str, String> {
-    let all: Vec<_> = ReasonCode::ALL.iter().map(|code| code.name()).chain([MAX_RECEIVE_COUNT]).collect();
-    let found = all.iter().find(|name| **name == text).copied();
-    found.ok_or_else(|| format!("{text:?} is not a reason; the reasons are {}", all.join(", ")))
-}
-
-/// The numbers of retries that `>5`, `>=5`, `<5`, `<=5`, `=5` or `5` stands for.
-fn read_retries(text: &str) -> Result<RangeInclusive<u64>, String> {
-    let test = text.trim();
-    let number = test.trim_start_matches(['<', '>', '=']);
-    let bad = || format!("{text:?} is not a number of retries; use '>5', '>=5', '<5', '<=5' or '5'");
-    let limit: u64 = number.trim().parse().map_err(|_| bad())?;
-    Ok(match &test[..test.len() - number.len()] {
-        ">" => limit.saturating_add(1)..=u64::MAX,
-        ">=" => limit..=u64::MAX,
-        // No number is below 0: an empty range.
-        "<" => limit.checked_sub(1).map_or(RangeInclusive::new(1, 0), |most| 0..=most),
-        "<=" => 0..=limit,
-        "=" | "" => limit..=limit,
-        _ => return Err(bad()),
-    })
-}
-
-/// A value at a place in the payload: `/customer/id=42`. It finds `42` and `"42"`.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PayloadTest {
-    pointer: String,
-    value: String,
-}
-
-impl PayloadTest {
-    fn read(text: &str) -> Result<Self, String> {
-        let parts =
-            text.split_once('=').filter(|(pointer, _)| pointer.is_empty() || pointer.starts_with('/'));
-        let (pointer, value) = parts.ok_or_else(|| {
-            format!("{text:?} is not a JSON pointer and a value, such as '/customer/id=42'")
+            Failure::refused(why.trim_start_matches("error: ").trim())
         })?;
-        Ok(Self { pointer: pointer.to_owned(), value: value.to_owned() })
+        Ok(flags.filter())
     }
 
-    fn holds(&self, payload: &RawValue) -> bool {
-        let found = self.pointer.split('/').skip(1).try_fold(payload, member);
-        found.is_some_and(|found| {
-            let json = serde_json::from_str(&self.value);
-            parsed::<LossyText<'_>>(found).is_some_and(|LossyText(text)| text == *self.value)
-                || json.is_ok_and(|json| is_same(json, found))
-        })
+    pub(crate) fn filter(&self) -> Filter {
+        let Self { reason, target, error, older, newer, retries, key, payload } = self.clone();
+        Filter { reason, target, error, older, newer, retries, key, payload }
     }
-}
 
-/// A member of an object or of a list, by a token of a JSON pointer.
-fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
-    let name = token.replace("~1", "/").replace("~0", "~");
-    match parsed::<Members<'_>>(json) {
-        Some(members) => members.get(&LossyText(name.into())).copied(),
-        None => parsed::<Vec<_>>(json)?.get(name.parse::<usize>().ok()?).copied(),
+    /// The filter of a command that wants one, or `--all`.
+    pub(crate) fn chosen(&self, all: bool) -> Result<Filter, Failure> {
+        let filter = self.filter();
+        if !all && filter.takes_everything() {
+            let flags = Self::names().join(", ");
+            return Err(Failure::refused(format!(
+                "which dead-letters? Choose with {flags}, or all with --all"
+            )));
+        }
+        Ok(filter)
     }
-}
-
-/// A name with a lone surrogate does not hide the others.
-type Members<'j> = BTreeMap<LossyText<'j>, &'j RawValue>;
-
-/// Whether two values are the same. Numbers are compared as text: an id may have more digits than a float.
-fn is_same(one: &RawValue, other: &RawValue) -> bool {
-    if let (Some(one), Some(other)) = (parsed::<Vec<&RawValue>>(one), parsed::<Vec<_>>(other)) {
-        return one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other));
-    }
-    if let (Some(one), Some(other)) = (parsed::<Members<'_>>(one), parsed::<Members<'_>>(other)) {
-        let is_in_other = |(name, value): (&LossyText<'_>, &&RawValue)| {
-            other.get(name).is_some_and(|other| is_same(value, other))
-        };
-        return one.len() == other.len() && one.iter().all(is_in_other);
-    }
-    one.get() == other.get()
-        || parsed::<LossyText<'_>>(one).is_some_and(|one| parsed(other).as_ref() == Some(&one))
-}
-
-fn parsed<'j, T: Deserialize<'j>>(json: &'j RawValue) -> Option<T> {
-    serde_json::from_str(json.get()).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::Record;
-
     use super::*;
-    use crate::operate::dead::queue::Received;
-    use crate::operate::dead::simulated::{NOW, ORDERS, Put, event, malformed, record, unknown};
 
-    fn received(put: &Put) -> Received {
-        let record = Record {
-            message_id: "m".into(),
-            receipt_handle: "h".into(),
-            body: put.body.clone(),
-            receive_count: 1,
-            sent: Timestamp::from_secs(1_000_000_000),
-            first_receive: Timestamp::from_secs(1_000_000_000),
-            moved: None,
-            trace_header: None,
-            attributes: Vec::new(),
+    #[test]
+    fn a_filters_flags_are_read_back() {
+        let words = ["--reason=max_age", "--target=orders:live", "--error=--all", "--older=1h", "--newer=7d"];
+        let words =
+            words.into_iter().chain(["--retries=>=6", "--key=k 1", "--payload=/id=a=b", "--payload=/n=1"]);
+        let words: Vec<String> = words.map(ToOwned::to_owned).collect();
+        assert_eq!(FilterFlags::read(&words).unwrap().flags(), words);
+        let refused = FilterFlags::read(&["--retries=many".into()]).unwrap_err().to_string();
+        assert!(refused.starts_with("invalid value 'many' for '--retries <TEST>'"), "{refused}");
+    }
+
+    #[test]
+    fn all_dead_letters_are_asked_for_by_name() {
+        let flags = |words: &[&str]| {
+            let command = FilterFlags::augment_args(clap::Command::new("f").no_binary_name(true));
+            FilterFlags::from_arg_matches(&command.get_matches_from(words)).unwrap()
         };
-        Received { record, attributes: Vec::new() }
-    }
-
-    /// Whether a filter takes a dead-letter of seven retries that timed out and was written an hour ago.
-    fn takes(filter: Filter) -> bool {
-        let now = Timestamp::from_secs(1_000_003_600);
-        filter.takes(&received(&event("com.acme.TimeoutException")).dead_letter(), now)
-    }
-
-    fn only(set: impl FnOnce(&mut Filter)) -> Filter {
-        let mut filter = Filter::default();
-        set(&mut filter);
-        filter
-    }
-
-    type Set<'s> = &'s dyn Fn(&mut Filter);
-
-    #[test]
-    fn all_that_is_set_must_hold() {
-        let hours = |hours: u64| Some(Duration::from_secs(hours * 3_600));
-        let reason = |name: &str| Some(read_reason(name).unwrap());
-        let target = |name: &str| Some(name.parse().unwrap());
-        let tests: [(Set<'_>, bool); 18] = [
-            (&|_| (), true),
-            (&|it| it.reason = reason("max_age"), true),
-            (&|it| it.reason = reason("max_retries"), false),
-            (&|it| it.target = target("orders"), true),
-            (&|it| it.target = target(ORDERS), true),
-            (&|it| it.target = target("orders:live"), false),
-            (&|it| it.error = Some("Time*".into()), true),
-            (&|it| it.error = Some("time*".into()), false),
-            (&|it| it.error = Some("TimeoutException".into()), true),
-            (&|it| it.error = Some("Timeout".into()), true),
-            (&|it| it.error = Some("com.acme.Time*".into()), true),
-            (&|it| it.older = Some(Duration::from_secs(3_599)), true),
-            (&|it| it.older = hours(1), false),
-            (&|it| it.newer = hours(1), false),
-            (&|it| it.newer = hours(2), true),
-            (&|it| it.key = Some("another".into()), false),
-            (&|it| it.retries = Some(7..=7), true),
-            (&|it| (it.reason, it.target) = (reason("max_age"), target("payments")), false),
-        ];
-        for (set, expected) in tests {
-            let filter = only(|filter| set(filter));
-            assert_eq!(takes(filter.clone()), expected, "{filter:?}");
-        }
-    }
-
-    #[test]
-    fn a_key_is_one_events() {
-        let dead_letter = event("Timeout");
-        let filter = only(|filter| filter.key = Some(dead_letter.key.clone()));
-        assert!(filter.takes(&received(&dead_letter).dead_letter(), NOW));
-    }
-
-    #[test]
-    fn what_a_dead_letter_does_not_tell_matches_no_test() {
-        let other = unknown();
-        let taken_by_sqs = record("Timeout");
-        let takes = |filter: Filter, dead_letter| filter.takes(&received(dead_letter).dead_letter(), NOW);
-        assert!(takes(Filter::default(), &other), "without any test, everything is taken");
-        assert!(!takes(only(|it| it.older = Some(Duration::ZERO)), &other), "it has no age to match");
-        assert!(takes(only(|it| it.reason = Some(MAX_RECEIVE_COUNT)), &taken_by_sqs));
-        assert!(takes(only(|it| it.retries = Some(0..=0)), &taken_by_sqs));
-        assert!(!takes(only(|it| it.error = Some("*".into())), &malformed()));
-    }
-
-    #[test]
-    fn a_payload_is_looked_into_by_pointer() {
-        let payload = r#"{"id": 42, "name": "42", "list": [true, null], "a/b": "x", "k=v": 1, "long": 12345678901234567890123,
-            "by": "held by \ud83d", "\udc00": 0, "deep": {"list": [12345678901234567890123, "é"], "at": 7}}"#;
-        let body = event("E").body;
-        let start = body.find(r#","payload":"#).unwrap();
-        let body = format!(r#"{},"payload":{payload}}}"#, &body[..start]);
-        let dead_letter = received(&Put { body, ..event("E") });
-        for (test, expected) in [
-            ("/id=42", true),
-            ("/id=43", false),
-            ("/name=42", true),
-            (r#"/name="42""#, true),
-            ("/list/0=true", true),
-            ("/list/1=null", true),
-            ("/list/2=null", false),
-            ("/list=[true,null]", true),
-            ("/a~1b=x", true),
-            ("/nowhere=", false),
-            ("/long=12345678901234567890123", true),
-            ("/long=12345678901234567890124", false),
-            ("/deep={\"at\":7, \"list\":[12345678901234567890123,\"\\u00e9\"]}", true),
-            ("/deep={\"at\":7, \"list\":[12345678901234567890124,\"\\u00e9\"]}", false),
-            ("/deep/at={}", false),
-            ("/by=held by \u{fffd}", true),
-            (r#"/by="held by \ud83d""#, true),
-            ("/by=held by ", false),
-            ("/\u{fffd}=0", true),
-        ] {
-            let filter = only(|filter| filter.payload = vec![PayloadTest::read(test).unwrap()]);
-            assert_eq!(filter.takes(&dead_letter.dead_letter(), NOW), expected, "{test}");
-        }
-        let both = ["/id=42", "/name=x"].map(|test| PayloadTest::read(test).unwrap()).to_vec();
-        assert!(!only(|filter| filter.payload = both).takes(&dead_letter.dead_letter(), NOW));
-    }
-
-    #[test]
-    fn retries_are_compared() {
-        let sevens =
-            [(">6", true), (">7", false), (">=7", true), ("<7", false), ("<= 7", true), ("=7", true)];
-        for (test, expected) in sevens {
-            assert_eq!(takes(only(|it| it.retries = Some(read_retries(test).unwrap()))), expected, "{test}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_refused() {
-        let refused = read_reason("max_age2").unwrap_err();
-        let expected = "\"max_age2\" is not a reason; the reasons are max_retries, max_age, non_retryable_error, \
-        target_not_found, target_refused, target_not_allowed, payload_too_large, malformed_record, \
-        malformed_envelope, payload_lost, max_receive_count";
-        assert_eq!(refused, expected);
-        for text in ["", ">", "=>5", "five", "-1", "5.0"] {
-            let refused = read_retries(text).unwrap_err();
-            let expected =
-                format!("{text:?} is not a number of retries; use '>5', '>=5', '<5', '<=5' or '5'");
-            assert_eq!(refused, expected);
-        }
-        for text in ["", "/id", "id=42"] {
-            let refused = PayloadTest::read(text).unwrap_err();
-            let expected = format!("{text:?} is not a JSON pointer and a value, such as '/customer/id=42'");
-            assert_eq!(refused, expected);
-        }
+        assert_eq!(flags(&[]).chosen(true), Ok(Filter::default()));
+        let refused = flags(&[]).chosen(false).unwrap_err();
+        assert!(refused.to_string().starts_with("which dead-letters? Choose with --reason, "), "{refused}");
+        assert!(flags(&["--error=x"]).chosen(false).is_ok());
     }
 }

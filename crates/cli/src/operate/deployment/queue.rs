@@ -1,11 +1,10 @@
-//! An SQS queue and how many messages it has.
+//! An SQS queue.
 
 use std::str::FromStr;
 
 use aws_sdk_sqs::operation::get_queue_attributes::GetQueueAttributesError;
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_engine::{NotAnArn, QueueArn};
-use serde::Serialize;
 
 use crate::account::{Account, Failure, Or as _};
 
@@ -59,43 +58,9 @@ fn no_queue(name: &str) -> Failure {
     Failure::CouldNot(format!("queue {name} does not exist: {how}"))
 }
 
-/// The values of a queue's attributes, in the order of their names.
-pub(crate) async fn attributes<const N: usize>(
-    account: &Account,
-    url: &str,
-    names: [QueueAttributeName; N],
-) -> Result<[Option<String>; N], Failure> {
-    let call = account.sqs.get_queue_attributes().queue_url(url).set_attribute_names(Some(names.to_vec()));
-    let answer = call.send().await.or_failure("sqs:GetQueueAttributes", url)?;
-    Ok(names.map(|name| answer.attributes()?.get(&name).cloned()))
-}
-
 /// Parses an ARN that AWS returned.
 pub(super) fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
     arn.parse().map_err(|problem| Failure::CouldNot(format!("{arn} {problem}")))
-}
-
-/// How many messages a queue has, approximately.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Depth {
-    pub(crate) visible: u64,
-    pub(crate) in_flight: u64,
-    pub(crate) delayed: u64,
-}
-
-impl Depth {
-    pub(crate) async fn read(account: &Account, queue: &Queue) -> Result<Self, Failure> {
-        let names = [
-            QueueAttributeName::ApproximateNumberOfMessages,
-            QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
-            QueueAttributeName::ApproximateNumberOfMessagesDelayed,
-        ];
-        let counts = attributes(account, &queue.url, names).await?;
-        let [Some(visible), Some(in_flight), Some(delayed)] = counts.map(|it| it?.parse().ok()) else {
-            return Err(Failure::CouldNot(format!("SQS returned no message counts for {}", queue.url)));
-        };
-        Ok(Self { visible, in_flight, delayed })
-    }
 }
 
 #[cfg(test)]

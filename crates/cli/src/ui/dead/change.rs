@@ -1,25 +1,22 @@
 //! Redrive and discard dead-letters of the snapshot: the plan, which reads nothing, and its performance.
 
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
 use comeback_operate::command::command_line;
+use comeback_operate::dead::groups::Alike;
+use comeback_operate::dead::pace::Pace;
+use comeback_operate::dead::{Chosen, Discard, Redrive, Selection, Snapshot};
 use comeback_operate::numbers::{counted, read_rate};
 use indicatif::HumanCount;
 
 use crate::account::Failure;
 use crate::clock::now;
 use crate::failure::CommandFailure;
-use crate::operate::dead::dead_letters::DeadLetters;
-use crate::operate::dead::discard::discard_selected;
-use crate::operate::dead::redrive::redrive_selected;
-use crate::operate::dead::snapshot::{Acting, Selected, Selection, Snapshot};
-use crate::operate::dead::survey::Alike;
-use crate::operate::dead::work::Pace;
 use crate::operate::session::Interrupt;
+use crate::terminal;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::files::{file_name, new_file_name};
@@ -114,7 +111,7 @@ impl Change {
         let result = self.run(&wanted, &visit.console, Rc::clone(&screen), never).await;
         let question = screen.open_question();
         let failure = result.err().filter(|_| question.is_none()).map(|failure| failure.to_string());
-        let count = self.selected(&snapshot, &wanted).ids().len();
+        let count = snapshot.rows(&wanted.selection).len();
         let to_type = (self.is_discard && question.is_some()).then(|| count.to_string());
         let named = ["scan", "group", "dead_letter", "export"].into_iter();
         let hidden = named.filter_map(|name| Some((name, wanted.fields.get(name)?.to_owned())));
@@ -151,15 +148,6 @@ impl Change {
         })
     }
 
-    fn selected<'s>(&self, snapshot: &'s Snapshot, wanted: &Wanted) -> Selected<'s> {
-        let acting = match (self.is_discard, &wanted.retarget) {
-            (true, _) => Acting::Discard,
-            (false, None) => Acting::Redrive,
-            (false, Some(_)) => Acting::Retarget,
-        };
-        Selected { snapshot, selection: wanted.selection.clone(), acting }
-    }
-
     async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
         let [Some(digest), Some(once), Some(query)] = ["digest", "once", "fields"].map(|name| form.get(name))
         else {
@@ -170,7 +158,7 @@ impl Change {
         // Whoever presses again has typed it already, and the dead-letters may be gone by now.
         if self.is_discard && visit.console.works.get(once).is_none() {
             let snapshot = snapshot(&visit.console)?;
-            let count = self.selected(&snapshot, &wanted).ids().len();
+            let count = snapshot.rows(&wanted.selection).len();
             if !is_count(form.get("typed").unwrap_or_default(), count) {
                 // Where none is left, the plan says so.
                 let problem = format!("Nothing was done: to discard them, type {count}.");
@@ -210,13 +198,17 @@ impl Change {
     ) -> Result<(), CommandFailure> {
         let rate = read_rate(&wanted.rate).map_err(|problem| Failure::Refused(format!("rate: {problem}")))?;
         let snapshot = console.dead.snapshot_of(wanted.fields.get("scan"))?;
-        let dead_letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
-        let selected = self.selected(&snapshot, wanted);
+        let session = console.session_on(screen, interrupt).await?;
+        let chosen = Chosen::Selected(snapshot, wanted.selection.clone());
+        let (operator, pace) = (session.operator(), Pace(rate));
         if self.is_discard {
-            let path: PathBuf = console.dead.folder().join(&wanted.export);
-            discard_selected(&selected, &path, Pace(rate), &dead_letters).await
+            let export = console.dead.folder().join(&wanted.export);
+            let discard = Discard { operator, chosen, export, pace, limit: None };
+            terminal::change(discard, None, &session).await
         } else {
-            redrive_selected(&selected, wanted.retarget.as_deref(), Pace(rate), &dead_letters).await
+            let retarget = wanted.retarget.clone();
+            let redrive = Redrive { operator, chosen, retarget, pace, limit: None };
+            terminal::change(redrive, None, &session).await
         }
     }
 
@@ -250,8 +242,8 @@ struct Command {
 /// The flags of a filter for dead-letters of a snapshot, and whether it takes no others. `None` if no filter takes them.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     match selection {
-        Selection::All if snapshot.flags.is_empty() => Some((vec!["--all".into()], true)),
-        Selection::All => Some((snapshot.flags.clone(), true)),
+        Selection::All if snapshot.filter.takes_everything() => Some((vec!["--all".into()], true)),
+        Selection::All => Some((snapshot.filter.flags(), true)),
         Selection::DeadLetter(_) => {
             let key = snapshot.rows(selection).first()?.key.clone()?;
             Some((vec![format!("--key={key}")], true))
@@ -265,7 +257,7 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
             // A group is a part of what the scan took, and no flag may stand twice.
             let is_replaced = |flag: &str| own.iter().any(|(name, _)| flag.starts_with(name));
             let others: Vec<String> =
-                snapshot.flags.iter().filter(|flag| !is_replaced(flag)).cloned().collect();
+                snapshot.filter.flags().into_iter().filter(|flag| !is_replaced(flag)).collect();
             let is_one_error = error_type.as_ref().is_some_and(|error| !error.contains(['*', '?']));
             let is_exact = others.is_empty() && detail.is_none() && is_one_error;
             let own = own.iter().map(|(name, value)| format!("{name}{value}"));
@@ -303,14 +295,16 @@ struct PlanPage {
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::dead::simulated::{event, malformed};
+    use comeback_operate::dead::samples::{event, malformed};
 
     use super::*;
+    use crate::operate::dead::filter::FilterFlags;
+    use crate::ui::tests::snapshot_of;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_command_takes_the_same_dead_letters_or_says_that_it_does_not() {
         let flags = |snapshot: &Snapshot, selection: Selection| filter_flags(snapshot, &selection);
-        let mut snapshot = Snapshot::sample([event("Timeout"), event("Timeout"), malformed()]).await;
+        let mut snapshot = snapshot_of([event("Timeout"), event("Timeout"), malformed()]).await;
         assert_eq!(flags(&snapshot, Selection::All), Some((vec!["--all".into()], true)));
         let groups: Vec<usize> = snapshot.groups().into_iter().map(|(number, _)| number).collect();
         let (own, is_exact) = flags(&snapshot, Selection::Group(groups[0])).unwrap();
@@ -321,7 +315,7 @@ mod tests {
         let (with_key, without_key) = (id(groups[0]), id(groups[1]));
         assert!(flags(&snapshot, Selection::DeadLetter(with_key)).unwrap().1);
         assert_eq!(flags(&snapshot, Selection::DeadLetter(without_key)), None);
-        snapshot.flags = ["--error=Time*", "--older=1h"].map(ToOwned::to_owned).into();
+        snapshot.filter = FilterFlags::read(&["--error=Time*", "--older=1h"].map(ToOwned::to_owned)).unwrap();
         let (some, is_exact) = flags(&snapshot, Selection::Group(groups[0])).unwrap();
         assert_eq!(some.iter().filter(|flag| flag.starts_with("--error=")).count(), 1, "{some:?}");
         assert!(!is_exact && some.contains(&"--older=1h".into()), "{some:?}");

@@ -7,12 +7,13 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_operate::command::command_line;
+use comeback_operate::dead::Selection;
+use comeback_operate::dead::show::{DeadLetter, pretty, show as dead_letter};
 use comeback_operate::shown::{shown_json, shown_lines};
+use comeback_operate::{Answer as _, Text};
 
+use crate::account::Failure;
 use crate::clock::now;
-use crate::operate::dead::dead_letters::DeadLetters;
-use crate::operate::dead::reading::{self, Whole, pretty};
-use crate::operate::dead::snapshot::Selection;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::parts::{DeadLetterLine, incomplete, snapshot, turn};
@@ -59,7 +60,7 @@ impl Wanted {
         }
     }
 
-    fn text(self, dead_letter: &Whole) -> Option<(&'static str, String)> {
+    fn text(self, dead_letter: &DeadLetter) -> Option<(&'static str, String)> {
         let payload = dead_letter.payload.as_ref().map(|payload| payload.get());
         match (self, payload, &dead_letter.body) {
             (Self::Details, ..) => None,
@@ -100,20 +101,21 @@ async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let reading = tokio::task::spawn_local(async move {
         let _turn = turn;
         let session = console.session_on(Rc::new(PageScreen::default()), console.dead.interrupt()).await?;
-        let dead_letters = DeadLetters::find(session).await?;
-        reading::find(&id, &dead_letters).await
+        Ok::<_, Failure>(dead_letter(&session.operator(), &id).await?)
     });
-    let (dead_letter, read) = reading.await.map_err(panicked)??;
-    let problem = read.result("the dead-letter was found").err().map(|problem| problem.to_string());
-    let read = ReadAgain { lines: dead_letter.lines(), text: wanted.text(&dead_letter), problem };
+    let dead_letter = reading.await.map_err(panicked)??;
+    let problem = dead_letter.end().err().map(|problem| problem.to_string());
+    let facts = dead_letter.facts().into_iter();
+    let lines = facts.map(|fact| (fact.title, Text::joined(fact.lines, "\n").to_string())).collect();
+    let read = ReadAgain { lines, text: wanted.text(&dead_letter), problem };
     Ok(go_to(&format!("{}?{READ}={}", visit.path(), visit.console.dead.has_read(read))))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::operate::dead::simulated::event;
-    use crate::operate::dead::snapshot::Snapshot;
-    use crate::ui::tests::{Setting, locally};
+    use comeback_operate::dead::samples::event;
+
+    use crate::ui::tests::{Setting, locally, snapshot_of};
 
     use super::*;
 
@@ -122,7 +124,7 @@ mod tests {
     async fn what_was_read_again_is_shown_by_its_name_alone() {
         locally(async {
             let setting = Setting::new(false).await;
-            let snapshot = Snapshot::sample([event("Timeout")]).await;
+            let snapshot = snapshot_of([event("Timeout")]).await;
             let path = format!("/dead/each/{}", snapshot.rows(&Selection::All)[0].message_id);
             setting.console.dead.set_snapshot(Some(snapshot));
             let read = |text: &str| ReadAgain {

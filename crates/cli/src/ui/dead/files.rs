@@ -19,18 +19,16 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use comeback_engine::Timestamp;
 use comeback_operate::command::command_line;
+use comeback_operate::dead::pace::Pace;
+use comeback_operate::dead::{self, Import};
 use futures_util::stream::try_unfold;
 use sha2::{Digest as _, Sha256};
 
 use crate::account::Failure;
 use crate::clock::now;
 use crate::failure::CommandFailure;
-use crate::operate::dead::dead_letters::DeadLetters;
-use crate::operate::dead::discard::export_selected;
-use crate::operate::dead::import::{Importing, ask_and_import};
-use crate::operate::dead::snapshot::{Acting, Selected};
-use crate::operate::dead::work::Pace;
 use crate::operate::session::Interrupt;
+use crate::terminal;
 use crate::ui::access::token;
 use crate::ui::console::Console;
 use crate::ui::dead::parts::{described, incomplete, perform_in_turn, selection, snapshot};
@@ -85,14 +83,13 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let console = visit.console.clone();
     perform_in_turn(&visit.console, &once, summary, |screen, interrupt| async move {
         let snapshot = console.dead.snapshot_of(fields.get("scan"))?;
-        let dead_letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
+        let session = console.session_on(screen, interrupt).await?;
         let path = console.dead.folder().join(&name);
-        let selected = Selected { snapshot: &snapshot, selection, acting: Acting::Discard };
-        let result = export_selected(&selected, &path, &dead_letters).await;
+        let exported = dead::export(&session.operator(), &snapshot, &selection, &path).await;
         if path.exists() {
             console.dead.has_written(&name);
         }
-        result
+        terminal::answer(&exported?, &session)
     })
 }
 
@@ -132,7 +129,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
                 let folder = visit.console.dead.folder();
                 let (name, is_new) = store(part, &folder).await?;
                 let path = folder.join(&name);
-                if let Err(failure) = Importing::read(&path) {
+                if let Err(failure) = dead::import::check(&path) {
                     if is_new {
                         let _ = std::fs::remove_file(&path);
                     }
@@ -239,9 +236,10 @@ async fn run(
     screen: Rc<PageScreen>,
     interrupt: Interrupt,
 ) -> Result<(), CommandFailure> {
-    let importing = Importing::read(&console.dead.folder().join(file))?;
-    let dead_letters = DeadLetters::find(console.session_on(screen, interrupt).await?).await?;
-    ask_and_import(importing, Pace(500.0), false, &dead_letters).await
+    let session = console.session_on(screen, interrupt).await?;
+    let file = console.dead.folder().join(file);
+    let import = Import { operator: session.operator(), file, pace: Pace(500.0) };
+    terminal::change(import, None, &session).await
 }
 
 #[cfg(test)]

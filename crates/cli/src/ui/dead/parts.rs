@@ -5,12 +5,12 @@ use std::rc::Rc;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
+use comeback_operate::dead::groups::{Alike, age, expires};
+use comeback_operate::dead::snapshot::{Row, Selection, Snapshot};
 use comeback_operate::durations::short;
 use indicatif::HumanCount;
 
 use crate::failure::CommandFailure;
-use crate::operate::dead::snapshot::{Row, Selection, Snapshot};
-use crate::operate::dead::survey::{Alike, age, expires};
 use crate::operate::session::Interrupt;
 use crate::ui::console::Console;
 use crate::ui::dead::state::Turn;

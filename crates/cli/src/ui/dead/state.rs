@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use comeback_operate::dead::Snapshot;
 use tokio::sync::{Notify, watch};
 
 use crate::account::Failure;
-use crate::operate::dead::snapshot::Snapshot;
 use crate::operate::session::Interrupt;
 use crate::ui::access::token;
 
@@ -27,7 +27,7 @@ pub(in crate::ui) struct Dead {
 
 /// A dead-letter as it was read again when somebody asked.
 pub(super) struct ReadAgain {
-    pub(super) lines: Vec<(String, String)>,
+    pub(super) lines: Vec<(&'static str, String)>,
     /// The payload or, where no event was found, the body; if it was asked for.
     pub(super) text: Option<(&'static str, String)>,
     pub(super) problem: Option<String>,

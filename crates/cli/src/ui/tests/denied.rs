@@ -1,16 +1,15 @@
 //! Pages of an account: where a permission is missing, each names it and shows the rest.
 
 use axum::http::StatusCode;
+use comeback_operate::dead::samples::{ORDERS, event};
 use serde_json::{Value, json};
 
 use crate::account::Account;
 use crate::clock::now;
-use crate::operate::dead::simulated::{ORDERS, event};
-use crate::operate::dead::snapshot::Snapshot;
 use crate::operate::session::DeploymentFlags;
 use crate::ui::console::Console;
 
-use super::{Setting, locally};
+use super::{Setting, locally, snapshot_of};
 
 /// A console of a handler whose operator may make these calls alone, and those without which there is no page.
 async fn allowed(calls: &'static [&'static str], lines: Vec<String>) -> Setting {
@@ -126,7 +125,7 @@ async fn a_function_has_the_dead_letters_of_the_last_scan() {
         let before = text(&setting, "/function?name=orders").await;
         assert!(before.contains("only when you ask"), "{before}");
         let dead_letters = [event("Timeout"), event("Timeout"), event("Fatal")];
-        setting.console.dead.set_snapshot(Some(Snapshot::sample(dead_letters).await));
+        setting.console.dead.set_snapshot(Some(snapshot_of(dead_letters).await));
         let orders = text(&setting, "/function?name=orders").await;
         assert!(
             orders.contains("<td class=\"cut\">Timeout</td><td class=\"cut\">m</td><td>2</td>"),
@@ -154,7 +153,7 @@ async fn a_dead_event_offers_what_its_dead_letter_does() {
         assert!(before.contains("Scan for it") && !before.contains("Redrive …"), "{before}");
         assert!(before.contains("<dt>Outcome</dt>") && !before.contains("<dt>Next</dt>"), "{before}");
         assert!(before.contains("<dt>Error</dt><dd>Timeout, attempt 7 at <time"), "{before}");
-        setting.console.dead.set_snapshot(Some(Snapshot::sample([event("Fatal"), dead_letter.clone()]).await));
+        setting.console.dead.set_snapshot(Some(snapshot_of([event("Fatal"), dead_letter.clone()]).await));
         let after = text(&setting, &path).await;
         for action in ["Redrive …", "Discard …", "Export", "its error and payload"] {
             assert!(after.contains(action), "{action}: {after}");

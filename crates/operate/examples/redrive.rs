@@ -1,0 +1,33 @@
+//! Redrives a function's dead-letters after a deployment: `cargo run --example redrive -- orders`.
+//!
+//! A pipeline that has just deployed a fix sends back the events that the function could not handle before. It fails, and the
+//! pipeline with it, if a dead-letter is left that the plan did not skip.
+
+use std::rc::Rc;
+
+use comeback_operate::aws::sdk::SdkAws;
+use comeback_operate::dead::{Chosen, Filter, Redrive};
+use comeback_operate::{Account, Change as _, Failure, Operator, Performed, Which};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failure> {
+    let target = std::env::args().nth(1).unwrap_or_else(|| "orders".into());
+    let target = target.parse().map_err(|problem| Failure::refused(format!("{target}: {problem}")))?;
+
+    // The region and the credentials are those of the AWS CLI.
+    let (aws, place) = SdkAws::connect(None, None).await?;
+    let operator = Operator::new(Account { aws: Rc::new(aws), place }, Which::Stack("comeback".into()));
+
+    let filter = Filter { target: Some(target), ..Filter::default() };
+    let redrive = Redrive::new(operator, Chosen::matching(filter));
+    let plan = redrive.plan().await?;
+    eprintln!("{} dead-letters to redrive", plan.count());
+    match redrive.perform(&plan).await {
+        Performed::Done(redriven, result) => {
+            println!("redrove {}", redriven.count());
+            result
+        }
+        Performed::Outdated(_) => Err(comeback_operate::change::outdated()),
+        Performed::Failed(failure) => Err(failure),
+    }
+}
