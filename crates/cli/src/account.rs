@@ -1,24 +1,15 @@
-//! The AWS account: the clients, errors of calls, and whether a role may do something.
+//! The AWS account, and why a command on it did not do its work.
 
-use std::error::Error;
 use std::rc::Rc;
 
 use aws_config::SdkConfig;
-use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
-use aws_smithy_runtime_api::client::result::SdkError;
-use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use comeback_delivery::{ErrorKind, classify};
 pub(crate) use comeback_operate::Place;
 use comeback_operate::aws::sdk::SdkAws;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     pub(crate) place: Place,
-    /// The port of `comeback-operate`, to which the commands move one by one.
-    pub(crate) port: Rc<SdkAws>,
-    pub(crate) cloudformation: aws_sdk_cloudformation::Client,
-    pub(crate) lambda: aws_sdk_lambda::Client,
-    pub(crate) sqs: aws_sdk_sqs::Client,
+    port: Rc<SdkAws>,
 }
 
 impl Account {
@@ -35,16 +26,7 @@ impl Account {
     }
 
     pub(crate) fn of(config: &SdkConfig) -> Self {
-        macro_rules! client {
-            ($sdk:ident) => {{ $sdk::Client::new(config) }};
-        }
-        Self {
-            place: Place::default(),
-            port: Rc::new(SdkAws::new(config)),
-            cloudformation: client!(aws_sdk_cloudformation),
-            lambda: client!(aws_sdk_lambda),
-            sqs: client!(aws_sdk_sqs),
-        }
+        Self { place: Place::default(), port: Rc::new(SdkAws::new(config)) }
     }
 }
 
@@ -85,35 +67,6 @@ impl From<Failure> for comeback_operate::Failure {
             Failure::Undone(text) => Self::undone(text),
             Failure::NotConfirmed(text) => Self::not_confirmed(text),
             Failure::Interrupted(text) => Self::interrupted(text),
-        }
-    }
-}
-
-/// The result of a call, with an error that says which call it was.
-pub(crate) trait Or<T, E> {
-    /// `action` is the call's IAM action, such as `sqs:GetQueueAttributes`; `of` is what it was about.
-    fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
-
-    /// `None` if the error says that what the call was about does not exist.
-    fn unless(self, gone: impl FnOnce(&E) -> bool, action: &str, of: &str) -> Result<Option<T>, Failure>;
-}
-
-impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T, E> for Result<T, SdkError<E, HttpResponse>> {
-    fn or_failure(self, action: &str, of: &str) -> Result<T, Failure> {
-        self.map_err(|error| {
-            let error = classify(&error);
-            let remedy = match error.kind {
-                ErrorKind::Denied => "; docs/operate.md lists the permissions of each command",
-                _ => "",
-            };
-            Failure::CouldNot(format!("{action} on {of}: {error}{remedy}"))
-        })
-    }
-
-    fn unless(self, gone: impl FnOnce(&E) -> bool, action: &str, of: &str) -> Result<Option<T>, Failure> {
-        match self {
-            Err(error) if error.as_service_error().is_some_and(gone) => Ok(None),
-            answer => answer.or_failure(action, of).map(Some),
         }
     }
 }

@@ -2,9 +2,7 @@
 
 mod attach;
 pub(crate) mod dead;
-pub(crate) mod deployment;
 pub(crate) mod doctor;
-pub(crate) mod function;
 #[cfg(test)]
 mod log;
 mod pause;

@@ -1,6 +1,3 @@
 //! Text for the terminal. Nothing here knows a subcommand.
 
 pub(crate) mod terminal;
-
-#[cfg(feature = "operate")]
-pub(crate) use comeback_operate::{durations, numbers};

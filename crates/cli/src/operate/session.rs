@@ -13,13 +13,12 @@ use tokio::sync::watch;
 
 pub(crate) use comeback_operate::Interrupt;
 use comeback_operate::change::Question;
+use comeback_operate::function::FunctionName;
 use comeback_operate::operator::{self, Follow};
 use comeback_operate::{Operator, Text, Which};
 
 use crate::account::{Account, Failure, Place};
 use crate::failure;
-use crate::operate::deployment::Deployment;
-use crate::operate::function::FunctionName;
 use comeback_operate::shown::shown_json;
 
 use crate::output::{has_printed, json_line, stream_json_line};
@@ -226,19 +225,8 @@ impl Session {
         }
     }
 
-    pub(crate) async fn deployment(&self) -> Result<Deployment, Failure> {
-        let DeploymentFlags { handler, stack, .. } = &self.common.deployment;
-        Deployment::find(&self.account, handler.as_ref(), stack).await
-    }
-
-    /// What `--json` prints when the command ends: an object, beside the account, the region and the error. The last one
-    /// counts.
-    pub(crate) fn answer(&self, report: &impl Serialize) {
-        self.answer.replace(Some(json_line(report)));
-    }
-
-    /// Prints the object at once, as part of a run that ends with this failure, if any: [`answer`](Self::answer) would hold
-    /// a long one in memory.
+    /// Prints what `--json` prints: an object, beside the account, the region and the error of a run that ends with this
+    /// failure, if any. At once, because a long one would take much memory.
     pub(crate) fn print(
         &self,
         report: &impl Serialize,
@@ -254,7 +242,8 @@ impl Session {
         stream_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
     }
 
-    /// The same for a value that is JSON already, with the members of `more`, an object too.
+    /// Keeps what `--json` prints when the command ends, the last one that is given: an object that is JSON already, with the
+    /// members of `more`, an object too.
     pub(crate) fn answer_json(&self, json: &str, more: Option<&str>) {
         self.answer.replace(Some(shown_json(&joined(json, more.unwrap_or("{}")))));
     }

@@ -4,10 +4,7 @@
 use std::time::Duration;
 
 #[cfg(feature = "operate")]
-pub(crate) use comeback_operate::{
-    command::command_line,
-    shown::{shown, shown_lines},
-};
+pub(crate) use comeback_operate::{command::command_line, shown::shown};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 

@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
+use comeback_operate::function::command_name;
 use comeback_operate::history::History;
 use comeback_operate::layout::Fact;
 use comeback_operate::numbers::grouped;
@@ -11,7 +12,6 @@ use comeback_operate::status::{DEAD_LETTERS, WAITING};
 use comeback_operate::{Block, Text, Tone};
 use comeback_rehearsal::figure::Chart;
 
-use crate::operate::function::command_name;
 use crate::ui::console::Console;
 use crate::ui::history;
 use crate::ui::page::{Frame, Problem, Visit, encoded, ok, page};

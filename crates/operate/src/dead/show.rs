@@ -171,6 +171,17 @@ mod tests {
     use crate::dead::samples::{Dead, event, malformed, received, unknown};
     use crate::dead::scan::End;
 
+    /// An answer among other members, as a program prints it.
+    fn beside(answer: &impl Serialize) -> String {
+        #[derive(Serialize)]
+        struct Object<'a, A> {
+            account: &'a str,
+            #[serde(flatten)]
+            answer: &'a A,
+        }
+        serde_json::to_string(&Object { account: "123456789012", answer }).unwrap()
+    }
+
     #[tokio::test]
     async fn a_dead_letter_is_found_by_its_key_or_its_messages_id() {
         let dead_letters: Vec<_> = (0..200).map(|_| event("Timeout")).collect();
@@ -182,6 +193,7 @@ mod tests {
         assert!(json.starts_with(&format!(r#"{{"key":"{key}","message_id":"#)), "{json}");
         assert!(json.contains(&format!(r#""payload":{{"n":1E400,"id":"{key}"}},"body":null"#)), "{json}");
         assert!(json.contains(r#""error_message":"m""#), "{json}");
+        assert!(beside(&found).contains(r#""payload":{"n":1E400,"#), "{}", beside(&found));
         assert!(json.contains(r#""first_failure":"2001-09-08T23:00:00.000Z""#), "{json}");
         assert_eq!((&found.read.end, found.end()), (&End::Enough, Ok(())));
         let unknown = show(&dead.operator(), &id).await.unwrap();
