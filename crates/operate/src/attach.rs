@@ -1,6 +1,6 @@
 //! Attach and detach: send the failures of functions to a deployment, or leave them to Lambda again.
 //!
-//! An [`Attachment`](attachment::Attachment) is everything there is of one function. From it, the steps that attach or
+//! An `Attachment` is everything there is of one function. From it, the steps that attach or
 //! detach the function are planned, in a safe order, without any call. There is no other state: an interrupted run is
 //! resumed by planning again.
 

@@ -1,6 +1,6 @@
 //! The dead-letters of the dead-letter queue: listed, shown, redriven, discarded and imported.
 //!
-//! SQS cannot list a queue: a dead-letter must be received, which hides it from everybody. So a [`scan`] receives every
+//! SQS cannot list a queue: a dead-letter must be received, which hides it from everybody. So a [`scan()`] receives every
 //! dead-letter once, hides it for [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and in the end gives all of them back.
 //! It leaves a [`Snapshot`], which has no payloads. A change selects dead-letters of a snapshot, plans by their ids, and
 //! receives those again to perform. It deletes a dead-letter only once the dead-letter is accepted elsewhere. A change that is
@@ -17,7 +17,7 @@
 //! | [`list`](mod@list), [`show`](mod@show) | the questions |
 //! | [`plan`], [`pace`], [`work`](plan) | the selected dead-letters of a change, and how it acts on them |
 //! | [`redrive`], [`discard`], [`import`] | the changes |
-//! | [`file`] | the file of a discard, an export or an import |
+//! | [`mod@file`] | the file of a discard, an export or an import |
 
 pub mod discard;
 pub mod file;

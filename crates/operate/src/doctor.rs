@@ -1,7 +1,7 @@
 //! The doctor: numbered checks of a deployment, of the functions attached to it, and of functions that read SQS themselves.
 //!
-//! Facts are read once, and judged by pure functions. [`doctor`] returns a [`Diagnosis`](diagnosis::Diagnosis) of findings: a
-//! check with its judgement. `docs/doctor.md` has a row for each check.
+//! Facts are read once, and judged by pure functions. [`doctor`] returns a [`Diagnosis`] of findings: a check with its
+//! judgement. `docs/doctor.md` has a row for each check.
 
 pub mod checks;
 mod consumers;

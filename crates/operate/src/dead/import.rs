@@ -329,7 +329,11 @@ impl Journal {
 
     fn read(&mut self) -> Result<Record, Failure> {
         let mut text = Vec::new();
-        let read = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.read_to_end(&mut text));
+        // A device may have no end.
+        let read = self.file.metadata().and_then(|it| {
+            self.file.seek(SeekFrom::Start(0))?;
+            (&self.file).take(it.len()).read_to_end(&mut text)
+        });
         read.map_err(|error| unreadable(&self.path, error))?;
         Record::read(&self.path, &text)
     }
