@@ -17,6 +17,8 @@ use crate::time::Timestamp;
 
 /// CloudWatch drops lines that are too long. Text from queues and services is cut after this many characters.
 const LONGEST_TEXT: usize = 512;
+/// A longer receipt handle is left out. SQS's have about 400 characters.
+const LONGEST_HANDLE: usize = 1_024;
 
 /// What happened to a message in one batch, as one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +40,9 @@ pub struct LogLine<'a> {
     /// The id of its X-Ray trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
+    /// SQS's receipt handle, with which an operator may end the message's hiding; see [`Outcome::receipt_handle`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt_handle: Option<Cow<'a, str>>,
 }
 
 /// Version 1. A reader ignores members that it does not know.
@@ -224,7 +229,9 @@ impl<'a> LogLine<'a> {
             None => LogLevel::Info,
         };
         let trace = TraceHeader::of(outcome.record).map(|trace| trace.root().into());
-        Self { timestamp, level, v: Version, message_id: outcome.message_id().into(), event, what, trace }
+        let receipt_handle = outcome.receipt_handle().filter(|handle| is_plain(handle)).map(Into::into);
+        let message_id = outcome.message_id().into();
+        Self { timestamp, level, v: Version, message_id, event, what, trace, receipt_handle }
     }
 }
 
@@ -261,7 +268,7 @@ impl<'a> LoggedEvent<'a> {
 impl<'a> What<'a> {
     fn of(outcome: &'a Outcome<'_>) -> Self {
         let (why, delay, not_before, not_hidden) = match &outcome.end {
-            End::Hidden { why, timeout, failure } => (why, timeout.as_secs(), None, failure.as_ref()),
+            End::Hidden { why, timeout, failure, .. } => (why, timeout.as_secs(), None, failure.as_ref()),
             End::Moved { why, delay, not_before } => (why, delay.as_secs(), *not_before, None),
             End::Reinvoked { due, early, request_id } => {
                 let invoke_request_id = request_id.as_deref().map(cut);
@@ -330,6 +337,11 @@ impl<'a> LoggedFailure<'a> {
 
 fn cut(text: &str) -> Cow<'_, str> {
     text.char_indices().nth(LONGEST_TEXT).map_or(text, |(end, _)| &text[..end]).into()
+}
+
+/// Returns true for a receipt handle that a line may have: printable ASCII, and not long.
+fn is_plain(handle: &str) -> bool {
+    handle.len() <= LONGEST_HANDLE && handle.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 impl Serialize for Version {

@@ -83,7 +83,8 @@ impl<'a> Message<'a> {
     pub(crate) fn decided(&mut self, action: Action<'a>, now: Timestamp) {
         self.state = match action {
             Action::Defer { due, visibility_timeout, due_by, early } => {
-                let wait = Wait { visibility_timeout, left: due.since(now), not_before: None };
+                let wait =
+                    Wait { visibility_timeout, left: due.since(now), not_before: None, is_guard: false };
                 State::Wait { why: Why::Deferred { due, due_by, early }, wait }
             }
             Action::Hold { due, visibility_timeout } => {
@@ -133,7 +134,8 @@ impl<'a> Message<'a> {
         self.state = match (take(&mut self.state), happened) {
             (State::Wait { why, wait }, Happened::NoRoom) => State::Move { why, wait },
             (State::Wait { why, wait }, Happened::Hidden(answer)) => {
-                State::Done(End::Hidden { why, timeout: wait.visibility_timeout, failure: answer.err() })
+                let Wait { visibility_timeout: timeout, is_guard, .. } = wait;
+                State::Done(End::Hidden { why, timeout, is_guard, failure: answer.err() })
             }
             // It would return after the queue's own timeout, beside its copy.
             (State::Move { why, wait }, Happened::Hidden(Err(_))) => State::Wait { why, wait },
@@ -142,7 +144,8 @@ impl<'a> Message<'a> {
             }
             (State::Move { why, wait }, Happened::NotMoved { at_least }) => {
                 let visibility_timeout = wait.visibility_timeout.max(at_least);
-                State::Wait { why, wait: Wait { visibility_timeout, ..wait } }
+                let is_guard = wait.is_guard || !at_least.is_zero();
+                State::Wait { why, wait: Wait { visibility_timeout, is_guard, ..wait } }
             }
             (State::Invoke { due, early, .. }, Happened::Reinvoked(request_id)) => {
                 State::Done(End::Reinvoked { due, early, request_id })
@@ -214,7 +217,7 @@ mod tests {
         let State::Wait { wait, .. } = kept.state else { panic!("it is not kept") };
         kept.next(Happened::Hidden(Ok(())));
         let why = Why::Undecided(panic.clone());
-        let hidden = End::Hidden { why, timeout: wait.left, failure: None };
+        let hidden = End::Hidden { why, timeout: wait.left, is_guard: false, failure: None };
         assert!(matches!(kept.state, State::Done(end) if end == hidden));
         let late = undecided(last.saturating_add(Duration::from_millis(1)));
         assert!(matches!(late.state, State::DeadLetter { .. }));

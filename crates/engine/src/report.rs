@@ -13,6 +13,9 @@ use crate::pauses::Pause;
 use crate::record::Record;
 use crate::time::Timestamp;
 
+/// A message that is hidden no longer than this is not recalled: it returns soon anyway.
+const NOT_RECALLED: Duration = Duration::from_secs(120);
+
 /// The outcome of a batch, one [`Outcome`] for each message.
 #[derive(Clone, Debug)]
 pub struct BatchReport<'a> {
@@ -107,6 +110,8 @@ pub enum End {
         why: Why,
         /// How long it is hidden.
         timeout: Duration,
+        /// Its hiding guards a call that may have been accepted: until it ends, no copy of the event may be made.
+        is_guard: bool,
         /// Why it could not be hidden. It comes back after the queue's own visibility timeout, or when its guard ends.
         failure: Option<CallFailure>,
     },
@@ -280,6 +285,13 @@ impl Outcome<'_> {
         }
     }
 
+    /// The receipt handle by which an operator may end the hiding early. `None` if the message does not stay hidden, returns soon
+    /// anyway, or must not return before.
+    pub fn receipt_handle(&self) -> Option<&str> {
+        let End::Hidden { why, timeout, is_guard: false, failure: None } = &self.end else { return None };
+        (*timeout > NOT_RECALLED && why.may_be_recalled()).then_some(&self.record.receipt_handle)
+    }
+
     /// The delay of the copy that replaces it.
     pub const fn delay(&self) -> Option<Duration> {
         if let End::Moved { delay, .. } = self.end { Some(delay) } else { None }
@@ -312,6 +324,21 @@ impl Why {
             | Self::NotDeadLettered { failure, .. }
             | Self::Undecided(failure) => Some(failure),
             Self::Deferred { .. } | Self::Held { .. } | Self::Kept(_) => None,
+        }
+    }
+
+    /// Whether an operator may end the wait early.
+    const fn may_be_recalled(&self) -> bool {
+        match self.cause() {
+            None
+            | Some(
+                Cause::Refused
+                | Cause::NotSent
+                | Cause::DeadLetterNotSent
+                | Cause::PausesUnknown
+                | Cause::Unattached,
+            ) => true,
+            Some(Cause::Unanswered | Cause::WaitGoesOn | Cause::Undecided | Cause::Other) => false,
         }
     }
 

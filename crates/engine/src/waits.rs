@@ -30,19 +30,24 @@ pub(crate) struct Wait {
     pub(crate) left: Duration,
     /// The end of a wait that the message itself does not show; a copy has to carry it.
     pub(crate) not_before: Option<Timestamp>,
+    /// See [`End::Hidden`](crate::End::Hidden).
+    pub(crate) is_guard: bool,
 }
 
 impl Wait {
     /// Whole seconds from now, for a reason that the message itself does not show.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
-        Self { visibility_timeout: wait, left: wait, not_before: Some(now.saturating_add(wait)) }
+        let not_before = Some(now.saturating_add(wait));
+        Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
     }
 
     /// What is left of a wait that a moved message carries: a call for its original failed, or its function is paused.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
-        (!left.is_zero()).then_some(Self { visibility_timeout: left, left, not_before: Some(not_before) })
+        // It may guard the call of an earlier batch.
+        let wait = Self { visibility_timeout: left, left, not_before: Some(not_before), is_guard: true };
+        (!left.is_zero()).then_some(wait)
     }
 
     /// The wait after a failed call, or of a message that cannot be decided yet.
@@ -54,7 +59,8 @@ impl Wait {
     /// answer, which the engine does not see.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         let hiding = after_unanswered(case);
-        Self { visibility_timeout: hiding, ..Self::from(case.now, hiding + INVOKE_TIMEOUT) }
+        let wait = Self::from(case.now, hiding + INVOKE_TIMEOUT);
+        Self { visibility_timeout: hiding, is_guard: true, ..wait }
     }
 
     /// How many moves the wait takes; 1 at least.

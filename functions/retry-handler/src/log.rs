@@ -297,8 +297,12 @@ pub(crate) mod tests {
     #[test]
     fn a_line_about_a_message_is_as_the_engine_has_it() {
         let event = BatchEvent::default();
-        let deferred =
-            outcome(End::Hidden { why: waiting(), timeout: Duration::from_secs(4), failure: None });
+        let deferred = outcome(End::Hidden {
+            why: waiting(),
+            timeout: Duration::from_secs(4),
+            is_guard: false,
+            failure: None,
+        });
         let report = BatchReport { outcomes: vec![deferred.clone()], ..BatchReport::new(&event) };
         let text = logged(|| super::report(&report, NOW));
         assert_eq!(LogLine::read(text.trim_end()), Ok(LogLine::of(&deferred, NOW)), "{text}");

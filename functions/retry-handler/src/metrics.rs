@@ -190,7 +190,7 @@ mod tests {
     }
 
     fn hidden(why: Why) -> Outcome<'static> {
-        of(ORDERS, End::Hidden { why, timeout: Duration::from_secs(1), failure: None })
+        of(ORDERS, End::Hidden { why, timeout: Duration::from_secs(1), is_guard: false, failure: None })
     }
 
     fn deferred() -> Outcome<'static> {

@@ -59,10 +59,15 @@ pub(crate) fn line(what: What<'static>) -> LogLine<'static> {
         event: Some(event()),
         what,
         trace: Some("1-5759e988-bd862e3fe1be46a994272793".into()),
+        receipt_handle: Some("AQEB+/h-1==".into()),
     }
 }
 
 fn outcome(end: End) -> Outcome<'static> {
+    outcome_with("h-1", end)
+}
+
+fn outcome_with(receipt_handle: &str, end: End) -> Outcome<'static> {
     let body = concat!(
         r#"{"timestamp":"2023-11-14T21:56:40.000Z","requestContext":{"requestId":"r-2","functionArn":"arn:f"},"#,
         r#""requestPayload":{"_retry_metadata":{"attempt":2,"initial_timestamp":1699999000,"#,
@@ -70,7 +75,7 @@ fn outcome(end: End) -> Outcome<'static> {
     );
     let record = Box::leak(Box::new(crate::record::Record {
         message_id: "m-1".into(),
-        receipt_handle: "h-1".into(),
+        receipt_handle: receipt_handle.into(),
         body: body.into(),
         receive_count: 2,
         sent: NOW,
@@ -88,11 +93,12 @@ fn waiting() -> Why {
 }
 
 fn hidden(why: Why, seconds: u64) -> Outcome<'static> {
-    outcome(End::Hidden { why, timeout: Duration::from_secs(seconds), failure: None })
+    outcome(End::Hidden { why, timeout: Duration::from_secs(seconds), is_guard: false, failure: None })
 }
 
 fn not_hidden(why: Why, failure: CallFailure) -> Outcome<'static> {
-    outcome(End::Hidden { why, timeout: Duration::from_secs(4), failure: Some(failure) })
+    let (timeout, is_guard) = (Duration::from_secs(600), false);
+    outcome(End::Hidden { why, timeout, is_guard, failure: Some(failure) })
 }
 
 fn deferred() -> Outcome<'static> {
@@ -211,6 +217,51 @@ fn a_failed_call_names_its_cause_and_what_was_to_be_done() {
     assert_eq!(fields[3..], [Value::Null, Value::Null], "it could not be hidden; the first failure counts");
     let undecided = hidden(Why::Undecided(failure(None)), 7);
     assert_eq!(written(&undecided)["cause"], "undecided");
+}
+
+#[test]
+fn handle_is_on_lines_about_hidings_that_may_end_early() {
+    let handle = |outcome: Outcome<'_>| written(&outcome)["receipt_handle"].clone();
+    let not_invoked = |cause| Why::NotInvoked { cause, due: DUE, failure: failure(None) };
+    let unsent = Why::NotDeadLettered { due: None, reason: reason(), failure: failure(None) };
+    let held = Why::Held { due: DUE };
+    let kept = [Cause::PausesUnknown, Cause::Unattached].map(Why::Kept);
+    let failed = [Cause::Refused, Cause::NotSent].map(not_invoked);
+    for why in [waiting(), held, unsent].into_iter().chain(kept).chain(failed) {
+        assert_eq!(handle(hidden(why.clone(), 121)), "h-1", "{why:?}");
+        assert_eq!(handle(hidden(why.clone(), 120)), Value::Null, "it returns soon");
+        assert_eq!(handle(not_hidden(why.clone(), failure(None))), Value::Null, "its guard may stand");
+        let (timeout, is_guard, failure) = (Duration::from_secs(3_600), true, None);
+        let copied = End::Hidden { why: why.clone(), timeout, is_guard, failure };
+        assert_eq!(handle(outcome(copied)), Value::Null, "its copy may have been accepted");
+        let moved = End::Moved { why, delay: Duration::from_secs(700), not_before: None };
+        assert_eq!(handle(outcome(moved)), Value::Null, "it was deleted");
+    }
+    for why in [not_invoked(Cause::Unanswered), Why::Kept(Cause::WaitGoesOn), Why::Undecided(failure(None))] {
+        assert_eq!(handle(hidden(why.clone(), 3_600)), Value::Null, "{why:?}");
+    }
+    assert_eq!(handle(retried()), Value::Null);
+    assert_eq!(handle(outcome(End::DeadLettered { due: None, reason: reason() })), Value::Null);
+}
+
+#[test]
+fn handle_that_is_long_or_not_printable_is_left_out() {
+    let line = |handle: &str| {
+        let (why, timeout, is_guard, failure) = (waiting(), Duration::from_secs(600), false, None);
+        let outcome = outcome_with(handle, End::Hidden { why, timeout, is_guard, failure });
+        let line = LogLine::of(&outcome, NOW);
+        let text = serde_json::to_string(&line).unwrap();
+        let read = LogLine::read(&text).unwrap();
+        assert_eq!(read, line, "{text}");
+        read.receipt_handle.map(Cow::into_owned)
+    };
+    let longest = "h".repeat(1_024);
+    for plain in [longest.as_str(), "AQEB\"\\ ~+/=="] {
+        assert_eq!(line(plain).as_deref(), Some(plain));
+    }
+    for refused in [&(longest.clone() + "h"), "h\n", "h\u{e9}", "\u{7f}"] {
+        assert_eq!(line(refused), None, "{refused:?}");
+    }
 }
 
 #[test]

@@ -80,6 +80,8 @@ pub(crate) struct World<'w> {
     /// What the parameter holds, or the read fails.
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
+    /// Receipt handles and seconds that the queue accepted.
+    pub(crate) hidden: RefCell<Vec<(String, u64)>>,
     /// Payloads that a target accepted.
     pub(crate) invoked: RefCell<Vec<String>>,
     /// The trace of each invoke that was started.
@@ -123,6 +125,7 @@ impl Default for World<'_> {
             count: Box::new(|| Some((0, Timestamp::from_secs(0)))),
             read_pauses: Box::new(|| Ok(None)),
             calls: RefCell::default(),
+            hidden: RefCell::default(),
             invoked: RefCell::default(),
             traces: RefCell::default(),
             sent: RefCell::default(),
@@ -181,15 +184,13 @@ impl World<'_> {
         &self,
         behaviour: Batch,
         entries: Vec<E>,
-        queue: Option<&RefCell<Vec<E>>>,
+        queue: &RefCell<Vec<E>>,
     ) -> Vec<Result<(), CallFailure>> {
         step().await;
         let answers = answers(behaviour, entries.len());
         let is_accepted = |answer: &Result<(), _>| answer.is_ok() || behaviour == Batch::AnswerLost;
         let accepted = entries.into_iter().zip(&answers).filter(|(_, answer)| is_accepted(answer));
-        if let Some(queue) = queue {
-            queue.borrow_mut().extend(accepted.map(|(entry, _)| entry));
-        }
+        queue.borrow_mut().extend(accepted.map(|(entry, _)| entry));
         answers
     }
 
@@ -215,7 +216,7 @@ impl Account for World<'_> {
         };
         let entries: Vec<_> = entries.iter().map(entry).collect();
         let behaviour = self.start_batch(Call::Hide(entries.clone()), past_deadline, &self.hide);
-        async move { self.answer_batch(behaviour, entries, None).await }
+        async move { self.answer_batch(behaviour, entries, &self.hidden).await }
     }
 
     fn send_dead_letters(
@@ -225,7 +226,7 @@ impl Account for World<'_> {
     ) -> impl Future<Output = Vec<Result<(), CallFailure>>> {
         let dead_letters: Vec<DeadLetter> = dead_lettered.iter().map(|it| it.dead_letter.clone()).collect();
         let behaviour = self.start_batch(Call::Send(dead_letters.clone()), past_deadline, &self.send);
-        async move { self.answer_batch(behaviour, dead_letters, Some(&self.sent)).await }
+        async move { self.answer_batch(behaviour, dead_letters, &self.sent).await }
     }
 
     fn send_again(
@@ -240,7 +241,7 @@ impl Account for World<'_> {
                 Batch::AnswerLost => MoveFailure::Unanswered(failure.cause),
                 _ => MoveFailure::NotSent(failure),
             };
-            let answers = self.answer_batch(behaviour, copies, Some(&self.copies)).await;
+            let answers = self.answer_batch(behaviour, copies, &self.copies).await;
             answers.into_iter().map(|answer| answer.map_err(failed)).collect()
         }
     }

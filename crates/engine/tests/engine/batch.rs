@@ -25,7 +25,8 @@ fn first_receives_are_one_visibility_call_and_all_kept() {
     for outcome in &report.outcomes {
         let (due, visibility_timeout) = (after(NOW, 9_000), Duration::from_secs(9));
         let why = Why::Deferred { due, due_by: DueBy::Policy, early: None };
-        assert_eq!(outcome.end, End::Hidden { why, timeout: visibility_timeout, failure: None });
+        let hidden = End::Hidden { why, timeout: visibility_timeout, is_guard: false, failure: None };
+        assert_eq!(outcome.end, hidden);
         let event = outcome.event.as_ref().expect("it was parsed");
         assert_eq!((&*event.function_arn, event.retry, event.first_failure), (TARGET, 1, T0));
         assert_eq!((&*event.origin_request_id, event.error_type()), ("r-1", Some("Timeout")));

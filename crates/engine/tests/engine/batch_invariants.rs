@@ -1,7 +1,7 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-use comeback_engine::{CallFailure, End, HideUpTo, Policy, Record};
+use comeback_engine::{CallFailure, End, HideUpTo, Policy, Record, Why};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -90,12 +90,32 @@ fn id_in(text: &str) -> String {
     text[start..start + text[start..].find('>').expect("its end")].to_owned()
 }
 
-fn rule() -> Policy {
+/// The messages that may leave the queue by a call.
+fn ids_of(call: &Call) -> Vec<String> {
+    match call {
+        Call::Invoke(_, payload) => vec![id_in(payload)],
+        Call::SendAgain(copies) => copies.iter().map(|copy| copy.message_id.clone()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Calls that work, fail, or work and are not answered.
+fn unanswered_batch_plan() -> impl Strategy<Value = Vec<Batch>> {
+    let any = select(vec![Batch::Fails, Batch::FailsFor(0), Batch::AnswersOnly(2), Batch::AnswerLost]);
+    vec(prop_oneof![2 => Just(Batch::Works), 1 => any], 1..8)
+}
+
+fn unanswered_invoke_plan() -> impl Strategy<Value = Vec<Invoke>> {
+    let any = select(vec![Invoke::Later, Invoke::AnswerLost, Invoke::NotFound, Invoke::Refused]);
+    vec(prop_oneof![1 => Just(Invoke::Works), 2 => any], 1..30)
+}
+
+fn rule(backoff: u64) -> Policy {
     policy(|settings| {
         settings.max_retries = 50;
         settings.hide_up_to = HideUpTo::UpTo(1_000);
-        settings.base_backoff = 60;
-        settings.max_backoff = 60;
+        settings.base_backoff = backoff;
+        settings.max_backoff = backoff;
         settings.non_retryable_errors = vec!["Fatal".into()];
     })
 }
@@ -130,7 +150,7 @@ proptest! {
             read_pauses: Box::new(|| pauses.clone().expect("only a handler with a parameter reads")),
             ..World::default()
         };
-        let mut environment = with_room(&rule(), left);
+        let mut environment = with_room(&rule(60), left);
         if pauses.is_some() {
             environment = environment.reading_pauses();
         }
@@ -204,12 +224,59 @@ proptest! {
         }
     }
 
+    /// A handle is of a message that is hidden as its line says, and of whose event no copy is on its way. Every message that only
+    /// waits for its backoff, for over two minutes, has one.
+    #[test]
+    fn handle_is_of_a_message_that_may_return_early(
+        records in batch(),
+        hide in unanswered_batch_plan(),
+        invoke in unanswered_invoke_plan(),
+        send in unanswered_batch_plan(),
+        send_again in unanswered_batch_plan(),
+        left in 0..20u64,
+        backoff in select(vec![60, 120, 121, 600, 43_000]),
+        deadline in prop_oneof![3 => Just(usize::MAX), 2 => 0..30usize],
+    ) {
+        let world = World {
+            hide: Box::new(follow(hide)),
+            invoke: Box::new(follow(invoke)),
+            send: Box::new(follow(send)),
+            send_again: Box::new(follow(send_again)),
+            ..World::default()
+        };
+        let report = world.handle_in(&mut with_room(&rule(backoff), left), &records, NOW, deadline);
+
+        let accepted = world.invoked.borrow().iter().map(|payload| id_in(payload)).collect::<HashSet<_>>();
+        let copied: HashSet<_> = world.copies.borrow().iter().map(|copy| copy.message_id.clone()).collect();
+        let hidden: HashMap<_, _> = world.hidden.borrow().iter().cloned().collect();
+        let handles: HashMap<_, _> = report
+            .log_lines(NOW)
+            .filter_map(|line| Some((line.message_id.into_owned(), line.receipt_handle?.into_owned())))
+            .collect();
+        let calls = world.calls.borrow();
+        let called: HashSet<String> = calls.iter().flat_map(ids_of).collect();
+        for outcome in &report.outcomes {
+            let id = outcome.message_id();
+            let is_on_its_way = accepted.contains(id) || copied.contains(id);
+            let stays_hidden = outcome.visibility_timeout().filter(|timeout| timeout.as_secs() > 120);
+            let Some(handle) = handles.get(id) else {
+                let may_return = matches!(outcome.why(), Some(Why::Deferred { .. })) && !called.contains(id);
+                prop_assert!(!may_return || stays_hidden.is_none(), "no handle: {outcome:?}");
+                continue;
+            };
+            prop_assert!(!is_on_its_way && !outcome.settled(), "a handle: {outcome:?}");
+            prop_assert_eq!(handle, &outcome.record.receipt_handle);
+            prop_assert_eq!(hidden.get(handle).copied(), stays_hidden.map(|timeout| timeout.as_secs()));
+            prop_assert!(stays_hidden.is_some());
+        }
+    }
+
     /// With an account that works, what happens to a message does not depend on its batch-mates.
     #[test]
     fn no_record_harms_another(records in batch()) {
         let ends = |records: &[Record]| {
             let world = World::default();
-            let report = world.handle(records, &rule(), NOW);
+            let report = world.handle(records, &rule(60), NOW);
             let outcomes = report.outcomes.iter();
             let end = |end: &End| match end.clone() {
                 End::Reinvoked { due, early, .. } => End::Reinvoked { due, early, request_id: None },

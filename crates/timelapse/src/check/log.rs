@@ -157,7 +157,7 @@ impl LogCheck {
 /// What a message waits for after a report; `None` if it was re-invoked or dead-lettered.
 fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     let (why, tries_again) = match &outcome.end {
-        End::Hidden { why, timeout, failure: None } => (why, Some(now.saturating_add(*timeout))),
+        End::Hidden { why, timeout, failure: None, .. } => (why, Some(now.saturating_add(*timeout))),
         End::Hidden { why, failure: Some(_), .. } => (why, None),
         End::Moved { why, not_before, .. } => (why, *not_before),
         End::Reinvoked { .. } | End::DeadLettered { .. } => return None,

@@ -278,6 +278,17 @@ impl Oracle {
         }
     }
 
+    /// The line about a message has a handle, by which an operator may end its hiding: never after a call that Lambda or SQS
+    /// may have accepted.
+    pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
+        let InHand { seen, after, settled, reason, hidden_until, .. } = *self.in_hand(position);
+        let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();
+        if is_called || hidden_until.is_none_or(|until| until <= now) {
+            let detail = format!("its line has a handle; {after:?}, hidden until {hidden_until:?}");
+            self.broke(Invariant::SpacedInvokes, seen.origin.attempt.event, detail);
+        }
+    }
+
     /// The handler is done with its batch. Returns what its environment knows of the pauses from now on.
     pub(crate) fn finished(&mut self) -> Reads {
         for position in 0..self.hands().messages.len() {

@@ -242,6 +242,9 @@ impl World {
         let mut quiet = 0;
         for outcome in &report.outcomes {
             quiet += u64::from(outcome.only_moves_on());
+            if outcome.receipt_handle().is_some() {
+                self.oracle.may_be_recalled(self.at_hand().position(outcome.record), self.now);
+            }
             if let End::Moved { why: Why::Deferred { due, .. }, delay, .. } = outcome.end {
                 self.oracle.hop_reported(outcome.message_id(), delay, due);
             }

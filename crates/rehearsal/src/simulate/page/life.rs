@@ -67,7 +67,7 @@ impl Watcher for Lives {
         let Some(moments) = self.of(event) else { return };
         let attempt = outcome.retry().unwrap_or(0);
         let (mark, text) = match &outcome.end {
-            End::Hidden { why: Why::Deferred { .. }, timeout: delay, failure: None }
+            End::Hidden { why: Why::Deferred { .. }, timeout: delay, failure: None, .. }
             | End::Moved { why: Why::Deferred { .. }, delay, .. } => {
                 let hidden = durations::text(*delay);
                 (Mark::Hid, format!("hidden for {hidden} until retry {attempt}"))
