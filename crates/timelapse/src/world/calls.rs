@@ -224,7 +224,8 @@ impl World {
 
     /// Faults of a copy's attribute. Returns whether one strikes.
     fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
-        if !copy.record.body.contains(r#""timestamp":"#) {
+        // Without these members, a copy that lost its attribute would count as another failure, with another key.
+        if ![r#""timestamp":"#, r#""requestId":"#].iter().all(|member| copy.record.body.contains(member)) {
             return false;
         }
         if self.dice.strikes(Fault::AttributeGarbled, self.now, [event]) {
