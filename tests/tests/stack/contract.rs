@@ -58,7 +58,7 @@ pub(crate) fn trials(world: &Arc<World>) -> Vec<Trial> {
         queue: (queue::hidden_message_returns_in_time, LONG),
         queue: (queue::timeout_replaces_the_one_before, LONG),
         queue: (queue::timeout_is_forgotten_on_the_next_receive, LONG),
-        queue: (queue::later_receive_makes_a_handle_stale, LONG),
+        queue: (queue::old_handle_hides_but_does_not_delete, LONG),
         queue: (queue::timeouts_are_answered_entry_by_entry, LONG),
         queue: (queue::deleted_message_is_gone, LONG),
         stand: (queue::ten_messages_are_received_at_most, LONG),

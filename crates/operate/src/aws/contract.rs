@@ -44,6 +44,7 @@ pub async fn all(aws: &dyn Aws, fixture: &Fixture) {
     role(aws, fixture).await;
     queue(aws, fixture).await;
     receipts(aws, fixture).await;
+    newest_handle(aws, fixture).await;
     parameter(aws, fixture).await;
     alarm(aws, fixture).await;
     log(aws, fixture).await;
@@ -230,6 +231,31 @@ pub async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     let gone = received.values().next().expect("there were eleven");
     let answers = aws.hide(&url, vec![(handle(gone), Duration::ZERO)], &|_, _| ()).await;
     assert!(answers[0].as_ref().is_err_and(|it| it.kind == EntryFailureKind::Refused), "{answers:?}");
+    assert_eq!(counts(aws, &url).await, ["0", "0"]);
+}
+
+/// Each receive of a message has a handle of its own, and the newest ends a hiding of any length.
+pub async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
+    let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
+    let message = NewMessage { body: "recalled".into(), ..NewMessage::default() };
+    assert_done(aws.send(&url, vec![message], &|_, _| ()).await);
+    let mut handles = BTreeSet::new();
+    let hides = async |handle: &str, seconds| {
+        aws.hide(&url, vec![(handle.to_owned(), Duration::from_secs(seconds))], &|_, _| ()).await
+    };
+    for receives in 1..=3 {
+        let received = receive(aws, &url, 60).await;
+        assert_eq!(received["recalled"].system["ApproximateReceiveCount"], receives.to_string());
+        let newest = handle(&received["recalled"]);
+        assert!(handles.insert(newest.clone()), "{newest} has come before");
+        assert_done(hides(&newest, 43_000).await);
+        assert_eq!(counts(aws, &url).await, ["0", "1"]);
+        assert_done(hides(&newest, 0).await);
+        until_visible(aws, &url, "1").await;
+    }
+    let last = handle(&receive(aws, &url, 60).await["recalled"]);
+    assert_done(aws.delete(&url, vec![last.clone()], &|_, _| ()).await);
+    assert!(hides(&last, 0).await[0].as_ref().is_err_and(|it| it.kind == EntryFailureKind::Refused));
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 

@@ -17,8 +17,6 @@ pub const IN_FLIGHT_LIMIT: usize = 120_000;
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// The longest time from a receive to a message's return. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
-const STALE_HANDLE: &str =
-    "ReceiptHandleIsInvalid: a later receive, or the message's deletion, made the handle stale";
 
 /// How a queue is set up. The defaults are those of `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,12 +71,12 @@ pub struct Attributes {
     pub trace_header: Option<Box<str>>,
 }
 
-/// One receive of one message. A later receive makes it stale.
+/// One receive of one message. After a later receive, it still changes the message's visibility, and deletes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReceiptHandle {
     /// Where the queue stores the message. Once it is gone, another may have its slot.
     pub(crate) slot: usize,
-    /// Unique in the queue, so that a handle never fits a later receive or another message.
+    /// Unique in the queue, and rising, so that a handle never fits another message.
     number: u64,
 }
 
@@ -140,6 +138,9 @@ pub(crate) struct Message<T> {
     first_receive: Timestamp,
     last_receive: Timestamp,
     receive_count: u32,
+    /// The queue's number when it was sent. The handles of its receives have later ones.
+    sent_as: u64,
+    /// That of its latest handle.
     number: u64,
     visible_at: Timestamp,
     state: State,
@@ -199,6 +200,7 @@ impl<T> Queue<T> {
             first_receive: now,
             last_receive: now,
             receive_count: 0,
+            sent_as: number,
             number,
             visible_at,
             state: if delay.is_zero() { State::Visible } else { State::Delayed },
@@ -275,7 +277,8 @@ impl<T> Queue<T> {
         message.write(received.receipt, &mut records[index]);
     }
 
-    /// `ChangeMessageVisibility`: hides a message for `timeout` from now on.
+    /// `ChangeMessageVisibility`: hides a message for `timeout` from now on. On a standard queue, a handle of an earlier receive
+    /// acts on the hiding of the latest one.
     pub(crate) fn change_visibility<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -289,8 +292,17 @@ impl<T> Queue<T> {
                 "InvalidParameterValue: VisibilityTimeout {seconds} must be between 0 and 43200"
             ));
         }
-        let receipt = ReceiptHandle::parse(handle).ok_or(STALE_HANDLE)?;
-        let message = self.latest(receipt).ok_or(STALE_HANDLE)?;
+        let receipt = ReceiptHandle::parse(handle).ok_or_else(|| {
+            format!(
+                "ReceiptHandleIsInvalid: The input receipt handle \"{handle}\" is not a valid receipt handle."
+            )
+        })?;
+        let message = self.received_with(receipt).ok_or_else(|| {
+            format!(
+                "InvalidParameterValue: Value {handle} for parameter ReceiptHandle is invalid. Reason: Message does not \
+                 exist or is not available for visibility timeout change."
+            )
+        })?;
         if message.state != State::InFlight {
             return Err("MessageNotInflight: the message is visible again".into());
         }
@@ -299,7 +311,8 @@ impl<T> Queue<T> {
             return Err(format!("InvalidParameterValue: {limit}"));
         }
         message.visible_at = now.saturating_add(timeout);
-        agenda.plan(message.visible_at, QueueTimer::Appears(receipt));
+        let latest = ReceiptHandle { number: message.number, ..receipt };
+        agenda.plan(message.visible_at, QueueTimer::Appears(latest));
         Ok(())
     }
 
@@ -354,6 +367,13 @@ impl<T> Queue<T> {
         })
     }
 
+    /// The message that this handle, or a later one, was given for; `None` if it is gone.
+    fn received_with(&mut self, receipt: ReceiptHandle) -> Option<&mut Message<T>> {
+        let is_its =
+            |message: &&mut Message<T>| (message.sent_as + 1..=message.number).contains(&receipt.number);
+        self.messages.get_mut(receipt.slot).filter(is_its)
+    }
+
     fn latest(&mut self, receipt: ReceiptHandle) -> Option<&mut Message<T>> {
         self.messages.get_mut(receipt.slot).filter(|message| message.number == receipt.number)
     }
@@ -390,7 +410,7 @@ impl<T> Queue<T> {
         Some(received)
     }
 
-    /// Makes a receipt stale, though nobody else has received the message.
+    /// Makes a receipt an old one, though nobody else has received the message.
     pub(crate) fn make_stale<H: Ord + From<QueueTimer>>(
         &mut self,
         receipt: ReceiptHandle,

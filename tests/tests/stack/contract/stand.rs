@@ -89,9 +89,9 @@ pub(crate) enum Difference {
     /// A message that is sent in a batch comes back without its system attributes. AWS: with them.
     /// Why: it copies an entry's other members only.
     DropsTraceHeadersOfBatches,
-    /// It refuses to delete by a handle that a later receive made stale. AWS: success, and the message may stay.
-    /// Why: it does not find the handle. The message stays either way.
-    RefusesStaleDeletes,
+    /// It refuses a handle after a later receive. AWS: it changes the visibility, also after that receive; to delete succeeds
+    /// too, and the message may stay. Why: it does not find the handle. The message stays either way.
+    RefusesOldHandles,
     /// A batch response with an id that is unknown or empty deletes all messages that it does not
     /// name. AWS: the whole batch is kept.
     /// Why: it takes away the ids that failed from those of the batch.

@@ -13,7 +13,7 @@ pub(crate) struct Queue<T> {
     sent: u8,
 }
 
-/// A message, or one receive of it: a later receive makes that one's handle stale.
+/// A message, or one receive of it. After a later receive, that one's handle still hides, and deletes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Message<T> {
     id: u8,
@@ -51,10 +51,10 @@ impl<T: Clone> Queue<T> {
         message.clone()
     }
 
-    /// `ChangeMessageVisibility`. False if a later receive made the handle stale, or the message is gone.
+    /// `ChangeMessageVisibility`. A handle of an earlier receive acts on the hiding of the latest. False if the message is gone.
     pub(crate) fn hide(&mut self, now: Timestamp, handle: &str, timeout: Duration) -> bool {
-        let latest = self.messages.iter_mut().find(|message| message.receipt_handle() == handle);
-        latest.map(|message| message.visible = now.saturating_add(timeout)).is_some()
+        let received = self.messages.iter_mut().find(|message| message.was_received_with(handle));
+        received.map(|message| message.visible = now.saturating_add(timeout)).is_some()
     }
 
     /// `DeleteMessage`. A stale handle deletes nothing.
@@ -90,6 +90,10 @@ impl<T> Message<T> {
 
     fn message_id(&self) -> String {
         format!("m-{}", self.id)
+    }
+
+    fn was_received_with(&self, handle: &str) -> bool {
+        handle.rsplit_once('-').is_some_and(|(message, _)| message == format!("h-{}", self.id))
     }
 
     fn receipt_handle(&self) -> String {

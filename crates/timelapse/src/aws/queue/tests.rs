@@ -116,6 +116,54 @@ fn a_message_that_is_visible_again_cannot_be_hidden_but_can_be_deleted() {
 }
 
 #[test]
+fn old_handle_hides_but_does_not_delete() {
+    let mut fixture = with_one();
+    let (_, first, _) = fixture.receive_one(1.0);
+    let (_, second, record) = fixture.receive_one(181.0);
+    assert_ne!(first, second, "each receive has a handle of its own");
+    assert_eq!(fixture.queue.delete(first), None);
+    assert_eq!(fixture.hide(182.0, &first.to_string(), 3_600), Ok(()));
+    assert!(fixture.receive(3_781.9, 10).is_empty(), "instead of the second receive's 180 s");
+    let (_, third, _) = fixture.receive_one(3_782.0);
+    assert_eq!(fixture.hide(3_783.0, &first.to_string(), 0), Ok(()));
+    let (_, last, _) = fixture.receive_one(3_783.0);
+    assert_eq!(fixture.hide(3_784.0, &third.to_string(), 10), Ok(()));
+    assert_eq!(fixture.hide(3_784.0, &record.receipt_handle, 20), Ok(()), "the last call counts");
+    assert!(fixture.receive(3_803.9, 10).is_empty());
+    assert_eq!(fixture.receive_one(3_804.0).2.receive_count, 5);
+    assert_eq!(fixture.queue.delete(last), None);
+}
+
+#[test]
+fn handle_of_a_deleted_message_is_refused() {
+    let mut fixture = with_one();
+    let (_, first, _) = fixture.receive_one(1.0);
+    let (_, last, _) = fixture.receive_one(181.0);
+    assert!(fixture.queue.delete(last).is_some());
+    let refused = |fixture: &mut Fixture, handle: &str| fixture.hide(182.0, handle, 10).unwrap_err();
+    let gone = |handle: &str| {
+        format!(
+            "InvalidParameterValue: Value {handle} for parameter ReceiptHandle is invalid. Reason: Message does not exist \
+             or is not available for visibility timeout change."
+        )
+    };
+    for handle in [first, last].map(|handle| handle.to_string()) {
+        assert_eq!(refused(&mut fixture, &handle), gone(&handle));
+    }
+    fixture.send(182.0, 8);
+    let (_, next, _) = fixture.receive_one(182.0);
+    assert_eq!(next.slot, first.slot);
+    for handle in [first, last].map(|handle| handle.to_string()) {
+        assert_eq!(refused(&mut fixture, &handle), gone(&handle), "another message has its slot");
+    }
+    let later = ReceiptHandle { number: next.number + 1, ..next }.to_string();
+    assert_eq!(refused(&mut fixture, &later), gone(&later), "nobody has received it yet");
+    let garbled =
+        "ReceiptHandleIsInvalid: The input receipt handle \"garbled\" is not a valid receipt handle.";
+    assert_eq!(refused(&mut fixture, "garbled"), garbled);
+}
+
+#[test]
 fn retention_counts_from_the_send_whatever_hides_the_message() {
     let end = 14.0 * DAY as f64;
     let mut fixture = with_one();
@@ -243,5 +291,5 @@ fn the_end_of_a_delay_spares_the_next_message_in_its_slot() {
 
 #[test]
 fn a_message_without_attributes_is_small() {
-    assert!(size_of::<Message<()>>() <= 96, "{} bytes, ten million times", size_of::<Message<()>>());
+    assert!(size_of::<Message<()>>() <= 104, "{} bytes, ten million times", size_of::<Message<()>>());
 }
