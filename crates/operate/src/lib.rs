@@ -10,7 +10,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`aws`] | the port to an account, and its implementations |
-//! | [`operator`], [`account`], [`interrupt`] | who works where, and how work is watched and stopped |
+//! | [`operator`], [`address`], [`account`], [`interrupt`] | who works where, and how work is watched and stopped |
 //! | [`change`] | how every change is planned and performed |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
 //! | [`pause`], [`resume`], [`retry`] | changes of what is retried when |
@@ -23,6 +23,7 @@
 //! | [`failure`] | why a question or a change failed |
 
 pub mod account;
+pub mod address;
 pub mod alarms;
 pub mod attach;
 pub mod aws;
@@ -54,6 +55,7 @@ pub mod trace;
 pub mod waiting;
 
 pub use account::{Account, Place};
+pub use address::Address;
 pub use change::{Answer, Change, Ended, Performed, Plan, Planned, Question};
 pub use command::{Command, CommandName};
 pub use failure::Failure;

@@ -1,0 +1,79 @@
+//! The way to a deployment, as flags of a command name it.
+
+#[cfg(feature = "sdk")]
+use crate::account::Account;
+#[cfg(feature = "sdk")]
+use crate::aws::sdk::SdkAws;
+use crate::command::command_line;
+#[cfg(feature = "sdk")]
+use crate::failure::Failure;
+use crate::operator::Which;
+
+/// The stack of a deployment that nobody names.
+pub const DEFAULT_STACK: &str = "comeback";
+
+/// The way to a deployment: its name, the region and the profile.
+///
+/// ```
+/// use comeback_operate::{Which, address::Address};
+///
+/// let address = Address { which: Which::Stack("shop".into()), region: Some("eu-west-1".into()), profile: None };
+/// assert_eq!(address.flags(), " --stack shop --region eu-west-1");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The deployment.
+    pub which: Which,
+    /// The region; `None` is that of the environment or the profile.
+    pub region: Option<String>,
+    /// The profile; `None` is that of the environment, if it has one.
+    pub profile: Option<String>,
+}
+
+impl Address {
+    /// The flags that lead a suggested command to the deployment, quoted, with a space before each.
+    pub fn flags(&self) -> String {
+        let which = match &self.which {
+            Which::Handler(handler) => flag("handler", Some(&handler.unqualified())),
+            Which::Stack(stack) => flag("stack", Some(&**stack).filter(|stack| *stack != DEFAULT_STACK)),
+        };
+        which + &self.account_flags()
+    }
+
+    /// The flags that lead a suggested command, also one of the AWS CLI, to the account and region.
+    pub fn account_flags(&self) -> String {
+        flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
+    }
+
+    /// Connects to the account as the AWS CLI does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`SdkAws::connect`].
+    #[cfg(feature = "sdk")]
+    pub async fn connect(&self) -> Result<Account, Failure> {
+        let (aws, mut place) = SdkAws::connect(self.region.as_deref(), self.profile.as_deref()).await?;
+        place.flags = self.account_flags();
+        Ok(Account { aws: std::rc::Rc::new(aws), place })
+    }
+}
+
+fn flag(name: &str, value: Option<&str>) -> String {
+    value.map(|value| format!(" --{name} {}", command_line([value]))).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suggested_command_names_the_same_deployment() {
+        let flags = |which: Which, region: Option<&str>| {
+            Address { which, region: region.map(Into::into), profile: None }.flags()
+        };
+        assert_eq!(flags(Which::Stack("comeback".into()), None), "");
+        assert_eq!(flags(Which::Stack("a b".into()), None), " --stack 'a b'");
+        let handler = Which::Handler("mine:live".parse().unwrap());
+        assert_eq!(flags(handler, Some("eu-west-1")), " --handler mine --region eu-west-1");
+    }
+}
