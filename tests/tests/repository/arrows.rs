@@ -1,0 +1,74 @@
+//! The operator's crates: which knows which, and which files name an AWS SDK.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use comeback_tests::root;
+use regex::Regex;
+
+/// What draws for somebody, and what reads a command line.
+const DRAWING: [&str; 6] = ["anstream", "askama", "axum", "clap", "comfy-table", "indicatif"];
+
+#[test]
+fn operate_knows_neither_the_command_nor_the_console() {
+    let known = dependencies("operate");
+    assert!(known.contains("comeback-engine"), "{known:?}");
+    for never in DRAWING.into_iter().chain(["comeback", "comeback-console"]) {
+        assert!(!known.contains(never), "{never}");
+    }
+}
+
+#[test]
+fn command_and_console_are_strangers() {
+    let known = dependencies("console");
+    assert!(known.contains("comeback-operate"), "{known:?}");
+    for never in ["comeback", "clap", "comfy-table", "indicatif"] {
+        assert!(!known.contains(never), "{never}");
+    }
+    // `comeback ui` starts the console, and nothing else of the command knows of it.
+    assert_eq!(files_with("cli", "comeback_console"), ["src/ui.rs"]);
+}
+
+#[test]
+fn only_the_port_names_an_sdk() {
+    let sdk = "aws_sdk_|aws_smithy|aws_config|aws_types|aws_runtime";
+    assert_eq!([files_with("cli", sdk), files_with("console", sdk)], [[""; 0]; 2]);
+    let named = files_with("operate", sdk);
+    assert!(named.len() > 5, "{named:?}");
+    for file in named {
+        assert!(file.starts_with("src/aws/sdk"), "{file}");
+    }
+}
+
+#[test]
+fn the_console_reads_nothing_that_was_printed() {
+    assert_eq!(files_with("console", r#"strip_str|NotConfirmed|strip_prefix\("comeback "#), [""; 0]);
+}
+
+/// The dependencies of a crate that are not for its tests alone.
+fn dependencies(name: &str) -> BTreeSet<String> {
+    let manifest = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).expect("a manifest");
+    let (_, dependencies) = manifest.split_once("\n[dependencies]\n").expect("dependencies");
+    let end = dependencies.find("\n[").unwrap_or(dependencies.len());
+    let name = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();
+    dependencies[..end].lines().filter(|line| !line.starts_with('#')).map(name).collect()
+}
+
+/// The sources of a crate that a pattern is found in.
+fn files_with(name: &str, pattern: &str) -> Vec<String> {
+    let folder = root().join("crates").join(name);
+    let pattern = Regex::new(pattern).expect("a pattern");
+    let mut found: Vec<String> = sources(&folder.join("src"))
+        .into_iter()
+        .filter(|file| pattern.is_match(&fs::read_to_string(file).expect("a source")))
+        .map(|file| file.strip_prefix(&folder).expect("inside").display().to_string())
+        .collect();
+    found.sort();
+    found
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+}
