@@ -27,13 +27,6 @@ pub(crate) enum CommandFailure {
     Operate(#[from] comeback_operate::Failure),
 }
 
-#[cfg(feature = "operate")]
-impl From<crate::account::Failure> for CommandFailure {
-    fn from(failure: crate::account::Failure) -> Self {
-        comeback_operate::Failure::from(failure).into()
-    }
-}
-
 impl CommandFailure {
     /// A refusal for one reason.
     pub(crate) fn refused(reason: impl ToString) -> Self {
@@ -42,15 +35,6 @@ impl CommandFailure {
 
     pub(crate) fn write(path: &Path, problem: impl ToString) -> Self {
         BadFile::new(path, problem).into()
-    }
-
-    /// The text, whose suggested commands are values.
-    #[cfg(feature = "operate")]
-    pub(crate) fn text(&self) -> comeback_operate::Text {
-        match self {
-            Self::Operate(failure) => failure.text(),
-            other => other.to_string().into(),
-        }
     }
 
     pub(crate) fn report(self) -> ExitCode {

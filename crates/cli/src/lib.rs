@@ -12,8 +12,7 @@
 //! | `plan` | `comeback plan`: from a goal to a policy |
 //! | `contention` | `comeback contention`: backoff strategies compared on one contended row |
 //! | `operate` | the commands that work on a deployment, behind the feature of that name |
-//! | `ui` | `comeback ui`: the same in a browser |
-//! | `account` | their AWS clients, and why a call failed |
+//! | `ui` | `comeback ui`: starts the console |
 //! | `flags` | moments as flags, and warnings about policies |
 //! | `input` | files that a command reads |
 //! | `output` | results as JSON and as files |
@@ -21,8 +20,6 @@
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | failures of the command, and their exit codes |
 
-#[cfg(feature = "operate")]
-mod account;
 mod clock;
 mod contention;
 mod failure;

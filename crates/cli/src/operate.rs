@@ -3,8 +3,6 @@
 mod attach;
 pub(crate) mod dead;
 pub(crate) mod doctor;
-#[cfg(test)]
-mod log;
 mod pause;
 mod retry;
 pub(crate) mod session;

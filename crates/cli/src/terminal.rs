@@ -14,7 +14,7 @@ use comeback_operate::{
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{Session, confirm_question};
+use crate::operate::session::{Session, confirm};
 use crate::text::terminal::{align_right, unwrapped_table};
 
 /// The column in which the texts of facts begin.
@@ -207,7 +207,7 @@ pub(crate) async fn change<C: Change + 'static>(
         let Some(question) = planned.question.as_ref().filter(|_| dry_run != Some(true)) else {
             return Ok(planned.end?);
         };
-        confirm_question(question, &planned.identity, session).await?;
+        confirm(question, session).await?;
         match planned.perform().await {
             Ended::Done { layout, json, result } => {
                 session.answer_json(&json, flag.as_deref());
@@ -232,8 +232,10 @@ pub(crate) mod tests {
     use std::convert::Infallible;
     use std::time::Duration;
 
+    use comeback_engine::LogLine;
     use comeback_operate::{Piece, text};
     use serde::Serialize;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
@@ -247,6 +249,20 @@ pub(crate) mod tests {
         };
         write(&answer.layout(), answer, say).unwrap();
         anstream::adapter::strip_str(&text).to_string()
+    }
+
+    const NOW: &str = "2026-09-14T15:46:54.145Z";
+
+    /// A line about the first message of event `k-1`, with these fields besides or instead.
+    pub(crate) fn test_line(fields: Value) -> LogLine<'static> {
+        let mut line = json!({
+            "timestamp": NOW, "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1", "target": "arn:orders",
+            "retry": 1, "request_id": "r-0", "error_type": "TargetDown", "first_failure": "1970-01-01T00:01:40Z",
+        });
+        let known = line.as_object_mut().unwrap();
+        known.extend(fields.as_object().unwrap().clone());
+        known.retain(|_, value| !value.is_null());
+        LogLine::read(&line.to_string()).unwrap_or_else(|why| panic!("{why:?}: {line}"))
     }
 
     #[derive(Serialize)]

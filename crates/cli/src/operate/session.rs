@@ -7,24 +7,19 @@ use std::process::exit;
 use std::rc::Rc;
 
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use tokio::sync::watch;
 
-pub(crate) use comeback_operate::Interrupt;
+use comeback_operate::address::DEFAULT_STACK;
 use comeback_operate::change::Question;
 use comeback_operate::function::FunctionName;
 use comeback_operate::operator::{self, Follow};
-use comeback_operate::{Operator, Text, Which};
+use comeback_operate::shown::{shown, shown_json};
+use comeback_operate::{Account, Address, Failure, Interrupt, Operator, Place, Text, Which};
 
-use crate::account::{Account, Failure, Place};
 use crate::failure;
-use comeback_operate::shown::shown_json;
-
 use crate::output::{has_printed, json_line, stream_json_line};
-use crate::text::terminal::{Progress, command_line, shown};
-
-const DEFAULT_STACK: &str = "comeback";
+use crate::text::terminal::Progress;
 
 /// Flags of every command on a deployment.
 #[derive(Clone, Debug, Args)]
@@ -63,40 +58,13 @@ pub(super) fn without_yes(arg: clap::Arg) -> clap::Arg {
     if arg.get_long() == Some("yes") { arg.hide(true) } else { arg }
 }
 
-impl Common {
-    /// What a suggested command needs, to be pasted, to work on the same deployment.
-    pub(crate) fn place_flags(&self) -> String {
-        self.deployment.place_flags()
-    }
-}
-
 impl DeploymentFlags {
-    pub(crate) fn place_flags(&self) -> String {
-        let handler = self.handler.as_ref().map(FunctionName::unqualified);
-        let stack = Some(&*self.stack).filter(|stack| handler.is_none() && *stack != DEFAULT_STACK);
-        [flag("handler", handler.as_deref()), flag("stack", stack), self.account_flags()].concat()
+    /// The way to the deployment that the flags name.
+    pub(crate) fn address(&self) -> Address {
+        let Self { handler, stack, region, profile } = self.clone();
+        let which = handler.map_or(Which::Stack(stack), Which::Handler);
+        Address { which, region, profile }
     }
-
-    /// What a suggested command needs, ours or one of the AWS CLI, to work in the same account and region.
-    fn account_flags(&self) -> String {
-        flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
-    }
-
-    /// The deployment, as these flags name it.
-    pub(crate) fn name(&self) -> String {
-        let Self { handler, stack, .. } = self;
-        handler.as_ref().map_or_else(|| format!("stack {stack}"), |it| format!("handler {it}"))
-    }
-
-    pub(crate) async fn connect(&self) -> Result<Account, Failure> {
-        let mut account = Account::connect(self.region.as_deref(), self.profile.as_deref()).await?;
-        account.place.flags = self.account_flags();
-        Ok(account)
-    }
-}
-
-fn flag(name: &str, value: Option<&str>) -> String {
-    value.map(|value| format!(" --{name} {}", command_line([value]))).unwrap_or_default()
 }
 
 /// Listens to Ctrl-C and SIGTERM. Where nobody can, they end the command as usual.
@@ -153,80 +121,24 @@ pub(crate) struct Session {
     pub(crate) interrupt: Interrupt,
     pub(crate) common: Common,
     answer: Rc<RefCell<Option<String>>>,
-    /// `None`: the terminal.
-    screen: Option<Rc<dyn Screen>>,
-}
-
-/// What stands in for the terminal: it shows what a command prints, and answers its questions.
-pub(crate) trait Screen: Debug {
-    /// Shows text of the command's standard output: whole lines, which may be coloured.
-    fn print(&self, text: &str);
-
-    /// Shows a remark of standard error.
-    fn note(&self, text: &str);
-
-    /// Follows the progress of long work. `figures` are in indicatif's template language, with `{pos}` and `{len}` only.
-    fn follow(&self, bar: ProgressBar, figures: &str);
-
-    /// Whether the operator has agreed to this. `plan` is what it is about, as JSON, if the command has named it; if not, the
-    /// text printed so far is.
-    fn confirm(&self, question: &str, plan: Option<&str>) -> Result<(), Failure>;
 }
 
 impl Session {
-    /// A session of a command that does not run in a terminal.
-    pub(crate) fn on_screen(
-        account: Account,
-        interrupt: Interrupt,
-        common: Common,
-        screen: Rc<dyn Screen>,
-    ) -> Self {
-        Self { account, interrupt, common, answer: Rc::default(), screen: Some(screen) }
-    }
-
     /// Prints text of the command, unless it prints JSON.
     pub(crate) fn say(&self, text: &str) -> Result<(), failure::CommandFailure> {
-        match &self.screen {
-            Some(screen) => screen.print(text),
-            None if self.common.json => {}
-            None => write!(anstream::stdout(), "{text}")?,
+        if !self.common.json {
+            write!(anstream::stdout(), "{text}")?;
         }
         Ok(())
     }
 
     /// Makes a remark that is no part of the command's answer.
     pub(crate) fn note(&self, note: &str) {
-        match &self.screen {
-            Some(screen) => screen.note(note),
-            None => anstream::eprintln!("note: {}", shown(note)),
-        }
+        anstream::eprintln!("note: {}", shown(note));
     }
 
-    /// Says what the command is about to do, unless it prints JSON.
-    pub(crate) fn remark(&self, text: &str) {
-        match &self.screen {
-            Some(screen) => screen.note(text),
-            None if self.common.json => {}
-            None => anstream::eprintln!("{text}"),
-        }
-    }
-
-    /// Shows the progress of long work until it is dropped; `length` if that is known. `figures` are in indicatif's template
-    /// language, with `{pos}` and `{len}` only.
-    pub(crate) fn progress(&self, length: Option<u64>, figures: &str) -> Progress {
-        match (&self.screen, length) {
-            (Some(screen), _) => {
-                let progress = Progress::unseen(length);
-                screen.follow(progress.bar(), figures);
-                progress
-            }
-            (None, Some(length)) => Progress::new(length, figures),
-            (None, None) => Progress::endless(figures),
-        }
-    }
-
-    /// Prints what `--json` prints: an object, beside the account, the region and the error of a run that ends with this
-    /// failure, if any. At once, because a long one would take much memory.
+    /// Prints the object at once, as part of a run that ends with this failure, if any: [`answer`](Self::answer) would hold
+    /// a long one in memory.
     pub(crate) fn print(
         &self,
         report: &impl Serialize,
@@ -242,34 +154,25 @@ impl Session {
         stream_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
     }
 
-    /// Keeps what `--json` prints when the command ends, the last one that is given: an object that is JSON already, with the
-    /// members of `more`, an object too.
+    /// What `--json` prints when the command ends: an object as JSON with the members of `more`, an object too, beside the
+    /// account, the region and the error. The last one counts.
     pub(crate) fn answer_json(&self, json: &str, more: Option<&str>) {
         self.answer.replace(Some(shown_json(&joined(json, more.unwrap_or("{}")))));
     }
 
     /// The operator of a question or a change.
     pub(crate) fn operator(&self) -> Operator {
-        let DeploymentFlags { handler, stack, .. } = &self.common.deployment;
         Operator {
-            account: self.account.operate(),
-            which: match handler {
-                Some(handler) => Which::Handler(handler.clone()),
-                None => Which::Stack(stack.clone()),
-            },
+            account: self.account.clone(),
+            which: self.common.deployment.address().which,
             interrupt: self.interrupt.clone(),
-            follow: Rc::new(Bars::new(self.clone())),
+            follow: Rc::new(Bars { is_quiet: self.common.json, bar: RefCell::default() }),
         }
     }
 
     /// Returns true if somebody can answer a question, whom no flag has made superfluous.
     pub(crate) fn can_ask(&self) -> bool {
-        self.screen.is_none() && !self.common.yes && !self.common.json && std::io::stdin().is_terminal()
-    }
-
-    /// The first line of every command: where it works.
-    pub(crate) fn headline(&self) -> String {
-        format!("{} in {}", self.common.deployment.name(), self.account.place)
+        !self.common.yes && !self.common.json && std::io::stdin().is_terminal()
     }
 }
 
@@ -282,12 +185,12 @@ pub(crate) fn run_in_session(
     let result = runtime.block_on(async {
         let (raise, interrupt) = Interrupt::new();
         raise_when_stopped(raise);
-        let account = interrupt.or(common.deployment.connect()).await?;
+        let account = interrupt.or(common.deployment.address().connect()).await?;
         place = Some(account.place.clone());
         let answer = Rc::clone(&answer);
-        let session = Session { account, interrupt, common: common.clone(), answer, screen: None };
+        let session = Session { account, interrupt, common: common.clone(), answer };
         if !common.json {
-            anstream::eprintln!("{}", session.headline());
+            anstream::eprintln!("{}", session.operator().headline());
         }
         command(session).await
     });
@@ -337,42 +240,19 @@ fn joined(one: &str, other: &str) -> String {
     format!("{{{one}{comma}{other}}}")
 }
 
-async fn confirm_about(question: &str, plan: Option<&str>, session: &Session) -> Result<(), Failure> {
-    if let Some(screen) = &session.screen {
-        return screen.confirm(question, plan);
-    }
-    if session.common.yes {
+/// Asks the question of a plan, unless `--yes` answers it. Fails where nobody can.
+pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
+    let Question { text, in_person, .. } = question;
+    if session.common.yes && !in_person {
         return Ok(());
     }
     if session.common.json || !std::io::stdin().is_terminal() {
-        let what = "nothing was changed: pass --yes to skip the prompt";
-        return Err(Failure::NotConfirmed(what.into()));
+        return Err(Failure::not_confirmed(match in_person {
+            true => format!("nothing was changed: answer this in a terminal, without --json: {text}"),
+            false => "nothing was changed: pass --yes to skip the prompt".to_owned(),
+        }));
     }
-    ask(question, session).await
-}
-
-/// Asks the question of a plan, unless `--yes` answers it. `plan` identifies what it is about.
-pub(crate) async fn confirm_question(
-    question: &Question,
-    plan: &str,
-    session: &Session,
-) -> Result<(), Failure> {
-    if question.in_person {
-        return confirm_in_person(&question.text, session).await;
-    }
-    confirm_about(&question.text, Some(plan), session).await
-}
-
-/// Asks even with `--yes`, because nobody can know beforehand that there is something to ask.
-pub(crate) async fn confirm_in_person(question: &str, session: &Session) -> Result<(), Failure> {
-    if let Some(screen) = &session.screen {
-        return screen.confirm(question, None);
-    }
-    if session.common.json || !std::io::stdin().is_terminal() {
-        let what = format!("nothing was changed: answer this in a terminal, without --json: {question}");
-        return Err(Failure::NotConfirmed(what));
-    }
-    ask(question, session).await
+    ask(text, session).await
 }
 
 async fn ask(question: &str, session: &Session) -> Result<(), Failure> {
@@ -385,7 +265,7 @@ async fn ask(question: &str, session: &Session) -> Result<(), Failure> {
     if answer.is_some_and(|answer| is_yes(&answer)) {
         return Ok(());
     }
-    Err(Failure::NotConfirmed("nothing was changed".into()))
+    Err(Failure::not_confirmed("nothing was changed"))
 }
 
 fn is_yes(answer: &str) -> bool {
@@ -395,14 +275,9 @@ fn is_yes(answer: &str) -> bool {
 /// Follows work with a progress bar, or a spinner where its length is not known.
 #[derive(Debug)]
 struct Bars {
-    session: Session,
+    /// JSON is printed, so remarks are not.
+    is_quiet: bool,
     bar: RefCell<Option<(&'static str, Progress)>>,
-}
-
-impl Bars {
-    fn new(session: Session) -> Self {
-        Self { session, bar: RefCell::default() }
-    }
 }
 
 impl Follow for Bars {
@@ -411,8 +286,11 @@ impl Follow for Bars {
         if bar.as_ref().is_none_or(|(known, _)| *known != unit) {
             // The one before leaves the screen first.
             *bar = None;
-            let figures = if of.is_some() { "{pos}/{len} " } else { "{pos} " }.to_owned() + unit;
-            *bar = Some((unit, self.session.progress(of, &figures)));
+            let progress = match of {
+                Some(of) => Progress::new(of, &format!("{{pos}}/{{len}} {unit}")),
+                None => Progress::endless(&format!("{{pos}} {unit}")),
+            };
+            *bar = Some((unit, progress));
         }
         if let Some((_, bar)) = &*bar {
             bar.set(done);
@@ -423,36 +301,15 @@ impl Follow for Bars {
     }
 
     fn remark(&self, text: &Text) {
-        self.session.remark(&text.to_string());
+        if !self.is_quiet {
+            anstream::eprintln!("{text}");
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl DeploymentFlags {
-        pub(crate) fn sample() -> Self {
-            Self { handler: None, stack: DEFAULT_STACK.into(), region: None, profile: None }
-        }
-
-        pub(crate) fn of_handler(name: &str) -> Self {
-            Self { handler: Some(name.parse().unwrap()), ..Self::sample() }
-        }
-    }
-
-    #[test]
-    fn a_suggested_command_names_the_same_deployment() {
-        let common = |handler: Option<&str>, stack: &str| DeploymentFlags {
-            handler: handler.map(|handler| handler.parse().unwrap()),
-            stack: stack.into(),
-            region: handler.map(|_| "eu-west-1".into()),
-            profile: None,
-        };
-        assert_eq!(common(None, "comeback").place_flags(), "");
-        assert_eq!(common(None, "shop").place_flags(), " --stack shop");
-        assert_eq!(common(Some("mine"), "comeback").place_flags(), " --handler mine --region eu-west-1");
-    }
 
     #[cfg(unix)]
     #[tokio::test]

@@ -43,7 +43,7 @@ pub(crate) async fn run(arguments: &StatusArguments, session: Session) -> Result
     }
     loop {
         if std::io::stdout().is_terminal() {
-            write!(std::io::stdout(), "{CLEAR}{}\n\n", session.headline())?;
+            write!(std::io::stdout(), "{CLEAR}{}\n\n", operator.headline())?;
         }
         terminal::draw(&before.layout(), &session)?;
         tokio::select! {

@@ -45,8 +45,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::operate::log::tests::test_line;
-    use crate::terminal::tests::plain;
+    use crate::terminal::tests::{plain, test_line};
 
     #[tokio::test]
     async fn the_readme_shows_what_is_printed() {

@@ -3,8 +3,6 @@
 #[cfg(feature = "operate")]
 use std::time::Duration;
 
-#[cfg(feature = "operate")]
-pub(crate) use comeback_operate::{command::command_line, shown::shown};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
@@ -55,19 +53,6 @@ impl Progress {
         let bar = Self::with_template(ProgressBar::new_spinner(), &format!("{{spinner}} {figures}"));
         bar.0.enable_steady_tick(TICK);
         bar
-    }
-
-    /// Progress that only [`bar`](Self::bar) knows.
-    #[cfg(feature = "operate")]
-    pub(crate) fn unseen(length: Option<u64>) -> Self {
-        let bar = ProgressBar::hidden();
-        length.into_iter().for_each(|length| bar.set_length(length));
-        Self(bar)
-    }
-
-    #[cfg(feature = "operate")]
-    pub(crate) fn bar(&self) -> ProgressBar {
-        self.0.clone()
     }
 
     fn with_template(bar: ProgressBar, template: &str) -> Self {

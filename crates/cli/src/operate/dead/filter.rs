@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use clap::{Args, FromArgMatches as _};
+use clap::Args;
 use comeback_operate::Failure;
 use comeback_operate::dead::Filter;
 use comeback_operate::dead::filter::{PayloadTest, read_reason, read_retries};
@@ -47,18 +47,6 @@ impl FilterFlags {
         command.get_opts().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect()
     }
 
-    /// Reads the words of a command line.
-    pub(crate) fn read(words: &[String]) -> Result<Filter, Failure> {
-        let command = clap::Command::new("filter").no_binary_name(true).disable_help_flag(true);
-        let matches = Self::augment_args(command).try_get_matches_from(words);
-        let flags = matches.and_then(|matches| Self::from_arg_matches(&matches)).map_err(|refused| {
-            let refused = refused.to_string();
-            let why = refused.split("\n\n").next().unwrap_or_default();
-            Failure::refused(why.trim_start_matches("error: ").trim())
-        })?;
-        Ok(flags.filter())
-    }
-
     pub(crate) fn filter(&self) -> Filter {
         let Self { reason, target, error, older, newer, retries, key, payload } = self.clone();
         Filter { reason, target, error, older, newer, retries, key, payload }
@@ -79,28 +67,39 @@ impl FilterFlags {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches as _;
+
     use super::*;
+
+    fn read(words: &[&str]) -> Result<FilterFlags, clap::Error> {
+        let command = FilterFlags::augment_args(clap::Command::new("filter").no_binary_name(true));
+        FilterFlags::from_arg_matches(&command.try_get_matches_from(words)?)
+    }
 
     #[test]
     fn a_filters_flags_are_read_back() {
-        let words = ["--reason=max_age", "--target=orders:live", "--error=--all", "--older=1h", "--newer=7d"];
-        let words =
-            words.into_iter().chain(["--retries=>=6", "--key=k 1", "--payload=/id=a=b", "--payload=/n=1"]);
-        let words: Vec<String> = words.map(ToOwned::to_owned).collect();
-        assert_eq!(FilterFlags::read(&words).unwrap().flags(), words);
-        let refused = FilterFlags::read(&["--retries=many".into()]).unwrap_err().to_string();
-        assert!(refused.starts_with("invalid value 'many' for '--retries <TEST>'"), "{refused}");
+        let words = [
+            "--reason=max_age",
+            "--target=orders:live",
+            "--error=--all",
+            "--older=1h",
+            "--newer=7d",
+            "--retries=>=6",
+            "--key=k 1",
+            "--payload=/id=a=b",
+            "--payload=/n=1",
+        ];
+        assert_eq!(read(&words).unwrap().filter().flags(), words);
+        let refused = read(&["--retries=many"]).unwrap_err().to_string();
+        assert!(refused.contains("invalid value 'many' for '--retries <TEST>'"), "{refused}");
     }
 
     #[test]
     fn all_dead_letters_are_asked_for_by_name() {
-        let flags = |words: &[&str]| {
-            let command = FilterFlags::augment_args(clap::Command::new("f").no_binary_name(true));
-            FilterFlags::from_arg_matches(&command.get_matches_from(words)).unwrap()
-        };
-        assert_eq!(flags(&[]).chosen(true), Ok(Filter::default()));
-        let refused = flags(&[]).chosen(false).unwrap_err();
+        let chosen = |words: &[&str], all| read(words).unwrap().chosen(all);
+        assert_eq!(chosen(&[], true), Ok(Filter::default()));
+        let refused = chosen(&[], false).unwrap_err();
         assert!(refused.to_string().starts_with("which dead-letters? Choose with --reason, "), "{refused}");
-        assert!(flags(&["--error=x"]).chosen(false).is_ok());
+        assert!(chosen(&["--error=x"], false).is_ok());
     }
 }

@@ -1,0 +1,251 @@
+//! Who gets in: codes that are valid once, and the sessions that they open.
+//!
+//! A session is a cookie and a second secret. Another program's page on this machine may make the browser send the cookie,
+//! because cookies ignore ports; so with the cookie alone nothing is changed. Each form carries the second secret.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::Request;
+use axum::http::header::{COOKIE, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use comeback_engine::Timestamp;
+use subtle::ConstantTimeEq as _;
+use tokio::sync::Notify;
+
+use crate::response::{html, refused};
+
+/// The path that takes a code.
+const ENTER: &str = "/enter";
+const CODE_FOR: Duration = Duration::from_secs(60);
+/// Browsers that may be in at a time; the first to come is the first to leave.
+const SESSIONS: usize = 16;
+
+const WITHOUT_SESSION: &str =
+    "This browser is not signed in. Press Enter where comeback ui runs, and open the address that it prints.";
+const BAD_CODE: &str = "This code is invalid, used, or more than a minute old. For another, press Enter where \
+                        comeback ui runs.";
+
+/// Unguessable: 256 bits.
+pub(super) fn token() -> String {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("BUG: the system has no randomness");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Compares in a time that says nothing about where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    one.as_bytes().ct_eq(other.as_bytes()).into()
+}
+
+/// One signed-in browser.
+#[derive(Debug)]
+pub(super) struct BrowserSession {
+    cookie: String,
+    /// What each of its forms carries.
+    pub(super) form_secret: String,
+}
+
+impl BrowserSession {
+    pub(super) fn has_secret(&self, given: &str) -> bool {
+        is_same(given, &self.form_secret)
+    }
+}
+
+pub(super) struct Access {
+    cookie_name: String,
+    codes: RefCell<Vec<(String, Timestamp)>>,
+    sessions: RefCell<Vec<Arc<BrowserSession>>>,
+    /// Told of each code that was used.
+    used: Rc<Notify>,
+}
+
+#[derive(Template)]
+#[template(path = "enter.html")]
+struct Entered;
+
+impl Access {
+    /// Cookies ignore ports, so the name of ours has it.
+    pub(super) fn new(port: u16) -> Self {
+        let cookie_name = format!("comeback-{port}");
+        Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
+    }
+
+    /// The path that lets a browser in, once, within a minute.
+    pub(super) fn way_in(&self, now: Timestamp) -> String {
+        let code = token();
+        let path = format!("{ENTER}?code={code}");
+        let mut codes = self.codes.borrow_mut();
+        codes.retain(|(_, made)| is_fresh(*made, now));
+        codes.push((code, now));
+        path
+    }
+
+    /// Waits until a browser has come in.
+    pub(super) fn code_used(&self) -> impl Future<Output = ()> + use<> {
+        let used = Rc::clone(&self.used);
+        async move { used.notified().await }
+    }
+
+    #[cfg(test)]
+    pub(super) fn last_secret(&self) -> String {
+        self.sessions.borrow().last().expect("a browser is in").form_secret.clone()
+    }
+
+    /// Lets the request of a browser with a session go on. Answers any other, and lets one with a code in.
+    pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> ControlFlow<Response, Request> {
+        if request.uri().path() == ENTER {
+            let code = request.uri().query().and_then(|query| query.strip_prefix("code="));
+            return ControlFlow::Break(self.exchange(code.unwrap_or_default(), now));
+        }
+        let Some(session) = self.session(request.headers()) else {
+            return ControlFlow::Break(refused(StatusCode::FORBIDDEN, WITHOUT_SESSION));
+        };
+        request.extensions_mut().insert(session);
+        ControlFlow::Continue(request)
+    }
+
+    fn session(&self, headers: &HeaderMap) -> Option<Arc<BrowserSession>> {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+        let ours = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|cookie| {
+            let (name, value) = cookie.trim().split_once('=')?;
+            (name == self.cookie_name).then_some(value)
+        });
+        let sessions = self.sessions.borrow();
+        let mut found =
+            ours.filter_map(|value| sessions.iter().find(|session| is_same(value, &session.cookie)));
+        found.next().cloned()
+    }
+
+    /// Answers with a page that continues automatically: a browser does not send a new `SameSite=Strict` cookie when it
+    /// follows a redirect that began on another site or in a file.
+    fn exchange(&self, code: &str, now: Timestamp) -> Response {
+        let mut codes = self.codes.borrow_mut();
+        let Some(position) = codes.iter().position(|(known, _)| is_same(code, known)) else {
+            return refused(StatusCode::FORBIDDEN, BAD_CODE);
+        };
+        let (_, made) = codes.remove(position);
+        if !is_fresh(made, now) {
+            return refused(StatusCode::FORBIDDEN, BAD_CODE);
+        }
+        let session = Arc::new(BrowserSession { cookie: token(), form_secret: token() });
+        let cookie = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name, session.cookie);
+        let mut sessions = self.sessions.borrow_mut();
+        if sessions.len() == SESSIONS {
+            sessions.remove(0);
+        }
+        sessions.push(session);
+        self.used.notify_one();
+        let mut response = html(StatusCode::OK, &Entered);
+        let cookie = HeaderValue::from_str(&cookie).expect("BUG: a cookie of plain characters");
+        response.headers_mut().insert(SET_COOKIE, cookie);
+        response
+    }
+}
+
+fn is_fresh(made: Timestamp, now: Timestamp) -> bool {
+    now.since(made) < CODE_FOR && now >= made
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
+
+    fn get(path: &str, cookies: &[&str]) -> Request {
+        let mut request = Request::get(path);
+        for cookie in cookies {
+            request = request.header(COOKIE, *cookie);
+        }
+        request.body(Body::empty()).unwrap()
+    }
+
+    fn after(seconds: u64) -> Timestamp {
+        NOW.saturating_add(Duration::from_secs(seconds))
+    }
+
+    /// The cookie that a code gives, if it does.
+    fn cookie(access: &Access, path: &str, now: Timestamp) -> Option<String> {
+        let ControlFlow::Break(response) = access.admit(get(path, &[]), now) else {
+            panic!("a code is exchanged, and leads nowhere else")
+        };
+        let cookie = response.headers().get(SET_COOKIE)?.to_str().unwrap().to_owned();
+        assert_eq!(response.status(), StatusCode::OK, "a redirect would lose the cookie");
+        Some(cookie)
+    }
+
+    fn is_in(access: &Access, cookies: &[&str]) -> bool {
+        access.admit(get("/", cookies), after(3_600)).is_continue()
+    }
+
+    #[test]
+    fn a_code_lets_in_once() {
+        let access = Access::new(7070);
+        let path = access.way_in(NOW);
+        let set = cookie(&access, &path, after(59)).unwrap();
+        let (cookie_pair, attributes) = set.split_once("; ").unwrap();
+        assert!(cookie_pair.starts_with("comeback-7070="), "{cookie_pair}");
+        assert_eq!(attributes, "Path=/; HttpOnly; SameSite=Strict");
+        assert!(is_in(&access, &[cookie_pair]));
+        assert_eq!(cookie(&access, &path, after(59)), None);
+    }
+
+    #[test]
+    fn a_code_is_valid_for_a_minute() {
+        let access = Access::new(7070);
+        let path = access.way_in(NOW);
+        assert_eq!(cookie(&access, &path, after(60)), None);
+        assert_eq!(cookie(&access, &path, after(1)), None, "it was offered, and is gone");
+        let (one, other) = (access.way_in(NOW), access.way_in(after(30)));
+        assert!(cookie(&access, &other, after(70)).is_some() && cookie(&access, &one, after(59)).is_some());
+    }
+
+    #[test]
+    fn a_guess_is_not_a_code() {
+        let access = Access::new(7070);
+        let path = access.way_in(NOW);
+        let shorter = &path[..path.len() - 1];
+        for guess in ["/enter", "/enter?code=", "/enter?code=0", shorter, &format!("{path}0")] {
+            assert_eq!(cookie(&access, guess, NOW), None, "{guess}");
+        }
+        assert!(cookie(&access, &path, NOW).is_some(), "guesses spoil nothing");
+    }
+
+    #[test]
+    fn only_a_cookie_of_ours_lets_in() {
+        let access = Access::new(7070);
+        let cookie = cookie(&access, &access.way_in(NOW), NOW).unwrap();
+        let (cookie, _) = cookie.split_once(';').unwrap();
+        let (_, value) = cookie.split_once('=').unwrap();
+        // Another server of this machine may set cookies here, even one of our name.
+        assert!(is_in(&access, &["a=b; comeback-7070=x", &format!("c=d; {cookie}")]));
+        let other_port = format!("comeback-7071={value}");
+        for cookies in [&[][..], &["comeback-7070="], &["comeback-7070=x"], &[&other_port], &[value]] {
+            assert!(!is_in(&access, cookies), "{cookies:?}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_session_leaves_when_too_many_come() {
+        let access = Access::new(7070);
+        let enter = || cookie(&access, &access.way_in(NOW), NOW).unwrap();
+        let cookies: Vec<_> = (0..=SESSIONS).map(|_| enter()).collect();
+        let are_in: Vec<_> =
+            cookies.iter().map(|cookie| is_in(&access, &[cookie.split(';').next().unwrap()])).collect();
+        assert_eq!(are_in.iter().position(|is_in| *is_in), Some(1));
+    }
+
+    #[test]
+    fn tokens_are_256_bits_and_differ() {
+        let (one, other) = (token(), token());
+        assert!(one.len() == 64 && one != other);
+    }
+}

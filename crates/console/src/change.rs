@@ -1,0 +1,316 @@
+//! A change on a page: a form for what it asks, its plan and question, and its performance.
+//!
+//! GET plans the change and shows the plan. POST plans it again, and performs it if the plan is still the one that was shown.
+
+use std::pin::Pin;
+use std::rc::Rc;
+
+use askama::Template;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use comeback_operate::function::FunctionName;
+use comeback_operate::numbers::counted;
+use comeback_operate::waiting::reading::Reading;
+use comeback_operate::waiting::report::Listing;
+use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::{
+    Change, Command, CommandName, Ended, Failure, Interrupt, Layout, Operator, Planned, Text, Unwatched,
+};
+
+use crate::access::token;
+use crate::console::{Console, Waiting};
+use crate::fresh::Read;
+use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
+use crate::work::{PageScreen, Question, Summary};
+
+/// The field that asks for a plan; without it, a form is only filled in.
+const PLAN: &str = "plan";
+/// The field with the digest of the plan that was shown.
+const DIGEST: &str = "digest";
+/// The field with the form's one-time id.
+const ONCE: &str = "once";
+
+/// A change that a form asks for.
+#[derive(Debug)]
+pub(super) struct ChangeForm {
+    pub(super) path: &'static str,
+    pub(super) title: &'static str,
+    /// Its effect, in a sentence.
+    pub(super) about: &'static str,
+    /// The command that does the same.
+    pub(super) command: CommandName,
+    pub(super) inputs: &'static [Input],
+    /// Makes the change from the fields, or says which of them is wrong.
+    pub(super) asked: fn(&Fields) -> Result<Asked, String>,
+    /// Its plan says how many events are held.
+    pub(super) is_about_held: bool,
+    /// The page to go back to.
+    pub(super) back: &'static str,
+}
+
+/// A field of the form, and the argument of the command that it stands for.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub(super) name: &'static str,
+    pub(super) label: &'static str,
+    pub(super) hint: &'static str,
+    pub(super) argument: Argument,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Argument {
+    /// `--flag=value`, if the field is filled in.
+    Flag(&'static str),
+    /// The value, or `--all` if it is `*`.
+    FunctionOrAll,
+}
+
+type Planning = Pin<Box<dyn Future<Output = Result<Planned, Failure>>>>;
+
+/// A change whose operator is not known yet.
+pub(super) struct Asked(Box<dyn FnOnce(Operator) -> Planning>);
+
+impl Asked {
+    pub(super) fn new<C: Change + 'static>(change: impl FnOnce(Operator) -> C + 'static) -> Self {
+        Self(Box::new(|operator| Box::pin(Planned::of(change(operator)))))
+    }
+
+    pub(super) fn plan(self, operator: Operator) -> Planning {
+        (self.0)(operator)
+    }
+}
+
+impl ChangeForm {
+    /// Its path: GET plans, POST performs.
+    pub(super) fn routes(&'static self) -> Router<Console> {
+        let plans = page(move |visit| self.plan(visit));
+        Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
+    }
+
+    /// The command to copy. A value is always one word, and never read as a flag.
+    fn command(&self, fields: &Fields, place: &str) -> Command {
+        let (mut words, mut operand) = (Vec::new(), None);
+        for input in self.inputs {
+            match (input.argument, fields.get(input.name)) {
+                (Argument::Flag(flag), Some(value)) => words.push(format!("{flag}={value}")),
+                (Argument::FunctionOrAll, Some("*")) => words.push("--all".into()),
+                (Argument::FunctionOrAll, Some(function)) => operand = Some(function.to_owned()),
+                (_, None) => {}
+            }
+        }
+        words.extend(operand.iter().filter(|it| it.starts_with('-')).map(|_| "--".to_owned()));
+        words.extend(operand);
+        Command::new(self.command, words, place)
+    }
+
+    async fn plan(&'static self, visit: Visit) -> Result<Response, Problem> {
+        let fields = visit.query();
+        let mut offer = match fields.get(PLAN) {
+            Some(_) => Some(self.offer(&fields, &visit.console).await),
+            None => None,
+        };
+        if let Some(offer) = offer.as_mut().filter(|offer| self.is_about_held && offer.question.is_some()) {
+            offer.held = held(&fields, &visit.console).await;
+        }
+        let values =
+            self.inputs.iter().map(|input| (input, fields.get(input.name).unwrap_or_default().to_owned()));
+        ok(&ChangePage {
+            frame: visit.frame(self.title, None),
+            form: self,
+            inputs: values.collect(),
+            fields: fields.to_query(),
+            command: self.command(&fields, &visit.console.address.flags()).to_string(),
+            once: token(),
+            offer,
+        })
+    }
+
+    async fn offer(&self, fields: &Fields, console: &Console) -> Offer {
+        let planning = async {
+            let asked = (self.asked)(fields).map_err(Failure::refused)?;
+            asked.plan(console.operator(Rc::new(Unwatched), Interrupt::never()).await?).await
+        };
+        Offer::of(planning.await)
+    }
+
+    async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
+        let [Some(digest), Some(once), Some(query)] = [DIGEST, ONCE, "fields"].map(|name| form.get(name))
+        else {
+            return Err(Problem::Refused(StatusCode::BAD_REQUEST, "The form is incomplete.".into()));
+        };
+        let fields = Fields::of_query(query);
+        let summary = Summary {
+            title: self.title.into(),
+            command: self.command(&fields, &visit.console.address.flags()).to_string(),
+            plan: format!("{}?{}", self.path, fields.to_query()),
+            back: self.back,
+            next: "Back",
+            file: None,
+            agreed: digest.to_owned(),
+        };
+        let console = visit.console.clone();
+        Ok(visit.console.works.perform(once, summary, |screen, interrupt| async move {
+            let asked = (self.asked)(&fields).map_err(Failure::refused)?;
+            let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
+            let result = perform(asked.plan(operator), &screen).await;
+            console.has_changed();
+            result
+        }))
+    }
+}
+
+/// Performs a change, if its plan is the one that the screen's operator has agreed to.
+pub(super) async fn perform(planning: Planning, screen: &PageScreen) -> Result<(), Failure> {
+    let planned = planning.await?;
+    let Some(question) = &planned.question else {
+        screen.show(planned.layout);
+        return planned.end;
+    };
+    screen.agree(&question.text, &planned.identity)?;
+    match planned.perform().await {
+        Ended::Done { layout, result, .. } => {
+            screen.show(layout);
+            result
+        }
+        Ended::Failed(failure) => Err(failure),
+        Ended::Outdated(planned) => match &planned.question {
+            // Nobody has agreed to this one.
+            Some(question) => screen.agree(&question.text, &planned.identity),
+            None => {
+                screen.show(planned.layout);
+                planned.end
+            }
+        },
+    }
+}
+
+/// The number of events that a pause holds, in a sentence, if the log says that.
+async fn held(fields: &Fields, console: &Console) -> Option<String> {
+    let function = fields.get("function")?;
+    let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
+    let wanted = Wanted { functions, ..Wanted::default() };
+    let look = |reading: &mut Reading, now| {
+        reading.apply_pauses(now);
+        let listing = Listing { wanted, by: None, events: None };
+        reading.report(&listing, now).groups.iter().map(|group| group.held).sum::<u64>()
+    };
+    match console.waiting(look).await {
+        Waiting::Read(Read { value: Ok(held), .. }) => {
+            Some(format!("{} held now.", counted(*held, "event is", "events are")))
+        }
+        Waiting::Read(_) | Waiting::Reading(_) => None,
+    }
+}
+
+/// The plan of a change, and the question about it.
+pub(super) struct Offer {
+    pub(super) layout: Layout,
+    pub(super) question: Option<Question>,
+    /// The number of events that are held, in a sentence.
+    held: Option<String>,
+    /// The reason why there is no question, unless there is nothing to do.
+    pub(super) failure: Option<Text>,
+}
+
+impl Offer {
+    pub(super) fn of(planned: Result<Planned, Failure>) -> Self {
+        match planned {
+            Ok(Planned { layout, question: Some(question), identity, .. }) => {
+                let question = Some(Question::about(&question.text, &identity));
+                Self { layout, question, held: None, failure: None }
+            }
+            Ok(Planned { layout, end, .. }) => {
+                Self { layout, question: None, held: None, failure: end.err().map(|failure| failure.text()) }
+            }
+            Err(failure) => {
+                Self { layout: Layout::default(), question: None, held: None, failure: Some(failure.text()) }
+            }
+        }
+    }
+}
+
+/// The function of a form; `None` is every function.
+pub(super) fn function(fields: &Fields) -> Result<Option<FunctionName>, String> {
+    match fields.get("function") {
+        None => Err("Function: name one, or * for every function".into()),
+        Some("*") => Ok(None),
+        Some(name) => name.parse().map(Some).map_err(|why| format!("Function: {why}")),
+    }
+}
+
+/// The value of a field that is filled in, as `read` understands it. An error begins with the field's label.
+pub(super) fn value<T>(
+    fields: &Fields,
+    name: &str,
+    label: &str,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    fields.get(name).map(read).transpose().map_err(|why| format!("{label}: {why}"))
+}
+
+#[derive(Template)]
+#[template(path = "change.html")]
+struct ChangePage {
+    frame: Frame,
+    form: &'static ChangeForm,
+    inputs: Vec<(&'static Input, String)>,
+    fields: String,
+    command: String,
+    once: String,
+    offer: Option<Offer>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static FORM: ChangeForm = ChangeForm {
+        path: "/pause",
+        title: "Pause",
+        about: "",
+        command: CommandName::Pause,
+        inputs: &[
+            Input { name: "function", label: "", hint: "", argument: Argument::FunctionOrAll },
+            Input { name: "reason", label: "", hint: "", argument: Argument::Flag("--reason") },
+        ],
+        asked: |_| Err("nothing".into()),
+        is_about_held: false,
+        back: "/",
+    };
+
+    fn fields(function: &str, reason: &str) -> Fields {
+        Fields(
+            [("function", function), ("reason", reason)]
+                .map(|(name, value)| (name.into(), value.into()))
+                .into(),
+        )
+    }
+
+    #[test]
+    fn a_field_is_one_argument_whatever_it_holds() {
+        let words = |function: &str, reason: &str| {
+            let line = FORM.command(&fields(function, reason), " --stack shop").to_string();
+            shlex::split(&line).unwrap().split_off(2)
+        };
+        assert_eq!(words("orders", "a b"), ["--reason=a b", "orders", "--stack", "shop"]);
+        assert_eq!(words("*", ""), ["--all", "--stack", "shop"]);
+        assert_eq!(words("", "x"), ["--reason=x", "--stack", "shop"]);
+        for hostile in ["--all", "--yes", "-y", "--reason=x", "--"] {
+            let reason = format!("--reason={hostile}");
+            assert_eq!(words(hostile, hostile), [&*reason, "--stack", "shop", "--", hostile]);
+        }
+    }
+
+    #[test]
+    fn a_wrong_field_is_named() {
+        let refused = |function: &str| super::function(&fields(function, "")).unwrap_err();
+        assert_eq!(refused(""), "Function: name one, or * for every function");
+        assert!(refused("a b").starts_with("Function: "), "{}", refused("a b"));
+        assert_eq!(super::function(&fields("*", "")), Ok(None));
+        let long = value(&fields("orders", "long"), "reason", "Reason", |_| Err::<(), _>("too long".into()));
+        assert_eq!(long, Err("Reason: too long".into()));
+        assert_eq!(value(&fields("orders", ""), "reason", "Reason", |_| Err::<(), _>("".into())), Ok(None));
+    }
+}

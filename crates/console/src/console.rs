@@ -1,0 +1,200 @@
+//! What the pages share: the deployment, one account for all of them, and what was read of it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use comeback_engine::{RETENTION, Timestamp};
+use comeback_operate::deployment::Deployment;
+use comeback_operate::doctor::diagnosis::Diagnosis;
+use comeback_operate::doctor::{Examination, doctor};
+use comeback_operate::function::FunctionName;
+use comeback_operate::status::{Status, status};
+use comeback_operate::trace::{Trace, TraceOptions, trace};
+use comeback_operate::waiting::reading::{Reading, Scope};
+use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::{Account, Address, Failure, Follow, Interrupt, Operator, Progress, Text, Unwatched};
+use send_wrapper::SendWrapper;
+use tokio::sync::OnceCell;
+
+use crate::clock::now;
+use crate::dead::state::Dead;
+use crate::fresh::{Behind, Fresh, Read};
+use crate::rehearsal::Labs;
+use crate::work::Works;
+
+/// The console, for every page. All pages run on one thread, which is why it can go where axum wants `Send`.
+#[derive(Clone)]
+pub(super) struct Console(SendWrapper<Rc<Shared>>);
+
+pub(super) struct Shared {
+    pub(super) address: Address,
+    pub(super) read_only: bool,
+    pub(super) works: Works,
+    pub(super) dead: Dead,
+    account: OnceCell<Account>,
+    status: Fresh<Status>,
+    traces: RefCell<Traces>,
+    deployment: Fresh<Deployment>,
+    checks: RefCell<Checks>,
+    pub(super) labs: Labs,
+    log: Rc<Behind<RefCell<Reading>>>,
+    /// How far the first read of the log is.
+    log_progress: Rc<PagesRead>,
+}
+
+/// By the function that was checked; `None` is the deployment.
+type Checks = BTreeMap<Option<String>, Rc<Fresh<Diagnosis>>>;
+
+/// By the id that was asked for, and whether the function's own lines were.
+type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
+
+/// What waits, or how far the first read of it is: that of a large log takes minutes.
+pub(super) enum Waiting<T> {
+    Read(Read<T>),
+    /// So many pages of the log.
+    Reading(u64),
+}
+
+impl std::ops::Deref for Console {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Console {
+    pub(super) fn new(address: Address, read_only: bool) -> Self {
+        Self(SendWrapper::new(Rc::new(Shared {
+            address,
+            read_only,
+            works: Works::default(),
+            dead: Dead::default(),
+            account: OnceCell::new(),
+            status: Fresh::default(),
+            deployment: Fresh::default(),
+            checks: RefCell::default(),
+            labs: Labs::default(),
+            traces: RefCell::default(),
+            log: Rc::default(),
+            log_progress: Rc::default(),
+        })))
+    }
+
+    /// Lets pages reach this account.
+    #[cfg(test)]
+    pub(super) fn reach(&self, account: Account) {
+        self.account.set(account).expect("no page has reached another");
+    }
+
+    /// The account, if a page has reached it yet.
+    pub(super) fn account(&self) -> Option<&Account> {
+        self.account.get()
+    }
+
+    /// An operator of this deployment. Fails without credentials, and tries again next time.
+    pub(super) async fn operator(
+        &self,
+        follow: Rc<dyn Follow>,
+        interrupt: Interrupt,
+    ) -> Result<Operator, Failure> {
+        let account = self.account.get_or_try_init(|| self.address.connect()).await?.clone();
+        Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
+    }
+
+    /// An operator who only asks. Nobody interrupts it: it ends when the browser hangs up.
+    async fn asking(&self) -> Result<Operator, Failure> {
+        self.operator(Rc::new(Unwatched), Interrupt::never()).await
+    }
+
+    /// What `comeback waiting` reads, for a page to look at. The log is read from where it was read last.
+    pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
+        let console = self.clone();
+        let read = self.log.get(now, |known| async move { console.read_log(known).await }).await;
+        let Some(Read { at, value }) = read else {
+            return Waiting::Reading(self.log_progress.count());
+        };
+        let look = |reading: Rc<RefCell<Reading>>| Rc::new(look(&mut reading.borrow_mut(), now()));
+        Waiting::Read(Read { at, value: value.map(look) })
+    }
+
+    /// Called after a command has changed something: the log is read again before a page shows it.
+    pub(super) fn has_changed(&self) {
+        self.log.outdate();
+    }
+
+    async fn read_log(&self, known: Option<Rc<RefCell<Reading>>>) -> Result<Rc<RefCell<Reading>>, Failure> {
+        let operator = self.operator(self.log_progress.clone(), Interrupt::never()).await?;
+        let deployment = operator.deployment().await?;
+        if let Some(reading) = known {
+            Reading::go_on(&reading, &operator, deployment, operator.now()).await?;
+            return Ok(reading);
+        }
+        let scope = Scope { wanted: &Wanted::default(), since: None };
+        let reading = Reading::read(&operator, deployment, scope, operator.now()).await?;
+        Ok(Rc::new(RefCell::new(reading)))
+    }
+
+    /// What `comeback trace` answers, with the function's own lines or without.
+    pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
+        let known = {
+            let mut traces = self.traces.borrow_mut();
+            if traces.len() == KEPT {
+                traces.clear();
+            }
+            Rc::clone(traces.entry((id.to_owned(), logs)).or_default())
+        };
+        let read = async || {
+            let options = TraceOptions { id: id.to_owned(), with_lines: logs, since: RETENTION };
+            trace(&self.asking().await?, &options).await
+        };
+        known.get(now, async |_| read().await).await
+    }
+
+    pub(super) async fn deployment(&self) -> Read<Deployment> {
+        self.deployment.get(now, async |_| self.asking().await?.deployment().await).await
+    }
+
+    /// What `comeback doctor` finds, of one function or of all.
+    pub(super) async fn checks(&self, function: Option<&FunctionName>) -> Read<Diagnosis> {
+        let known = {
+            let mut checks = self.checks.borrow_mut();
+            if checks.len() == KEPT {
+                checks.clear();
+            }
+            Rc::clone(checks.entry(function.map(FunctionName::to_string)).or_default())
+        };
+        let functions = function.cloned().into_iter().collect();
+        let examination = Examination { functions, ..Examination::default() };
+        known.get(now, async |_| doctor(&self.asking().await?, &examination).await).await
+    }
+
+    /// What `comeback status` answers.
+    pub(super) async fn status(&self) -> Read<Status> {
+        self.status
+            .get(now, async |before| status(&self.asking().await?, true, before.as_deref()).await)
+            .await
+    }
+}
+
+/// Lives of events, and checks of functions, that are kept for other tabs.
+const KEPT: usize = 32;
+
+/// The number of pages of the log that were read so far.
+#[derive(Debug, Default)]
+pub(super) struct PagesRead(Cell<u64>);
+
+impl PagesRead {
+    fn count(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl Follow for PagesRead {
+    fn progress(&self, progress: Progress) {
+        self.0.set(progress.done);
+    }
+
+    fn remark(&self, _: &Text) {}
+}

@@ -1,0 +1,471 @@
+//! Dead letters: a scan when it is asked for, its groups and dead-letters, and what can be done with them.
+//!
+//! Reading dead-letters hides them from everybody for a while. So nothing here reads the queue unless somebody asks: a
+//! scan leaves a snapshot, which has no payloads, and the pages and plans are made from that. Only one at a time reads
+//! the queue, because readers hide the dead-letters from each other.
+
+mod change;
+mod dead_letter;
+mod files;
+mod parts;
+pub(super) mod state;
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use askama::Template;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::Response;
+use comeback_engine::Timestamp;
+use comeback_operate::command::command_line;
+use comeback_operate::dead::filter::{PayloadTest, read_reason, read_retries};
+use comeback_operate::dead::groups::Group;
+use comeback_operate::dead::{self, Filter, Selection, Snapshot};
+use comeback_operate::durations;
+use comeback_operate::function::FunctionName;
+use comeback_operate::layout::Layout;
+use comeback_operate::numbers::{counted, grouped};
+use comeback_operate::status::DEAD_LETTERS;
+use comeback_operate::text;
+use comeback_operate::text::Text;
+
+use crate::access::token;
+use crate::change::value;
+use crate::clock::now;
+use crate::console::Console;
+use crate::dead::parts::{
+    DeadLetterLine, Input, aged, described, incomplete, perform_in_turn, selection, snapshot, until,
+};
+use crate::dead::state::scan_id;
+use crate::page::{Fields, Frame, Moment, Problem, Visit, encoded, form, function_name, ok, page};
+use crate::response::html;
+use crate::work::Summary;
+
+/// Dead-letters on a page.
+const ON_A_PAGE: usize = 100;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/dead", page(overview))
+        .route("/dead/scan", form(scan))
+        .route("/dead/each", page(dead_letters))
+        .merge(dead_letter::routes())
+        .merge(change::routes())
+        .merge(files::routes())
+}
+
+/// The filters of the commands, each with the flag of its name.
+const FILTERS: [(&str, &str, &str); 8] = [
+    ("reason", "Reason", "Such as max_age"),
+    ("target", "Function", "NAME, NAME:ALIAS or ARN"),
+    ("error", "Error", "Such as Timeout*"),
+    ("older", "Dead-lettered longer ago than", "Such as 7d"),
+    ("newer", "Dead-lettered more recently than", "Such as 1h"),
+    ("retries", "Retries", ">5, >=5, <5, <=5 or 5"),
+    ("key", "Key", "Of this event"),
+    ("payload", "Value in the payload", "Such as /customer/id=42"),
+];
+
+/// The filter that a form names.
+fn filter(fields: &Fields) -> Result<Filter, String> {
+    let label = |name: &str| {
+        let known = FILTERS.iter().find(|(other, ..)| *other == name);
+        known.expect("BUG: a field of another form").1
+    };
+    let payload = fields.get("payload").map(PayloadTest::read).transpose();
+    Ok(Filter {
+        reason: value(fields, "reason", label("reason"), read_reason)?,
+        target: value(fields, "target", label("target"), str::parse::<FunctionName>)?,
+        error: fields.get("error").map(ToOwned::to_owned),
+        older: value(fields, "older", label("older"), durations::read)?,
+        newer: value(fields, "newer", label("newer"), durations::read)?,
+        retries: value(fields, "retries", label("retries"), read_retries)?,
+        key: fields.get("key").map(ToOwned::to_owned),
+        payload: payload.map_err(|why| format!("{}: {why}", label("payload")))?.into_iter().collect(),
+    })
+}
+
+#[derive(Template)]
+#[template(path = "dead.html")]
+struct DeadPage {
+    frame: Frame,
+    /// What `comeback status` says of them, or why it is not known.
+    count: Result<Text, Text>,
+    under_way: Option<String>,
+    filters: Vec<Input>,
+    once: String,
+    scanned: Option<Scanned>,
+    files: Vec<String>,
+    /// Why a filter was refused.
+    refused: Option<Text>,
+}
+
+/// A snapshot on the page.
+struct Scanned {
+    at: Moment,
+    id: String,
+    command: String,
+    /// The filter, and how many of all it has taken; empty without one.
+    only: String,
+    /// What it says of itself: how many there are, and which are not among them.
+    notes: Vec<String>,
+    left: String,
+    groups: Vec<GroupLine>,
+}
+
+pub(super) struct GroupLine {
+    pub(super) number: usize,
+    pub(super) reason: &'static str,
+    function: String,
+    pub(super) error: String,
+    /// The message of one of them or, of dead-letters that were not understood, why.
+    pub(super) message: String,
+    pub(super) count: String,
+    pub(super) oldest: Moment,
+    newest: Moment,
+    pub(super) expires: Moment,
+}
+
+/// The dead-letters of a function, as the newest scan found them.
+pub(super) struct OfFunction {
+    pub(super) at: Moment,
+    /// The scan's own filter, as flags; empty without one.
+    pub(super) filter: String,
+    pub(super) groups: Vec<GroupLine>,
+}
+
+/// An event's dead-letter, as the newest scan found it.
+pub(super) struct OfEvent {
+    pub(super) at: Moment,
+    pub(super) scan: String,
+    pub(super) id: String,
+    pub(super) path: String,
+}
+
+async fn overview(visit: Visit) -> Result<Response, Problem> {
+    let page = dead_page(&visit, &Fields::default(), None).await;
+    ok(&page)
+}
+
+/// The page, with what a form held that was refused, and why.
+async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> DeadPage {
+    let dead = &visit.console.dead;
+    let status = visit.console.status().await.value;
+    let place = visit.console.address.flags();
+    let count = status.map_err(|failure| failure.text()).map(|status| {
+        let fact = status.facts().into_iter().find(|fact| fact.title == DEAD_LETTERS);
+        let rest = fact.map(|fact| fact.rest()).unwrap_or_default();
+        text![counted(status.dead_letters.total(), "dead-letter", "dead-letters"), rest]
+    });
+    let snapshot = dead.snapshot();
+    let value = |name: &str| filled.get(name).unwrap_or_default().to_owned();
+    let input = |(name, label, hint)| Input { name, label, hint, value: value(name) };
+    DeadPage {
+        frame: match &snapshot {
+            Some(snapshot) => visit.frame("Dead-letters", None).of(snapshot.at),
+            None => visit.frame("Dead-letters", None),
+        },
+        count,
+        under_way: dead.under_way(),
+        filters: FILTERS.into_iter().map(input).collect(),
+        once: token(),
+        scanned: snapshot.map(|snapshot| Scanned::of(&snapshot, &place, now())),
+        files: dead.files(),
+        refused,
+    }
+}
+
+impl Scanned {
+    fn of(snapshot: &Snapshot, place: &str, now: Timestamp) -> Self {
+        let read = &snapshot.read;
+        let newer = (read.newer > 0).then(|| {
+            let count = counted(read.newer, "dead-letter", "dead-letters");
+            format!("{count} arrived during the scan, and are not included.")
+        });
+        let incomplete = read.incomplete().map(|why| format!("Incomplete: {why}."));
+        let hidden = read.still_hidden.as_ref().map(|(count, why)| {
+            format!(
+                "{} could not be made visible again: {why}.",
+                counted(*count, "dead-letter", "dead-letters")
+            )
+        });
+        let group_line = |(number, group): (usize, Group)| GroupLine::of(number, group, now);
+        let words =
+            ["comeback", "dead", "list"].map(ToOwned::to_owned).into_iter().chain(snapshot.filter.flags());
+        Self {
+            at: Moment::at(snapshot.at),
+            id: scan_id(snapshot),
+            only: only(snapshot),
+            command: line(words, place),
+            notes: newer.into_iter().chain(incomplete).chain(hidden).collect(),
+            left: grouped(snapshot.rows(&Selection::All).len() as u64),
+            groups: snapshot.groups().into_iter().map(group_line).collect(),
+        }
+    }
+}
+
+fn line(words: impl IntoIterator<Item = String>, place: &str) -> String {
+    let words: Vec<_> = words.into_iter().collect();
+    command_line(words.iter().map(String::as_str)) + place
+}
+
+/// `Read 9 dead-letters (2 match the filter); they are visible to everybody again.`
+fn said(snapshot: &Snapshot) -> String {
+    let (read, matching) = (&snapshot.read, snapshot.rows(&Selection::All).len() as u64);
+    let all = counted(read.dead_letters, "dead-letter", "dead-letters");
+    let matching = if matching == read.dead_letters {
+        String::new()
+    } else {
+        format!(" ({})", counted(matching, "matches the filter", "match the filter"))
+    };
+    let is_visible = read.dead_letters > 0 && read.still_hidden.is_none();
+    let visible = if is_visible { "; they are visible to everybody again" } else { "" };
+    format!("Read {all}{matching}{visible}.")
+}
+
+/// `only: retries 0, payload /order=4001. 2 of 9.`
+fn only(snapshot: &Snapshot) -> String {
+    let flags = snapshot.filter.flags();
+    if flags.is_empty() {
+        return String::new();
+    }
+    let named = flags.iter().map(|flag| flag.trim_start_matches('-').replacen('=', " ", 1));
+    let (taken, all) = (snapshot.rows(&Selection::All).len() as u64, snapshot.read.dead_letters);
+    format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), grouped(taken), grouped(all))
+}
+
+impl GroupLine {
+    fn of(number: usize, group: Group, now: Timestamp) -> Self {
+        Self {
+            number,
+            reason: group.reason,
+            count: grouped(group.count),
+            function: function_name(group.target.as_deref().unwrap_or_default()).to_owned(),
+            oldest: aged(group.oldest, now),
+            newest: aged(group.newest, now),
+            expires: until(group.expires, now),
+            error: group.error_type.unwrap_or_default(),
+            message: group.error_message.or(group.detail).unwrap_or_default(),
+        }
+    }
+}
+
+impl OfFunction {
+    /// `None` before the first scan.
+    pub(super) fn in_scan(console: &Console, function: &FunctionName) -> Option<Self> {
+        let (snapshot, now) = (console.dead.snapshot()?, now());
+        let is_its =
+            |(_, group): &(usize, Group)| group.target.as_ref().is_some_and(|arn| function.names(arn));
+        let groups = snapshot.groups().into_iter().filter(is_its);
+        Some(Self {
+            at: Moment::at(snapshot.at),
+            filter: line(snapshot.filter.flags(), ""),
+            groups: groups.map(|(number, group)| GroupLine::of(number, group, now)).collect(),
+        })
+    }
+}
+
+impl OfEvent {
+    pub(super) fn in_scan(console: &Console, key: &str) -> Option<Self> {
+        let snapshot = console.dead.snapshot()?;
+        let id = snapshot.dead_letter_of(key)?.message_id.to_string();
+        let path = format!("/dead/each/{}", encoded(&id));
+        Some(Self { at: Moment::at(snapshot.at), scan: scan_id(&snapshot), id, path })
+    }
+}
+
+async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+    let once = fields.get("once").ok_or_else(incomplete)?;
+    // Said before anything is hidden.
+    let filter = match filter(&fields) {
+        Ok(filter) => filter,
+        Err(refused) => {
+            let page = dead_page(&visit, &fields, Some(refused.into())).await;
+            return Ok(html(StatusCode::BAD_REQUEST, &page));
+        }
+    };
+    let words =
+        ["comeback", "dead", "list", "--each"].map(ToOwned::to_owned).into_iter().chain(filter.flags());
+    let summary = Summary {
+        title: "Scan the dead-letters".into(),
+        command: line(words, &visit.console.address.flags()),
+        plan: "/dead".into(),
+        back: "/dead",
+        next: "See them",
+        file: None,
+        agreed: String::new(),
+    };
+    let console = visit.console.clone();
+    perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
+        // Two snapshots would take twice the memory.
+        console.dead.set_snapshot(None);
+        let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
+        let snapshot = dead::scan(&operator, filter).await?;
+        let mut layout = Layout::default();
+        layout.line(said(&snapshot));
+        snapshot.unknown_target()?.into_iter().for_each(|note| layout.note(note));
+        screen.show(layout);
+        console.dead.set_snapshot(Some(snapshot));
+        Ok(())
+    })
+}
+
+#[derive(Template)]
+#[template(path = "dead_letters.html")]
+struct DeadLettersPage {
+    frame: Frame,
+    scan: String,
+    once: String,
+    /// The group's number; empty: every dead-letter.
+    group: String,
+    what: String,
+    range: String,
+    lines: Vec<DeadLetterLine>,
+    earlier: Option<String>,
+    later: Option<String>,
+}
+
+/// The part of `all` that a page with its `from`th dead-letter first shows, and where the pages before and after begin.
+fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
+    let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
+    let end = (from + ON_A_PAGE).min(all);
+    (from..end, from.checked_sub(ON_A_PAGE), Some(end).filter(|end| *end < all))
+}
+
+async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
+    let fields = visit.query();
+    let (snapshot, selection) = (snapshot(&visit.console)?, selection(&fields)?);
+    let group = match selection {
+        Selection::Group(number) => Some(number),
+        Selection::All | Selection::DeadLetter(_) => None,
+    };
+    let rows = snapshot.rows(&selection);
+    let from = fields.get("from").and_then(|from| from.parse().ok()).unwrap_or(0);
+    let (shown, earlier, later) = part(from, rows.len());
+    let query = group.map(|number| format!("group={number}&")).unwrap_or_default();
+    let link = |from: usize| format!("/dead/each?{query}from={from}");
+    let range = format!(
+        "{} to {} of {}, the oldest first",
+        grouped(shown.start as u64 + 1),
+        grouped(shown.end as u64),
+        grouped(rows.len() as u64)
+    );
+    let now = now();
+    ok(&DeadLettersPage {
+        frame: visit.frame("Dead-letters", None).of(snapshot.at),
+        scan: scan_id(&snapshot),
+        once: token(),
+        group: group.map(|number| number.to_string()).unwrap_or_default(),
+        what: described(&snapshot, &selection),
+        range: if rows.is_empty() { "None is left.".into() } else { range },
+        lines: rows[shown].iter().map(|row| DeadLetterLine::of(&snapshot, row, now)).collect(),
+        earlier: earlier.map(link),
+        later: later.map(link),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_operate::dead::samples::{event, malformed};
+
+    use crate::tests::{Setting, locally, snapshot_of};
+
+    use super::*;
+
+    /// What functions wrote is text, however it reads, and nobody has asked for a payload.
+    #[tokio::test]
+    async fn dead_letters_are_text_and_have_no_payload() {
+        locally(async {
+            let hostile = "a\u{1b}]0;x\u{7}\u{9b}2J\u{202e}<script>alert(1)</script>\"'>";
+            let json = serde_json::to_string(hostile).unwrap();
+            let mut dead_letters: Vec<_> = (0..150).map(|_| event("Timeout")).chain([malformed()]).collect();
+            for text in ["\"why\"", "\"Timeout\"", "\"m\"", &format!("\"{}\"", dead_letters[0].key)] {
+                dead_letters[0].body = dead_letters[0].body.replace(text, &json);
+            }
+            dead_letters[0].body = dead_letters[0].body.replace("function:orders", "function:<b>\u{202e}");
+            let snapshot = snapshot_of(dead_letters).await;
+            let paths: Vec<_> =
+                snapshot.rows(&Selection::All).iter().map(|row| row.message_id.clone()).collect();
+            let group = snapshot.groups()[0].0;
+            let setting = Setting::new(false).await;
+            setting.console.dead.set_snapshot(Some(snapshot));
+            let addresses = ["/dead/each".to_owned(), "/dead/each?from=100".into()];
+            let addresses = addresses.into_iter().chain(paths.iter().map(|id| format!("/dead/each/{id}")));
+            let mut all = String::new();
+            for address in addresses {
+                let (status, text) = setting.answer(setting.page(&address)).await;
+                assert_eq!(status, StatusCode::OK, "{address}");
+                all += &text;
+            }
+            for never in ["<script>alert", "<b>", "\u{202e}", "\u{9b}", "1E400"] {
+                assert!(!all.contains(never), "{never:?}");
+            }
+            assert!(all.contains("&#60;script&#62;alert(1)") && all.contains("\\u{202e}"));
+            let (_, page) = setting.answer(setting.page(&format!("/dead/each?group={group}&from=100"))).await;
+            assert!(page.contains("101 to 149 of 149, the oldest first"), "{page}");
+            for missing in ["/dead/each/none", "/dead/each?group=x", "/dead/redrive?group=1&dead_letter=2"] {
+                assert_eq!(setting.answer(setting.page(missing)).await.0, StatusCode::NOT_FOUND, "{missing}");
+            }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn nothing_reads_or_changes_without_a_form() {
+        locally(async {
+            let setting = Setting::new(true).await;
+            for path in ["/dead/scan", "/dead/export", "/dead/file", "/dead/upload"] {
+                let refused = setting.answer(setting.page(path)).await.0;
+                assert_eq!(refused, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+            }
+            setting.console.dead.set_snapshot(Some(snapshot_of([]).await));
+            for path in ["/dead/redrive", "/dead/discard", "/dead/import?file=imported-1.jsonl"] {
+                let (status, text) = setting.answer(setting.page(path)).await;
+                assert!(status == StatusCode::FORBIDDEN && text.contains("read-only"), "{path}: {text}");
+            }
+            for path in ["/dead/scan", "/dead/export", "/dead/each/m-1"] {
+                let form = setting.form_of(path, "once=2&show=details");
+                assert_eq!(setting.answer(form).await.0, StatusCode::FORBIDDEN, "{path} hides dead-letters");
+            }
+            let setting = Setting::new(false).await;
+            setting.console.dead.set_snapshot(Some(snapshot_of([]).await));
+            // A second reader would hide the dead-letters from the first.
+            let turn = setting.console.dead.turn("/progress/1").unwrap();
+            let busy = |path: &str| setting.form_of(path, "once=2&show=details");
+            for path in ["/dead/scan", "/dead/export", "/dead/each/m-1"] {
+                let (status, page) = setting.answer(busy(path)).await;
+                assert_eq!(status, StatusCode::CONFLICT, "{path}");
+                // To load this page again would be to send the form again.
+                assert!(page.contains("Another action") && !page.contains("data-refresh"), "{page}");
+            }
+            assert!(setting.answer(setting.page("/none")).await.1.contains("data-refresh"));
+            assert!(!include_str!("../templates/script.js").contains(".reload("), "it sends forms again");
+            drop(turn);
+            assert!(setting.console.dead.turn("").is_some());
+        })
+        .await;
+    }
+
+    #[test]
+    fn a_page_has_a_hundred_dead_letters() {
+        assert_eq!(part(0, 0), (0..0, None, None));
+        assert_eq!(part(0, 100), (0..100, None, None));
+        assert_eq!(part(0, 101), (0..100, None, Some(100)));
+        assert_eq!(part(150, 250), (100..200, Some(0), Some(200)));
+        assert_eq!(part(9_999, 250), (200..250, Some(100), None));
+    }
+
+    #[test]
+    fn each_filter_is_a_flag_of_the_command() {
+        let values = ["max_age", "orders:live", "--all", "7d", "1h", ">=6", "k 1", "/id=a=b"];
+        let fields = FILTERS.iter().zip(values).map(|((name, ..), value)| ((*name).into(), value.into()));
+        let flags = FILTERS.iter().zip(values).map(|((name, ..), value)| format!("--{name}={value}"));
+        assert_eq!(filter(&Fields(fields.collect())).unwrap().flags(), flags.collect::<Vec<_>>());
+        assert!(filter(&Fields(vec![("key".into(), String::new())])).unwrap().takes_everything());
+        for (name, label, ..) in FILTERS.into_iter().filter(|(name, ..)| !["error", "key"].contains(name)) {
+            let refused = filter(&Fields(vec![(name.into(), "no such thing".into())])).unwrap_err();
+            assert!(refused.starts_with(&format!("{label}: ")), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Redrive and discard dead-letters of the snapshot: the plan, which reads nothing, and its performance.
+
+use std::rc::Rc;
+
+use askama::Template;
+use axum::Router;
+use axum::response::Response;
+use comeback_operate::command::command_line;
+use comeback_operate::dead::groups::Alike;
+use comeback_operate::dead::pace::Pace;
+use comeback_operate::dead::{Chosen, Discard, Redrive, Selection, Snapshot};
+use comeback_operate::numbers::{counted, grouped, read_rate};
+use comeback_operate::{Failure, Interrupt, Unwatched};
+
+use crate::access::token;
+use crate::change::{Asked, Offer, perform};
+use crate::clock::now;
+use crate::console::Console;
+use crate::dead::files::{file_name, new_file_name};
+use crate::dead::parts::{Input, described, incomplete, perform_in_turn, selection, snapshot};
+use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
+use crate::work::Summary;
+
+pub(super) fn routes() -> Router<Console> {
+    [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))
+}
+
+/// What is done with dead-letters.
+#[derive(Debug)]
+struct Change {
+    path: &'static str,
+    title: &'static str,
+    about: &'static str,
+    /// The command's name.
+    name: &'static str,
+    is_discard: bool,
+    rate: &'static str,
+}
+
+static REDRIVE: Change = Change {
+    path: "/dead/redrive",
+    title: "Redrive",
+    about: "Send dead-letters back to the retry queue, where their events start over with the same key. Each \
+            is deleted only once SQS has accepted its copy.",
+    name: "redrive",
+    is_discard: false,
+    rate: "50/s",
+};
+
+static DISCARD: Change = Change {
+    path: "/dead/discard",
+    title: "Discard",
+    about: "Write dead-letters to a file in the folder where this server was started, and delete them. Each is deleted only \
+            once it is on disk. Import the file to bring them back.",
+    name: "discard",
+    is_discard: true,
+    rate: "500/s",
+};
+
+/// What a form asks for.
+struct Wanted {
+    selection: Selection,
+    fields: Fields,
+    retarget: Option<String>,
+    rate: String,
+    /// The file of a discard.
+    export: String,
+}
+
+impl Change {
+    fn routes(&'static self) -> Router<Console> {
+        let plans = page(move |visit| self.plan(visit));
+        Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
+    }
+
+    fn wanted(&self, mut fields: Fields) -> Result<Wanted, Problem> {
+        let selection = selection(&fields)?;
+        let text = |name: &str| fields.get(name).map(|value| value.trim().to_owned());
+        let (retarget, rate) = (text("retarget").filter(|_| !self.is_discard), text("rate"));
+        let export = match text("export") {
+            Some(name) => file_name(&name).ok_or_else(incomplete)?.to_owned(),
+            None => new_file_name("discarded", now()),
+        };
+        fields.0.retain(|(name, _)| name != "export");
+        if self.is_discard {
+            fields.0.push(("export".into(), export.clone()));
+        }
+        let rate = rate.unwrap_or_else(|| self.rate.to_owned());
+        Ok(Wanted { selection, fields, retarget, rate, export })
+    }
+
+    async fn plan(&'static self, visit: Visit) -> Result<Response, Problem> {
+        let fields = visit.query();
+        self.plan_page(&visit, fields, None).await
+    }
+
+    async fn plan_page(
+        &'static self,
+        visit: &Visit,
+        fields: Fields,
+        problem: Option<String>,
+    ) -> Result<Response, Problem> {
+        visit.refuse_if_read_only()?;
+        let snapshot = snapshot(&visit.console)?;
+        let wanted = self.wanted(fields)?;
+        let planning = async {
+            let asked = self.asked(&wanted, &visit.console)?;
+            asked.plan(visit.console.operator(Rc::new(Unwatched), Interrupt::never()).await?).await
+        };
+        let offer = Offer::of(planning.await);
+        let count = snapshot.rows(&wanted.selection).len();
+        let to_type = (self.is_discard && offer.question.is_some()).then(|| count.to_string());
+        let named = ["scan", "group", "dead_letter", "export"].into_iter();
+        let hidden = named.filter_map(|name| Some((name, wanted.fields.get(name)?.to_owned())));
+        let mut inputs = vec![Input {
+            name: "rate",
+            label: "Rate",
+            hint: "At most this rate, such as 20/s",
+            value: wanted.rate.clone(),
+        }];
+        if !self.is_discard {
+            inputs.push(Input {
+                name: "retarget",
+                label: "Another function",
+                hint: "Give the full ARN; TARGET_FUNCTIONS must allow it. Empty: the original function",
+                value: wanted.retarget.clone().unwrap_or_default(),
+            });
+        }
+        ok(&PlanPage {
+            frame: visit.frame(self.title, None).of(snapshot.at),
+            change: self,
+            what: described(&snapshot, &wanted.selection),
+            hidden: hidden.collect(),
+            inputs,
+            offer,
+            to_type,
+            count: counted(count as u64, "dead-letter", "dead-letters"),
+            problem,
+            fields: wanted.fields.to_query(),
+            once: token(),
+            command: self.command(&snapshot, &wanted, visit),
+        })
+    }
+
+    async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
+        let [Some(digest), Some(once), Some(query)] = ["digest", "once", "fields"].map(|name| form.get(name))
+        else {
+            return Err(incomplete());
+        };
+        let fields = Fields::of_query(query);
+        let wanted = self.wanted(fields.clone())?;
+        // Whoever presses again has typed it already, and the dead-letters may be gone by now.
+        if self.is_discard && visit.console.works.get(once).is_none() {
+            let snapshot = snapshot(&visit.console)?;
+            let count = snapshot.rows(&wanted.selection).len();
+            if !is_count(form.get("typed").unwrap_or_default(), count) {
+                // Where none is left, the plan says so.
+                let problem = format!("Nothing was done: to discard them, type {count}.");
+                return self.plan_page(&visit, fields, Some(problem).filter(|_| count > 0)).await;
+            }
+        }
+        let snapshot = visit.console.dead.snapshot();
+        let command = snapshot.and_then(|snapshot| self.command(&snapshot, &wanted, &visit));
+        let command = command.filter(|command| command.is_exact).map(|command| command.line);
+        let summary = Summary {
+            title: self.title.into(),
+            command: command.unwrap_or_default(),
+            plan: format!("{}?{}", self.path, wanted.fields.to_query()),
+            back: "/dead",
+            next: "Back",
+            file: None,
+            agreed: digest.to_owned(),
+        };
+        let console = visit.console.clone();
+        perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
+            let asked = self.asked(&wanted, &console)?;
+            let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
+            let result = perform(asked.plan(operator), &screen).await;
+            console.has_changed();
+            if self.is_discard && console.dead.folder().join(&wanted.export).exists() {
+                console.dead.has_written(&wanted.export);
+            }
+            result
+        })
+    }
+
+    /// The change of the dead-letters of the scan that the form is about.
+    fn asked(&self, wanted: &Wanted, console: &Console) -> Result<Asked, Failure> {
+        let rate = read_rate(&wanted.rate);
+        let pace = Pace(rate.map_err(|problem| Failure::refused(format!("rate: {problem}")))?);
+        let snapshot = console.dead.snapshot_of(wanted.fields.get("scan"))?;
+        let chosen = Chosen::Selected(snapshot, wanted.selection.clone());
+        if self.is_discard {
+            let export = console.dead.folder().join(&wanted.export);
+            return Ok(Asked::new(move |operator| Discard { operator, chosen, export, pace, limit: None }));
+        }
+        let retarget = wanted.retarget.clone();
+        Ok(Asked::new(move |operator| Redrive { operator, chosen, retarget, pace, limit: None }))
+    }
+
+    /// The command that does the same. Where no filter names exactly these dead-letters, one that shows what the nearest takes.
+    fn command(&self, snapshot: &Snapshot, wanted: &Wanted, visit: &Visit) -> Option<Command> {
+        let (filter, is_exact) = filter_flags(snapshot, &wanted.selection)?;
+        let mut words = vec!["comeback".to_owned(), "dead".into(), self.name.into()];
+        words.extend(filter);
+        if self.is_discard {
+            words.push(format!("--export={}", wanted.export));
+        }
+        words.extend(wanted.retarget.iter().map(|arn| format!("--retarget={arn}")));
+        if wanted.rate != self.rate {
+            words.push(format!("--rate={}", wanted.rate));
+        }
+        if !is_exact {
+            words.push("--dry-run".into());
+        }
+        let line = command_line(words.iter().map(String::as_str)) + &visit.console.address.flags();
+        Some(Command { line, is_exact })
+    }
+}
+
+/// A command to copy.
+struct Command {
+    line: String,
+    /// It takes these dead-letters and no others.
+    is_exact: bool,
+}
+
+/// The flags of a filter for dead-letters of a snapshot, and whether it takes no others. `None` if no filter takes them.
+fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
+    match selection {
+        Selection::All if snapshot.filter.takes_everything() => Some((vec!["--all".into()], true)),
+        Selection::All => Some((snapshot.filter.flags(), true)),
+        Selection::DeadLetter(_) => {
+            let key = snapshot.rows(selection).first()?.key.clone()?;
+            Some((vec![format!("--key={key}")], true))
+        }
+        Selection::Group(number) => {
+            let Alike { reason, target, error_type, detail } = snapshot.group(*number)?;
+            let own =
+                [("reason", Some(*reason)), ("target", target.as_deref()), ("error", error_type.as_deref())];
+            let own = own.into_iter().filter_map(|(name, value)| Some((format!("--{name}="), value?)));
+            let own: Vec<(String, &str)> = own.collect();
+            // A group is a part of what the scan took, and no flag may stand twice.
+            let is_replaced = |flag: &str| own.iter().any(|(name, _)| flag.starts_with(name));
+            let others: Vec<String> =
+                snapshot.filter.flags().into_iter().filter(|flag| !is_replaced(flag)).collect();
+            let is_one_error = error_type.as_ref().is_some_and(|error| !error.contains(['*', '?']));
+            let is_exact = others.is_empty() && detail.is_none() && is_one_error;
+            let own = own.iter().map(|(name, value)| format!("{name}{value}"));
+            Some((own.chain(others).collect(), is_exact))
+        }
+    }
+}
+
+/// Whether somebody has typed this count, as they see it or as plain digits.
+fn is_count(typed: &str, count: usize) -> bool {
+    let typed = typed.trim();
+    typed == count.to_string() || typed == grouped(count as u64)
+}
+
+#[derive(Template)]
+#[template(path = "dead_plan.html")]
+struct PlanPage {
+    frame: Frame,
+    change: &'static Change,
+    what: String,
+    hidden: Vec<(&'static str, String)>,
+    inputs: Vec<Input>,
+    offer: Offer,
+    /// What must be typed.
+    to_type: Option<String>,
+    count: String,
+    problem: Option<String>,
+    fields: String,
+    once: String,
+    command: Option<Command>,
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_operate::dead::Filter;
+    use comeback_operate::dead::samples::{event, malformed};
+
+    use super::*;
+    use crate::tests::snapshot_of;
+
+    #[tokio::test]
+    async fn a_command_takes_the_same_dead_letters_or_says_that_it_does_not() {
+        let flags = |snapshot: &Snapshot, selection: Selection| filter_flags(snapshot, &selection);
+        let mut snapshot = snapshot_of([event("Timeout"), event("Timeout"), malformed()]).await;
+        assert_eq!(flags(&snapshot, Selection::All), Some((vec!["--all".into()], true)));
+        let groups: Vec<usize> = snapshot.groups().into_iter().map(|(number, _)| number).collect();
+        let (own, is_exact) = flags(&snapshot, Selection::Group(groups[0])).unwrap();
+        assert!(is_exact && own.len() == 3 && own[0] == "--reason=max_age", "{own:?}");
+        let (malformed, is_exact) = flags(&snapshot, Selection::Group(groups[1])).unwrap();
+        assert!(!is_exact && malformed == ["--reason=malformed_record"], "no filter is about a detail");
+        let id = |number| snapshot.rows(&Selection::Group(number))[0].message_id.to_string();
+        let (with_key, without_key) = (id(groups[0]), id(groups[1]));
+        assert!(flags(&snapshot, Selection::DeadLetter(with_key)).unwrap().1);
+        assert_eq!(flags(&snapshot, Selection::DeadLetter(without_key)), None);
+        let older = Some(std::time::Duration::from_secs(3_600));
+        snapshot.filter = Filter { error: Some("Time*".into()), older, ..Filter::default() };
+        let (some, is_exact) = flags(&snapshot, Selection::Group(groups[0])).unwrap();
+        assert_eq!(some.iter().filter(|flag| flag.starts_with("--error=")).count(), 1, "{some:?}");
+        assert!(!is_exact && some.contains(&"--older=1h".into()), "{some:?}");
+    }
+
+    #[test]
+    fn a_count_is_typed_as_it_is() {
+        for typed in ["1200", " 1200 ", "1,200"] {
+            assert!(is_count(typed, 1_200), "{typed}");
+        }
+        for typed in ["", "1201", "12", "all", "1200.0", "1 200"] {
+            assert!(!is_count(typed, 1_200), "{typed}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! One dead-letter: what the snapshot has of it and, read again when that is asked for, all of it.
+
+use std::rc::Rc;
+
+use askama::Template;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::Response;
+use comeback_operate::command::command_line;
+use comeback_operate::dead::Selection;
+use comeback_operate::dead::show::{DeadLetter, pretty, show as dead_letter};
+use comeback_operate::shown::{shown_json, shown_lines};
+use comeback_operate::{Answer as _, Text, Unwatched};
+
+use crate::access::token;
+use crate::clock::now;
+use crate::console::Console;
+use crate::dead::parts::{DeadLetterLine, incomplete, snapshot, turn};
+use crate::dead::state::{ReadAgain, scan_id};
+use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
+use crate::response::go_to;
+use crate::work::panicked;
+
+/// The field of an address that names what was read again.
+const READ: &str = "read";
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/dead/each/{id}", page(show).merge(form(read)))
+}
+
+#[derive(Template)]
+#[template(path = "dead_letter.html")]
+struct DeadLetterPage {
+    frame: Frame,
+    path: String,
+    id: String,
+    scan: String,
+    once: String,
+    command: String,
+    known: DeadLetterLine,
+    read: Option<Rc<ReadAgain>>,
+}
+
+/// What to show of a dead-letter that is read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Details,
+    Formatted,
+    Verbatim,
+}
+
+impl Wanted {
+    fn of(fields: &Fields) -> Option<Self> {
+        match fields.get("show")? {
+            "details" => Some(Self::Details),
+            "formatted" => Some(Self::Formatted),
+            "verbatim" => Some(Self::Verbatim),
+            _ => None,
+        }
+    }
+
+    fn text(self, dead_letter: &DeadLetter) -> Option<(&'static str, String)> {
+        let payload = dead_letter.payload.as_ref().map(|payload| payload.get());
+        match (self, payload, &dead_letter.body) {
+            (Self::Details, ..) => None,
+            (Self::Formatted, Some(payload), _) => Some(("Payload, formatted", shown_json(&pretty(payload)))),
+            (Self::Verbatim, Some(payload), _) => Some(("Payload, verbatim", shown_json(payload))),
+            (_, None, body) => Some(("Body", shown_lines(body.as_deref().unwrap_or_default()))),
+        }
+    }
+}
+
+async fn show(visit: Visit) -> Result<Response, Problem> {
+    let snapshot = snapshot(&visit.console)?;
+    let id = visit.last_of_path();
+    let selection = Selection::DeadLetter(id.clone());
+    let rows = snapshot.rows(&selection);
+    let row = rows.first().ok_or_else(|| {
+        let why = "The scan has no such dead-letter, or it was redriven or discarded since.";
+        Problem::Refused(StatusCode::NOT_FOUND, why.into())
+    })?;
+    ok(&DeadLetterPage {
+        frame: visit.frame("Dead-letter", None).of(snapshot.at),
+        path: visit.path().to_owned(),
+        scan: scan_id(&snapshot),
+        once: token(),
+        command: command_line(["comeback", "dead", "show", &*id]) + &visit.console.address.flags(),
+        id,
+        known: DeadLetterLine::of(&snapshot, row, now()),
+        read: visit.query().get(READ).and_then(|read| visit.console.dead.read_again(read)),
+    })
+}
+
+/// Reads the queue until the dead-letter is found. It goes on if the browser hangs up, so that the dead-letters are
+/// given back. Leads to a page that shows the latest that was read: the address has no payload, and Back sends no form.
+async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+    let wanted = Wanted::of(&fields).ok_or_else(incomplete)?;
+    let turn = turn(&visit.console, "")?;
+    let (console, id) = (visit.console.clone(), visit.last_of_path());
+    let reading = tokio::task::spawn_local(async move {
+        let _turn = turn;
+        dead_letter(&console.operator(Rc::new(Unwatched), console.dead.interrupt()).await?, &id).await
+    });
+    let dead_letter = reading.await.map_err(panicked)??;
+    let problem = dead_letter.end().err().map(|problem| problem.text());
+    let facts = dead_letter.facts().into_iter();
+    let lines = facts.map(|fact| (fact.title, Text::joined(fact.lines, "\n"))).collect();
+    let read = ReadAgain { lines, text: wanted.text(&dead_letter), problem };
+    Ok(go_to(&format!("{}?{READ}={}", visit.path(), visit.console.dead.has_read(read))))
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_operate::dead::samples::event;
+
+    use crate::tests::{Setting, locally, snapshot_of};
+
+    use super::*;
+
+    /// The address has no payload, and of two that were read again only the latest is kept.
+    #[tokio::test]
+    async fn what_was_read_again_is_shown_by_its_name_alone() {
+        locally(async {
+            let setting = Setting::new(false).await;
+            let snapshot = snapshot_of([event("Timeout")]).await;
+            let path = format!("/dead/each/{}", snapshot.rows(&Selection::All)[0].message_id);
+            setting.console.dead.set_snapshot(Some(snapshot));
+            let read = |text: &str| ReadAgain {
+                lines: Vec::new(),
+                text: Some(("Payload, formatted", text.to_owned())),
+                problem: None,
+            };
+            let old = setting.console.dead.has_read(read("the old payload"));
+            let new = setting.console.dead.has_read(read("the new payload"));
+            for (name, shown) in [(&*new, true), (&*old, false), ("", false)] {
+                let (status, page) = setting.answer(setting.page(&format!("{path}?read={name}"))).await;
+                assert_eq!(status, StatusCode::OK);
+                assert_eq!(
+                    (page.contains("the new payload"), page.contains("the old")),
+                    (shown, false),
+                    "{page}"
+                );
+            }
+            setting.console.dead.set_snapshot(None);
+            assert!(setting.console.dead.read_again(&new).is_none(), "the next scan ends it");
+        })
+        .await;
+    }
+}

@@ -1,0 +1,249 @@
+//! Files with dead-letters: exports, which the browser downloads, and uploads, which are imported.
+//!
+//! They are in the folder where the server was started, for this user alone. So a stopped server leaves what a killed
+//! command leaves, and `comeback dead import` goes on with it. An upload is named after its bytes, so that the same
+//! file goes on too.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use askama::Template;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::multipart::{Field, MultipartError};
+use axum::extract::{DefaultBodyLimit, FromRequest as _, Multipart};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
+use comeback_engine::Timestamp;
+use comeback_operate::command::command_line;
+use comeback_operate::dead::pace::Pace;
+use comeback_operate::dead::{self, Import};
+use comeback_operate::{Answer as _, Failure, Interrupt, Unwatched};
+use futures_util::stream::try_unfold;
+use sha2::{Digest as _, Sha256};
+
+use crate::access::token;
+use crate::change::{Asked, Offer, perform};
+use crate::clock::now;
+use crate::console::Console;
+use crate::dead::parts::{described, incomplete, perform_in_turn, selection, snapshot};
+use crate::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
+use crate::response::go_to;
+use crate::work::Summary;
+
+/// Bytes of an upload.
+const LARGEST_UPLOAD: usize = 1 << 30;
+/// Bytes of a download that are in memory.
+const PIECE: usize = 64 << 10;
+const ENDING: &str = ".jsonl";
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/dead/export", form(export))
+        .route("/dead/file", form_that_reads(download))
+        .route("/dead/upload", upload(receive).layer(DefaultBodyLimit::max(LARGEST_UPLOAD)))
+        .route("/dead/import", page(plan).merge(form(import)))
+}
+
+/// `discarded-20261126-173500-145.jsonl`
+pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
+    let digits: String = now.to_string().chars().filter(char::is_ascii_digit).collect();
+    let (day, time) = digits.split_at(digits.len().min(8));
+    format!("{what}-{day}-{time}{ENDING}")
+}
+
+/// A name that a form gives, if it is one of ours: it leads nowhere else.
+pub(super) fn file_name(name: &str) -> Option<&str> {
+    let stem = name.strip_suffix(ENDING)?;
+    let is_plain =
+        stem.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    let is_ours = ["discarded-", "exported-", "imported-"].iter().any(|what| stem.starts_with(what));
+    (is_plain && is_ours).then_some(name)
+}
+
+async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+    let once = fields.get("once").ok_or_else(incomplete)?.to_owned();
+    let selection = selection(&fields)?;
+    let snapshot = snapshot(&visit.console)?;
+    let name = new_file_name("exported", now());
+    let summary = Summary {
+        title: format!("Export {}", described(&snapshot, &selection)),
+        command: String::new(),
+        plan: "/dead".into(),
+        back: "/dead",
+        next: "Back",
+        file: Some(name.clone()),
+        agreed: String::new(),
+    };
+    let console = visit.console.clone();
+    perform_in_turn(&visit.console, &once, summary, |screen, interrupt| async move {
+        let snapshot = console.dead.snapshot_of(fields.get("scan"))?;
+        let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
+        let path = console.dead.folder().join(&name);
+        let exported = dead::export(&operator, &snapshot, &selection, &path).await;
+        if path.exists() {
+            console.dead.has_written(&name);
+        }
+        let exported = exported?;
+        screen.show(exported.layout());
+        exported.end()
+    })
+}
+
+/// A file that this server has written. It has payloads, so only a form of the console gets it.
+async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+    let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
+    let dead = &visit.console.dead;
+    if !dead.files().iter().any(|known| known == name) {
+        return Err(Problem::Missing);
+    }
+    let path = dead.folder().join(name);
+    let file =
+        File::open(&path).map_err(|error| Failure::could_not(format!("{}: {error}", path.display())))?;
+    let pieces = try_unfold(file, async |mut file| {
+        let mut piece = vec![0; PIECE];
+        let length = file.read(&mut piece)?;
+        piece.truncate(length);
+        Ok::<_, std::io::Error>((length > 0).then_some((piece, file)))
+    });
+    let disposition = format!("attachment; filename=\"{name}\"");
+    let headers = [(CONTENT_TYPE, "application/x-ndjson".to_owned()), (CONTENT_DISPOSITION, disposition)];
+    Ok((StatusCode::OK, headers, Body::from_stream(pieces)).into_response())
+}
+
+/// Takes a file, and leads to its plan. Nothing is sent before that is agreed to.
+async fn receive(mut visit: Visit) -> Result<Response, Problem> {
+    let refused = |error: MultipartError| Problem::Refused(error.status(), error.body_text());
+    let mut parts = Multipart::from_request(visit.take_request(), &())
+        .await
+        .map_err(|rejected| Problem::Refused(rejected.status(), rejected.body_text()))?;
+    let mut has_secret = false;
+    while let Some(part) = parts.next_field().await.map_err(refused)? {
+        match part.name() {
+            Some("secret") => has_secret = visit.has_secret(&part.text().await.map_err(refused)?),
+            // The secret comes first: without it nothing is even stored.
+            Some("file") if has_secret => {
+                let folder = visit.console.dead.folder();
+                let (name, is_new) = store(part, &folder).await?;
+                let path = folder.join(&name);
+                if let Err(failure) = dead::import::check(&path) {
+                    if is_new {
+                        let _ = std::fs::remove_file(&path);
+                    }
+                    return Err(Problem::Refused(StatusCode::BAD_REQUEST, failure.to_string()));
+                }
+                return Ok(go_to(&format!("/dead/import?file={name}")));
+            }
+            _ => break,
+        }
+    }
+    let why = "Nothing was changed: the form lacks this session's secret. Reload its page and try again.";
+    Err(if has_secret { incomplete() } else { Problem::Refused(StatusCode::FORBIDDEN, why.into()) })
+}
+
+/// Stores an upload under the name of its bytes, and says whether that is new.
+async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), Problem> {
+    let failure = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
+    let mut file = tempfile::Builder::new().prefix("uploading-").tempfile_in(folder).map_err(failure)?;
+    let (mut digest, mut length) = (Sha256::new(), 0);
+    while let Some(piece) =
+        part.chunk().await.map_err(|error| Problem::Refused(error.status(), error.body_text()))?
+    {
+        digest.update(&piece);
+        length += piece.len();
+        file.write_all(&piece).map_err(failure)?;
+    }
+    if length == 0 {
+        return Err(Problem::Refused(StatusCode::BAD_REQUEST, "Choose a file that is not empty.".into()));
+    }
+    file.as_file().sync_all().map_err(failure)?;
+    let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let name = format!("imported-{digest}{ENDING}");
+    match file.persist_noclobber(folder.join(&name)) {
+        Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(failure(error.error).into())
+        }
+        // The same bytes are there already, and what was imported of them is recorded beside them.
+        stored => Ok((name, stored.is_ok())),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "dead_import.html")]
+struct ImportPage {
+    frame: Frame,
+    file: String,
+    offer: Offer,
+    once: String,
+    command: String,
+}
+
+async fn plan(visit: Visit) -> Result<Response, Problem> {
+    visit.refuse_if_read_only()?;
+    let fields = visit.query();
+    let file = fields.get("file").and_then(file_name).ok_or(Problem::Missing)?;
+    let planning = async {
+        let operator = visit.console.operator(Rc::new(Unwatched), Interrupt::never()).await?;
+        asked(file, &visit.console).plan(operator).await
+    };
+    ok(&ImportPage {
+        offer: Offer::of(planning.await),
+        frame: visit.frame("Import", None),
+        once: token(),
+        command: command(file, &visit.console),
+        file: file.to_owned(),
+    })
+}
+
+async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
+    let [Some(digest), Some(once), Some(file)] = ["digest", "once", "file"].map(|name| form.get(name)) else {
+        return Err(incomplete());
+    };
+    let file = file_name(file).ok_or_else(incomplete)?.to_owned();
+    let summary = Summary {
+        title: "Import".into(),
+        command: command(&file, &visit.console),
+        plan: format!("/dead/import?file={file}"),
+        back: "/dead",
+        next: "Back",
+        file: None,
+        agreed: digest.to_owned(),
+    };
+    let console = visit.console.clone();
+    perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
+        let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
+        perform(asked(&file, &console).plan(operator), &screen).await
+    })
+}
+
+fn command(file: &str, console: &Console) -> String {
+    let path = console.dead.folder().join(file).display().to_string();
+    command_line(["comeback", "dead", "import", &*path]) + &console.address.flags()
+}
+
+fn asked(file: &str, console: &Console) -> Asked {
+    let file = console.dead.folder().join(file);
+    Asked::new(|operator| Import { operator, file, pace: Pace(500.0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_files_have_names() {
+        let name = new_file_name("discarded", Timestamp::from_secs(1_700_000_000));
+        assert_eq!(name, "discarded-20231114-221320000.jsonl");
+        for name in [&*name, "imported-0123456789abcdef.jsonl"] {
+            assert_eq!(file_name(name), Some(name));
+        }
+        for name in
+            ["discarded-../x.jsonl", "discarded-1.jsonl.done", "dead-letters.jsonl", "imported-\\x.jsonl", ""]
+        {
+            assert_eq!(file_name(name), None, "{name}");
+        }
+    }
+}

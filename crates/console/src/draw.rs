@@ -1,0 +1,61 @@
+//! The tones of a layout, and where its commands lead, for the macros of `templates/ui/layout.html` that draw it.
+
+use comeback_operate::{Command, CommandName, Tone};
+
+use crate::page::encoded;
+
+/// The class of a tone.
+pub(super) const fn class(tone: &Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "",
+        Tone::Good => "good",
+        Tone::Warning => "warn",
+        Tone::Bad => "bad",
+    }
+}
+
+/// The page that answers what a command asks, or does what it does; `None` if only a terminal does.
+pub(super) fn address(command: &Command) -> Option<String> {
+    let operand = command.operand();
+    let of = |path: &str| {
+        let function = operand.map(|function| format!("?function={}", encoded(function)));
+        format!("{path}{}", function.unwrap_or_default())
+    };
+    Some(match command.name {
+        CommandName::Status | CommandName::History => "/".into(),
+        CommandName::Pause if command.words.iter().any(|word| word == "--list") => "/".into(),
+        CommandName::Waiting => of("/waiting"),
+        CommandName::Trace => format!("/event?id={}", encoded(operand?)),
+        CommandName::Pause => of("/pause"),
+        CommandName::Resume => of("/resume"),
+        CommandName::Retry => of("/retry"),
+        CommandName::DeadList | CommandName::DeadShow | CommandName::Redrive | CommandName::Discard => {
+            "/dead".into()
+        }
+        CommandName::Import => "/dead/import".into(),
+        CommandName::Doctor => "/doctor".into(),
+        CommandName::Attach | CommandName::Cancel | CommandName::Detach => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_leads_to_its_page() {
+        for (name, words, page) in [
+            (CommandName::Status, &[][..], Some("/")),
+            (CommandName::Pause, &["--list"], Some("/")),
+            (CommandName::Pause, &["a b"], Some("/pause?function=a%20b")),
+            (CommandName::Resume, &["--all"], Some("/resume")),
+            (CommandName::Trace, &["k-1"], Some("/event?id=k%2D1")),
+            (CommandName::Trace, &[], None),
+            (CommandName::DeadShow, &["k-1"], Some("/dead")),
+            (CommandName::Attach, &["orders"], None),
+        ] {
+            let command = Command::new(name, words.iter().copied(), " --stack shop");
+            assert_eq!(address(&command).as_deref(), page, "{command}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! One event: its life as a picture and as a table, what is next, and the handler's lines about it.
+
+use askama::Template;
+use axum::Router;
+use axum::response::Response;
+use comeback_engine::{Timestamp, WaitsFor, What};
+use comeback_operate::Text;
+use comeback_operate::durations;
+use comeback_operate::trace::Trace;
+use comeback_operate::trace::logs::Report;
+use comeback_operate::trace::sentence::sentence;
+use comeback_operate::trace::story::{End, Happened, Step};
+use comeback_rehearsal::figure::Chart;
+use comeback_rehearsal::life::{self, Mark};
+
+use crate::access::token;
+use crate::console::Console;
+use crate::dead::OfEvent;
+use crate::page::{Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
+use crate::response::go_to;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/event", page(event))
+}
+
+#[derive(Template)]
+#[template(path = "event.html")]
+struct EventPage {
+    frame: Frame,
+    /// What was asked for.
+    id: String,
+    life: Option<Life>,
+    /// Its dead-letter, if it is dead and the newest scan has it.
+    dead: Option<OfEvent>,
+    once: String,
+    /// The reason why it is not known.
+    problem: Option<Text>,
+}
+
+struct Life {
+    key: String,
+    function: String,
+    first_failure: Moment,
+    /// The last one, the attempt that failed with it, and when.
+    error: Option<(String, u64, Moment)>,
+    end: Text,
+    /// Nothing more happens to it automatically.
+    is_over: bool,
+    is_dead: bool,
+    chart: Option<Chart>,
+    steps: Vec<(Moment, Text)>,
+    /// The function's own lines about its invocations, with their request ids.
+    logged: Vec<(String, Vec<(Moment, String)>)>,
+    /// The address of the same page with them; `None` if it has them.
+    with_logs: Option<String>,
+    /// The handler's lines.
+    lines: Vec<(Moment, String)>,
+}
+
+async fn event(visit: Visit) -> Result<Response, Problem> {
+    let fields = visit.query();
+    let Some(id) = fields.get("id") else { return Ok(go_to("/waiting")) };
+    let logs = fields.get("logs").is_some();
+    let read = visit.console.trace(id, logs).await;
+    let with_logs = (!logs).then(|| format!("/event?id={}&logs=yes", encoded(id)));
+    let (life, problem) = match &read.value {
+        Ok(trace) => (Some(life(trace, with_logs)), None),
+        Err(failure) => (None, Some(failure.text())),
+    };
+    let dead = life.as_ref().filter(|life| life.is_dead);
+    ok(&EventPage {
+        frame: visit.frame("Event", None).of(read.at),
+        id: id.to_owned(),
+        dead: dead.and_then(|life| OfEvent::in_scan(&visit.console, &life.key)),
+        once: token(),
+        life,
+        problem,
+    })
+}
+
+fn life(trace: &Trace, with_logs: Option<String>) -> Life {
+    let story = &trace.story;
+    let logged = trace.invocations.iter().filter(|invocation| !invocation.lines.is_empty());
+    Life {
+        key: story.key.clone(),
+        function: function_name(&story.target).to_owned(),
+        first_failure: story.first_failure.map(Moment::at).unwrap_or_default(),
+        error: story.steps.iter().rev().find_map(last_error),
+        end: trace.ending(),
+        is_over: is_over(trace),
+        is_dead: matches!(story.end, End::DeadLettered),
+        chart: chart(trace),
+        steps: story.steps.iter().map(|step| (Moment::at(step.at), sentence(step))).collect(),
+        logged: logged
+            .map(|it| {
+                (
+                    it.request_id.clone(),
+                    it.lines.iter().map(|it| (Moment::at(it.at), it.line.clone())).collect(),
+                )
+            })
+            .collect(),
+        with_logs,
+        lines: story.lines.iter().map(|line| (Moment::at(line.at), line.line.clone())).collect(),
+    }
+}
+
+fn last_error(step: &Step) -> Option<(String, u64, Moment)> {
+    let error = step.event.error_type.as_ref().filter(|_| step.happened == Happened::Failed)?;
+    Some((error.to_string(), step.attempt(), Moment::at(step.at)))
+}
+
+/// Whether it was dead-lettered, or probably succeeded.
+fn is_over(trace: &Trace) -> bool {
+    match &trace.story.end {
+        End::DeadLettered => true,
+        End::Invoked { request_id, .. } => {
+            trace.invocation(request_id.as_deref()).is_some_and(|invocation| invocation.report.is_success())
+        }
+        End::Waits(_) => false,
+    }
+}
+
+fn chart(trace: &Trace) -> Option<Chart> {
+    let Trace { story, now, .. } = trace;
+    let first = story.first_failure?;
+    let mut attempt = 0;
+    let mut moments: Vec<_> = story
+        .steps
+        .iter()
+        .map(|step| {
+            let (own, mark) = mark(step);
+            attempt = own.unwrap_or(attempt);
+            life::Moment { since: step.at.since(first), attempt, mark }
+        })
+        .collect();
+    let rest = rest(trace).map(|(at, mark)| life::Moment { since: at.since(first), attempt, mark });
+    moments.extend(rest);
+    let waits = story.steps.iter().filter(|step| is_wait(step)).count();
+    let is_future = matches!(story.end, End::Waits(WaitsFor::Due { due, .. }) if due > *now);
+    Some(Chart {
+        id: "life",
+        heading: "Timeline, logarithmic".into(),
+        description: format!(
+            "From its first failure, {} waits in {}; the table has each step.",
+            waits,
+            durations::text(moments.last().map(|moment| moment.since).unwrap_or_default())
+        ),
+        keys: life::keys(),
+        svg: life::draw(&moments, is_future.then(|| (now.since(first), "now"))),
+        table: None,
+    })
+}
+
+fn is_wait(step: &Step) -> bool {
+    matches!(step.happened, Happened::Logged(What::Defer { failure: None, .. }))
+}
+
+/// The attempt of a step, and its mark.
+fn mark(step: &Step) -> (Option<u64>, Mark) {
+    let what = match &step.happened {
+        Happened::Failed => return (Some(step.attempt()), Mark::Failed),
+        Happened::Redriven => return (Some(0), Mark::Other),
+        Happened::Logged(what) => what,
+    };
+    match what {
+        What::Defer { failure: None, .. } | What::Hold { failure: None, .. } => {
+            (Some(step.event.retry), Mark::Hid)
+        }
+        What::Reinvoke { .. } => (Some(step.event.retry), Mark::Other),
+        What::DeadLetter { .. } => (None, Mark::DeadLettered),
+        What::Defer { .. } | What::Hold { .. } | What::Keep { .. } => (None, Mark::Other),
+    }
+}
+
+/// What comes after the last step: the end of its wait, or how its last attempt ended.
+fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
+    let now = trace.now;
+    match &trace.story.end {
+        End::Waits(WaitsFor::Due { due, .. }) => Some(((*due).max(now), Mark::Other)),
+        End::Waits(_) => Some((now, Mark::Other)),
+        End::DeadLettered => None,
+        End::Invoked { request_id, .. } => match &trace.invocation(request_id.as_deref())?.report {
+            report @ Report::Seen { at, .. } if report.is_success() => Some((*at, Mark::Succeeded)),
+            Report::Seen { at, .. } => Some((*at, Mark::Failed)),
+            Report::NotSeen | Report::Unread { .. } => None,
+        },
+    }
+}

@@ -1,0 +1,251 @@
+//! What is read of the account: each source once in five seconds at most, however many tabs ask.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use comeback_engine::Timestamp;
+use comeback_operate::Failure;
+use tokio::sync::{Mutex, watch};
+
+use crate::work::panicked;
+
+/// A source is read at most once in this time.
+const FRESH_FOR: Duration = Duration::from_secs(5);
+/// A value that takes long to read is shown up to this age, while the next one is read.
+const SHOWN_FOR: Duration = Duration::from_secs(60);
+/// How long a page waits for a value that takes long.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A value that was read, or why it was not.
+pub(super) struct Read<T> {
+    pub(super) at: Timestamp,
+    pub(super) value: Result<Rc<T>, Failure>,
+}
+
+impl<T> Read<T> {
+    fn is_fresh(&self, now: Timestamp) -> bool {
+        now.since(self.at) < FRESH_FOR
+    }
+
+    /// Whether a page may show it while the next is read. Whoever comes back after a while rather waits for that.
+    fn is_shown(&self, now: Timestamp) -> bool {
+        self.value.is_ok() && now.since(self.at) < SHOWN_FOR
+    }
+}
+
+impl<T> Clone for Read<T> {
+    fn clone(&self) -> Self {
+        Self { at: self.at, value: self.value.clone() }
+    }
+}
+
+/// Something of the account that every tab shares. It is read when a page asks for it, unless it is fresh.
+pub(super) struct Fresh<T> {
+    // Held while it is read, so that whoever asks meanwhile waits for the same read.
+    last: Mutex<Option<Read<T>>>,
+}
+
+impl<T> Default for Fresh<T> {
+    fn default() -> Self {
+        Self { last: Mutex::new(None) }
+    }
+}
+
+impl<T> Fresh<T> {
+    /// The value. `read` may start from the one before.
+    pub(super) async fn get(
+        &self,
+        now: impl Fn() -> Timestamp,
+        read: impl AsyncFnOnce(Option<Rc<T>>) -> Result<T, Failure>,
+    ) -> Read<T> {
+        let mut last = self.last.lock().await;
+        if let Some(fresh) = last.as_ref().filter(|last| last.is_fresh(now())) {
+            return fresh.clone();
+        }
+        let before = last.as_ref().and_then(|last| last.value.as_ref().ok().cloned());
+        let value = read(before).await.map(Rc::new);
+        last.insert(Read { at: now(), value }).clone()
+    }
+}
+
+/// A value that may take minutes to read. Its next reading goes on behind the last one, which pages show meanwhile.
+pub(super) struct Behind<T> {
+    last: RefCell<Option<Read<T>>>,
+    /// The last value, to go on from. A failure does not end it.
+    known: RefCell<Option<Rc<T>>>,
+    is_reading: watch::Sender<bool>,
+    /// How often something was changed, and how often before the last reading began.
+    changes: Cell<u64>,
+    changes_read: Cell<u64>,
+}
+
+impl<T> Default for Behind<T> {
+    fn default() -> Self {
+        Self {
+            last: RefCell::default(),
+            known: RefCell::default(),
+            is_reading: watch::Sender::new(false),
+            changes: Cell::default(),
+            changes_read: Cell::default(),
+        }
+    }
+}
+
+impl<T: 'static> Behind<T> {
+    /// The last value; `None` while the first is read. If it is not fresh, `read` goes on from it, even if the browser hangs
+    /// up.
+    pub(super) async fn get<F>(
+        self: &Rc<Self>,
+        now: impl Fn() -> Timestamp + 'static,
+        read: impl FnOnce(Option<Rc<T>>) -> F,
+    ) -> Option<Read<T>>
+    where
+        F: Future<Output = Result<Rc<T>, Failure>> + 'static,
+    {
+        if !self.is_current() {
+            self.settled().await;
+        }
+        let is_current = self.is_current();
+        let last = self.last.borrow().clone();
+        if is_current && last.as_ref().is_some_and(|last| last.is_fresh(now())) {
+            return last;
+        }
+        let is_shown = is_current && last.as_ref().is_some_and(|last| last.is_shown(now()));
+        if !*self.is_reading.borrow() {
+            // A task of its own, so that a panic ends the reading, as a failure.
+            let reading = tokio::task::spawn_local(read(self.known.borrow().clone()));
+            let (shared, changes) = (Rc::clone(self), self.changes.get());
+            self.is_reading.send_replace(true);
+            tokio::task::spawn_local(async move {
+                let value = reading.await.unwrap_or_else(|panic| Err(panicked(panic)));
+                if let Ok(value) = &value {
+                    shared.known.replace(Some(Rc::clone(value)));
+                }
+                shared.last.replace(Some(Read { at: now(), value }));
+                shared.changes_read.set(changes);
+                shared.is_reading.send_replace(false);
+            });
+        }
+        if is_shown {
+            return last;
+        }
+        self.settled().await;
+        self.last.borrow().clone()
+    }
+
+    /// Waits for the reading that is under way, but not for long.
+    async fn settled(&self) {
+        let mut is_reading = self.is_reading.subscribe();
+        let _ = tokio::time::timeout(PATIENCE, is_reading.wait_for(|is_reading| !is_reading)).await;
+    }
+
+    /// Whether the last reading began after the last change.
+    fn is_current(&self) -> bool {
+        self.changes_read.get() == self.changes.get()
+    }
+
+    /// To be called after a change: no page shows the last value while the next is read.
+    pub(super) fn outdate(&self) {
+        self.changes.set(self.changes.get() + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join;
+
+    use super::*;
+
+    /// How often a value was read after these looks, at these seconds, each by two tabs at once.
+    async fn reads(looks: &[u64], result: Result<u64, Failure>) -> u64 {
+        let (fresh, count) = (Fresh::<u64>::default(), Cell::new(0));
+        for second in looks {
+            let look = || async {
+                let read = async |before: Option<Rc<u64>>| {
+                    assert_eq!(before.is_some(), result.is_ok() && count.get() > 0);
+                    tokio::task::yield_now().await;
+                    count.set(count.get() + 1);
+                    result.clone()
+                };
+                fresh.get(|| Timestamp::from_secs(*second), read).await
+            };
+            let (one, other) = join(look(), look()).await;
+            assert_eq!(one.value, other.value);
+        }
+        count.get()
+    }
+
+    #[tokio::test]
+    async fn all_tabs_share_one_read_in_five_seconds() {
+        assert_eq!(reads(&[100], Ok(1)).await, 1);
+        assert_eq!(reads(&[100, 104], Ok(1)).await, 1);
+        assert_eq!(reads(&[100, 105, 107, 111], Ok(1)).await, 3);
+        assert_eq!(
+            reads(&[100, 104, 105], Err(Failure::could_not("denied"))).await,
+            2,
+            "a failure counts too"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reading_that_panics_has_failed_and_another_is_made() {
+        let looks = async {
+            let behind = Rc::new(Behind::<u64>::default());
+            let look = async |second, value: Option<u64>| {
+                let read = |_| async move { Ok(Rc::new(value.expect("a bug"))) };
+                let read = behind.get(move || Timestamp::from_secs(second), read).await;
+                read.expect("the reading has ended").value.map_err(|failure| failure.to_string())
+            };
+            let failure = look(100, None).await.unwrap_err();
+            assert!(failure.starts_with("this is a bug in `comeback`"), "{failure}");
+            assert_eq!(look(105, Some(7)).await, Ok(Rc::new(7)));
+        };
+        tokio::task::LocalSet::new().run_until(looks).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_value_is_shown_while_the_next_is_read() {
+        let locally = tokio::task::LocalSet::new();
+        let looks = async {
+            let (behind, begin) = (Rc::new(Behind::<u64>::default()), tokio::time::Instant::now());
+            let now = move || Timestamp::from_secs(1_000 + begin.elapsed().as_secs());
+            let look = async |takes: u64| {
+                let before = begin.elapsed();
+                let read = |known: Option<Rc<u64>>| async move {
+                    tokio::time::sleep(Duration::from_secs(takes)).await;
+                    let next = known.map_or(1, |known| *known + 1);
+                    // A failure on the way is not the end of what was known.
+                    if next == 4 && takes == 2 { Err(Failure::could_not("late")) } else { Ok(Rc::new(next)) }
+                };
+                let seen = behind.get(now, read).await;
+                let seen = seen.map(|read| read.value.map(|value| *value).map_err(|_| read.at.as_secs()));
+                ((begin.elapsed() - before).as_secs(), seen)
+            };
+            let wait = async |seconds| tokio::time::sleep(Duration::from_secs(seconds)).await;
+            assert_eq!(look(10).await, (3, None), "it is read for the first time");
+            wait(3).await;
+            assert_eq!(look(0).await, (3, None), "by the same reading");
+            wait(2).await;
+            assert_eq!(look(0).await, (0, Some(Ok(1))));
+            wait(5).await;
+            assert_eq!(look(7).await, (0, Some(Ok(1))), "the next is read behind it");
+            wait(8).await;
+            assert_eq!(look(0).await, (0, Some(Ok(2))));
+            behind.outdate();
+            let both = join(look(1), look(1)).await;
+            assert_eq!(
+                both,
+                ((1, Some(Ok(3))), (1, Some(Ok(3)))),
+                "whoever has changed something sees that, in every tab"
+            );
+            wait(60).await;
+            assert_eq!(look(2).await, (2, Some(Err(1_087))), "who comes back waits for the next");
+            wait(5).await;
+            assert_eq!(look(1).await, (1, Some(Ok(4))), "and so does who saw a failure");
+            wait(60).await;
+            assert_eq!(look(9).await, (3, Some(Ok(4))), "but not for long");
+        };
+        locally.run_until(looks).await;
+    }
+}

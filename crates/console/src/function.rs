@@ -1,0 +1,279 @@
+//! One function: its policy and schedule, what waits, and what the doctor finds; and the list of all functions.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use askama::Template;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::Response;
+use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Timestamp, Unset};
+use comeback_operate::deployment::{Deployment, Unlisted};
+use comeback_operate::doctor::findings::Finding;
+use comeback_operate::durations;
+use comeback_operate::function::{FunctionName, command_name};
+use comeback_operate::handler_setting::parameter_of;
+use comeback_operate::waiting::reading::Reading;
+use comeback_operate::waiting::report::Listing;
+use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::{CommandName, Text};
+use comeback_rehearsal::figure::{Chart, Table};
+use comeback_rehearsal::schedule;
+
+use crate::clock::now;
+use crate::console::{Console, Waiting};
+use crate::dead::OfFunction;
+use crate::doctor::Findings;
+use crate::fresh::Read;
+use crate::page::{Frame, Problem, Visit, encoded, ok, page};
+use crate::waiting::{GroupRow, group_row};
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/function", page(function))
+}
+
+async fn function(visit: Visit) -> Result<Response, Problem> {
+    let name = visit.query().get("name").map(str::parse::<FunctionName>);
+    match name.transpose().map_err(|why| Problem::Refused(StatusCode::BAD_REQUEST, why))? {
+        Some(name) => one(&visit, name).await,
+        None => all(&visit).await,
+    }
+}
+
+#[derive(Template)]
+#[template(path = "functions.html")]
+struct FunctionsPage {
+    frame: Frame,
+    functions: Vec<Row>,
+    /// Entries of the allow-list that may mean several functions.
+    patterns: Vec<String>,
+    unread: Option<Text>,
+}
+
+/// A function in the list.
+struct Row {
+    name: String,
+    href: String,
+    policy: String,
+}
+
+async fn all(visit: &Visit) -> Result<Response, Problem> {
+    let deployment = visit.console.deployment().await.value?;
+    let (patterns, listed): (Vec<&str>, Vec<&str>) =
+        deployment.target_functions().partition(|entry| entry.contains('*'));
+    let matched = match visit.console.account() {
+        Some(account) => deployment.matched(account).await,
+        None => Ok(Vec::new()),
+    };
+    let (matched, unread) = match matched {
+        Ok(matched) => (matched, None),
+        Err(failure) => (Vec::new(), Some(failure.text())),
+    };
+    let arns = listed.into_iter().map(ToOwned::to_owned).chain(matched.iter().map(ToString::to_string));
+    let arns: BTreeSet<String> = arns.collect();
+    let policies = deployment.policies().ok();
+    let row = |arn: &String| {
+        let name = command_name(arn, &deployment.handler_arn);
+        let entry = policies.as_ref().and_then(|policies| policies.entry_of(arn));
+        Row {
+            href: format!("/function?name={}", encoded(&name)),
+            policy: entry.map_or_else(|| "the stack's".into(), ToString::to_string),
+            name,
+        }
+    };
+    ok(&FunctionsPage {
+        functions: arns.iter().map(row).collect(),
+        patterns: patterns.into_iter().map(ToOwned::to_owned).collect(),
+        unread,
+        frame: visit.frame("Functions", None),
+    })
+}
+
+#[derive(Template)]
+#[template(path = "function.html")]
+struct FunctionPage {
+    frame: Frame,
+    /// As addresses name it.
+    href: String,
+    /// What happens to its events, if they are not retried.
+    unlisted: Option<&'static str>,
+    policy: Result<PolicyShown, Vec<String>>,
+    /// `None` while the log is read for the first time.
+    waiting: Result<Option<Vec<GroupRow>>, Text>,
+    /// `None` before the first scan.
+    dead: Option<OfFunction>,
+    findings: Result<Findings, Text>,
+    attach: String,
+    detach: String,
+}
+
+/// The policy of a function, and what it means.
+struct PolicyShown {
+    settings: Table,
+    chart: Chart,
+}
+
+async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
+    let console = &visit.console;
+    let deployment = console.deployment().await.value?;
+    let arn = deployment.arn_of(&name);
+    let invoked = invoked_arn(&arn);
+    let policies = deployment.policies();
+    let unlisted = policies.as_ref().ok().and_then(|policies| Unlisted::of(policies, &invoked));
+    let policy = match &policies {
+        Ok(policies) => Ok(shown(&deployment, policies.of(&invoked), policies.entry_of(&invoked)).await),
+        Err(refused) => Err(refused.iter().map(ToString::to_string).collect()),
+    };
+    let (read_at, waiting) = waiting(console, &name).await;
+    let checks = console.checks(Some(&name)).await.value.map_err(|failure| failure.text());
+    let of_function = |finding: &&Finding| finding.about.is_some();
+    let findings = checks.map(|diagnosis| Findings::of(diagnosis.checks.iter().filter(of_function)));
+    let shown_name = command_name(&arn.to_string(), &deployment.handler_arn);
+    ok(&FunctionPage {
+        frame: visit.frame(format!("Function {name}"), None).of(read_at.unwrap_or_else(now)),
+        href: encoded(&shown_name),
+        unlisted: unlisted.map(|unlisted| match unlisted {
+            Unlisted::DeadLettered => "It is not on the allow-list: the handler dead-letters its events.",
+            Unlisted::Kept => "The allow-list is empty: the handler keeps every event, and retries none.",
+        }),
+        policy,
+        waiting,
+        dead: OfFunction::in_scan(console, &name),
+        findings,
+        attach: deployment.command(CommandName::Attach, [&*shown_name]).to_string(),
+        detach: deployment.command(CommandName::Detach, [&*shown_name]).to_string(),
+    })
+}
+
+/// Its ARN as invocation records have it.
+fn invoked_arn(arn: &FunctionArn) -> String {
+    let qualifier = arn.qualifier.clone().or_else(|| Some("$LATEST".into()));
+    FunctionArn { qualifier, ..arn.clone() }.to_string()
+}
+
+/// What waits of it, and when that was read; `None` while the log is read for the first time.
+async fn waiting(
+    console: &Console,
+    name: &FunctionName,
+) -> (Option<Timestamp>, Result<Option<Vec<GroupRow>>, Text>) {
+    let wanted = Wanted { functions: vec![name.clone()], ..Wanted::default() };
+    let listing = Listing { wanted, by: None, events: None };
+    let look = |reading: &mut Reading, now| {
+        reading.apply_pauses(now);
+        let report = reading.report(&listing, now);
+        report.groups.iter().map(|group| group_row(group, reading, now)).collect()
+    };
+    match console.waiting(look).await {
+        Waiting::Reading(_) => (None, Ok(None)),
+        Waiting::Read(Read { at, value }) => {
+            (Some(at), value.map(Rc::into_inner).map_err(|failure| failure.text()))
+        }
+    }
+}
+
+async fn shown(deployment: &Deployment, policy: &Policy, entry: Option<&PolicyEntry>) -> PolicyShown {
+    let settings = settings(deployment, entry);
+    let policy = policy.clone();
+    let drawn = tokio::task::spawn_blocking(move || schedule::chart(&policy)).await;
+    PolicyShown { settings, chart: drawn.expect("BUG: a schedule could not be drawn") }
+}
+
+/// Each setting of the policy, its value, and where that comes from.
+fn settings(deployment: &Deployment, entry: Option<&PolicyEntry>) -> Table {
+    let rows: Vec<[String; 3]> =
+        Setting::of_functions().filter_map(|setting| row(deployment, entry, setting)).collect();
+    let column = |index: usize| rows.iter().map(|row| row[index].clone()).collect();
+    Table {
+        caption: "Its policy, and where each value comes from".into(),
+        columns: ["setting", "value", "from"]
+            .into_iter()
+            .enumerate()
+            .map(|(index, head)| (head.to_owned(), column(index)))
+            .collect(),
+    }
+}
+
+fn row(deployment: &Deployment, entry: Option<&PolicyEntry>, setting: &Setting) -> Option<[String; 3]> {
+    let of_entry = |name: &str| entry?.settings().find(|(set, _)| *set == name).map(|(_, value)| value);
+    let is_replaced = match setting.name {
+        "BACKOFFS" => ["BASE_BACKOFF", "MAX_BACKOFF"].iter().any(|name| of_entry(name).is_some()),
+        "BASE_BACKOFF" | "MAX_BACKOFF" => of_entry("BACKOFFS").is_some(),
+        _ => false,
+    };
+    let name = setting.name.to_owned();
+    if let Some(value) = of_entry(setting.name) {
+        let pattern = entry.map(PolicyEntry::pattern).unwrap_or_default();
+        return Some([name, in_words(setting, value), format!("POLICIES, entry {pattern}")]);
+    }
+    let default = match setting.default {
+        Unset::Is(text) => Some(text),
+        Unset::Means(_) => None,
+    };
+    let set = deployment.variables.get(setting.name).filter(|value| !value.is_empty() && !is_replaced);
+    let set = set.map(|value| in_words(setting, value));
+    match (set, default.map(|text| in_words(setting, text))) {
+        (Some(value), default) if default.as_ref() != Some(&value) => {
+            let from = match &deployment.stack {
+                Some(stack) => format!("stack {stack}, parameter {}", parameter_of(setting.name)),
+                None => format!("variable of {}", deployment.handler),
+            };
+            Some([name, value, from])
+        }
+        (_, Some(default)) if !is_replaced => {
+            let value = if default.is_empty() { "-".into() } else { default };
+            Some([name, value, "default".into()])
+        }
+        _ => None,
+    }
+}
+
+/// A value as the commands write it.
+fn in_words(setting: &Setting, value: &str) -> String {
+    let time = match setting.kind {
+        Kind::Seconds { .. } | Kind::SecondsUpTo { .. } => durations::read(value).ok(),
+        _ => None,
+    };
+    time.map_or_else(|| value.to_owned(), durations::text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(variables: &[(&str, &str)], function: &str) -> Vec<[String; 3]> {
+        let mut deployment = Deployment::sample();
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        deployment.variables.extend(variables);
+        let policies = deployment.policies().unwrap();
+        let arn = invoked_arn(&deployment.arn_of(&function.parse().unwrap()));
+        let table = settings(&deployment, policies.entry_of(&arn));
+        (0..table.columns[0].1.len())
+            .map(|row| [0, 1, 2].map(|it| table.columns[it].1[row].clone()))
+            .collect()
+    }
+
+    fn of(rows: &[[String; 3]], setting: &str) -> Option<(String, String)> {
+        let row = rows.iter().find(|row| row[0] == setting);
+        row.map(|[_, value, from]| (value.clone(), from.clone()))
+    }
+
+    #[test]
+    fn each_value_says_where_it_comes_from() {
+        let variables = [
+            ("MAX_AGE", "172800"),
+            ("BASE_BACKOFF", "10"),
+            ("POLICIES", "orders MAX_AGE=2h BACKOFFS=20s,5m; ord* JITTER=none"),
+        ];
+        let pair = |value: &str, from: &str| Some((value.to_owned(), from.to_owned()));
+        let orders = rows(&variables, "orders");
+        assert_eq!(of(&orders, "MAX_AGE"), pair("2h", "POLICIES, entry orders"));
+        assert_eq!(of(&orders, "BACKOFFS"), pair("20s,5m", "POLICIES, entry orders"));
+        assert_eq!((of(&orders, "BASE_BACKOFF"), of(&orders, "MAX_BACKOFF")), (None, None), "replaced");
+        assert_eq!(of(&orders, "JITTER"), pair("full", "default"), "the first entry alone counts");
+        let others = rows(&variables, "export");
+        assert_eq!(of(&others, "MAX_AGE"), pair("2d", "stack comeback, parameter MaxAge"));
+        assert_eq!(of(&others, "BASE_BACKOFF"), pair("10s", "default"), "as the template writes it");
+        assert_eq!(of(&others, "BACKOFFS"), None);
+        assert_eq!(of(&others, "NON_RETRYABLE_ERRORS"), pair("-", "default"));
+    }
+}

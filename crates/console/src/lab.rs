@@ -1,0 +1,221 @@
+//! The policy lab: what `simulate` and `plan` say of a policy, while it is filled in. It needs no account.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Router;
+use axum::response::Response;
+use comeback_engine::{Kind, Setting, Unset};
+use comeback_operate::Text;
+use comeback_operate::deployment::Deployment;
+use comeback_rehearsal::deployed::{DeployedSetting, lines};
+use comeback_rehearsal::flags::{PolicyFlags, variable};
+
+use crate::access::token;
+use crate::console::Console;
+use crate::page::{Fields, Frame, Problem, Visit, ok, page};
+use crate::rehearsal::{Answer, Words};
+use crate::response::go_to;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/lab", page(lab))
+}
+
+/// The flags of the policy that the form has.
+const POLICY: [&str; 8] = [
+    "max-age",
+    "max-retries",
+    "base-backoff",
+    "max-backoff",
+    "backoffs",
+    "jitter",
+    "hide-up-to",
+    "maximum-concurrency",
+];
+
+/// A field beside those of the policy: name, label, placeholder and hint.
+type Given = (&'static str, &'static str, &'static str, &'static str);
+
+/// Flags of `simulate`; `plan` takes the outage and the capacity too.
+const RUN: [Given; 5] = [
+    ("outage", "Outage", "3h", "How long the target is down"),
+    ("events", "Events", "1000", "Events that reach the target during the outage"),
+    ("failure-rate", "Failure rate", "0", "Share of the invocations that fail after the outage, 0 to 1"),
+    ("capacity", "Capacity", "no limit", "Most that the target handles, as a multiple of its usual traffic"),
+    ("for", "Virtual time", "24h", "Length of the run"),
+];
+/// Flags of `plan`; `schedule` takes the rate too.
+const GOAL: [Given; 2] = [
+    ("rate", "Rate", "10/s", "Events that fail while the target is down, such as 10/s or 600/m"),
+    (
+        "recover-within",
+        "Back within",
+        "none",
+        "Recommend a policy with which 99 % are delivered this soon after the outage",
+    ),
+];
+
+/// The field that tells tabs apart: each has its own simulation.
+const TAB: &str = "tab";
+const BESIDE: &str = "beside";
+const DEPLOYED: &str = "deployed";
+/// A field of the form.
+struct Input {
+    name: &'static str,
+    label: String,
+    placeholder: String,
+    hint: String,
+    value: String,
+    /// Empty if any text may be given.
+    choices: &'static [&'static str],
+}
+
+#[derive(Template)]
+#[template(path = "lab.html")]
+struct LabPage {
+    frame: Frame,
+    tab: String,
+    groups: [(&'static str, Vec<Input>); 3],
+    is_beside_deployed: bool,
+    /// Why the deployed policy is not shown although it was asked for.
+    undeployed: Option<Text>,
+    commands: Vec<String>,
+    /// What to put into a deployment: parameters and properties.
+    pasted: Option<(String, String)>,
+    /// Percent of the work that is done.
+    percent: u64,
+    /// `None` while it is simulated.
+    answer: Option<Arc<Result<Answer, String>>>,
+}
+
+async fn lab(visit: Visit) -> Result<Response, Problem> {
+    let console = &visit.console;
+    let fields = visit.query();
+    let Some(tab) = fields.get(TAB) else {
+        // What is deployed is of interest to whoever has looked at it.
+        let beside = if console.account().is_some() { DEPLOYED } else { "default" };
+        return Ok(go_to(&format!("/lab?{TAB}={}&{BESIDE}={beside}", &token()[..16])));
+    };
+    let is_beside_deployed = fields.get(BESIDE) == Some(DEPLOYED);
+    let (other, undeployed) = match is_beside_deployed {
+        true => match console.deployment().await.value {
+            Ok(deployment) => (("the deployed policy", flags_of(&deployment)), None),
+            Err(failure) => (("the default policy", PolicyFlags::default()), Some(failure.text())),
+        },
+        false => (("the default policy", PolicyFlags::default()), None),
+    };
+    let words = words_of(&fields);
+    let (percent, answer) = console.labs.answer(tab, words.clone(), other).await;
+    ok(&LabPage {
+        frame: visit.frame("Policy lab", None),
+        tab: tab.to_owned(),
+        groups: [
+            ("Policy", POLICY.map(|flag| policy_input(flag, &fields)).into()),
+            ("What happens", RUN.map(|given| input(given, &fields)).into()),
+            ("Load and goal", GOAL.map(|given| input(given, &fields)).into()),
+        ],
+        is_beside_deployed,
+        undeployed,
+        commands: words.lines(),
+        pasted: pasted(&fields),
+        percent,
+        answer,
+    })
+}
+
+fn input((name, label, placeholder, hint): Given, fields: &Fields) -> Input {
+    Input {
+        name,
+        label: label.into(),
+        placeholder: placeholder.into(),
+        hint: hint.into(),
+        value: fields.get(name).unwrap_or_default().to_owned(),
+        choices: &[],
+    }
+}
+
+fn policy_input(flag: &'static str, fields: &Fields) -> Input {
+    let setting = Setting::named(&variable(flag));
+    let default = match setting.default {
+        Unset::Is(text) | Unset::Means(text) => text,
+    };
+    let choices = match setting.kind {
+        Kind::Choice(choices) => choices,
+        _ => &[],
+    };
+    Input {
+        name: flag,
+        label: setting.name.into(),
+        placeholder: default.into(),
+        hint: setting.meaning.into(),
+        value: fields.get(flag).unwrap_or(if choices.is_empty() { "" } else { default }).to_owned(),
+        choices,
+    }
+}
+
+/// The policy of a deployment, as flags.
+fn flags_of(deployment: &Deployment) -> PolicyFlags {
+    let set = |flag: &&str| deployment.variables.get(&variable(flag)).filter(|value| !value.is_empty());
+    let given: Vec<(&str, String)> =
+        PolicyFlags::names().filter_map(|flag| Some((flag, set(&flag)?.clone()))).collect();
+    PolicyFlags::default().with(given.iter().map(|(flag, value)| (*flag, value.as_str())))
+}
+
+/// What the given policy is in a deployment; `None` if it is the default.
+fn pasted(fields: &Fields) -> Option<(String, String)> {
+    let given: Vec<DeployedSetting> = POLICY
+        .iter()
+        .filter_map(|flag| Some((variable(flag), fields.get(flag)?)))
+        .filter(|(variable, value)| !matches!(Setting::named(variable).default, Unset::Is(text) if text == *value))
+        .map(|(variable, value)| DeployedSetting::of(&variable, value))
+        .collect();
+    (!given.is_empty()).then(|| lines(&given))
+}
+
+/// The commands that a form stands for.
+fn words_of(fields: &Fields) -> Words {
+    let flag = |name: &str| fields.get(name).map(|value| format!("--{name}={value}"));
+    let words = |command: &str, names: &mut dyn Iterator<Item = &'static str>| {
+        ["comeback".to_owned(), command.to_owned()].into_iter().chain(names.filter_map(flag)).collect()
+    };
+    let names = |given: &[Given]| given.iter().map(|given| given.0).collect::<Vec<_>>();
+    let plan = ["outage", "capacity", "max-age", "max-retries"].into_iter().chain(names(&GOAL));
+    Words {
+        simulate: words("simulate", &mut names(&RUN).into_iter().chain(POLICY)),
+        plan: fields.get("recover-within").map(|_| words("plan", &mut { plan })),
+        rate: fields.get("rate").map(ToOwned::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(given: &[(&str, &str)]) -> Fields {
+        Fields(given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn a_form_is_the_commands_with_its_values() {
+        let form = fields(&[
+            ("outage", "1h"),
+            ("capacity", "2"),
+            ("jitter", "none"),
+            ("max-age", "2h"),
+            ("rate", "20/s"),
+            ("recover-within", ""),
+        ]);
+        let words = words_of(&form);
+        assert_eq!(words.lines(), ["comeback simulate --outage=1h --capacity=2 --max-age=2h --jitter=none"]);
+        let words = words_of(&form.with("recover-within", "10m"));
+        assert_eq!(
+            words.lines()[1],
+            "comeback plan --outage=1h --capacity=2 --max-age=2h --rate=20/s --recover-within=10m"
+        );
+        let (sam, cdk) = pasted(&form).unwrap();
+        assert_eq!(
+            (&*sam, &*cdk),
+            ("MaxAge=7200 Jitter=none", "maxAge: Duration.seconds(7200),\njitter: Jitter.NONE,")
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! The console: the questions and changes of [`comeback_operate`] as pages, for the browser of one user.
+//!
+//! It knows no command line and no AWS SDK, and reads nothing that a command prints. `comeback ui` starts it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `server` | connections, and the rules for every request and answer |
+//! | `access` | codes and sessions: who gets in |
+//! | `console` | what the pages share: the account, its reads, the work under way |
+//! | `fresh` | how often a source is read, and what is shown meanwhile |
+//! | `page` | a request as a page sees it, the frame around every page, failures |
+//! | `change` | plan, question and performance of a change |
+//! | `draw` | layouts of answers, for `templates/layout.html` |
+//! | `work` | performances under way, each made once |
+//! | `progress` | their pages |
+//! | `response` | pages as responses, with everything in them shown and nothing obeyed |
+//! | `start` | the browser, and Enter for another code |
+//! | `overview`, … | a file a page |
+//!
+//! # A new page
+//!
+//! `overview` is the example.
+//!
+//! 1. A file with `pub(super) fn routes() -> Router<Console>`; merge it in [`routes`]. Paths that read are `page(…)`, which
+//!    answers GET. A handler is an `async fn(Visit) -> Result<Response, Problem>` and may use everything of `comeback_operate`,
+//!    `Rc` too: all runs on one thread, so long arithmetic belongs on `tokio::task::spawn_blocking`.
+//! 2. A template in `templates/` that extends `base.html`, with a struct that has `frame: Frame` (from `visit.frame(…)`). Texts
+//!    and layouts of an answer are drawn by the macros of `layout.html`, charts and tables are
+//!    [`figure`](comeback_rehearsal::figure)s, which display themselves (`|safe`). Mark what refreshes every five seconds with
+//!    `data-refresh` and an `id`, and keep forms outside of it; what can be copied is a `copy`. Add the page to `NAVIGATION`.
+//! 3. Values come from `comeback_operate`, read through a [`Fresh`](fresh::Fresh) in `Console`, so that all tabs share one read
+//!    in five seconds. Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters visible.
+//! 4. A change is a [`ChangeForm`](change::ChangeForm), as in `pauses`: its fields, and how they make the change. GET shows its
+//!    plan, POST performs it.
+
+mod access;
+mod change;
+mod clock;
+mod console;
+mod dead;
+mod doctor;
+mod draw;
+mod event;
+mod fresh;
+mod function;
+mod history;
+mod lab;
+mod overview;
+mod page;
+mod pauses;
+mod progress;
+mod rehearsal;
+mod response;
+mod server;
+mod start;
+#[cfg(test)]
+mod tests;
+mod waiting;
+mod work;
+
+use std::net::Ipv4Addr;
+use std::rc::Rc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use comeback_operate::{Address, Failure, Interrupt};
+use tokio::net::TcpListener;
+
+use crate::access::Access;
+use crate::console::Console;
+
+/// Bytes of a form. A page that takes a file has a limit of its own.
+const LARGEST_FORM: usize = 64 << 10;
+
+/// Options of a console.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The way to the deployment.
+    pub address: Address,
+    /// The port to listen on; 0 is a free one.
+    pub port: u16,
+    /// A browser is opened.
+    pub opens_browser: bool,
+    /// Everything that changes something or hides dead-letters is left out.
+    pub read_only: bool,
+}
+
+/// Serves the console on 127.0.0.1 until it is stopped, and says on the terminal how to get in. Runs in a
+/// [`LocalSet`](tokio::task::LocalSet).
+///
+/// # Errors
+///
+/// If the port cannot be listened on.
+pub async fn serve(options: &Options, stop: Interrupt) -> Result<(), Failure> {
+    let Options { address: deployment, port, opens_browser, read_only } = options;
+    let taken = |problem| Failure::could_not(format!("port {port} of 127.0.0.1: {problem}"));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).await.map_err(taken)?;
+    let address = listener.local_addr().map_err(taken)?;
+    let access = Rc::new(Access::new(address.port()));
+    let console = Console::new(deployment.clone(), *read_only);
+    let router = routes().with_state(console.clone());
+    start::announce(address, *opens_browser, &access);
+    server::serve(listener, router, access, stop).await;
+    console.works.stop_all().await;
+    console.dead.stop().await;
+    Ok(())
+}
+
+fn routes() -> Router<Console> {
+    Router::new()
+        .merge(page::routes())
+        .merge(overview::routes())
+        .merge(waiting::routes())
+        .merge(event::routes())
+        .merge(dead::routes())
+        .merge(pauses::routes())
+        .merge(progress::routes())
+        .merge(function::routes())
+        .merge(doctor::routes())
+        .merge(lab::routes())
+        .layer(DefaultBodyLimit::max(LARGEST_FORM))
+}

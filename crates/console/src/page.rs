@@ -1,0 +1,363 @@
+//! A request as a page sees it, and the frame around every page.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Form, FromRequest as _, Query, Request, State};
+use axum::http::{Method, StatusCode};
+use axum::response::Response;
+use axum::routing::{MethodRouter, get, post};
+use axum::{Router, body::Body};
+use comeback_engine::Timestamp;
+use comeback_operate::durations::short;
+use comeback_operate::{Failure, Place, Text};
+use comeback_rehearsal::chart::{Colour, PALETTE};
+use comeback_rehearsal::figure;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use send_wrapper::SendWrapper;
+
+use crate::access::BrowserSession;
+use crate::clock::now;
+use crate::console::Console;
+use crate::response::{html, with_type};
+use comeback_operate::pauses::target_name;
+
+/// The pages, in the order of the head: path and name.
+const NAVIGATION: [(&str, &str); 6] = [
+    ("/", "Overview"),
+    ("/waiting", "Waiting"),
+    ("/dead", "Dead-letters"),
+    ("/function", "Functions"),
+    ("/doctor", "Doctor"),
+    ("/lab", "Policy lab"),
+];
+
+/// The field of each form with the session's second secret.
+const SECRET: &str = "secret";
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/style.css", page(style))
+        .route("/script.js", page(script))
+        .route("/icon.svg", page(icon))
+        .fallback(handler(async |_| Err(Problem::Missing)))
+}
+
+/// A path that only reads. Every other method is refused.
+pub(super) fn page<F, Fut>(answer: F) -> MethodRouter<Console>
+where
+    F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, Problem>> + 'static,
+{
+    get(handler(answer))
+}
+
+/// A path that takes a form, which may change something. The form's secret is checked before anything else.
+pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
+where
+    F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, Problem>> + 'static,
+{
+    form_that_reads(move |visit, fields| {
+        let answer = answer.clone();
+        async move {
+            visit.refuse_if_read_only()?;
+            answer(visit, fields).await
+        }
+    })
+}
+
+/// A path that takes a form of what is only done when somebody asks for it, but changes nothing: it is there in a read-only
+/// console too.
+pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
+where
+    F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, Problem>> + 'static,
+{
+    post(handler(move |mut visit| {
+        let answer = answer.clone();
+        async move {
+            let fields = visit.form().await?;
+            answer(visit, fields).await
+        }
+    }))
+}
+
+/// A path that takes a file, to change something. Its handler checks the secret itself, with [`Visit::has_secret`], before it
+/// changes anything.
+pub(super) fn upload<F, Fut>(answer: F) -> MethodRouter<Console>
+where
+    F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, Problem>> + 'static,
+{
+    post(handler(move |visit| {
+        let answer = answer.clone();
+        async move {
+            visit.refuse_if_read_only()?;
+            answer(visit).await
+        }
+    }))
+}
+
+type Answering = SendWrapper<Pin<Box<dyn Future<Output = Response>>>>;
+
+/// Lets a page use what stays on this thread, where axum wants what may go to another. All pages run on one.
+fn handler<F, Fut>(answer: F) -> impl Fn(State<Console>, Request) -> Answering + Clone + Send + Sync + 'static
+where
+    F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response, Problem>> + 'static,
+{
+    move |State(console), request| {
+        let visit = Visit::new(console, request);
+        let frame = visit.frame("", None);
+        let answering = answer(visit);
+        SendWrapper::new(Box::pin(
+            async move { answering.await.unwrap_or_else(|problem| problem.page(frame)) },
+        ))
+    }
+}
+
+/// One request.
+pub(super) struct Visit {
+    pub(super) console: Console,
+    session: Arc<BrowserSession>,
+    request: Request,
+    is_form: bool,
+}
+
+impl Visit {
+    fn new(console: Console, request: Request) -> Self {
+        let session = request.extensions().get().cloned();
+        let is_form = request.method() != Method::GET;
+        Self { console, session: session.expect("BUG: a request without a session"), request, is_form }
+    }
+
+    /// The fields of the address.
+    pub(super) fn query(&self) -> Fields {
+        let query = Query::try_from_uri(self.request.uri());
+        Fields(query.map(|Query(fields)| fields).unwrap_or_default())
+    }
+
+    pub(super) fn path(&self) -> &str {
+        self.request.uri().path()
+    }
+
+    /// The last part of the path.
+    pub(super) fn last_of_path(&self) -> String {
+        let last = self.request.uri().path().rsplit('/').next().unwrap_or_default();
+        percent_decode_str(last).decode_utf8_lossy().into_owned()
+    }
+
+    /// The request itself, for a page that takes a file. It must check the secret with
+    /// [`has_secret`](Self::has_secret) before it changes anything.
+    pub(super) fn take_request(&mut self) -> Request {
+        std::mem::replace(&mut self.request, Request::new(Body::empty()))
+    }
+
+    pub(super) fn refuse_if_read_only(&self) -> Result<(), Problem> {
+        let why = "This console was started with --read-only.";
+        let refused = || Problem::Refused(StatusCode::FORBIDDEN, why.into());
+        if self.console.read_only { Err(refused()) } else { Ok(()) }
+    }
+
+    pub(super) fn has_secret(&self, secret: &str) -> bool {
+        self.session.has_secret(secret)
+    }
+
+    /// The fields of the body, without the secret, which must be right.
+    async fn form(&mut self) -> Result<Fields, Problem> {
+        let uri = self.request.uri().clone();
+        let request = self.take_request();
+        *self.request.uri_mut() = uri;
+        let Form(fields) = Form::<Vec<(String, String)>>::from_request(request, &())
+            .await
+            .map_err(|refused| Problem::Refused(refused.status(), refused.body_text()))?;
+        let mut fields = Fields(fields);
+        if !fields.get(SECRET).is_some_and(|secret| self.has_secret(secret)) {
+            let why =
+                "Nothing was changed: the form lacks this session's secret. Reload its page and try again.";
+            return Err(Problem::Refused(StatusCode::FORBIDDEN, why.into()));
+        }
+        fields.0.retain(|(name, _)| name != SECRET);
+        Ok(fields)
+    }
+
+    /// The frame of a page. `at` is when its figures were read, if it has some and refreshes them.
+    pub(super) fn frame(&self, title: impl Into<String>, at: Option<Timestamp>) -> Frame {
+        Frame {
+            title: title.into(),
+            path: self.request.uri().path().to_owned(),
+            deployment: self.console.address.which.to_string(),
+            place: self.console.account().map(|account| account.place.clone()),
+            age: at.map(|at| now().since(at).as_secs()).map(|age| (age, short(age as f64))),
+            figures_of: None,
+            read_only: self.console.read_only,
+            secret: self.session.form_secret.clone(),
+            refreshes: !self.is_form,
+        }
+    }
+}
+
+/// The fields of a form or an address, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fields(pub(super) Vec<(String, String)>);
+
+impl Fields {
+    /// The value of a field that is filled in.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.0.iter().find(|(other, _)| other == name)?;
+        Some(value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The same with another value for a field.
+    pub(super) fn with(&self, name: &str, value: &str) -> Self {
+        let others = self.0.iter().filter(|(other, _)| other != name).cloned();
+        Self(others.chain([(name.to_owned(), value.to_owned())]).collect())
+    }
+
+    pub(super) fn of_query(query: &str) -> Self {
+        let uri = format!("/?{query}").parse().unwrap_or_default();
+        Self(Query::try_from_uri(&uri).map(|Query(fields)| fields).unwrap_or_default())
+    }
+
+    /// As the query of an address.
+    pub(super) fn to_query(&self) -> String {
+        let pairs = self.0.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+        pairs.collect::<Vec<_>>().join("&")
+    }
+}
+
+/// A text as a part of an address.
+pub(super) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// What stands around every page.
+#[derive(Clone)]
+pub(super) struct Frame {
+    pub(super) title: String,
+    path: String,
+    pub(super) deployment: String,
+    /// `None` until the account was reached.
+    pub(super) place: Option<Place>,
+    /// How old the figures are that the page refreshes: in seconds and in words.
+    pub(super) age: Option<(u64, String)>,
+    /// When the others were read.
+    pub(super) figures_of: Option<Moment>,
+    pub(super) read_only: bool,
+    /// For the field of each form.
+    pub(super) secret: String,
+    /// Whether the page may be loaded again: one that answers a form may not, because that would send the form again.
+    pub(super) refreshes: bool,
+}
+
+impl Frame {
+    /// Of a page whose figures stay as they were read then.
+    pub(super) fn of(self, at: Timestamp) -> Self {
+        Self { figures_of: Some(Moment::at(at)), ..self }
+    }
+
+    /// Path and name of each page, and whether it is this one.
+    pub(super) fn navigation(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+        NAVIGATION.into_iter().map(|(path, name)| (path, name, path == self.path))
+    }
+}
+
+/// A moment on a page: as a command writes it, and the time itself, in local time or on hover.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) text: String,
+    pub(super) at: Option<Timestamp>,
+}
+
+impl Moment {
+    /// A moment whose text is the time itself.
+    pub(super) fn at(at: Timestamp) -> Self {
+        Self { text: at.to_string(), at: Some(at) }
+    }
+}
+
+/// A function as pages name it. `$LATEST` is what an event is sent to unless somebody says otherwise.
+pub(super) fn function_name(target: &str) -> &str {
+    let name = target_name(target);
+    name.strip_suffix(":$LATEST").unwrap_or(name)
+}
+
+/// A page that all is well with.
+pub(super) fn ok(page: &impl Template) -> Result<Response, Problem> {
+    Ok(html(StatusCode::OK, page))
+}
+
+/// Why a page is not shown.
+#[derive(Debug)]
+pub(super) enum Problem {
+    Missing,
+    /// The request was not acceptable.
+    Refused(StatusCode, String),
+    /// The account did not answer, and the page is nothing without it.
+    Account(Failure),
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        Self::Account(failure)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage {
+    frame: Frame,
+    why: Text,
+}
+
+impl Problem {
+    fn page(self, mut frame: Frame) -> Response {
+        let (status, title, why) = match self {
+            Self::Missing => (StatusCode::NOT_FOUND, "No such page", "The console has no such page.".into()),
+            Self::Refused(status, why) => (status, "Refused", why.into()),
+            Self::Account(failure) => (StatusCode::BAD_GATEWAY, "Could not be read", failure.text()),
+        };
+        frame.title = title.into();
+        html(status, &ProblemPage { frame, why })
+    }
+}
+
+#[derive(Template)]
+#[template(path = "style.css", escape = "none")]
+struct Style {
+    palette: [Colour; PALETTE.len()],
+    figures: &'static str,
+}
+
+async fn style(_: Visit) -> Result<Response, Problem> {
+    let style = Style { palette: PALETTE, figures: figure::STYLE.trim_end() }
+        .render()
+        .expect("BUG: writing to a String");
+    Ok(with_type(StatusCode::OK, "text/css; charset=utf-8", style))
+}
+
+async fn script(_: Visit) -> Result<Response, Problem> {
+    let script = include_str!("../templates/script.js").to_owned();
+    Ok(with_type(StatusCode::OK, "text/javascript; charset=utf-8", script))
+}
+
+async fn icon(_: Visit) -> Result<Response, Problem> {
+    let icon = include_str!("../templates/icon.svg").to_owned();
+    Ok(with_type(StatusCode::OK, "image/svg+xml", icon))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_is_named_without_what_every_function_has() {
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        assert_eq!(function_name(arn), "orders");
+        assert_eq!(function_name(&format!("{arn}:$LATEST")), "orders");
+        assert_eq!(function_name(&format!("{arn}:live")), "orders:live");
+        assert_eq!(function_name("*"), "every function");
+    }
+}

@@ -1,0 +1,133 @@
+//! Pause, resume and retry now, as forms.
+
+use axum::Router;
+
+use comeback_operate::pause::PauseRetries;
+use comeback_operate::pauses::edits::{End, Wanted, read_length, read_reason};
+use comeback_operate::pauses::read_text;
+use comeback_operate::resume::ResumeRetries;
+use comeback_operate::retry::{DEFAULT_WITHIN, RequestRetries, read_error, read_within};
+use comeback_operate::{CommandName, durations};
+
+use crate::change::{Argument, Asked, ChangeForm, Input, function, value};
+use crate::console::Console;
+use crate::page::Fields;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().merge(PAUSE.routes()).merge(RESUME.routes()).merge(RETRY.routes())
+}
+
+const FUNCTION: Input = Input {
+    name: "function",
+    label: "Function",
+    hint: "NAME, NAME:ALIAS or ARN; * for every function",
+    argument: Argument::FunctionOrAll,
+};
+
+static PAUSE: ChangeForm = ChangeForm {
+    path: "/pause",
+    title: "Pause",
+    about: "Hold the retries of a function. New events still run, and are held if they fail. The pause uses up no retry and \
+            does not count towards MAX_AGE.",
+    command: CommandName::Pause,
+    inputs: &[
+        FUNCTION,
+        Input {
+            name: "reason",
+            label: "Reason",
+            hint: "Shown with the pause; required for a new pause",
+            argument: Argument::Flag("--reason"),
+        },
+        Input {
+            name: "for",
+            label: "For",
+            hint: "Such as 2h; empty: until it is resumed",
+            argument: Argument::Flag("--for"),
+        },
+        Input {
+            name: "spread",
+            label: "Spread",
+            hint: "Spread the retries over this time once the pause ends; empty: 30m",
+            argument: Argument::Flag("--spread"),
+        },
+    ],
+    asked: pause,
+    is_about_held: false,
+    back: "/waiting",
+};
+
+fn pause(fields: &Fields) -> Result<Asked, String> {
+    let function = function(fields)?;
+    let wanted = Wanted {
+        end: value(fields, "for", "For", read_length)?.map(End::After),
+        spread: value(fields, "spread", "Spread", durations::read)?,
+        why: value(fields, "reason", "Reason", read_reason)?,
+    };
+    Ok(Asked::new(|operator| PauseRetries { operator, function, wanted }))
+}
+
+static RESUME: ChangeForm = ChangeForm {
+    path: "/resume",
+    title: "Resume",
+    about: "Resume retries of a paused function, spread over time.",
+    command: CommandName::Resume,
+    inputs: &[
+        FUNCTION,
+        Input {
+            name: "spread",
+            label: "Spread",
+            hint: "Empty: the pause's spread",
+            argument: Argument::Flag("--spread"),
+        },
+    ],
+    asked: resume,
+    is_about_held: true,
+    back: "/waiting",
+};
+
+fn resume(fields: &Fields) -> Result<Asked, String> {
+    let function = function(fields)?;
+    let spread = value(fields, "spread", "Spread", durations::read)?;
+    Ok(Asked::new(move |operator| ResumeRetries { operator, function, spread }))
+}
+
+static RETRY: ChangeForm = ChangeForm {
+    path: "/retry",
+    title: "Retry now",
+    about: "Retry waiting events after a fix, without waiting for the end of their backoff. The handler finds the request \
+            when it next checks a message: within 15 minutes if it moves messages (above HIDE_UP_TO), but a hidden message \
+            only when its hiding ends, which is mostly when its retry is due anyway.",
+    command: CommandName::Retry,
+    inputs: &[
+        FUNCTION,
+        Input {
+            name: "error",
+            label: "Error",
+            hint: "Such as Timeout*; empty: every error",
+            argument: Argument::Flag("--error"),
+        },
+        Input {
+            name: "within",
+            label: "Within",
+            hint: "Spread the retries over this time; empty: 10m",
+            argument: Argument::Flag("--within"),
+        },
+        Input {
+            name: "why",
+            label: "Reason",
+            hint: "Stored with the request",
+            argument: Argument::Flag("--why"),
+        },
+    ],
+    asked: retry,
+    is_about_held: false,
+    back: "/waiting",
+};
+
+fn retry(fields: &Fields) -> Result<Asked, String> {
+    let function = function(fields)?;
+    let error = value(fields, "error", "Error", read_error)?;
+    let within = value(fields, "within", "Within", read_within)?.unwrap_or(DEFAULT_WITHIN);
+    let why = value(fields, "why", "Reason", read_text)?;
+    Ok(Asked::new(move |operator| RequestRetries { operator, function, error, within, why }))
+}

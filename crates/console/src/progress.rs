@@ -1,0 +1,129 @@
+//! The page of a performance: how far it is, its end, and a button that stops it.
+
+use std::rc::Rc;
+
+use askama::Template;
+use axum::Router;
+use axum::response::Response;
+use comeback_operate::{Failure, Layout, Text};
+
+use crate::console::Console;
+use crate::page::{Fields, Frame, Problem, Visit, form_that_reads, ok, page};
+use crate::response::go_to;
+use crate::work::Work;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/progress/{id}", page(show)).route("/progress/{id}/stop", form_that_reads(stop))
+}
+
+#[derive(Template)]
+#[template(path = "work.html")]
+struct WorkPage {
+    frame: Frame,
+    stop: String,
+    command: String,
+    layout: Layout,
+    progress: Option<String>,
+    is_stopping: bool,
+    /// `None` while it is under way.
+    result: Option<Result<(), Text>>,
+    /// The plan has changed since it was shown, so nothing was done.
+    changed: Option<String>,
+    back: &'static str,
+    next: &'static str,
+    /// The file that it has written, to download.
+    file: Option<String>,
+}
+
+async fn show(visit: Visit) -> Result<Response, Problem> {
+    let id = visit.last_of_path();
+    let work = found(&visit, &id)?;
+    let (result, summary) = (work.result(), &work.summary);
+    let is_written = |file: &String| visit.console.dead.files().contains(file);
+    ok(&WorkPage {
+        frame: visit.frame(&summary.title, None),
+        stop: format!("/progress/{id}/stop"),
+        command: summary.command.clone(),
+        layout: work.screen.layout(),
+        progress: work.screen.progress(),
+        is_stopping: work.is_stopping(),
+        result: result.as_ref().map(|result| result.as_ref().map_err(Failure::text).copied()),
+        changed: work.screen.open_question().filter(|_| result.is_some()).map(|_| summary.plan.clone()),
+        back: summary.back,
+        next: if matches!(*result, Some(Ok(()))) { summary.next } else { "Back" },
+        file: summary.file.clone().filter(is_written),
+    })
+}
+
+async fn stop(visit: Visit, _: Fields) -> Result<Response, Problem> {
+    let path = visit.path().trim_end_matches("/stop").to_owned();
+    let id = path.rsplit('/').next().unwrap_or_default();
+    let work = found(&visit, id)?;
+    work.stop();
+    Ok(go_to(&path))
+}
+
+fn found(visit: &Visit, id: &str) -> Result<Rc<Work>, Problem> {
+    visit.console.works.get(id).ok_or(Problem::Missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use comeback_operate::Failure;
+
+    use crate::tests::{Setting, locally};
+    use crate::work::Summary;
+
+    fn summary() -> Summary {
+        Summary {
+            title: "Export all".into(),
+            command: String::new(),
+            plan: "/dead".into(),
+            back: "/dead",
+            next: "See them",
+            file: Some("exported-2.jsonl".into()),
+            agreed: String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stopped_work_says_so_until_it_has_ended_and_then_how_far_it_came() {
+        locally(async {
+            let setting = Setting::new(false).await;
+            setting.console.works.perform("1", summary(), |_, interrupt| async move {
+                interrupt.raised().await;
+                Err(Failure::interrupted("redrove 3 of 9"))
+            });
+            let page = async || setting.answer(setting.page("/progress/1")).await.1;
+            let going = page().await;
+            assert!(going.contains("In progress.") && going.contains("<button>Stop</button>"), "{going}");
+            setting.answer(setting.form_of("/progress/1/stop", "")).await;
+            let stopping = page().await;
+            assert!(stopping.contains("Stopping once") && !stopping.contains("<button>Stop"), "{stopping}");
+            setting.console.works.settled().await;
+            let stopped = page().await;
+            assert!(stopped.contains("<p class=\"notice bad\">interrupted: redrove 3 of 9"), "{stopped}");
+            assert!(stopped.contains("<a href=\"/dead\">Back</a>") && !stopped.contains("Stop"), "{stopped}");
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn an_export_leads_to_its_own_file_once_that_is_written() {
+        locally(async {
+            let setting = Setting::new(false).await;
+            setting.console.works.perform("1", summary(), |_, _| async { Ok(()) });
+            setting.console.works.settled().await;
+            let page = async || setting.answer(setting.page("/progress/1")).await.1;
+            setting.console.dead.has_written("exported-1.jsonl");
+            let without = page().await;
+            assert!(!without.contains("/dead/file"), "{without}");
+            setting.console.dead.has_written("exported-2.jsonl");
+            let with = page().await;
+            assert!(with.contains("<form method=\"post\" action=\"/dead/file\">"), "{with}");
+            assert!(with.contains("name=\"name\" value=\"exported-2.jsonl\""), "{with}");
+            assert!(!with.contains("exported-1.jsonl"), "{with}");
+        })
+        .await;
+    }
+}

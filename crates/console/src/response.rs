@@ -1,0 +1,36 @@
+//! Responses: pages, where nothing of what they show is obeyed, and where to go.
+
+use askama::Template;
+use axum::http::header::{CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+
+use comeback_operate::shown::shown_page;
+
+/// A page as a response. What a browser would obey is made visible: control and bidirectional characters here, markup by
+/// `askama`.
+pub(super) fn html(status: StatusCode, page: &impl Template) -> Response {
+    let page = shown_page(page.render().expect("BUG: writing to a String"));
+    with_type(status, "text/html; charset=utf-8", page)
+}
+
+pub(super) fn with_type(status: StatusCode, kind: &'static str, body: String) -> Response {
+    (status, [(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
+}
+
+/// Sends the browser on, with GET.
+pub(super) fn go_to(path: &str) -> Response {
+    let path = HeaderValue::from_str(path).expect("BUG: a path of other characters");
+    (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
+}
+
+/// A page for somebody without a session: it may say nothing of the deployment.
+#[derive(Template)]
+#[template(path = "refused.html")]
+struct RefusedPage {
+    why: &'static str,
+}
+
+pub(super) fn refused(status: StatusCode, why: &'static str) -> Response {
+    html(status, &RefusedPage { why })
+}

@@ -1,0 +1,388 @@
+//! Performances of changes: each is made once, goes on without its page, and can be stopped.
+
+use std::cell::{Cell, Ref, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use axum::response::Response;
+use comeback_operate::numbers::grouped;
+use comeback_operate::{Failure, Follow, Interrupt, Layout, Progress, Text};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinError;
+
+use crate::response::go_to;
+
+/// Works that have ended and that have a page.
+const KEPT: usize = 20;
+
+/// A question to the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) text: String,
+    /// The digest of the plan that it is about.
+    pub(super) digest: String,
+}
+
+impl Question {
+    /// A question about a plan with this identity.
+    pub(super) fn about(text: &str, identity: &str) -> Self {
+        let mut digest = Sha256::new();
+        for part in [text, identity] {
+            digest.update(part.len().to_le_bytes());
+            digest.update(part);
+        }
+        let digest = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut text = text.to_owned();
+        text.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
+        Self { text, digest }
+    }
+}
+
+/// The screen of a performance, for its page.
+#[derive(Debug, Default)]
+pub(super) struct PageScreen {
+    layout: RefCell<Layout>,
+    progress: Cell<Option<Progress>>,
+    asked: RefCell<Option<Question>>,
+    /// The digest of the plan that the operator has agreed to; `None` if nobody was asked yet.
+    agreed: Option<String>,
+    has_agreed: Cell<bool>,
+}
+
+impl PageScreen {
+    pub(super) fn agreeing(digest: &str) -> Self {
+        Self { agreed: Some(digest.to_owned()), ..Self::default() }
+    }
+
+    /// Shows an answer.
+    pub(super) fn show(&self, layout: Layout) {
+        self.layout.borrow_mut().and(layout);
+    }
+
+    /// Asks whether the operator has agreed to a plan with this identity. One yes answers one question.
+    ///
+    /// # Errors
+    ///
+    /// If not. Then this is the question that is open.
+    pub(super) fn agree(&self, question: &str, identity: &str) -> Result<(), Failure> {
+        let question = Question::about(question, identity);
+        let is_agreed = self.agreed.as_ref() == Some(&question.digest) && !self.has_agreed.get();
+        self.has_agreed.set(is_agreed);
+        self.asked.replace(Some(question));
+        if is_agreed { Ok(()) } else { Err(Failure::not_confirmed("nothing was changed")) }
+    }
+
+    pub(super) fn layout(&self) -> Layout {
+        self.layout.borrow().clone()
+    }
+
+    /// The question that the performance ended with: nobody has agreed to this plan.
+    pub(super) fn open_question(&self) -> Option<Question> {
+        self.asked.borrow().clone().filter(|_| !self.has_agreed.get())
+    }
+
+    /// How far the work at hand is, such as `7/2,000 dead-letters`; `None` once it is done.
+    pub(super) fn progress(&self) -> Option<String> {
+        let Progress { done, of, unit } = self.progress.get().filter(|it| it.of != Some(it.done))?;
+        let of = of.map(|of| format!("/{}", grouped(of))).unwrap_or_default();
+        Some(format!("{}{of} {unit}", grouped(done)))
+    }
+}
+
+impl Follow for PageScreen {
+    fn progress(&self, progress: Progress) {
+        self.progress.set(Some(progress));
+    }
+
+    fn remark(&self, text: &Text) {
+        self.layout.borrow_mut().note(text);
+    }
+}
+
+/// A performance that is under way, or has ended.
+pub(super) struct Work {
+    pub(super) screen: Rc<PageScreen>,
+    pub(super) summary: Summary,
+    stop: watch::Sender<bool>,
+    result: RefCell<Option<Result<(), Failure>>>,
+}
+
+impl Work {
+    /// How it ended; `None` while it is under way.
+    pub(super) fn result(&self) -> Ref<'_, Option<Result<(), Failure>>> {
+        self.result.borrow()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.result.borrow().is_some()
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Lets it end soon, as Ctrl-C does. It may have ended meanwhile.
+    pub(super) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// Why a task has no result. Its panic is on the terminal.
+pub(super) fn panicked(_: JoinError) -> Failure {
+    Failure::could_not("this is a bug in `comeback`; see the terminal where it runs")
+}
+
+/// What a page says of a work.
+pub(super) struct Summary {
+    pub(super) title: String,
+    /// The command line that does the same.
+    pub(super) command: String,
+    /// The page with its plan.
+    pub(super) plan: String,
+    /// Where to go when it is done, and the link's name if it ended well.
+    pub(super) back: &'static str,
+    pub(super) next: &'static str,
+    /// The name of the file that it writes to be downloaded.
+    pub(super) file: Option<String>,
+    /// The digest of the plan that the operator has agreed to.
+    pub(super) agreed: String,
+}
+
+/// The works of this server, by the one-time ids of their forms, the latest last.
+#[derive(Default)]
+pub(super) struct Works {
+    by_id: RefCell<Vec<(String, Rc<Work>)>>,
+    /// The ids of those that are not kept. Their forms are not performed again.
+    forgotten: RefCell<BTreeSet<String>>,
+    ended: Rc<Notify>,
+}
+
+impl Works {
+    /// Performs a command, unless the form with this id was sent before. Leads to its page.
+    pub(super) fn perform<F>(
+        &self,
+        id: &str,
+        summary: Summary,
+        command: impl FnOnce(Rc<PageScreen>, Interrupt) -> F,
+    ) -> Response
+    where
+        F: Future<Output = Result<(), Failure>> + 'static,
+    {
+        // A browser sends the path back as it is.
+        let id = utf8_percent_encode(id, NON_ALPHANUMERIC).to_string();
+        let path = format!("/progress/{id}");
+        if self.get(&id).is_some() || self.forgotten.borrow().contains(&id) {
+            return go_to(&path);
+        }
+        self.forget_the_oldest();
+        let (stop, interrupt) = Interrupt::new();
+        let screen = Rc::new(PageScreen::agreeing(&summary.agreed));
+        let performing = tokio::task::spawn_local(command(Rc::clone(&screen), interrupt));
+        let work = Rc::new(Work { screen, summary, stop, result: RefCell::default() });
+        self.by_id.borrow_mut().push((id, Rc::clone(&work)));
+        let ended = Rc::clone(&self.ended);
+        tokio::task::spawn_local(async move {
+            let result = performing.await.unwrap_or_else(|panic| Err(panicked(panic)));
+            work.result.replace(Some(result));
+            ended.notify_one();
+        });
+        go_to(&path)
+    }
+
+    /// Keeps only the latest that have ended: each may have printed much.
+    fn forget_the_oldest(&self) {
+        let (mut works, mut forgotten) = (self.by_id.borrow_mut(), self.forgotten.borrow_mut());
+        let mut too_many = works.iter().filter(|(_, work)| work.has_ended()).count().saturating_sub(KEPT - 1);
+        works.retain(|(id, work)| {
+            let is_kept = too_many == 0 || !work.has_ended();
+            if !is_kept {
+                too_many -= 1;
+                forgotten.insert(id.clone());
+            }
+            is_kept
+        });
+    }
+
+    #[cfg(test)]
+    pub(super) async fn settled(&self) {
+        while self.by_id.borrow().iter().any(|(_, work)| !work.has_ended()) {
+            self.ended.notified().await;
+        }
+    }
+
+    /// Stops what is under way, and waits until it has given back what it holds.
+    pub(super) async fn stop_all(&self) {
+        loop {
+            let open = |works: &[(String, Rc<Work>)]| {
+                works.iter().filter(|(_, work)| !work.has_ended()).inspect(|(_, work)| work.stop()).count()
+            };
+            if open(&self.by_id.borrow()) == 0 {
+                return;
+            }
+            self.ended.notified().await;
+        }
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<Rc<Work>> {
+        self.by_id.borrow().iter().find(|(known, _)| known == id).map(|(_, work)| Rc::clone(work))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn summary(agreed: &str) -> Summary {
+        Summary {
+            title: "Discard".into(),
+            command: "comeback dead discard".into(),
+            plan: "/dead/discard?plan=yes".into(),
+            back: "/dead",
+            next: "Back",
+            file: None,
+            agreed: agreed.into(),
+        }
+    }
+
+    /// A change that asks about a plan, then does it.
+    async fn change(screen: Rc<PageScreen>, plan: &str, done: Rc<Cell<u32>>) -> Result<(), Failure> {
+        screen.agree("delete them?", plan)?;
+        done.set(done.get() + 1);
+        Ok(())
+    }
+
+    /// The digest of the plan that this change shows.
+    fn shown(plan: &str) -> String {
+        Question::about("delete them?", plan).digest
+    }
+
+    async fn locally<T>(test: impl Future<Output = T>) -> T {
+        tokio::task::LocalSet::new().run_until(test).await
+    }
+
+    #[tokio::test]
+    async fn a_form_that_is_sent_twice_is_performed_once() {
+        locally(async {
+            let (works, done) = (Works::default(), Rc::new(Cell::new(0)));
+            let digest = shown("[1,2]");
+            for _ in 0..3 {
+                let done = Rc::clone(&done);
+                let response =
+                    works.perform("id", summary(&digest), |screen, _| change(screen, "[1,2]", done));
+                assert_eq!(response.headers()["location"], "/progress/id");
+                works.settled().await;
+            }
+            assert_eq!(done.get(), 1);
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_work_that_is_not_kept_is_not_performed_again() {
+        locally(async {
+            let (works, done) = (Works::default(), Rc::new(Cell::new(0)));
+            let digest = shown("[]");
+            let perform = |id: &str| {
+                let done = Rc::clone(&done);
+                works.perform(id, summary(&digest), |screen, _| change(screen, "[]", done))
+            };
+            works.perform("going", summary(""), |_, interrupt| async move {
+                interrupt.raised().await;
+                Ok(())
+            });
+            for id in 0..KEPT + 1 {
+                perform(&id.to_string());
+                works.ended.notified().await;
+            }
+            assert!(works.get("0").is_none() && works.get("1").is_some() && works.get("going").is_some());
+            assert_eq!(perform("0").headers()["location"], "/progress/0");
+            works.stop_all().await;
+            assert_eq!(done.get() as usize, KEPT + 1);
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn an_id_is_whatever_a_form_says() {
+        locally(async {
+            let works = Works::default();
+            let response =
+                works.perform("a/b\r\nc", summary(""), |screen, _| change(screen, "[]", Rc::default()));
+            assert_eq!(response.headers()["location"], "/progress/a%2Fb%0D%0Ac");
+            assert!(works.get("a%2Fb%0D%0Ac").is_some());
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_plan_that_has_changed_is_not_performed() {
+        locally(async {
+            for (was, is) in [("[1,2]", "[1]"), ("[1]", ""), ("", "[]")] {
+                let (works, done) = (Works::default(), Rc::new(Cell::new(0)));
+                let digest = shown(was);
+                let performing = Rc::clone(&done);
+                works.perform("id", summary(&digest), |screen, _| change(screen, is, performing));
+                works.settled().await;
+                assert_eq!(done.get(), 0);
+                assert!(works.get("id").unwrap().screen.open_question().is_some(), "the plan is shown again");
+            }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn one_yes_answers_one_question() {
+        let screen = Rc::new(PageScreen::agreeing(&shown("[1]")));
+        let done = Rc::new(Cell::new(0));
+        assert!(change(Rc::clone(&screen), "[1]", Rc::clone(&done)).await.is_ok());
+        assert!(screen.agree("delete them?", "[1]").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_stopped_server_waits_until_what_is_under_way_has_stopped() {
+        locally(async {
+            let (works, given_back) = (Works::default(), Rc::new(Cell::new(false)));
+            let gives_back = Rc::clone(&given_back);
+            works.perform("id", summary(""), |_, interrupt| async move {
+                interrupt.raised().await;
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                gives_back.set(true);
+                Ok(())
+            });
+            works.stop_all().await;
+            assert!(given_back.get());
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_ends_a_work() {
+        locally(async {
+            let works = Works::default();
+            works.perform("id", summary(""), |_, _| async { panic!("a bug") });
+            let stopped = tokio::time::timeout(Duration::from_secs(1), works.stop_all()).await;
+            assert!(stopped.is_ok(), "Ctrl-C waits for it");
+            let work = works.get("id").unwrap();
+            let failure = work.result().as_ref().unwrap().as_ref().unwrap_err().to_string();
+            assert_eq!(failure, "this is a bug in `comeback`; see the terminal where it runs");
+        })
+        .await;
+    }
+
+    #[test]
+    fn progress_is_that_of_the_work_at_hand() {
+        let screen = PageScreen::default();
+        let follow = |done, of, unit| Follow::progress(&screen, Progress { done, of, unit });
+        assert_eq!(screen.progress(), None);
+        follow(1_500, None, "dead-letters read");
+        assert_eq!(screen.progress().as_deref(), Some("1,500 dead-letters read"));
+        follow(7, Some(2_000), "dead-letters");
+        assert_eq!(screen.progress().as_deref(), Some("7/2,000 dead-letters"));
+        follow(2_000, Some(2_000), "dead-letters");
+        assert_eq!(screen.progress(), None);
+    }
+}
