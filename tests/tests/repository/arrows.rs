@@ -48,7 +48,8 @@ fn the_console_reads_nothing_that_was_printed() {
 
 /// The dependencies of a crate that are not for its tests alone.
 fn dependencies(name: &str) -> BTreeSet<String> {
-    let manifest = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).expect("a manifest");
+    let manifest =
+        fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).expect("a manifest");
     let (_, dependencies) = manifest.split_once("\n[dependencies]\n").expect("dependencies");
     let end = dependencies.find("\n[").unwrap_or(dependencies.len());
     let name = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();

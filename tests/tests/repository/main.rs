@@ -2,6 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `arrows` | the operator's crates: which knows which, and which files name an AWS SDK |
 //! | `events` | each file in `events/` does what its README says |
 //! | `golden` | a few runs and studies, byte for byte |
 //! | `infrastructure` | the page for Terraform and its like against the tools' packages |
@@ -10,6 +11,7 @@
 //! | `tools` | the Python tools are locked by hashes |
 //! | `versions` | one version everywhere |
 
+mod arrows;
 mod events;
 mod golden;
 mod imports;
