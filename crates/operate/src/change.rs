@@ -71,14 +71,12 @@ pub struct Question {
     pub text: String,
     /// It is asked even where prompts are skipped, because nobody can know beforehand that there is something to ask.
     pub in_person: bool,
-    /// The operator types this to confirm it; a plain yes does if it is `None`.
-    pub to_type: Option<String>,
 }
 
 impl Question {
     /// A question that a yes answers.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), in_person: false, to_type: None }
+        Self { text: text.into(), in_person: false }
     }
 }
 
