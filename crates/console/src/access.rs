@@ -47,7 +47,7 @@ fn is_same(one: &str, other: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct BrowserSession {
     cookie: String,
-    /// What each of its forms carries.
+    /// The secret that each of its forms carries.
     pub(super) form_secret: String,
 }
 

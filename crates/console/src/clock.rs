@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use comeback_engine::Timestamp;
 
-/// The time, by which pages say how old their figures are, and codes end.
+/// The time. Codes end by it, and pages measure by it how old their figures are.
 #[expect(clippy::disallowed_methods, reason = "this moment is what a page is asked for")]
 pub(crate) fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

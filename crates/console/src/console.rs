@@ -1,4 +1,4 @@
-//! What the pages share: the deployment, one account for all of them, and what was read of it.
+//! The state that all pages share: the deployment, its account, and the answers that were read.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub(super) struct Shared {
     checks: RefCell<Checks>,
     pub(super) labs: Labs,
     log: Rc<Behind<RefCell<Reading>>>,
-    /// How far the first read of the log is.
+    /// Progress of the first read of the log.
     log_progress: Rc<PagesRead>,
 }
 
@@ -49,10 +49,10 @@ type Checks = BTreeMap<Option<String>, Rc<Fresh<Diagnosis>>>;
 /// By the id that was asked for, and whether the function's own lines were.
 type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
 
-/// What waits, or how far the first read of it is: that of a large log takes minutes.
+/// The waiting events, or the progress of the first read, which takes minutes if the log is large.
 pub(super) enum Waiting<T> {
     Read(Read<T>),
-    /// So many pages of the log.
+    /// The number of pages of the log that were read so far.
     Reading(u64),
 }
 
@@ -108,7 +108,7 @@ impl Console {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
 
-    /// What `comeback waiting` reads, for a page to look at. The log is read from where it was read last.
+    /// Lets a page look at the waiting events. The log is read from where the last read ended.
     pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
         let console = self.clone();
         let read = self.log.get(now, |known| async move { console.read_log(known).await }).await;
@@ -136,7 +136,7 @@ impl Console {
         Ok(Rc::new(RefCell::new(reading)))
     }
 
-    /// What `comeback trace` answers, with the function's own lines or without.
+    /// The life of an event, with the function's own log lines or without.
     pub(super) async fn trace(&self, id: &str, logs: bool) -> Read<Trace> {
         let known = {
             let mut traces = self.traces.borrow_mut();
@@ -156,7 +156,7 @@ impl Console {
         self.deployment.get(now, async |_| self.asking().await?.deployment().await).await
     }
 
-    /// What `comeback doctor` finds, of one function or of all.
+    /// The doctor's diagnosis of one function, or of the whole deployment.
     pub(super) async fn checks(&self, function: Option<&FunctionName>) -> Read<Diagnosis> {
         let known = {
             let mut checks = self.checks.borrow_mut();
@@ -170,7 +170,7 @@ impl Console {
         known.get(now, async |_| doctor(&self.asking().await?, &examination).await).await
     }
 
-    /// What `comeback status` answers.
+    /// The status of the deployment, with its last hours.
     pub(super) async fn status(&self) -> Read<Status> {
         self.status
             .get(now, async |before| status(&self.asking().await?, true, before.as_deref()).await)

@@ -1,4 +1,4 @@
-//! Dead letters: a scan when it is asked for, its groups and dead-letters, and what can be done with them.
+//! Dead-letters: a scan on request, its groups and dead-letters, and the buttons to redrive, discard and export them.
 //!
 //! Reading dead-letters hides them from everybody for a while. So nothing here reads the queue unless somebody asks: a
 //! scan leaves a snapshot, which has no payloads, and the pages and plans are made from that. Only one at a time reads
@@ -90,14 +90,14 @@ fn filter(fields: &Fields) -> Result<Filter, String> {
 #[template(path = "dead.html")]
 struct DeadPage {
     frame: Frame,
-    /// What `comeback status` says of them, or why it is not known.
+    /// Their number and age, or the reason why it is not known.
     count: Result<Text, Text>,
     under_way: Option<String>,
     filters: Vec<Input>,
     once: String,
     scanned: Option<Scanned>,
     files: Vec<String>,
-    /// Why a filter was refused.
+    /// The reason why a filter was refused.
     refused: Option<Text>,
 }
 
@@ -108,7 +108,7 @@ struct Scanned {
     command: String,
     /// The filter, and how many of all it has taken; empty without one.
     only: String,
-    /// What it says of itself: how many there are, and which are not among them.
+    /// Remarks about the scan itself, such as dead-letters that are not included.
     notes: Vec<String>,
     left: String,
     groups: Vec<GroupLine>,
@@ -373,7 +373,7 @@ mod tests {
 
     use super::*;
 
-    /// What functions wrote is text, however it reads, and nobody has asked for a payload.
+    /// Text from functions is never markup, and nobody has asked for a payload.
     #[tokio::test]
     async fn dead_letters_are_text_and_have_no_payload() {
         locally(async {

@@ -1,4 +1,4 @@
-//! What `comeback doctor` finds: by area, what is broken first, with its fix to copy.
+//! The doctor's findings by area, with a fix to copy. Areas with something broken come first.
 
 use std::cmp::Reverse;
 
@@ -23,7 +23,7 @@ pub(super) struct Shown {
     pub(super) colour: &'static str,
     pub(super) mark: &'static str,
     pub(super) name: String,
-    /// What was found; after what should be, if that is so.
+    /// The facts or, if all is well, the expectation that they meet.
     pub(super) found: Text,
     pub(super) means: Option<Text>,
     pub(super) fix: Option<String>,
@@ -51,7 +51,7 @@ impl Shown {
 
 /// Findings of one area, or about one function.
 pub(super) struct Findings {
-    /// What is not ok, the worst first.
+    /// Findings that are not ok, the worst first.
     pub(super) problems: Vec<Shown>,
     pub(super) others: Vec<Shown>,
 }

@@ -27,7 +27,7 @@ pub(super) fn routes() -> Router<Console> {
 #[template(path = "event.html")]
 struct EventPage {
     frame: Frame,
-    /// What was asked for.
+    /// The key or request id that was asked for.
     id: String,
     life: Option<Life>,
     /// Its dead-letter, if it is dead and the newest scan has it.
@@ -109,7 +109,7 @@ fn last_error(step: &Step) -> Option<(String, u64, Moment)> {
     Some((error.to_string(), step.attempt(), Moment::at(step.at)))
 }
 
-/// Whether it was dead-lettered, or probably succeeded.
+/// Returns true if it was dead-lettered, or probably succeeded.
 fn is_over(trace: &Trace) -> bool {
     match &trace.story.end {
         End::DeadLettered => true,
@@ -172,7 +172,7 @@ fn mark(step: &Step) -> (Option<u64>, Mark) {
     }
 }
 
-/// What comes after the last step: the end of its wait, or how its last attempt ended.
+/// The moment after the last step: the end of the wait, or of the last attempt.
 fn rest(trace: &Trace) -> Option<(Timestamp, Mark)> {
     let now = trace.now;
     match &trace.story.end {

@@ -1,4 +1,4 @@
-//! What is read of the account: each source once in five seconds at most, however many tabs ask.
+//! Reads of the account: each source at most once in five seconds, however many tabs ask.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::work::panicked;
 const FRESH_FOR: Duration = Duration::from_secs(5);
 /// A value that takes long to read is shown up to this age, while the next one is read.
 const SHOWN_FOR: Duration = Duration::from_secs(60);
-/// How long a page waits for a value that takes long.
+/// A page waits at most this long for a slow value.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A value that was read, or why it was not.
@@ -28,7 +28,7 @@ impl<T> Read<T> {
         now.since(self.at) < FRESH_FOR
     }
 
-    /// Whether a page may show it while the next is read. Whoever comes back after a while rather waits for that.
+    /// Returns true if a page may show it while the next one is read. Whoever comes back after a while waits instead.
     fn is_shown(&self, now: Timestamp) -> bool {
         self.value.is_ok() && now.since(self.at) < SHOWN_FOR
     }
@@ -75,7 +75,7 @@ pub(super) struct Behind<T> {
     /// The last value, to go on from. A failure does not end it.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
-    /// How often something was changed, and how often before the last reading began.
+    /// The number of changes so far, and of those before the last read began.
     changes: Cell<u64>,
     changes_read: Cell<u64>,
 }
@@ -140,7 +140,7 @@ impl<T: 'static> Behind<T> {
         let _ = tokio::time::timeout(PATIENCE, is_reading.wait_for(|is_reading| !is_reading)).await;
     }
 
-    /// Whether the last reading began after the last change.
+    /// Returns true if the last read began after the last change.
     fn is_current(&self) -> bool {
         self.changes_read.get() == self.changes.get()
     }
@@ -157,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// How often a value was read after these looks, at these seconds, each by two tabs at once.
+    /// The number of reads after looks at these seconds, each by two tabs at once.
     async fn reads(looks: &[u64], result: Result<u64, Failure>) -> u64 {
         let (fresh, count) = (Fresh::<u64>::default(), Cell::new(0));
         for second in looks {

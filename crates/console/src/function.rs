@@ -95,7 +95,7 @@ struct FunctionPage {
     frame: Frame,
     /// As addresses name it.
     href: String,
-    /// What happens to its events, if they are not retried.
+    /// The fate of its events, if they are not retried.
     unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
     /// `None` while the log is read for the first time.
@@ -151,7 +151,7 @@ fn invoked_arn(arn: &FunctionArn) -> String {
     FunctionArn { qualifier, ..arn.clone() }.to_string()
 }
 
-/// What waits of it, and when that was read; `None` while the log is read for the first time.
+/// Its waiting events, and the time of the read; `None` while the log is read for the first time.
 async fn waiting(
     console: &Console,
     name: &FunctionName,

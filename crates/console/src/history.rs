@@ -109,7 +109,7 @@ mod tests {
             );
         }
         assert!(["\nnow\n", "\n3h\n"].iter().all(|label| chart.svg.contains(label)), "{}", chart.svg);
-        // What the style sheet does not know stays as it is on a dark page.
+        // A colour that the style sheet does not know stays the same on a dark page.
         let colours: Vec<String> = PALETTE.iter().map(Colour::light).collect();
         let used = chart.svg.split(['"', ' ']).filter(|word| word.starts_with('#'));
         assert_eq!(

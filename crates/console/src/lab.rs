@@ -1,4 +1,4 @@
-//! The policy lab: what `simulate` and `plan` say of a policy, while it is filled in. It needs no account.
+//! The policy lab: the figures of `simulate` and `plan` for a policy, while it is filled in. It needs no account.
 
 use std::sync::Arc;
 
@@ -77,10 +77,10 @@ struct LabPage {
     tab: String,
     groups: [(&'static str, Vec<Input>); 3],
     is_beside_deployed: bool,
-    /// Why the deployed policy is not shown although it was asked for.
+    /// The reason why the deployed policy is not shown, if somebody asked for it.
     undeployed: Option<Text>,
     commands: Vec<String>,
-    /// What to put into a deployment: parameters and properties.
+    /// Parameters and properties to paste into a deployment.
     pasted: Option<(String, String)>,
     /// Percent of the work that is done.
     percent: u64,
@@ -92,7 +92,7 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     let console = &visit.console;
     let fields = visit.query();
     let Some(tab) = fields.get(TAB) else {
-        // What is deployed is of interest to whoever has looked at it.
+        // Whoever has looked at the deployment compares with its policy.
         let beside = if console.account().is_some() { DEPLOYED } else { "default" };
         return Ok(go_to(&format!("/lab?{TAB}={}&{BESIDE}={beside}", &token()[..16])));
     };
@@ -161,7 +161,7 @@ fn flags_of(deployment: &Deployment) -> PolicyFlags {
     PolicyFlags::default().with(given.iter().map(|(flag, value)| (*flag, value.as_str())))
 }
 
-/// What the given policy is in a deployment; `None` if it is the default.
+/// The given policy as parameters and properties of a deployment; `None` if it is the default.
 fn pasted(fields: &Fields) -> Option<(String, String)> {
     let given: Vec<DeployedSetting> = POLICY
         .iter()

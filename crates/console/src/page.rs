@@ -68,8 +68,7 @@ where
     })
 }
 
-/// A path that takes a form of what is only done when somebody asks for it, but changes nothing: it is there in a read-only
-/// console too.
+/// A path that takes a form which changes nothing, such as a download. A read-only console has it too.
 pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -233,7 +232,7 @@ pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// What stands around every page.
+/// The frame of every page.
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) title: String,
@@ -241,19 +240,19 @@ pub(super) struct Frame {
     pub(super) deployment: String,
     /// `None` until the account was reached.
     pub(super) place: Option<Place>,
-    /// How old the figures are that the page refreshes: in seconds and in words.
+    /// The age of the figures that the page refreshes, in seconds and in words.
     pub(super) age: Option<(u64, String)>,
     /// When the others were read.
     pub(super) figures_of: Option<Moment>,
     pub(super) read_only: bool,
     /// For the field of each form.
     pub(super) secret: String,
-    /// Whether the page may be loaded again: one that answers a form may not, because that would send the form again.
+    /// The page may be loaded again. One that answers a form may not, because that would send the form again.
     pub(super) refreshes: bool,
 }
 
 impl Frame {
-    /// Of a page whose figures stay as they were read then.
+    /// The frame of a page whose figures are from this moment.
     pub(super) fn of(self, at: Timestamp) -> Self {
         Self { figures_of: Some(Moment::at(at)), ..self }
     }
@@ -289,13 +288,13 @@ pub(super) fn ok(page: &impl Template) -> Result<Response, Problem> {
     Ok(html(StatusCode::OK, page))
 }
 
-/// Why a page is not shown.
+/// The reason why a page is not shown.
 #[derive(Debug)]
 pub(super) enum Problem {
     Missing,
     /// The request was not acceptable.
     Refused(StatusCode, String),
-    /// The account did not answer, and the page is nothing without it.
+    /// The account did not answer, and the page needs its answer.
     Account(Failure),
 }
 

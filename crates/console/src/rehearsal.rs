@@ -17,7 +17,7 @@ use comeback_rehearsal::flags::{self, PolicyFlags};
 use comeback_rehearsal::plan::{PlanArguments, Recommended, recommended};
 use comeback_rehearsal::simulate::{Beside, SimulateArguments, beside};
 
-/// How long a page waits for its figures, before it shows how far they are.
+/// A page waits this long for its figures before it shows progress.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Tabs whose figures are kept.
 const TABS: usize = 8;
@@ -44,7 +44,7 @@ impl Words {
     }
 }
 
-/// What a form gives.
+/// The answer to a form.
 pub(super) struct Answer {
     pub(super) beside: Beside,
     pub(super) recommended: Option<Recommended>,
@@ -131,20 +131,20 @@ fn answer_of(words: &Words, other: (&str, &PolicyFlags), seen: &Seen) -> Result<
     Ok(Answer { beside, recommended: recommended.transpose()? })
 }
 
-/// How far a simulation is, and whether anybody still wants it.
+/// The progress of a simulation, and a request to stop it.
 #[derive(Debug, Default)]
 struct Seen {
     percent: AtomicU64,
     is_stopped: AtomicBool,
 }
 
-/// What a simulation that nobody wants unwinds with.
+/// The payload with which an unwanted simulation unwinds.
 struct Stopped;
 
 impl Seen {
     fn is_at(&self, share: f64) {
         if self.is_stopped.load(Ordering::Relaxed) {
-            // Without a message: this is no failure, and the thread that waits for it knows.
+            // Without a message: the waiting thread knows that this is no failure.
             std::panic::resume_unwind(Box::new(Stopped));
         }
         self.percent.store((share * 100.0) as u64, Ordering::Relaxed);

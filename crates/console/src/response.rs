@@ -7,8 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use comeback_operate::shown::shown_page;
 
-/// A page as a response. What a browser would obey is made visible: control and bidirectional characters here, markup by
-/// `askama`.
+/// A page as a response. Control and bidirectional characters are made visible here, and `askama` escapes markup.
 pub(super) fn html(status: StatusCode, page: &impl Template) -> Response {
     let page = shown_page(page.render().expect("BUG: writing to a String"));
     with_type(status, "text/html; charset=utf-8", page)

@@ -39,7 +39,7 @@ pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 pub(super) const SILENT_FOR: Duration = Duration::from_secs(30);
 /// One request with its answer: a first read of a large log takes minutes.
 pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);
-/// Bytes of a request's headers, and of what is read ahead.
+/// Bytes of a request's headers, and of a body that is read ahead.
 const BUFFER: usize = 32 << 10;
 
 /// Nothing comes from elsewhere, and no script or style stands in a page.
@@ -84,7 +84,7 @@ async fn converse(stream: TcpStream, router: &Router, access: &Access) {
         .keep_alive(false)
         .max_buf_size(BUFFER)
         .serve_connection(TokioIo::new(stream), service);
-    // A browser that hangs up or is too slow gets no answer, and nobody else is told.
+    // A browser that hangs up or is too slow gets no answer. Nobody else needs to know.
     let _ = tokio::time::timeout(REQUEST_WITHIN, connection).await;
 }
 
@@ -151,7 +151,7 @@ fn host(headers: &HeaderMap) -> Option<Authority> {
     only(headers, &HOST)?.parse().ok().filter(|host: &Authority| !host.as_str().contains('@'))
 }
 
-/// Whether it names this machine, on any port: a tunnel may lead here. Any other name may be one that a stranger's DNS leads
+/// Returns true if it names this machine, on any port: a tunnel may lead here. Any other name may be one that a stranger's DNS leads
 /// here.
 fn is_loopback(host: &Authority) -> bool {
     let name = host.host().trim_start_matches('[').trim_end_matches(']');
@@ -159,7 +159,7 @@ fn is_loopback(host: &Authority) -> bool {
         || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
 }
 
-/// Whether a form is from a page of the same host and port. Browsers name its origin with every form.
+/// Returns true if a form is from a page of the same host and port. Browsers name its origin with every form.
 fn is_from(headers: &HeaderMap, host: &Authority) -> bool {
     only(headers, &ORIGIN).is_some_and(|origin| origin.strip_prefix("http://") == Some(host.as_str()))
 }

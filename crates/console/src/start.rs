@@ -1,4 +1,4 @@
-//! How a browser gets here: by a file of this user's alone, or by an address with a code.
+//! The way in for a browser: a file that only this user can read, or an address with a code.
 //!
 //! The code stands in the file and not in the arguments of the program that opens it: other users of this machine may list
 //! those.
@@ -86,7 +86,7 @@ fn private_file(url: String) -> std::io::Result<(TempDir, std::path::PathBuf)> {
 /// Removes the folder once a code was used, or none can be.
 async fn remove_when_used(folder: TempDir, used: impl Future<Output = ()>) {
     let _ = tokio::time::timeout(FILE_FOR, used).await;
-    // What is left is in the user's own folder of temporary files, and its code is worth nothing.
+    // A folder that stays is among the user's own temporary files, and its code is worth nothing.
     let _ = folder.close();
 }
 

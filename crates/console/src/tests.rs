@@ -36,7 +36,7 @@ pub(super) struct Setting {
     cookie: String,
 }
 
-/// What is sent: a form of our own page, but for what a test changes.
+/// A request: a form of our own page, unless a test changes it.
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
     method: &'static str,
@@ -239,7 +239,7 @@ async fn get_changes_nothing() {
             assert_eq!(status, 405, "{method} {path}");
         }
         assert_eq!(here.status(|sent| sent.path = "/style.css".into()).await, 405);
-        // What would be performed if it were sent as a form.
+        // Fields that would perform something if they were sent as a form.
         let fields = format!("secret={secret}&digest=0&once=1&fields=function%3D%252A&function=%2A&typed=1");
         for path in ["/pause", "/resume", "/retry", "/dead/redrive", "/dead/discard", "/dead/import"] {
             let (status, _) = here.answer(here.page(&format!("{path}?{fields}"))).await;
@@ -310,7 +310,7 @@ async fn a_slow_client_is_left() {
         let mut slow = TcpStream::connect(address).await.unwrap();
         slow.write_all(b"GET / HTTP/1.1\r\nHost: ").await.unwrap();
         let mut rest = Vec::new();
-        // It is told or cut off.
+        // It gets an answer or is cut off.
         let _ = slow.read_to_end(&mut rest).await;
         assert!(!rest.starts_with(b"HTTP/1.1 200") && begin.elapsed() < Duration::from_secs(30));
     })

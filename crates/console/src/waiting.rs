@@ -1,4 +1,4 @@
-//! What waits: when it comes back, by function and error, and event by event.
+//! Waiting events: the times when they come back, groups by function and error, and each event.
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ use crate::response::html;
 
 /// Events on a page.
 const A_PAGE: usize = 100;
-/// Of the functions in the chart, the last of all others.
+/// The colours of the functions in the chart; the last is for all others together.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
 pub(super) fn routes() -> Router<Console> {
@@ -47,19 +47,19 @@ struct WaitingPage {
     error: String,
     within: String,
     key: String,
-    /// Why the filter was refused.
+    /// The reason why the filter was refused.
     refused: Option<String>,
     /// `None` while the log is read for the first time.
     report: Result<Option<Shown>, Text>,
     pages_read: u64,
-    /// What `comeback status` says of the retry queue, if the log could not be read.
+    /// The depth of the retry queue, if the log could not be read.
     counts: Vec<(&'static str, Text)>,
 }
 
 /// A report, as the page shows it.
 struct Shown {
     found: String,
-    /// How many wait, whatever the filter; empty if none does.
+    /// The number of all waiting events, whatever the filter; empty if none waits.
     all: String,
     queue: String,
     retries: Vec<Text>,
@@ -137,7 +137,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     ok(&WaitingPage { frame: visit.frame("Waiting", at), report, pages_read, counts, ..shell })
 }
 
-/// What `comeback status` says of the retry queue, if that can be read.
+/// The depth of the retry queue, if it can be read.
 async fn counts(console: &Console) -> Vec<(&'static str, Text)> {
     let Ok(status) = console.status().await.value else { return Vec::new() };
     let counts = status.facts().into_iter().filter(|fact| [WAITING, DUE].contains(&fact.title));
@@ -250,7 +250,7 @@ fn event_row(event: &WaitingEvent<'_>, now: Timestamp) -> EventRow {
 fn chart(returns: &Returns<'_>) -> Chart {
     let period = returns.period;
     let names: Vec<String> = returns.functions.iter().map(|it| function(it.target)).collect();
-    // The last colour is that of all others.
+    // The last colour is for all others together.
     let colour = |index: usize| match returns.functions[index].target {
         Some(_) => COLOURS[index],
         None => COLOURS[COLOURS.len() - 1],

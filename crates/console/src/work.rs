@@ -83,7 +83,7 @@ impl PageScreen {
         self.asked.borrow().clone().filter(|_| !self.has_agreed.get())
     }
 
-    /// How far the work at hand is, such as `7/2,000 dead-letters`; `None` once it is done.
+    /// The progress of the work at hand, such as `7/2,000 dead-letters`; `None` once it is done.
     pub(super) fn progress(&self) -> Option<String> {
         let Progress { done, of, unit } = self.progress.get().filter(|it| it.of != Some(it.done))?;
         let of = of.map(|of| format!("/{}", grouped(of))).unwrap_or_default();
@@ -110,7 +110,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// How it ended; `None` while it is under way.
+    /// Its result; `None` while it is under way.
     pub(super) fn result(&self) -> Ref<'_, Option<Result<(), Failure>>> {
         self.result.borrow()
     }
@@ -129,12 +129,12 @@ impl Work {
     }
 }
 
-/// Why a task has no result. Its panic is on the terminal.
+/// The failure of a task that panicked. The panic itself is on the terminal.
 pub(super) fn panicked(_: JoinError) -> Failure {
     Failure::could_not("this is a bug in `comeback`; see the terminal where it runs")
 }
 
-/// What a page says of a work.
+/// The texts of a performance's page.
 pub(super) struct Summary {
     pub(super) title: String,
     /// The command line that does the same.
@@ -154,7 +154,7 @@ pub(super) struct Summary {
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
-    /// The ids of those that are not kept. Their forms are not performed again.
+    /// Ids of performances that are no longer kept. Their forms are not performed again.
     forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,
 }

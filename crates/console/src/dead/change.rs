@@ -25,7 +25,7 @@ pub(super) fn routes() -> Router<Console> {
     [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))
 }
 
-/// What is done with dead-letters.
+/// A redrive or a discard.
 #[derive(Debug)]
 struct Change {
     path: &'static str,
@@ -57,7 +57,7 @@ static DISCARD: Change = Change {
     rate: "500/s",
 };
 
-/// What a form asks for.
+/// The values of a form.
 struct Wanted {
     selection: Selection,
     fields: Fields,
@@ -154,7 +154,7 @@ impl Change {
             let snapshot = snapshot(&visit.console)?;
             let count = snapshot.rows(&wanted.selection).len();
             if !is_count(form.get("typed").unwrap_or_default(), count) {
-                // Where none is left, the plan says so.
+                // If none is left, the plan shows it.
                 let problem = format!("Nothing was done: to discard them, type {count}.");
                 return self.plan_page(&visit, fields, Some(problem).filter(|_| count > 0)).await;
             }
@@ -252,7 +252,7 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
     }
 }
 
-/// Whether somebody has typed this count, as they see it or as plain digits.
+/// Returns true if somebody has typed this count, as the page shows it or as plain digits.
 fn is_count(typed: &str, count: usize) -> bool {
     let typed = typed.trim();
     typed == count.to_string() || typed == grouped(count as u64)
@@ -267,7 +267,7 @@ struct PlanPage {
     hidden: Vec<(&'static str, String)>,
     inputs: Vec<Input>,
     offer: Offer,
-    /// What must be typed.
+    /// The digits to type.
     to_type: Option<String>,
     count: String,
     problem: Option<String>,

@@ -41,7 +41,7 @@ struct DeadLetterPage {
     read: Option<Rc<ReadAgain>>,
 }
 
-/// What to show of a dead-letter that is read again.
+/// The part of a dead-letter to show when it is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Details,

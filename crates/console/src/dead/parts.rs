@@ -1,4 +1,4 @@
-//! What the pages of the dead-letters share.
+//! The common parts of the pages of dead-letters.
 
 use std::rc::Rc;
 
@@ -69,12 +69,12 @@ pub(super) struct Input {
     pub(super) value: String,
 }
 
-/// How long ago it was, as the commands write it.
+/// The time since a moment, as answers write it.
 pub(super) fn aged(moment: Timestamp, now: Timestamp) -> Moment {
     Moment { text: age(moment, now), at: Some(moment) }
 }
 
-/// How long it is until then.
+/// The time until a moment.
 pub(super) fn until(moment: Timestamp, now: Timestamp) -> Moment {
     let left = moment.since(now);
     let text = if left.is_zero() { "now".into() } else { format!("in {}", short(left.as_secs() as f64)) };

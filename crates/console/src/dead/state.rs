@@ -1,4 +1,4 @@
-//! What the console knows of the dead-letters: the snapshot, who reads the queue, and the files that it wrote.
+//! The console's state of dead-letters: the snapshot, the reader of the queue, and the files that were written.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::access::token;
 
-/// What the console knows of the dead-letters.
+/// The console's state of dead-letters.
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
