@@ -25,12 +25,12 @@ pub struct Alarm {
     /// Its description, or a remark that it has none.
     #[serde(skip)]
     pub description: String,
-    /// What it watches.
+    /// The part of the deployment that it watches.
     #[serde(skip)]
     pub watched: Watched,
 }
 
-/// What an alarm watches, which tells where to look for the cause.
+/// The part of a deployment that an alarm watches: the place to look for a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// Dead-letters in the dead-letter queue.
@@ -43,7 +43,7 @@ pub enum Watched {
     Errors,
     /// Throttles of the handler.
     Throttles,
-    /// Whether anything is received from the retry queue.
+    /// Receives from the retry queue.
     Receives,
     /// Messages that are hidden.
     Hidden,
@@ -135,7 +135,7 @@ fn lost_suffix(function: &str) -> String {
     format!("-lost-{function}")
 }
 
-/// Whether `attach` made the alarm for another deployment.
+/// Returns true if `attach` made the alarm for another deployment.
 fn is_of_another(alarm: &MetricAlarm, deployment: &Deployment, function: &str) -> bool {
     let name = &alarm.name;
     name.ends_with(&lost_suffix(function)) && *name != lost_alarm(deployment, function)
@@ -161,7 +161,7 @@ pub struct Losses {
     pub ours: bool,
     /// Our alarm has no action.
     pub is_silent: bool,
-    /// Whether another alarm is on these losses, such as the construct's.
+    /// Another alarm is on these losses, such as the construct's.
     pub others: bool,
     /// The topics of the deployment's own alarms; `None` if it has no alarms, and then wants none here either.
     pub topics: Option<BTreeSet<String>>,

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// What an operator reads and changes in an account, in one region.
+/// The calls with which an operator reads and changes an account, in one region.
 ///
 /// The futures need not be `Send`: all of a command or a console runs on one thread.
 #[async_trait(?Send)]
@@ -261,7 +261,7 @@ pub enum UpdateStatus {
     Failed(String),
 }
 
-/// What Lambda does with the asynchronous invocations of one qualifier; `None` is Lambda's default.
+/// Lambda's settings for the asynchronous invocations of one qualifier; `None` is Lambda's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InvokeSettings {
     /// `MaximumRetryAttempts`; Lambda's default is 2.
@@ -290,7 +290,7 @@ pub struct Mapping {
     pub state: String,
     /// Messages in a batch at most.
     pub batch_size: i32,
-    /// How long a batch may be gathered.
+    /// The longest time to gather a batch.
     pub window: Duration,
     /// `ReportBatchItemFailures` is on.
     pub reports_failures: bool,
@@ -305,16 +305,16 @@ pub struct Mapping {
 pub struct Executions {
     /// All of them.
     pub all: u64,
-    /// What all functions without reserved concurrency share.
+    /// The part that all functions without reserved concurrency share.
     pub unreserved: u64,
 }
 
 /// Options of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// How long the messages are hidden; zero leaves them visible.
+    /// The time for which the messages are hidden; zero leaves them visible.
     pub visibility: Duration,
-    /// How long to wait for the first message; zero asks only some of SQS's servers.
+    /// The longest wait for the first message; zero asks only some of SQS's servers.
     pub wait: Duration,
 }
 
@@ -356,9 +356,9 @@ pub struct Attribute {
 /// The value of a message attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeValue {
-    /// Of a `String` or a `Number`.
+    /// The value of a `String` or a `Number`.
     Text(String),
-    /// Of a `Binary`.
+    /// The value of a `Binary`.
     Bytes(Vec<u8>),
 }
 
@@ -366,7 +366,7 @@ pub enum AttributeValue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct EntryFailure {
-    /// What it means for the entry, and for others.
+    /// The consequence for the entry, and for others.
     pub kind: EntryFailureKind,
     /// The error's code; empty without an answer.
     pub code: String,
@@ -374,7 +374,7 @@ pub struct EntryFailure {
     pub text: String,
 }
 
-/// What a failed entry means.
+/// The consequence of a failed entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFailureKind {
     /// The caller may not do this, for any entry.
@@ -507,7 +507,7 @@ pub struct NewAlarm {
     pub name: String,
     /// Its description.
     pub description: String,
-    /// What it watches.
+    /// The metric that it watches.
     pub metric: WatchedMetric,
     /// The ARNs of what it notifies, in both directions.
     pub actions: Vec<String>,

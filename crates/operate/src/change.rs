@@ -38,7 +38,7 @@ pub trait Answer: Serialize {
 pub trait Change {
     /// The plan: with an identity, so that it can be checked whether it still holds.
     type Plan: Plan;
-    /// What was done, left and not possible.
+    /// The result: what was done, left and not possible.
     type Done: Answer;
 
     /// Reads what the change depends on, and plans it. Changes nothing.
@@ -54,7 +54,7 @@ pub trait Change {
 
 /// A plan of a change.
 pub trait Plan: Answer + Clone {
-    /// What the operator agrees to: two plans with the same are the same plan, whatever else they show. By default, all
+    /// The part that the operator agrees to: two plans with the same are the same plan, whatever else they show. By default, all
     /// of their JSON.
     fn identity(&self) -> String {
         json(self)
@@ -85,7 +85,7 @@ impl Question {
 pub enum Performed<P, D> {
     /// The plan no longer holds, and nothing was done. This is the plan as it is now.
     Outdated(P),
-    /// What was done, and the failure that it ended with, if any.
+    /// The result, and the failure that it ended with, if any.
     Done(D, Result<(), Failure>),
     /// Nothing was done, because of this failure.
     Failed(Failure),
@@ -93,7 +93,7 @@ pub enum Performed<P, D> {
 
 /// The plan of any change, ready to be shown and performed.
 pub struct Planned {
-    /// How it is laid out.
+    /// Its layout.
     pub layout: Layout,
     /// The plan as JSON, on one line.
     pub json: String,
@@ -119,9 +119,9 @@ pub enum Ended {
     Outdated(Box<Planned>),
     /// It was performed.
     Done {
-        /// What was done, laid out.
+        /// The layout of the result.
         layout: Layout,
-        /// What was done, as JSON on one line.
+        /// The result as JSON, on one line.
         json: String,
         /// The failure that it ended with, if any.
         result: Result<(), Failure>,

@@ -58,7 +58,7 @@ pub struct Deployment {
     pub place_flags: String,
 }
 
-/// Why a handler retries nothing.
+/// The reason why a handler retries nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stopped {
     /// Its settings are refused.
@@ -72,7 +72,7 @@ pub enum Stopped {
     NotFed,
 }
 
-/// What happens to the events of a function that is not on the allow-list.
+/// The fate of the events of a function that is not on the allow-list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unlisted {
@@ -201,7 +201,7 @@ impl Deployment {
         self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
     }
 
-    /// Why nothing is retried, as far as the settings and the mapping show it; `None` if the handler runs.
+    /// The reason why nothing is retried, as far as the settings and the mapping show it; `None` if the handler runs.
     pub fn stopped(&self) -> Option<Stopped> {
         if self.policies().is_err() {
             Some(Stopped::RefusesSettings)
@@ -226,12 +226,12 @@ impl Deployment {
         entries(self.allow_list())
     }
 
-    /// Whether the allow-list has this function. An entry that the handler cannot parse allows nothing.
+    /// Returns true if the allow-list has this function. An entry that the handler cannot parse allows nothing.
     pub fn allows(&self, arn: &str) -> bool {
         self.target_functions().filter_map(|it| it.parse::<FunctionPattern>().ok()).any(|it| it.allows(arn))
     }
 
-    /// Whether an entry of `TARGET_FUNCTIONS` is for the function, or for one of its versions or aliases.
+    /// Returns true if an entry of `TARGET_FUNCTIONS` is for the function, or for one of its versions or aliases.
     pub fn retries(&self, function: &FunctionArn) -> bool {
         let mut patterns = self.target_functions().filter_map(|entry| entry.parse::<FunctionPattern>().ok());
         patterns.any(|pattern| {

@@ -36,7 +36,7 @@ impl FunctionName {
         Self { qualifier: None, is_latest: false, ..self.clone() }
     }
 
-    /// Whether it names the function of this ARN. A name without a qualifier means every version and alias.
+    /// Returns true if it names the function of this ARN. A name without a qualifier means every version and alias.
     pub fn names(&self, arn: &str) -> bool {
         arn.parse().is_ok_and(|other: Self| {
             self.name == other.name
@@ -72,7 +72,7 @@ impl FromStr for FunctionName {
     }
 }
 
-/// Whether a text is this function's ARN, or the ARN of one of its versions or aliases.
+/// Returns true if a text is this function's ARN, or the ARN of one of its versions or aliases.
 pub fn is_same_function(text: &str, arn: &str) -> bool {
     text.strip_prefix(arn).is_some_and(|after| after.is_empty() || after.starts_with(':'))
 }
@@ -92,12 +92,12 @@ pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     if is_home && !function.name.starts_with('-') { function.to_string() } else { arn.to_owned() }
 }
 
-/// Whether a function is in another account or region than `home`: it cannot be attached there.
+/// Returns true if a function is in another account or region than `home`: it cannot be attached there.
 pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
 }
 
-/// What to do instead of attaching a far function.
+/// The alternative to attaching a far function.
 pub fn deployment_of_its_own(arn: &str) -> String {
     format!("use a deployment in the account and region of {arn}")
 }
@@ -128,7 +128,7 @@ pub struct Target {
     pub timeout: Duration,
     /// By qualifier; `None` is the function itself.
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
-    /// Why Comeback cannot retry a function of its kind, and what to do instead.
+    /// The reason why Comeback cannot retry a function of its kind, and the alternative.
     pub unfit: Option<&'static str>,
     /// Recursive loops are allowed.
     pub recursion_allowed: bool,

@@ -61,7 +61,7 @@ pub fn list_without(list: &str, arn: &str) -> String {
     entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
 }
 
-/// Whether an entry of an allow-list names this function alone.
+/// Returns true if an entry of an allow-list names this function alone.
 pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }

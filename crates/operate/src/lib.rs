@@ -1,4 +1,4 @@
-//! What an operator asks and changes of [Comeback](https://github.com/comeback-retries/comeback), as values.
+//! The questions and changes of an operator of [Comeback](https://github.com/comeback-retries/comeback), as values.
 //!
 //! A *question* is a function that reads an [`Account`] and returns an [`Answer`]: a serializable value that says once how it
 //! is laid out. A *change* is a [`Change`]: it plans, and performs the plan, reporting progress and stopping when it is asked

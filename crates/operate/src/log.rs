@@ -93,7 +93,7 @@ pub fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
-/// Whether one of a line's ids is this one. CloudWatch's own filter may let other lines pass.
+/// Returns true if one of a line's ids is this one. CloudWatch's own filter may let other lines pass.
 pub fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());

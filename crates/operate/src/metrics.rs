@@ -1,4 +1,4 @@
-//! What CloudWatch's metrics count.
+//! Counts of CloudWatch's metrics.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// SQS writes a point each minute. Sums of five minutes cost the same call and are there sooner.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
-/// What CloudWatch counted in the last hour; `None` where it has no data. Its points come some minutes late.
+/// CloudWatch's counts of the last hour; `None` where it has no data. Its points come some minutes late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LastHour {
     /// Messages sent to the retry queue: failures, and moves.

@@ -82,7 +82,7 @@ pub trait Follow: fmt::Debug {
     fn remark(&self, text: &Text);
 }
 
-/// How far a work is.
+/// The progress of a work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Units done.

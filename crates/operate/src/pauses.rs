@@ -58,7 +58,7 @@ pub struct OpenPause {
     pub from: Timestamp,
     /// Its planned end; `None` until somebody resumes it.
     pub until: Option<Timestamp>,
-    /// How long it has been open.
+    /// The time since it was opened.
     pub open_seconds: u64,
     /// What became due in it comes back over this time after its end.
     pub spread_seconds: u64,

@@ -25,13 +25,13 @@ pub struct Text(Vec<Span>);
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What it says.
+    /// Its content.
     pub piece: Piece,
-    /// How it sounds.
+    /// Its tone.
     pub tone: Tone,
 }
 
-/// What a span says.
+/// The content of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Plain words.
@@ -58,7 +58,7 @@ pub enum Piece {
     Shell(String, Quotes),
 }
 
-/// Whether a command stands between backquotes, as within a sentence, or by itself, as at its end.
+/// The surroundings of a command: backquotes within a sentence, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quotes {
     /// Within a sentence.
@@ -67,7 +67,7 @@ pub enum Quotes {
     Bare,
 }
 
-/// How a span sounds.
+/// The tone of a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
     /// As any text.

@@ -131,7 +131,7 @@ impl Attachment {
         self
     }
 
-    /// What a deployment has of a function that was deleted.
+    /// The rest of a deleted function in a deployment.
     async fn of_gone(
         account: &Account,
         deployment: Deployment,

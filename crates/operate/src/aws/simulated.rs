@@ -56,14 +56,14 @@ pub struct SimulatedAws {
     caller: Rc<calls::Caller>,
 }
 
-/// What all callers share.
+/// The state that all callers share.
 struct World {
     state: RefCell<State>,
     clock: watch::Sender<Timestamp>,
     sleep: Cell<Sleep>,
 }
 
-/// What [`Aws::sleep`](crate::aws::Aws::sleep) does to the account's clock.
+/// The effect of [`Aws::sleep`](crate::aws::Aws::sleep) on the account's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sleep {
     /// It sets the clock to the end of the sleep, so nobody waits.
@@ -98,9 +98,9 @@ pub struct State {
     pub alarms: BTreeMap<String, MetricAlarm>,
     /// Stacks by name.
     pub stacks: BTreeMap<String, Stack>,
-    /// How long an update of a function's configuration takes.
+    /// The time that an update of a function's configuration takes.
     pub function_updates_take: Duration,
-    /// How long it takes Lambda to learn of a role's new permission.
+    /// The time until Lambda learns of a role's new permission.
     pub permissions_take: Duration,
     /// The time of the last look at the account; `None` before the first.
     looked_at: Option<Timestamp>,

@@ -116,7 +116,7 @@ impl Answer for DiscardPlan {
 }
 
 impl Discarded {
-    /// How the dead-letters come back.
+    /// The way to bring the dead-letters back.
     fn back(&self) -> Option<Text> {
         let export = shown(&self.export);
         match &self.outcome.not_deleted {

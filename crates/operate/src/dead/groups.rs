@@ -230,7 +230,7 @@ fn ago(at: Timestamp, now: Timestamp) -> Text {
     Piece::Moment { shown: age(at, now), at }.into()
 }
 
-/// How long ago a moment was, in short.
+/// The time since a moment, in short.
 pub fn age(moment: Timestamp, now: Timestamp) -> String {
     durations::short(now.since(moment).as_secs_f64().floor())
 }

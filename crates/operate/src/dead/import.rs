@@ -279,7 +279,7 @@ impl Answer for Imported {
 /// Begins the first line of the record, which names the queue.
 const QUEUE: &str = "queue ";
 
-/// What was imported of a file.
+/// The part of a file that was imported.
 #[derive(Debug, Default)]
 struct Record {
     /// The queue that it was sent to, by its ARN; `None` if nothing was sent.

@@ -25,7 +25,7 @@ use crate::deployment::queue::HIDDEN_FOR;
 
 /// How many random histories are tried, each with its own dead-letters, filter, pace, faults and up to a dozen kills.
 const HISTORIES: u64 = 300;
-/// Of commands that wait for a disk with each step.
+/// The same for commands that wait for a disk with each step.
 const HISTORIES_WITH_FILES: u64 = 40;
 
 /// One history of an account, and a command that is killed in it again and again.
@@ -168,7 +168,7 @@ fn key_of(stored: &Stored) -> String {
     event.origin_request_id
 }
 
-/// What is in the exports of a folder. The last line of one may be cut off.
+/// The dead-letters in the exports of a folder. The last line of one may be cut off.
 fn exported(folder: &Path) -> Vec<Line> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let exports = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));

@@ -1,4 +1,4 @@
-//! How fast dead-letters are acted on.
+//! The pace of work on dead-letters.
 
 use std::time::Duration;
 

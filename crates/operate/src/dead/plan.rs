@@ -188,7 +188,7 @@ impl Serialize for Picked {
     }
 }
 
-/// What became of the dead-letters of a plan.
+/// The outcome of a plan's dead-letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     /// Dead-letters that are safe elsewhere, and deleted.
@@ -197,16 +197,16 @@ pub struct Outcome {
     pub left: BTreeMap<String, u64>,
     /// Dead-letters that are, or may be, elsewhere and were not deleted: a repeated command acts on them again.
     pub not_deleted: Option<NotDeleted>,
-    /// Why not all of the plan's dead-letters were met.
+    /// The reason why not all of the plan's dead-letters were met.
     pub incomplete: Option<String>,
 }
 
 /// Dead-letters that are, or may be, elsewhere and were not deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotDeleted {
-    /// How many.
+    /// Their number.
     pub count: u64,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 

@@ -32,7 +32,7 @@ const GIVEN_BACK_AT_ONCE: usize = 1_000;
 /// Giving back fewer dead-letters takes no time worth mentioning.
 const MANY: usize = 2_000;
 
-/// Why reading ended.
+/// The reason why reading ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// Every dead-letter was read.
@@ -41,7 +41,7 @@ pub enum End {
     Enough,
     /// The operator stopped it.
     Interrupted,
-    /// As many dead-letters are hidden as may be.
+    /// No more dead-letters may be hidden at once.
     TooManyHidden,
     /// It failed.
     Failed(Failure),
@@ -54,7 +54,7 @@ pub struct Read {
     pub dead_letters: u64,
     /// Dead-letters left alone, because they were sent too late.
     pub newer: u64,
-    /// Why reading ended.
+    /// The reason why reading ended.
     pub end: End,
     /// Dead-letters that could not be given back, and why. They become visible again.
     pub still_hidden: Option<(u64, String)>,
@@ -121,7 +121,7 @@ pub(super) fn counted_dead_letters(dead_letters: u64) -> String {
 }
 
 impl Read {
-    /// Why some dead-letters may not have been read.
+    /// The reason why some dead-letters may not have been read.
     pub fn incomplete(&self) -> Option<String> {
         match &self.end {
             End::All => self.locked.map(|locked| locked.to_string()),

@@ -1,4 +1,4 @@
-//! What one scan of the dead-letter queue found: a row for each dead-letter, without its payload.
+//! The result of one scan of the dead-letter queue: a row for each dead-letter, without its payload.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};

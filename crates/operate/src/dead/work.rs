@@ -11,9 +11,9 @@ use crate::dead::scan::{End, Read, Scan, failed, tell_pause};
 use crate::failure::Failure;
 use crate::operator::{Operator, Progress};
 
-/// What is done with a dead-letter before it is deleted.
+/// The work on a dead-letter before it is deleted.
 pub(super) trait Action {
-    /// What it takes for one dead-letter.
+    /// The material for one dead-letter.
     type Prepared;
 
     /// Checks that it can be done.

@@ -94,7 +94,7 @@ pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
     arn.parse().map_err(|problem| Failure::could_not(format!("{arn} {problem}")))
 }
 
-/// How many messages a queue has, approximately.
+/// The approximate number of messages in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Depth {
     /// Messages that are visible.

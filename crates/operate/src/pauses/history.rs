@@ -14,7 +14,7 @@ use crate::layout::{Layout, Table};
 use crate::pauses::target_name;
 use crate::text::Text;
 
-/// What somebody did to a pause.
+/// A change of a pause by somebody.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
     at: Timestamp,
@@ -23,7 +23,7 @@ pub struct Entry {
     /// The ARN of its function, or `*` for every function; `None` if the version is unreadable.
     target: Option<String>,
     until: Option<Timestamp>,
-    /// Of a pause that was opened or changed.
+    /// The terms of a pause that was opened or changed.
     spread_seconds: Option<u64>,
     why: Option<String>,
 }

@@ -1,11 +1,11 @@
-//! What the pauses say of a function now. The handler's log only says what they were when it last checked an event.
+//! The pauses that are in force for a function. The handler's log only says what they were when it last checked an event.
 
 use std::time::Duration;
 
 use comeback_engine::{HOLD, Pause, Pauses, Timestamp};
 use serde::Serialize;
 
-/// Whether a function is paused now.
+/// The state of a function's pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum InForce {
@@ -36,7 +36,7 @@ impl InForce {
         }
     }
 
-    /// Whether a pause holds a retry that is due then; `None` if its due time is not known.
+    /// Returns true if a pause holds a retry that is due at this moment. `None` is an unknown one.
     pub fn holds(self, due: Option<Timestamp>) -> bool {
         match self {
             Self::Paused { until } => due.zip(until).is_none_or(|(due, until)| due < until),

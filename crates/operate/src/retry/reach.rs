@@ -1,4 +1,4 @@
-//! What a request to retry reaches, and by when, estimated from the handler's log.
+//! The reach of a request to retry: which events, and by when, estimated from the handler's log.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -45,11 +45,11 @@ pub struct Queue {
 pub struct Stored {
     /// SQS's id.
     pub id: String,
-    /// What was sent.
+    /// The message as it was sent.
     pub message: NewMessage,
     /// When it was sent.
     pub sent: Timestamp,
-    /// How often it was received.
+    /// The number of receives.
     pub receives: u32,
     /// When it becomes visible; `None` if it is.
     pub visible_at: Option<Timestamp>,
@@ -263,7 +263,7 @@ impl Queue {
         all
     }
 
-    /// How many messages it has.
+    /// The number of its messages.
     pub fn depth(&mut self, now: Timestamp) -> Depth {
         self.settle(now);
         let count = |count: usize| count as u64;
