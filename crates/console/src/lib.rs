@@ -21,16 +21,16 @@
 //!
 //! `overview` is the example.
 //!
-//! 1. A file with `pub(super) fn routes() -> Router<Console>`; merge it in [`routes`]. Paths that read are `page(…)`, which
+//! 1. A file with `pub(super) fn routes() -> Router<Console>`; merge it in `routes`. Paths that read are `page(…)`, which
 //!    answers GET. A handler is an `async fn(Visit) -> Result<Response, Problem>` and may use everything of `comeback_operate`,
 //!    `Rc` too: all runs on one thread, so long arithmetic belongs on `tokio::task::spawn_blocking`.
 //! 2. A template in `templates/` that extends `base.html`, with a struct that has `frame: Frame` (from `visit.frame(…)`). Texts
 //!    and layouts of an answer are drawn by the macros of `layout.html`, charts and tables are
 //!    [`figure`](comeback_rehearsal::figure)s, which display themselves (`|safe`). Mark what refreshes every five seconds with
 //!    `data-refresh` and an `id`, and keep forms outside of it; what can be copied is a `copy`. Add the page to `NAVIGATION`.
-//! 3. Values come from `comeback_operate`, read through a [`Fresh`](fresh::Fresh) in `Console`, so that all tabs share one read
+//! 3. Values come from `comeback_operate`, read through a `fresh::Fresh` in `Console`, so that all tabs share one read
 //!    in five seconds. Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters visible.
-//! 4. A change is a [`ChangeForm`](change::ChangeForm), as in `pauses`: its fields, and how they make the change. GET shows its
+//! 4. A change is a `change::ChangeForm`, as in `pauses`: its fields, and how they make the change. GET shows its
 //!    plan, POST performs it.
 
 mod access;
