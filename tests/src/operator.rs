@@ -72,8 +72,17 @@ impl Operator {
         )
     }
 
-    /// Runs `comeback` with these arguments, in shell syntax.
+    /// Runs `comeback` with these arguments, in shell syntax. On a fast clock, half a second on the way outlasts a signature's
+    /// five minutes: a run that a server refused for that is made again.
     pub fn comeback(&self, arguments: &str) -> Ran {
+        const RUNS: usize = 3;
+        let mut runs = (0..RUNS).map(|_| self.run_once(arguments));
+        let first = runs.next().expect("BUG: no run");
+        let is_late = |ran: &Ran| format!("{}{}", ran.stdout, ran.stderr).contains("Signature expired");
+        if is_late(&first) { runs.find(|ran| !is_late(ran)).unwrap_or(first) } else { first }
+    }
+
+    fn run_once(&self, arguments: &str) -> Ran {
         let output = self.0.output(&format!("exec \"$COMEBACK\" {arguments}"));
         Ran {
             arguments: arguments.to_owned(),
