@@ -61,6 +61,9 @@ pub struct Imported {
     /// The operator stopped it.
     #[serde(skip)]
     is_interrupted: bool,
+    /// The failure that ended it halfway, such as a full disk.
+    #[serde(skip)]
+    failure: Option<Failure>,
 }
 
 /// Reads the lines of a file, so that a bad one is refused before anything is sent.
@@ -147,7 +150,24 @@ impl Import {
             left: BTreeMap::new(),
             outcome: Outcome::default(),
             is_interrupted: false,
+            failure: None,
         };
+        match self.send_all(&deployment, &mut journal, &record, &mut done).await {
+            Err(failure) if done.outcome.done == 0 => return Err(failure),
+            result => done.failure = result.err(),
+        }
+        (done.imported, done.left) = (done.outcome.done, done.outcome.left.clone());
+        Ok(Ok(done))
+    }
+
+    /// Sends the dead-letters that are not on record. Whatever it fails with, `done` has those that were sent.
+    async fn send_all(
+        &self,
+        deployment: &Deployment,
+        journal: &mut Journal,
+        record: &Record,
+        done: &mut Imported,
+    ) -> Result<(), Failure> {
         let mut lines = Lines::open(&self.file)?;
         loop {
             let (mut ids, mut messages) = (Vec::new(), Vec::new());
@@ -158,15 +178,10 @@ impl Import {
                     messages.push(message);
                 }
             }
-            if ids.is_empty() {
-                break;
-            }
-            if !self.send_some(&deployment, &mut journal, (ids, messages), &mut done).await? {
-                break;
+            if ids.is_empty() || !self.send_some(deployment, journal, (ids, messages), done).await? {
+                return Ok(());
             }
         }
-        (done.imported, done.left) = (done.outcome.done, done.outcome.left.clone());
-        Ok(Ok(done))
     }
 
     /// Sends some dead-letters, and records them. Returns false if it is to end there.
@@ -266,7 +281,9 @@ impl Answer for Imported {
 
     fn end(&self) -> Result<(), Failure> {
         let summary = self.outcome.summary("imported");
-        if self.is_interrupted {
+        if let Some(failure) = &self.failure {
+            Err(Failure::could_not(format!("{summary}; {failure}")))
+        } else if self.is_interrupted {
             Err(Failure::interrupted(summary))
         } else if self.left.is_empty() {
             Ok(())
@@ -414,6 +431,25 @@ mod tests {
         assert_eq!((plain(&again), again.question()), (expected, None));
         let json = serde_json::to_string(&again).unwrap();
         assert_eq!(json, r#"{"dead_letters":0,"imported":0,"before":1,"cut_off":false,"left":{}}"#);
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_before_a_failure_is_counted() {
+        // The second line is beyond what is read with the first.
+        let second = " ".repeat(50_000) + &LINE.replace("m-1", "m-2");
+        let setting = Setting::with(format!("{LINE}\n{second}\n"));
+        let plan = setting.plan().await.unwrap();
+        let (file, length) = (setting.file(), second.len());
+        setting.dead.aws.on_call(move |call| {
+            if call.action == "sqs:SendMessage" {
+                std::fs::write(&file, format!("{LINE}\n{}\n", "x".repeat(length))).unwrap();
+            }
+            None
+        });
+        let Performed::Done(done, Err(failure)) = setting.import().perform(&plan).await else { panic!() };
+        let failed = failure.to_string();
+        assert!(failed.starts_with("imported 1 dead-letter; ") && failed.contains("line 2"), "{failed}");
+        assert_eq!((done.imported, failure.exit_code()), (1, 1));
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use comeback_engine::MAXIMUM_CONCURRENCY_RANGE;
+use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, SETTINGS};
 use serde_json::json;
 
 use crate::aws::{INVOCATIONS_OF_A_POLLER, Mapping};
@@ -149,8 +149,19 @@ pub(crate) fn stack_parameters(
     )
 }
 
-/// Sets variables of the handler and keeps its others.
+/// Sets variables of the handler and keeps its others. If one of them is not a setting, nothing is written out: its value may
+/// be a secret, and without it the command would remove it.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
+    let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
+    if !deployment.variables.keys().all(is_setting) {
+        let set: Vec<String> = changed.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let handler = &deployment.handler;
+        return format!(
+            "set {} among the environment variables of {handler}, and keep the others",
+            set.join(", ")
+        )
+        .into();
+    }
     let mut variables = deployment.variables.clone();
     variables.extend(changed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     let environment = json!({"Variables": variables}).to_string();
@@ -281,19 +292,29 @@ mod tests {
     }
 
     #[test]
+    fn variable_that_is_no_setting_is_never_shown() {
+        let mut facts = healthy();
+        facts.deployment.variables.insert("API_KEY".into(), "secret".into());
+        let fix = setting(&facts, "MAX_AGE", "60");
+        let expected = "set MAX_AGE=60 among the environment variables of retry-handler, and keep the others";
+        assert_eq!(fix, expected);
+    }
+
+    #[test]
     fn value_reaches_aws_as_it_is() {
         let mut facts = healthy();
         let list = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
         for value in [list, "A$B", "it's", r#"a"b"#, "`id`", r"a\", r#"\`"'$(id)"#] {
-            let given = shlex::split(&variables(&facts.deployment, &[("NAME", value)]).to_string()).unwrap();
+            let given =
+                shlex::split(&variables(&facts.deployment, &[("JITTER", value)]).to_string()).unwrap();
             let environment: serde_json::Value = serde_json::from_str(given.last().unwrap()).unwrap();
-            assert_eq!(environment["Variables"]["NAME"], value);
+            assert_eq!(environment["Variables"]["JITTER"], value);
 
-            facts.deployment.variables.insert("NAME".into(), value.into());
-            facts.parameters = Ok([("Name".to_owned(), value.to_owned())].into());
-            let given = shlex::split(&setting(&facts, "NAME", value)).unwrap();
+            facts.deployment.variables.insert("JITTER".into(), value.into());
+            facts.parameters = Ok([("Jitter".to_owned(), value.to_owned())].into());
+            let given = shlex::split(&setting(&facts, "JITTER", value)).unwrap();
             let parameter =
-                given.last().unwrap().strip_prefix("ParameterKey=Name,ParameterValue=\"").unwrap();
+                given.last().unwrap().strip_prefix("ParameterKey=Jitter,ParameterValue=\"").unwrap();
             let escaped = parameter.strip_suffix('"').unwrap();
             assert_eq!(escaped.replace("\\\"", "\"").replace(r"\\", r"\"), value, "as the AWS CLI reads it");
         }

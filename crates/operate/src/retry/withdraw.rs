@@ -121,7 +121,7 @@ impl Plan for WithdrawPlan {
 impl Answer for WithdrawPlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        self.cancelled.iter().for_each(|request| layout.line(format!("retry now: {}", request.line())));
+        self.cancelled.iter().for_each(|request| layout.line(text!["retry now: ", request.line()]));
         layout
     }
 
@@ -144,7 +144,7 @@ impl Answer for Withdrawn {
         if let Some(noticed) = noticed_within_seconds.map(Duration::from_secs).map(durations::text) {
             layout.line(format!("Takes effect within {noticed}; until then, the handler may still retry."));
         }
-        others.iter().for_each(|other| layout.line(format!("Still in force: {}", other.line())));
+        others.iter().for_each(|other| layout.line(text!["Still in force: ", other.line()]));
         self.note.iter().for_each(|note| layout.note(note));
         layout
     }
