@@ -14,7 +14,7 @@ use comeback_rehearsal::flags;
 use crate::clock::timed;
 use crate::failure::CommandFailure;
 use crate::output::print_json_line;
-use crate::text::terminal::Progress;
+use crate::tables::Progress;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

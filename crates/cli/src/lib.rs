@@ -16,7 +16,7 @@
 //! | `flags` | moments as flags, and warnings about policies |
 //! | `input` | files that a command reads |
 //! | `output` | results as JSON and as files |
-//! | `text` | tables and progress, as a terminal shows them |
+//! | `tables` | tables and progress bars |
 //! | `clock` | the one file that asks what time it is |
 //! | `failure` | failures of the command, and their exit codes |
 
@@ -32,9 +32,9 @@ mod plan;
 mod replay;
 mod schedule;
 mod simulate;
+mod tables;
 #[cfg(feature = "operate")]
 mod terminal;
-mod text;
 #[cfg(feature = "operate")]
 mod ui;
 

@@ -92,7 +92,7 @@ pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), Comman
 #[cfg(all(test, feature = "operate"))]
 mod tests {
     use super::*;
-    use crate::text::terminal::tests::HOSTILE;
+    use crate::tables::tests::HOSTILE;
 
     #[test]
     fn streamed_json_is_the_same_to_the_byte() {

@@ -11,7 +11,7 @@ use comfy_table::{Cell, Color, Table};
 use crate::clock::timed;
 use crate::failure::CommandFailure;
 use crate::output::{create, fill, print_json};
-use crate::text::terminal::{Progress, align_right, table};
+use crate::tables::{Progress, align_right, table};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -379,7 +379,7 @@ fn id_text(message_id: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
+    use crate::tables::tests::{HOSTILE, is_obeyed_anywhere};
 
     #[test]
     fn a_recorded_event_cannot_command_the_terminal() {

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::failure::CommandFailure;
 use crate::output::{create, fill, print_json};
-use crate::text::terminal::Progress;
+use crate::tables::Progress;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -19,7 +19,7 @@ use crate::clock::timed;
 use crate::failure::CommandFailure;
 use crate::flags::warn_of_unmatched;
 use crate::output::{create, fill, print_json};
-use crate::text::terminal::Progress;
+use crate::tables::Progress;
 
 use seeds::run_seeds;
 use tables::{cost_table, fault_table, outcome_table, retries_over_time};

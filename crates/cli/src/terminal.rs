@@ -15,7 +15,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::failure::CommandFailure;
 use crate::operate::session::{Session, confirm};
-use crate::text::terminal::{align_right, unwrapped_table};
+use crate::tables::{align_right, unwrapped_table};
 
 /// The column in which the texts of facts begin.
 const FACTS: usize = 14;
@@ -110,23 +110,22 @@ fn rows<E>(
     answer: &impl Answer,
     say: &mut impl FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
-    let cells = |row: &Vec<Text>| row.iter().map(coloured).collect::<Vec<String>>();
-    let width = |cell: &str| anstream::adapter::strip_str(cell).to_string().width();
+    let width = |cell: &Text| shown(&cell.to_string()).width();
     let mut widths: Vec<usize> = heads.iter().map(|head| head.width()).collect();
     for row in answer.rows() {
-        widths.iter_mut().zip(cells(&row)).for_each(|(most, cell)| *most = width(&cell).max(*most));
+        widths.iter_mut().zip(&row).for_each(|(most, cell)| *most = width(cell).max(*most));
     }
-    let line = |row: &[String]| {
+    let line = |row: &[Text]| {
         let cells = row.iter().zip(&widths).map(|(cell, most)| {
             let padding = most - width(cell);
-            format!("{cell}{:padding$}  ", "")
+            format!("{}{:padding$}  ", coloured(cell), "")
         });
         cells.collect::<String>().trim_end().to_owned() + "\n"
     };
-    let heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
+    let heads: Vec<Text> = heads.iter().map(|head| (*head).into()).collect();
     let mut text = line(&heads);
     for row in answer.rows() {
-        text += &line(&cells(&row));
+        text += &line(&row);
         if text.len() >= CHUNK {
             say(&text)?;
             text.clear();
@@ -232,13 +231,11 @@ pub(crate) mod tests {
     use std::convert::Infallible;
     use std::time::Duration;
 
-    use comeback_engine::LogLine;
     use comeback_operate::{Piece, text};
     use serde::Serialize;
-    use serde_json::{Value, json};
 
     use super::*;
-    use crate::text::terminal::tests::{HOSTILE, is_obeyed_anywhere};
+    use crate::tables::tests::{HOSTILE, is_obeyed_anywhere};
 
     /// An answer as a terminal without colours shows it.
     pub(crate) fn plain(answer: &impl Answer) -> String {
@@ -249,20 +246,6 @@ pub(crate) mod tests {
         };
         write(&answer.layout(), answer, say).unwrap();
         anstream::adapter::strip_str(&text).to_string()
-    }
-
-    const NOW: &str = "2026-09-14T15:46:54.145Z";
-
-    /// A line about the first message of event `k-1`, with these fields besides or instead.
-    pub(crate) fn test_line(fields: Value) -> LogLine<'static> {
-        let mut line = json!({
-            "timestamp": NOW, "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1", "target": "arn:orders",
-            "retry": 1, "request_id": "r-0", "error_type": "TargetDown", "first_failure": "1970-01-01T00:01:40Z",
-        });
-        let known = line.as_object_mut().unwrap();
-        known.extend(fields.as_object().unwrap().clone());
-        known.retain(|_, value| !value.is_null());
-        LogLine::read(&line.to_string()).unwrap_or_else(|why| panic!("{why:?}: {line}"))
     }
 
     #[derive(Serialize)]

@@ -69,7 +69,7 @@ pub(super) enum Argument {
 
 type Planning = Pin<Box<dyn Future<Output = Result<Planned, Failure>>>>;
 
-/// A change whose operator is not known yet.
+/// A change that a form asks for, ready for an operator.
 pub(super) struct Asked(Box<dyn FnOnce(Operator) -> Planning>);
 
 impl Asked {
@@ -77,7 +77,7 @@ impl Asked {
         Self(Box::new(|operator| Box::pin(Planned::of(change(operator)))))
     }
 
-    pub(super) fn plan(self, operator: Operator) -> Planning {
+    fn plan(self, operator: Operator) -> Planning {
         (self.0)(operator)
     }
 }
@@ -105,10 +105,14 @@ impl ChangeForm {
         Command::new(self.command, words, place)
     }
 
+    fn asked(&self, fields: &Fields) -> Result<Asked, Failure> {
+        (self.asked)(fields).map_err(Failure::refused)
+    }
+
     async fn plan(&'static self, visit: Visit) -> Result<Response, Problem> {
         let fields = visit.query();
         let mut offer = match fields.get(PLAN) {
-            Some(_) => Some(self.offer(&fields, &visit.console).await),
+            Some(_) => Some(Offer::of(self.asked(&fields), &visit.console).await),
             None => None,
         };
         if let Some(offer) = offer.as_mut().filter(|offer| self.is_about_held && offer.question.is_some()) {
@@ -125,14 +129,6 @@ impl ChangeForm {
             once: token(),
             offer,
         })
-    }
-
-    async fn offer(&self, fields: &Fields, console: &Console) -> Offer {
-        let planning = async {
-            let asked = (self.asked)(fields).map_err(Failure::refused)?;
-            asked.plan(console.operator(Rc::new(Unwatched), Interrupt::never()).await?).await
-        };
-        Offer::of(planning.await)
     }
 
     async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
@@ -152,18 +148,25 @@ impl ChangeForm {
         };
         let console = visit.console.clone();
         Ok(visit.console.works.perform(once, summary, |screen, interrupt| async move {
-            let asked = (self.asked)(&fields).map_err(Failure::refused)?;
-            let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
-            let result = perform(asked.plan(operator), &screen).await;
-            console.has_changed();
-            result
+            perform(self.asked(&fields)?, &console, screen, interrupt).await
         }))
     }
 }
 
 /// Performs a change, if its plan is the one that the screen's operator has agreed to.
-pub(super) async fn perform(planning: Planning, screen: &PageScreen) -> Result<(), Failure> {
-    let planned = planning.await?;
+pub(super) async fn perform(
+    asked: Asked,
+    console: &Console,
+    screen: Rc<PageScreen>,
+    interrupt: Interrupt,
+) -> Result<(), Failure> {
+    let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
+    let result = perform_agreed(asked.plan(operator).await?, &screen).await;
+    console.has_changed();
+    result
+}
+
+async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Failure> {
     let Some(question) = &planned.question else {
         screen.show(planned.layout);
         return planned.end;
@@ -210,13 +213,18 @@ pub(super) struct Offer {
     pub(super) question: Option<Question>,
     /// The number of events that are held, in a sentence.
     held: Option<String>,
-    /// The reason why there is no question, unless there is nothing to do.
+    /// The failure that stands in place of a question.
     pub(super) failure: Option<Text>,
 }
 
 impl Offer {
-    pub(super) fn of(planned: Result<Planned, Failure>) -> Self {
-        match planned {
+    /// Plans a change, unless its form is wrong.
+    pub(super) async fn of(asked: Result<Asked, Failure>, console: &Console) -> Self {
+        let planning = async {
+            let operator = console.operator(Rc::new(Unwatched), Interrupt::never()).await;
+            asked?.plan(operator?).await
+        };
+        match planning.await {
             Ok(Planned { layout, question: Some(question), identity, .. }) => {
                 let question = Some(Question::about(&question.text, &identity));
                 Self { layout, question, held: None, failure: None }

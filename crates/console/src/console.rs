@@ -17,11 +17,11 @@ use comeback_operate::{Account, Address, Failure, Follow, Interrupt, Operator, P
 use send_wrapper::SendWrapper;
 use tokio::sync::OnceCell;
 
-use crate::clock::now;
 use crate::dead::state::Dead;
 use crate::fresh::{Behind, Fresh, Read};
 use crate::rehearsal::Labs;
 use crate::work::Works;
+use comeback_operate::aws::sdk::now;
 
 /// The console, for every page. All pages run on one thread, which is why it can go where axum wants `Send`.
 #[derive(Clone)]

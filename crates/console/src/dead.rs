@@ -32,7 +32,6 @@ use comeback_operate::text::Text;
 
 use crate::access::token;
 use crate::change::value;
-use crate::clock::now;
 use crate::console::Console;
 use crate::dead::parts::{
     DeadLetterLine, Input, aged, described, incomplete, perform_in_turn, selection, snapshot, until,
@@ -41,6 +40,7 @@ use crate::dead::state::scan_id;
 use crate::page::{Fields, Frame, Moment, Problem, Visit, encoded, form, function_name, ok, page};
 use crate::response::html;
 use crate::work::Summary;
+use comeback_operate::aws::sdk::now;
 
 /// Dead-letters on a page.
 const ON_A_PAGE: usize = 100;
@@ -90,7 +90,7 @@ fn filter(fields: &Fields) -> Result<Filter, String> {
 #[template(path = "dead.html")]
 struct DeadPage {
     frame: Frame,
-    /// Their number and age, or the reason why it is not known.
+    /// Their number and age, or the failure to read them.
     count: Result<Text, Text>,
     under_way: Option<String>,
     filters: Vec<Input>,

@@ -33,7 +33,7 @@ struct EventPage {
     /// Its dead-letter, if it is dead and the newest scan has it.
     dead: Option<OfEvent>,
     once: String,
-    /// The reason why it is not known.
+    /// The failure to find it.
     problem: Option<Text>,
 }
 

@@ -20,13 +20,13 @@ use comeback_operate::{CommandName, Text};
 use comeback_rehearsal::figure::{Chart, Table};
 use comeback_rehearsal::schedule;
 
-use crate::clock::now;
 use crate::console::{Console, Waiting};
 use crate::dead::OfFunction;
 use crate::doctor::Findings;
 use crate::fresh::Read;
 use crate::page::{Frame, Problem, Visit, encoded, ok, page};
 use crate::waiting::{GroupRow, group_row};
+use comeback_operate::aws::sdk::now;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/function", page(function))

@@ -35,7 +35,6 @@
 
 mod access;
 mod change;
-mod clock;
 mod console;
 mod dead;
 mod doctor;

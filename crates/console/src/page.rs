@@ -18,9 +18,9 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use send_wrapper::SendWrapper;
 
 use crate::access::BrowserSession;
-use crate::clock::now;
 use crate::console::Console;
 use crate::response::{html, with_type};
+use comeback_operate::aws::sdk::now;
 use comeback_operate::pauses::target_name;
 
 /// The pages, in the order of the head: path and name.
@@ -252,7 +252,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The frame of a page whose figures are from this moment.
+    /// The same frame, with the moment at which the page's figures were read.
     pub(super) fn of(self, at: Timestamp) -> Self {
         Self { figures_of: Some(Moment::at(at)), ..self }
     }

@@ -131,3 +131,22 @@ fn retry(fields: &Fields) -> Result<Asked, String> {
     let why = value(fields, "why", "Reason", read_text)?;
     Ok(Asked::new(move |operator| RequestRetries { operator, function, error, within, why }))
 }
+
+#[cfg(test)]
+mod tests {
+    use comeback_operate::pauses::DEFAULT_SPREAD;
+
+    use super::*;
+
+    #[test]
+    fn a_hint_names_the_default() {
+        let hint = |form: &ChangeForm, name: &str| {
+            form.inputs.iter().find(|input| input.name == name).expect("a field").hint
+        };
+        for (form, name, default) in [(&PAUSE, "spread", DEFAULT_SPREAD), (&RETRY, "within", DEFAULT_WITHIN)]
+        {
+            let default = format!("empty: {}", durations::text(default));
+            assert!(hint(form, name).ends_with(&default), "{}", hint(form, name));
+        }
+    }
+}

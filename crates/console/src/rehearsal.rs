@@ -144,7 +144,7 @@ struct Stopped;
 impl Seen {
     fn is_at(&self, share: f64) {
         if self.is_stopped.load(Ordering::Relaxed) {
-            // Without a message: the waiting thread knows that this is no failure.
+            // Silent, because the waiting thread has asked for it.
             std::panic::resume_unwind(Box::new(Stopped));
         }
         self.percent.store((share * 100.0) as u64, Ordering::Relaxed);

@@ -29,8 +29,8 @@ use tower::ServiceExt as _;
 use comeback_operate::Interrupt;
 
 use crate::access::Access;
-use crate::clock;
 use crate::response::refused;
+use comeback_operate::aws::sdk::now;
 
 pub(super) const CONNECTIONS: usize = 32;
 /// A browser sends its headers at once.
@@ -103,7 +103,7 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
         Err((status, why)) => refused(status, why),
         // Browsers ask for it where a page names no icon.
         Ok(()) if request.uri().path() == "/favicon.ico" => StatusCode::NO_CONTENT.into_response(),
-        Ok(()) => match access.admit(request, clock::now()) {
+        Ok(()) => match access.admit(request, now()) {
             ControlFlow::Break(response) => response,
             ControlFlow::Continue(request) => router.clone().oneshot(request).await.into_response(),
         },

@@ -20,9 +20,9 @@ use tokio::task::LocalSet;
 use tokio::time::Instant;
 
 use crate::access::Access;
-use crate::clock::now;
 use crate::console::Console;
 use crate::{LARGEST_FORM, routes, server};
+use comeback_operate::aws::sdk::now;
 
 const HERE: &str = "127.0.0.1:7070";
 /// A path that takes a form. Nothing is under way, so whatever the rules let pass is answered with 404.

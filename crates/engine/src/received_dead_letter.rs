@@ -33,7 +33,7 @@ pub struct ReceivedDeadLetter<'a> {
     pub kind: DeadLetterKind,
     /// Why the event was dead-lettered. SQS never says, for a [`DeadLetterKind::Record`].
     pub reason: Option<ReasonCode>,
-    /// What was found, and which limit it broke.
+    /// The groups that were found, and the limit that was exceeded.
     pub detail: Option<String>,
     /// The event's function, with its qualifier.
     pub function_arn: Option<Cow<'a, str>>,

@@ -327,7 +327,7 @@ impl Why {
         }
     }
 
-    /// Whether an operator may end the wait early.
+    /// Returns true if an operator may end the wait early.
     const fn may_be_recalled(&self) -> bool {
         match self.cause() {
             None

@@ -38,7 +38,6 @@ pub mod function;
 pub mod handler_setting;
 pub mod history;
 pub mod interrupt;
-pub mod key;
 pub mod layout;
 pub mod log;
 pub mod metrics;

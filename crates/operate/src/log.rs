@@ -105,25 +105,32 @@ pub fn names(line: &LogLine<'_>, id: &str) -> bool {
     ids.contains(&Some(id))
 }
 
+/// A line about the first message of event `k-1`, with these fields besides or instead, for tests.
+///
+/// # Panics
+///
+/// If that is no line.
+#[cfg(any(test, feature = "simulated"))]
+pub fn test_line(fields: serde_json::Value) -> LogLine<'static> {
+    let mut line = serde_json::json!({
+        "timestamp": "2026-09-14T15:46:54.145Z", "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1",
+        "target": "arn:orders", "retry": 1, "request_id": "r-0", "error_type": "TargetDown",
+        "first_failure": "1970-01-01T00:01:40Z",
+    });
+    if let (Some(known), serde_json::Value::Object(fields)) = (line.as_object_mut(), fields) {
+        known.extend(fields);
+        known.retain(|_, value| !value.is_null());
+    }
+    LogLine::read(&line.to_string()).unwrap_or_else(|why| panic!("{why:?}: {line}"))
+}
+
 #[cfg(test)]
-pub(crate) mod tests {
-    use serde_json::{Value, json};
+mod tests {
+    use serde_json::json;
 
     use super::*;
 
     const NOW: &str = "2026-09-14T15:46:54.145Z";
-
-    /// A line about the first message of event `k-1`, with these fields besides or instead.
-    pub(crate) fn test_line(fields: Value) -> LogLine<'static> {
-        let mut line = json!({
-            "timestamp": NOW, "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1", "target": "arn:orders",
-            "retry": 1, "request_id": "r-0", "error_type": "TargetDown", "first_failure": "1970-01-01T00:01:40Z",
-        });
-        let known = line.as_object_mut().unwrap();
-        known.extend(fields.as_object().unwrap().clone());
-        known.retain(|_, value| !value.is_null());
-        LogLine::read(&line.to_string()).unwrap_or_else(|why| panic!("{why:?}: {line}"))
-    }
 
     #[test]
     fn a_term_is_quoted_and_cannot_end_its_quotes() {

@@ -343,7 +343,7 @@ pub(crate) mod tests {
     use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
     use crate::change::Planned;
     use crate::change::tests::plain;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
     use crate::operator::Which;
     use crate::retry::withdraw::WithdrawRequests;
 

@@ -183,7 +183,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
     use crate::change::tests::plain;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
     use crate::operator::Which;
 
     pub(crate) fn at(second: u64) -> Timestamp {

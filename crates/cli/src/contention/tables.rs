@@ -4,7 +4,7 @@ use comeback_contention::{Cell, Report, Strategy, growth_exponent};
 use comfy_table::Table;
 use indicatif::HumanCount;
 
-use crate::text::terminal::{self, align_right};
+use crate::tables::{self, align_right};
 
 /// Completion times and calls, clients down and strategies across, each under its title.
 pub(super) fn tables(report: &Report) -> String {
@@ -26,7 +26,7 @@ pub(super) fn tables(report: &Report) -> String {
 }
 
 fn table(report: &Report, figure: impl Fn(&Cell) -> String) -> Table {
-    let mut table = terminal::table();
+    let mut table = tables::table();
     table.set_header(std::iter::once("N").chain(strategies(report).map(Strategy::name)));
     for clients in distinct(report.cells.iter().map(|cell| cell.clients)) {
         let figures = strategies(report).map(|strategy| {

@@ -10,7 +10,6 @@ use clap::{Args, Subcommand};
 use comeback_operate::Failure;
 use comeback_operate::dead::pace::Pace;
 use comeback_operate::dead::{Chosen, Discard, Import, Redrive, list, show};
-use comeback_operate::numbers::read_rate;
 use tempfile::TempDir;
 
 use crate::failure::CommandFailure;
@@ -135,8 +134,8 @@ struct RedriveArguments {
     #[arg(long, conflicts_with = "FilterFlags")]
     all: bool,
     /// Maximum dead-letters a second
-    #[arg(long, value_name = "RATE", default_value = "50/s", value_parser = read_rate)]
-    rate: f64,
+    #[arg(long, value_name = "RATE", default_value_t = Pace::REDRIVE, value_parser = Pace::read)]
+    rate: Pace,
     /// Maximum number of dead-letters
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
@@ -155,7 +154,7 @@ struct RedriveArguments {
 impl RedriveArguments {
     async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
         let chosen = Chosen::matching(self.filter.chosen(self.all)?);
-        let (operator, retarget, pace) = (session.operator(), self.retarget.clone(), Pace(self.rate));
+        let (operator, retarget, pace) = (session.operator(), self.retarget.clone(), self.rate);
         let redrive = Redrive { operator, chosen, retarget, pace, limit: self.limit };
         terminal::change(redrive, Some(self.dry_run), session).await
     }
@@ -176,8 +175,8 @@ struct DiscardArguments {
     #[arg(long, conflicts_with = "FilterFlags")]
     all: bool,
     /// Maximum dead-letters a second
-    #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
-    rate: f64,
+    #[arg(long, value_name = "RATE", default_value_t = Pace::FILE, value_parser = Pace::read)]
+    rate: Pace,
     /// Maximum number of dead-letters
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
@@ -193,7 +192,7 @@ struct DiscardArguments {
 impl DiscardArguments {
     async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
         let chosen = Chosen::matching(self.filter.chosen(self.all)?);
-        let (operator, export, pace) = (session.operator(), self.export.clone(), Pace(self.rate));
+        let (operator, export, pace) = (session.operator(), self.export.clone(), self.rate);
         let discard = Discard { operator, chosen, export, pace, limit: self.limit };
         terminal::change(discard, Some(self.dry_run), session).await
     }
@@ -206,12 +205,12 @@ Examples:
 
 #[derive(Debug, Args)]
 struct ImportArguments {
-    /// File that `comeback dead discard --export` wrote; - is standard input, whose import cannot be continued
+    /// File that `comeback dead discard --export` wrote, or - for standard input, which cannot be continued after a stop
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Maximum dead-letters a second
-    #[arg(long, value_name = "RATE", default_value = "500/s", value_parser = read_rate)]
-    rate: f64,
+    #[arg(long, value_name = "RATE", default_value_t = Pace::FILE, value_parser = Pace::read)]
+    rate: Pace,
     /// Show what would be imported without importing it
     #[arg(long)]
     dry_run: bool,
@@ -223,7 +222,7 @@ impl ImportArguments {
     async fn run(&self, session: &Session) -> Result<(), CommandFailure> {
         let copied = if self.file == Path::new("-") { Some(standard_input()?) } else { None };
         let file = copied.as_ref().map_or_else(|| self.file.clone(), |folder| folder.path().join(INPUT));
-        let import = Import { operator: session.operator(), file, pace: Pace(self.rate) };
+        let import = Import { operator: session.operator(), file, pace: self.rate };
         terminal::change(import, Some(self.dry_run), session).await
     }
 }

@@ -104,6 +104,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_help_names_the_default() {
+        let help = PauseArguments::augment_args(Command::new("pause")).render_help().to_string();
+        let default = durations::text(comeback_operate::pauses::DEFAULT_SPREAD);
+        assert!(help.contains(&format!("once the pause ends [default: {default}]")), "{help}");
+    }
+
+    #[test]
     fn a_pause_has_a_reason_and_a_length() {
         let read = |arguments: &[&str]| {
             let all = ["pause", "orders"].iter().chain(arguments);

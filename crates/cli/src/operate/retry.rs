@@ -1,4 +1,4 @@
-//! `comeback retry`: after a fix, retry now what waits; and take such requests back.
+//! `comeback retry`: retries waiting events now, after a fix, or withdraws such requests.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -107,6 +107,13 @@ impl Change for Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_help_names_the_default() {
+        let help = RetryArguments::augment_args(clap::Command::new("retry")).render_help().to_string();
+        let default = comeback_operate::durations::text(DEFAULT_WITHIN);
+        assert!(help.contains(&format!("at most 11h [default: {default}]")), "{help}");
+    }
 
     #[test]
     fn what_makes_no_sense_is_refused() {

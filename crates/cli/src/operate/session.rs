@@ -19,7 +19,7 @@ use comeback_operate::{Account, Address, Failure, Interrupt, Operator, Place, Te
 
 use crate::failure;
 use crate::output::{has_printed, json_line, stream_json_line};
-use crate::text::terminal::Progress;
+use crate::tables::Progress;
 
 /// Flags of every command on a deployment.
 #[derive(Clone, Debug, Args)]
@@ -154,8 +154,8 @@ impl Session {
         stream_json_line(&Object { head: Head::of(Some(&self.account.place), failure), report })
     }
 
-    /// What `--json` prints when the command ends: an object as JSON with the members of `more`, an object too, beside the
-    /// account, the region and the error. The last one counts.
+    /// Keeps the object that `--json` prints when the command ends: `json` with the members of `more`, beside the account, the
+    /// region and the error. The last one counts.
     pub(crate) fn answer_json(&self, json: &str, more: Option<&str>) {
         self.answer.replace(Some(shown_json(&joined(json, more.unwrap_or("{}")))));
     }

@@ -41,11 +41,12 @@ pub(crate) async fn run(arguments: &TraceArguments, session: Session) -> Result<
 mod tests {
     use comeback_engine::Timestamp;
     use comeback_operate::aws::simulated::{Sample, function_arn};
+    use comeback_operate::log::test_line;
     use comeback_operate::{Operator, Which};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::terminal::tests::{plain, test_line};
+    use crate::terminal::tests::plain;
 
     #[tokio::test]
     async fn the_readme_shows_what_is_printed() {

@@ -67,11 +67,12 @@ mod tests {
     use comeback_operate::aws::NewMessage;
     use comeback_operate::aws::Receive;
     use comeback_operate::aws::simulated::{Sample, function_arn, queue_url};
+    use comeback_operate::log::test_line;
     use comeback_operate::{Operator, Which};
     use serde_json::json;
 
     use super::*;
-    use crate::terminal::tests::{plain, test_line};
+    use crate::terminal::tests::plain;
 
     #[tokio::test]
     async fn the_page_shows_what_is_printed() {

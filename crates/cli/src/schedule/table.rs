@@ -9,7 +9,7 @@ use comeback_rehearsal::schedule::{axis_of, percent, shown};
 use comeback_timelapse::{Schedule, ScheduledRetry};
 use comfy_table::{Cell, Color, Table};
 
-use crate::text::terminal::{align_right, table};
+use crate::tables::{align_right, table};
 
 /// A row for each retry, or for some of them where there are very many.
 pub(super) fn retries(schedule: &Schedule) -> Table {

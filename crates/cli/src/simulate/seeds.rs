@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::failure::CommandFailure;
 use crate::output::print_json;
 use crate::simulate::tables::fault_table;
-use crate::text::terminal::{Progress, align_right, table};
+use crate::tables::{Progress, align_right, table};
 
 /// Seeds under way together. The lowest of them that breaks an invariant is reported, so that the
 /// same arguments always report the same.

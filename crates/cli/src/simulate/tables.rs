@@ -10,7 +10,7 @@ use comeback_rehearsal::simulate::figures::{
 use comeback_timelapse::{FaultCounts, Summary};
 use comfy_table::{Cell, Color, Table, presets};
 
-use crate::text::terminal::{align_right, table};
+use crate::tables::{align_right, table};
 
 /// Outcome of the events, and what it took.
 pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {

@@ -1,25 +1,23 @@
 //! Redrive and discard dead-letters of the snapshot: the plan, which reads nothing, and its performance.
 
-use std::rc::Rc;
-
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
+use comeback_operate::Failure;
 use comeback_operate::command::command_line;
 use comeback_operate::dead::groups::Alike;
 use comeback_operate::dead::pace::Pace;
 use comeback_operate::dead::{Chosen, Discard, Redrive, Selection, Snapshot};
-use comeback_operate::numbers::{counted, grouped, read_rate};
-use comeback_operate::{Failure, Interrupt, Unwatched};
+use comeback_operate::numbers::{counted, grouped};
 
 use crate::access::token;
 use crate::change::{Asked, Offer, perform};
-use crate::clock::now;
 use crate::console::Console;
 use crate::dead::files::{file_name, new_file_name};
 use crate::dead::parts::{Input, described, incomplete, perform_in_turn, selection, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::work::Summary;
+use comeback_operate::aws::sdk::now;
 
 pub(super) fn routes() -> Router<Console> {
     [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))
@@ -34,7 +32,7 @@ struct Change {
     /// The command's name.
     name: &'static str,
     is_discard: bool,
-    rate: &'static str,
+    pace: Pace,
 }
 
 static REDRIVE: Change = Change {
@@ -44,7 +42,7 @@ static REDRIVE: Change = Change {
             is deleted only once SQS has accepted its copy.",
     name: "redrive",
     is_discard: false,
-    rate: "50/s",
+    pace: Pace::REDRIVE,
 };
 
 static DISCARD: Change = Change {
@@ -54,7 +52,7 @@ static DISCARD: Change = Change {
             once it is on disk. Import the file to bring them back.",
     name: "discard",
     is_discard: true,
-    rate: "500/s",
+    pace: Pace::FILE,
 };
 
 /// The values of a form.
@@ -85,7 +83,7 @@ impl Change {
         if self.is_discard {
             fields.0.push(("export".into(), export.clone()));
         }
-        let rate = rate.unwrap_or_else(|| self.rate.to_owned());
+        let rate = rate.unwrap_or_else(|| self.pace.to_string());
         Ok(Wanted { selection, fields, retarget, rate, export })
     }
 
@@ -103,11 +101,7 @@ impl Change {
         visit.refuse_if_read_only()?;
         let snapshot = snapshot(&visit.console)?;
         let wanted = self.wanted(fields)?;
-        let planning = async {
-            let asked = self.asked(&wanted, &visit.console)?;
-            asked.plan(visit.console.operator(Rc::new(Unwatched), Interrupt::never()).await?).await
-        };
-        let offer = Offer::of(planning.await);
+        let offer = Offer::of(self.asked(&wanted, &visit.console), &visit.console).await;
         let count = snapshot.rows(&wanted.selection).len();
         let to_type = (self.is_discard && offer.question.is_some()).then(|| count.to_string());
         let named = ["scan", "group", "dead_letter", "export"].into_iter();
@@ -173,10 +167,7 @@ impl Change {
         };
         let console = visit.console.clone();
         perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
-            let asked = self.asked(&wanted, &console)?;
-            let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
-            let result = perform(asked.plan(operator), &screen).await;
-            console.has_changed();
+            let result = perform(self.asked(&wanted, &console)?, &console, screen, interrupt).await;
             if self.is_discard && console.dead.folder().join(&wanted.export).exists() {
                 console.dead.has_written(&wanted.export);
             }
@@ -186,8 +177,8 @@ impl Change {
 
     /// The change of the dead-letters of the scan that the form is about.
     fn asked(&self, wanted: &Wanted, console: &Console) -> Result<Asked, Failure> {
-        let rate = read_rate(&wanted.rate);
-        let pace = Pace(rate.map_err(|problem| Failure::refused(format!("rate: {problem}")))?);
+        let pace = Pace::read(&wanted.rate);
+        let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
         let snapshot = console.dead.snapshot_of(wanted.fields.get("scan"))?;
         let chosen = Chosen::Selected(snapshot, wanted.selection.clone());
         if self.is_discard {
@@ -207,7 +198,7 @@ impl Change {
             words.push(format!("--export={}", wanted.export));
         }
         words.extend(wanted.retarget.iter().map(|arn| format!("--retarget={arn}")));
-        if wanted.rate != self.rate {
+        if wanted.rate != self.pace.to_string() {
             words.push(format!("--rate={}", wanted.rate));
         }
         if !is_exact {

@@ -13,13 +13,13 @@ use comeback_operate::shown::{shown_json, shown_lines};
 use comeback_operate::{Answer as _, Text, Unwatched};
 
 use crate::access::token;
-use crate::clock::now;
 use crate::console::Console;
 use crate::dead::parts::{DeadLetterLine, incomplete, snapshot, turn};
 use crate::dead::state::{ReadAgain, scan_id};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::go_to;
 use crate::work::panicked;
+use comeback_operate::aws::sdk::now;
 
 /// The field of an address that names what was read again.
 const READ: &str = "read";

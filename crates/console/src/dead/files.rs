@@ -21,18 +21,18 @@ use comeback_engine::Timestamp;
 use comeback_operate::command::command_line;
 use comeback_operate::dead::pace::Pace;
 use comeback_operate::dead::{self, Import};
-use comeback_operate::{Answer as _, Failure, Interrupt, Unwatched};
+use comeback_operate::{Answer as _, Failure};
 use futures_util::stream::try_unfold;
 use sha2::{Digest as _, Sha256};
 
 use crate::access::token;
 use crate::change::{Asked, Offer, perform};
-use crate::clock::now;
 use crate::console::Console;
 use crate::dead::parts::{described, incomplete, perform_in_turn, selection, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
 use crate::response::go_to;
 use crate::work::Summary;
+use comeback_operate::aws::sdk::now;
 
 /// Bytes of an upload.
 const LARGEST_UPLOAD: usize = 1 << 30;
@@ -185,12 +185,8 @@ async fn plan(visit: Visit) -> Result<Response, Problem> {
     visit.refuse_if_read_only()?;
     let fields = visit.query();
     let file = fields.get("file").and_then(file_name).ok_or(Problem::Missing)?;
-    let planning = async {
-        let operator = visit.console.operator(Rc::new(Unwatched), Interrupt::never()).await?;
-        asked(file, &visit.console).plan(operator).await
-    };
     ok(&ImportPage {
-        offer: Offer::of(planning.await),
+        offer: Offer::of(Ok(asked(file, &visit.console)), &visit.console).await,
         frame: visit.frame("Import", None),
         once: token(),
         command: command(file, &visit.console),
@@ -214,8 +210,7 @@ async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
     };
     let console = visit.console.clone();
     perform_in_turn(&visit.console, once, summary, |screen, interrupt| async move {
-        let operator = console.operator(Rc::clone(&screen) as _, interrupt).await?;
-        perform(asked(&file, &console).plan(operator), &screen).await
+        perform(asked(&file, &console), &console, screen, interrupt).await
     })
 }
 
@@ -226,7 +221,7 @@ fn command(file: &str, console: &Console) -> String {
 
 fn asked(file: &str, console: &Console) -> Asked {
     let file = console.dead.folder().join(file);
-    Asked::new(|operator| Import { operator, file, pace: Pace(500.0) })
+    Asked::new(|operator| Import { operator, file, pace: Pace::FILE })
 }
 
 #[cfg(test)]

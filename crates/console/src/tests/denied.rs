@@ -6,8 +6,8 @@ use comeback_operate::aws::{Aws as _, NewMessage, Receive};
 use comeback_operate::dead::samples::{ORDERS, event};
 use serde_json::json;
 
-use crate::clock::now;
 use crate::console::Console;
+use comeback_operate::aws::sdk::now;
 
 use super::{Setting, address, locally, snapshot_of};
 

@@ -224,8 +224,8 @@ proptest! {
         }
     }
 
-    /// A handle is of a message that is hidden as its line says, and of whose event no copy is on its way. Every message that only
-    /// waits for its backoff, for over two minutes, has one.
+    /// A line has a handle only if its message is hidden as the line says and no copy of its event is on its way. Each line about
+    /// a message that merely waits for its backoff, for over two minutes, has one.
     #[test]
     fn handle_is_of_a_message_that_may_return_early(
         records in batch(),

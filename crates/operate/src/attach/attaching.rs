@@ -9,12 +9,12 @@ use crate::attach::kept;
 use crate::attach::step::{FunctionPlan, Step};
 use crate::aws::{InvokeSettings, Verdict};
 use crate::command::CommandName;
+use crate::deployment::queue::CustomerKey;
 use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::Failure;
 use crate::handler_setting::{
     ENVIRONMENT_BYTES, PARAMETER_BYTES, SettingPlace, TARGET_FUNCTIONS, environment_bytes, list_with,
 };
-use crate::key::CustomerKey;
 use crate::text;
 use crate::text::{quoted, shell};
 
@@ -223,7 +223,7 @@ impl Attachment {
         }
     }
 
-    /// How many more tags the function may have after the plan's changes.
+    /// The number of tags that the function may still get after the plan's changes.
     fn room_for_tags(&self, plan: &FunctionPlan) -> usize {
         let kept = plan.steps.iter().filter_map(|step| match step {
             Step::Keep(tags) => Some(tags.iter().map(|(key, _)| key)),

@@ -9,12 +9,12 @@ use crate::account::Account;
 use crate::alarms::Losses;
 use crate::attach::grant::Grant;
 use crate::aws::{InvokeSettings, Verdict};
+use crate::deployment::queue::CustomerKey;
 use crate::deployment::queue::attributes;
 use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS, list_with, parameter_value};
-use crate::key::CustomerKey;
 
 /// Everything there is of a function's attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl Attachment {
         self.target.named(self.target.qualifier.as_deref())
     }
 
-    /// What Lambda has no longer: the function, or the named qualifier.
+    /// The part that Lambda no longer has: the function, or the named qualifier.
     pub(crate) fn missing(&self) -> String {
         if self.is_gone {
             return format!("Lambda has no function {}", self.target.name);

@@ -203,7 +203,7 @@ mod tests {
     use crate::attach::tests::attachment;
     use crate::aws::{InvokeSettings, Mapping};
     use crate::function::Target;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
 
     use super::*;
 

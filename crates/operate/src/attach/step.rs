@@ -51,9 +51,9 @@ pub struct Difference {
     pub resource: String,
     /// Its name.
     pub setting: String,
-    /// Its value before; `None` if there is none.
+    /// Its value before the change, if it had one.
     pub from: Option<String>,
-    /// Its value afterwards; `None` if there is none.
+    /// Its value after the change, if it has one.
     pub to: Option<String>,
 }
 
@@ -226,7 +226,7 @@ pub(crate) fn delays() -> Delays {
 }
 
 impl Step {
-    /// Makes it. The allow-list is edited once for all functions, so that is no part of it.
+    /// Makes the step, except an edit of the allow-list, which is made once for all functions.
     ///
     /// # Errors
     ///

@@ -18,10 +18,10 @@ use crate::aws::simulated::{Function, Sample, SimulatedAws, function_arn, policy
 use crate::aws::{InvokeSettings, Key, MetricAlarm, Verdict, WatchedMetric};
 use crate::change::tests::plain;
 use crate::change::{Answer as _, Change, Performed, Plan as _};
+use crate::deployment::queue::CustomerKey;
 use crate::failure::Failure;
 use crate::function::STACK_TAG;
 use crate::handler_setting::{ENVIRONMENT_BYTES, SettingPlace, TARGET_FUNCTIONS, list_with};
-use crate::key::CustomerKey;
 use crate::operator::{Operator, Which};
 
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
@@ -44,14 +44,14 @@ fn operator(aws: &SimulatedAws) -> Operator {
     Operator::new(aws.account(), which)
 }
 
-/// What there is of a function.
+/// The attachment of a function.
 async fn read(aws: &SimulatedAws, function: &str) -> Attachment {
     let operator = operator(aws);
     let deployment = operator.deployment().await.unwrap();
     Attachment::read(&operator.account, deployment, &function.parse().unwrap()).await.unwrap()
 }
 
-/// What there is of `orders`, which is not attached.
+/// The attachment of `orders`, which is not attached yet.
 pub(super) async fn attachment() -> Attachment {
     read(&sample(), "orders").await
 }

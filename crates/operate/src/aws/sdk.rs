@@ -74,12 +74,17 @@ impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T, E> for Result<T, SdkErr
     }
 }
 
+/// The time by this machine's clock, as an account behind the SDK has it.
+#[expect(clippy::disallowed_methods, reason = "the one place where the operator's half reads the clock")]
+pub fn now() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(since_epoch.as_millis() as u64)
+}
+
 #[async_trait(?Send)]
 impl Aws for SdkAws {
-    #[expect(clippy::disallowed_methods, reason = "the one place where the operator's half reads the clock")]
     fn now(&self) -> Timestamp {
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(since_epoch.as_millis() as u64)
+        now()
     }
 
     async fn sleep(&self, duration: Duration) {

@@ -29,7 +29,7 @@ pub struct Alike {
     pub target: Option<String>,
     /// The last error's type, or its first 256 characters.
     pub error_type: Option<String>,
-    /// What was wrong with dead-letters that were not understood and name no error; or its first 256 characters.
+    /// The problem with dead-letters that were not understood and name no error, cut after 256 characters.
     pub detail: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub struct Group {
     pub error_type: Option<String>,
     /// The error's message in one of them, or its first 256 characters.
     pub error_message: Option<String>,
-    /// What was wrong with dead-letters that were not understood and name no error; or its first 256 characters.
+    /// The problem with dead-letters that were not understood and name no error, cut after 256 characters.
     pub detail: Option<String>,
     /// Dead-letters in the group.
     pub count: u64,
@@ -137,7 +137,7 @@ pub struct Described {
     pub dead_lettered_at: Timestamp,
     /// When its message was sent.
     pub sent: Timestamp,
-    /// What was found, and which limit it broke.
+    /// The groups that were found, and the limit that was exceeded.
     pub detail: Option<String>,
 }
 

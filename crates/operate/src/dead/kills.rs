@@ -23,7 +23,7 @@ use crate::dead::samples::{Dead, DeadLetter, event, malformed, record, unknown};
 use crate::dead::snapshot::{Selection, scan};
 use crate::deployment::queue::HIDDEN_FOR;
 
-/// How many random histories are tried, each with its own dead-letters, filter, pace, faults and up to a dozen kills.
+/// The number of random histories, each with its own dead-letters, filter, pace, faults and up to a dozen kills.
 const HISTORIES: u64 = 300;
 /// The same for commands that wait for a disk with each step.
 const HISTORIES_WITH_FILES: u64 = 40;

@@ -1,15 +1,31 @@
 //! The pace of work on dead-letters.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::dead::scan::ROUND;
 use crate::deployment::queue::HIDDEN_FOR;
+use crate::numbers::{rate_flag, read_rate};
 
 /// Dead-letters a second; above zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace(pub f64);
 
 impl Pace {
+    /// The pace of a redrive, unless somebody says otherwise: its function may only just have recovered.
+    pub const REDRIVE: Self = Self(50.0);
+    /// The pace of a discard or an import, unless somebody says otherwise.
+    pub const FILE: Self = Self(500.0);
+
+    /// Reads `50/s`, `600/m` and the like.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read_rate`].
+    pub fn read(text: &str) -> Result<Self, String> {
+        read_rate(text).map(Self)
+    }
+
     /// Dead-letters to act on together: those of one second. The very first dead-letter goes alone: where a permission
     /// is missing, only that one is done and not deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
@@ -27,11 +43,25 @@ impl Pace {
     }
 }
 
+/// As a flag writes it, such as `50/s`.
+impl fmt::Display for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&rate_flag(self.0))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_pace_is_read_as_it_is_written() {
+        for (pace, text) in [(Pace::REDRIVE, "50/s"), (Pace::FILE, "500/s")] {
+            assert_eq!((pace.to_string(), Pace::read(text)), (text.to_owned(), Ok(pace)));
+        }
+    }
 
     #[test]
     fn a_seconds_dead_letters_go_at_once() {

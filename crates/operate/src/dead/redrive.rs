@@ -35,9 +35,9 @@ pub struct Redrive {
 }
 
 impl Redrive {
-    /// A redrive of 50 dead-letters a second to their own functions.
+    /// A redrive of dead-letters to their own functions, at the usual pace.
     pub fn new(operator: Operator, chosen: Chosen) -> Self {
-        Self { operator, chosen, retarget: None, pace: Pace(50.0), limit: None }
+        Self { operator, chosen, retarget: None, pace: Pace::REDRIVE, limit: None }
     }
 
     /// Fails if the filter names a function whose events would all be dead-lettered again.
@@ -202,7 +202,7 @@ impl Action for Sending<'_> {
         answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
     }
 
-    /// What was sent may be retried already.
+    /// A sent dead-letter may be retried already.
     fn take_back(&self, _: usize) -> bool {
         false
     }

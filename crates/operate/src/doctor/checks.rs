@@ -23,7 +23,7 @@ pub struct Check {
     pub(super) judge: Judge,
 }
 
-/// What a check is run on, and its judgement.
+/// The subject of a check, with its judgement.
 #[derive(Debug)]
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),

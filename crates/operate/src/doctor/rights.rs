@@ -182,11 +182,11 @@ fn actions<'r>(rights: impl IntoIterator<Item = &'r Right>) -> Vec<&'static str>
 #[cfg(test)]
 mod tests {
 
+    use crate::deployment::queue::CustomerKey;
     use crate::deployment::queue::Queue;
     use crate::doctor::judgement::Outcome;
     use crate::doctor::sample::{assert_found, healthy, right};
     use crate::failure::Failure;
-    use crate::key::CustomerKey;
 
     use super::*;
 

@@ -158,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
 
     #[test]
     fn each_awaited_retry_counts_once_and_nothing_else_does() {

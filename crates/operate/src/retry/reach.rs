@@ -166,7 +166,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
 
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
 

@@ -103,7 +103,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
     use crate::trace::tests::at;
 
     /// The step of a line about the first retry, at that second.

@@ -313,7 +313,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
     use crate::trace::sentence::sentence;
     use comeback_engine::DueBy;
 

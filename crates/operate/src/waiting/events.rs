@@ -371,7 +371,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
 
     fn at(second: u64) -> Timestamp {
         Timestamp::from_secs(second)

@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
     use crate::deployment::queue::Depth;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
     use crate::waiting::reading::DAY;
     use crate::waiting::reading::tests::{NOW, ORDERS, reading};
 

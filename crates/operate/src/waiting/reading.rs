@@ -283,7 +283,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::aws::Mapping;
     use crate::aws::simulated::Sample;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
     use crate::operator::Which;
 
     pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);

@@ -232,7 +232,7 @@ mod tests {
 
     use super::*;
     use crate::change::tests::plain;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
     use crate::pauses::in_force::InForce;
     use crate::waiting::events::Waits;
     use crate::waiting::reading::tests::{NOW, ORDERS, reading};

@@ -98,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
     use crate::waiting::events::Waits;
     use crate::waiting::reading::tests::{NOW, ORDERS};
     use crate::waiting::wanted::Wanted;

@@ -85,7 +85,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
 
     fn wanted(functions: &[&str], error: Option<&str>, key: Option<&str>) -> Wanted {
         Wanted {

@@ -140,7 +140,7 @@ pub(crate) struct Message<T> {
     receive_count: u32,
     /// The queue's number when it was sent. The handles of its receives have later ones.
     sent_as: u64,
-    /// That of its latest handle.
+    /// The number of its latest handle.
     number: u64,
     visible_at: Timestamp,
     state: State,

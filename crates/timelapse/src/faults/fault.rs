@@ -49,7 +49,8 @@ macro_rules! faults {
 faults! {
     /// Of the messages received: SQS hands it out again while it is hidden, in the same batch or within the hour.
     DuplicateDelivery = "duplicate_delivery", 0.01, Exceeded;
-    /// Of the messages received: its receipt handle is an old one, which deletes nothing. So it comes back when its hiding ends.
+    /// Of the messages received: the handler gets an old receipt handle, which deletes nothing, so the message comes back when
+    /// its hiding ends.
     StaleReceiptHandle = "stale_receipt_handle", 0.005, Exceeded;
     /// Of the messages received: `ApproximateReceiveCount` is one too high.
     ReceiveCountHigh = "receive_count_high", 0.01, Kept;

@@ -94,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::log::tests::test_line;
+    use crate::log::test_line;
 
     fn searched(lines: &[(u64, &str)]) -> LoggedErrors {
         let mut errors = LoggedErrors::default();

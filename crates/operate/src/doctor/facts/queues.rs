@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::account::Account;
+use crate::deployment::queue::CustomerKey;
 use crate::deployment::queue::Queue;
 use crate::failure::Failure;
-use crate::key::CustomerKey;
 
 #[derive(Clone, Debug)]
 pub(crate) struct QueueSettings {

@@ -1,4 +1,4 @@
-//! What a terminal shows: tables and progress bars.
+//! Tables and progress bars of a terminal.
 
 #[cfg(feature = "operate")]
 use std::time::Duration;

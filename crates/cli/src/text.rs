@@ -1,3 +1,0 @@
-//! Text for the terminal. Nothing here knows a subcommand.
-
-pub(crate) mod terminal;
