@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directive::Directive;
 use crate::failed_event::FailedEvent;
-use crate::pauses::Pauses;
+use crate::pauses::{Pauses, returns_at};
 use crate::policy::Policy;
 use crate::record::Record;
 use crate::seed::generator;
@@ -105,9 +105,7 @@ impl Case<'_, '_> {
                 && retry.covers(&event.function_arn, event.error_type())
         });
         let moments = reaching.map(|retry| {
-            let seed = format!("{} {} retry", record.first_id(), event.retry);
-            let share: f64 = generator(&seed, retry.at.as_secs()).random();
-            let drawn = retry.at.saturating_add(retry.within.mul_f64(share));
+            let drawn = retry.due_of(record.first_id(), event.retry);
             let at = self.due_after_pauses(drawn.max(start));
             (at, Early { otherwise_due, asked_at: retry.at, asked_by: retry.by.clone() })
         });
@@ -198,9 +196,8 @@ impl Case<'_, '_> {
         let over = self.pauses.of_function(&self.event.function_arn).filter(|pause| pause.is_over(self.now));
         over.fold(due, |due, pause| match pause.until {
             Some(until) if due < until => {
-                let seed = format!("{} {}", self.record.first_id(), self.event.retry);
-                let share: f64 = generator(&seed, until.as_secs()).random();
-                until.saturating_add(pause.spread.min(self.left_at(until)).mul_f64(share))
+                let spread = pause.spread.min(self.left_at(until));
+                returns_at(until, spread, self.record.first_id(), self.event.retry)
             }
             _ => due,
         })

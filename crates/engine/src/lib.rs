@@ -25,6 +25,7 @@
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
 //! | `arn` | ARNs and their patterns |
 //! | `pauses`, `retry_now` | [`Pauses`]: the document, read, written and fitted; [`RetryNow`], an entry of it |
+//! | `recall` | [`Recall`]: the waiting messages that an entry brings back at once |
 //! | `timing` | the times that several rules reckon with, such as [`HOLD`] |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
 
@@ -46,6 +47,7 @@ mod message;
 mod pauses;
 mod policies;
 mod policy;
+mod recall;
 mod received_dead_letter;
 mod record;
 mod report;
@@ -81,11 +83,12 @@ pub use failed_event::FailedEvent;
 pub use invocation_record::InvocationRecord;
 pub use json::LossyText;
 pub use known_pauses::LONG_PAUSE;
-pub use log_fold::{LogFold, MessageKind, MessageState, WaitingMessage, WaitsFor};
+pub use log_fold::{Handle, LogFold, MessageKind, MessageState, WaitingMessage, WaitsFor};
 pub use log_line::{LogLevel, LogLine, LoggedEarly, LoggedEvent, LoggedFailure, NotALine, Version, What};
 pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};
 pub use policy::Policy;
+pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules};
 pub use received_dead_letter::{DeadLetterKind, ReceivedDeadLetter};
 pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Cause, End, Moves, Outcome, PausesRead, Why};

@@ -6,12 +6,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::arn::PauseTarget;
 use crate::json::object;
 use crate::retry_now::{RetryEntry, RetryNow};
+use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
 
@@ -132,12 +134,24 @@ impl Pause {
         self.until.is_some_and(|until| until <= now)
     }
 
+    /// When a message that it held returns, unless the message has less time left: its end + U(0, `spread`), seeded by the
+    /// message's first id and the retry. `None` while it has no end.
+    pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
+        self.until.map(|until| returns_at(until, self.spread, first_id, retry))
+    }
+
     /// The same pause, ended at `end`: events due in it come back over `spread`.
     #[must_use]
     pub fn ended(&self, end: Timestamp, spread: Duration) -> Self {
         let spread = Duration::from_secs(spread.as_secs());
         Self { until: Some(end), spread, ..self.clone() }.closed()
     }
+}
+
+/// A moment within the spread after the end of a pause.
+pub(crate) fn returns_at(until: Timestamp, spread: Duration, first_id: &str, retry: u64) -> Timestamp {
+    let share: f64 = generator(&format!("{first_id} {retry}"), until.as_secs()).random();
+    until.saturating_add(spread.mul_f64(share))
 }
 
 // The document: {"v":1,"pauses":[{"target":"arn:…","from":1700000000,"until":null,"spread":1800,"by":"…","why":"…"}]}. Times

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use wildmatch::WildMatch;
 
 use crate::arn::PauseTarget;
 use crate::directive::error_names;
 use crate::json::object;
+use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
 
@@ -58,6 +60,13 @@ impl RetryNow {
     pub fn last_moment(&self) -> Timestamp {
         let latest = self.at.saturating_add(LONGEST_REQUEST);
         self.until.map_or(latest, |until| until.min(latest))
+    }
+
+    /// The moment at which a retry of a message is due by it: `at` + U(0, `within`), seeded by the message's first id and the
+    /// retry.
+    pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
+        let share: f64 = generator(&format!("{first_id} {retry} retry"), self.at.as_secs()).random();
+        self.at.saturating_add(self.within.mul_f64(share))
     }
 
     /// Whether it is for this function and this error.

@@ -1,0 +1,190 @@
+//! Recall: which waiting messages an operator's request brings back at once, and how.
+//!
+//! Whoever has a message's receipt handle may change how long SQS hides it. The handler's line about a message that stays
+//! hidden has the handle, so an operator whose request makes a retry due sooner can hide the message anew until then. It only
+//! ever shortens a hiding. Three rules keep that safe, because an old handle still acts on a standard queue, on the hiding of a
+//! later receive too:
+//!
+//! - Only the newest line about a message counts. Without a handle, the message is not recalled.
+//! - A message that returns within a minute is left alone: a handler may have received it, and hidden it before a call.
+//! - A line is recalled for the first entry of the document that covers it, and for no later one. A handler that crashed after
+//!   its call wrote no newer line, and what it hid before that call must stay hidden.
+
+use std::time::Duration;
+
+use crate::due::DueBy;
+use crate::log_fold::{MessageKind, WaitingMessage, WaitsFor};
+use crate::pauses::{Pause, Pauses};
+use crate::policies::Policies;
+use crate::report::Cause;
+use crate::retry_now::RetryNow;
+use crate::time::Timestamp;
+use crate::timing::longest_between_reads;
+
+/// A message whose hiding ends sooner than this is not recalled.
+pub const RETURNS_SOON: Duration = Duration::from_secs(60);
+
+/// An entry of the pauses' document for which messages are recalled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Recall<'p> {
+    /// A request to retry events now.
+    Retry(&'p RetryNow),
+    /// A pause that is over: what it held returns.
+    Resume(&'p Pause),
+}
+
+/// The reason why a message is not recalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NotRecalled {
+    /// The entry is not about it.
+    NotCovered,
+    /// Its function asked for the wait.
+    RetryAfter,
+    /// Its next retry is the last that `MAX_RETRIES` allows.
+    LastRetry,
+    /// Its function is paused.
+    Paused,
+    /// It returns within the spread of a pause that is over.
+    Returning,
+    /// Lambda may have accepted its last call, which must not be repeated within the hour.
+    Unanswered,
+    /// It was recalled before, or could have been.
+    Before,
+    /// It returns by itself, at the latest a minute from now or when it would return anyway.
+    Soon,
+    /// It was sent again with a delay, so it has no handle yet. It returns within 15 minutes.
+    Moved,
+}
+
+/// What the handler knows beside the messages: the settings and the pauses in force.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'p> {
+    /// The policies.
+    pub policies: &'p Policies,
+    /// The document, with the entry for which messages are recalled.
+    pub pauses: &'p Pauses,
+}
+
+impl Rules<'_> {
+    /// What has asked for a recall, in the order of the moments; of entries with the same moment, in the document's.
+    fn entries(&self, now: Timestamp) -> Vec<Recall<'_>> {
+        let over = self.pauses.iter().filter(|pause| pause.is_over(now));
+        let mut entries: Vec<_> =
+            self.pauses.retries().map(Recall::Retry).chain(over.map(Recall::Resume)).collect();
+        entries.sort_by_key(|entry| entry.at());
+        entries
+    }
+
+    /// How late a handler may notice an entry.
+    fn noticed(&self) -> Duration {
+        longest_between_reads(self.policies.stack().settings().maximum_concurrency)
+    }
+
+    fn is_paused(&self, target: &str, at: Timestamp) -> bool {
+        self.pauses.of_function(target).any(|pause| pause.is_active(at))
+    }
+}
+
+impl Recall<'_> {
+    /// The moment from which the handler obeys it.
+    pub fn at(self) -> Timestamp {
+        match self {
+            Self::Retry(request) => request.at,
+            Self::Resume(pause) => pause.until.unwrap_or(pause.from),
+        }
+    }
+
+    /// When the retry of a message is due once it is recalled: until then, it is hidden anew.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the message is left alone.
+    pub fn due(
+        self,
+        message: &WaitingMessage,
+        kind: &MessageKind,
+        rules: Rules<'_>,
+        now: Timestamp,
+    ) -> Result<Timestamp, NotRecalled> {
+        let target = kind.target.as_deref().ok_or(NotRecalled::NotCovered)?;
+        self.covers(message, kind, rules)?;
+        if rules.is_paused(target, now) {
+            return Err(NotRecalled::Paused);
+        }
+        let returns = message.next_check();
+        if returns <= now.saturating_add(RETURNS_SOON) {
+            return Err(NotRecalled::Soon);
+        }
+        let Some(handle) = &message.handle else { return Err(without_handle(message)) };
+        let mut earlier = rules.entries(now).into_iter().take_while(|entry| *entry != self);
+        if earlier.any(|entry| entry.covers(message, kind, rules).is_ok()) {
+            return Err(NotRecalled::Before);
+        }
+        let due = self.due_of(&handle.message_id, message);
+        if due < returns { Ok(due) } else { Err(NotRecalled::Soon) }
+    }
+
+    /// Whether it is about the message, and the handler that wrote the newest line about it may not have known it. That is so
+    /// whenever it is asked.
+    fn covers(
+        self,
+        message: &WaitingMessage,
+        kind: &MessageKind,
+        rules: Rules<'_>,
+    ) -> Result<(), NotRecalled> {
+        let target = kind.target.as_deref().ok_or(NotRecalled::NotCovered)?;
+        if message.at >= self.at().saturating_add(rules.noticed()) {
+            return Err(NotRecalled::NotCovered);
+        }
+        match self {
+            Self::Retry(request) => {
+                if !request.covers(target, kind.error_type.as_deref()) {
+                    return Err(NotRecalled::NotCovered);
+                }
+                may_be_sooner(message, target, rules)?;
+            }
+            Self::Resume(pause) => {
+                if message.waits_for != WaitsFor::Resume || !pause.target.covers(target) {
+                    return Err(NotRecalled::NotCovered);
+                }
+            }
+        }
+        // Then it was not recalled for this entry, and a later one may do so.
+        if rules.is_paused(target, self.at()) { Err(NotRecalled::Paused) } else { Ok(()) }
+    }
+
+    /// When the retry is due. A copy of a moved message draws another moment than the handler will, which then hides it for the
+    /// rest.
+    fn due_of(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
+        let due = match self {
+            Self::Retry(request) => request.due_of(message_id, message.retry),
+            Self::Resume(pause) => pause.returns_at(message_id, message.retry).unwrap_or(self.at()),
+        };
+        match message.waits_for {
+            WaitsFor::Due { due: otherwise, .. } => due.min(otherwise),
+            WaitsFor::Resume | WaitsFor::NextTry { .. } => due,
+        }
+    }
+}
+
+/// A request makes none of these retries due sooner.
+fn may_be_sooner(message: &WaitingMessage, target: &str, rules: Rules<'_>) -> Result<(), NotRecalled> {
+    let most = rules.policies.of(target).settings().max_retries;
+    match message.waits_for {
+        WaitsFor::Due { by: DueBy::RetryAfter, .. } => Err(NotRecalled::RetryAfter),
+        WaitsFor::Due { by: DueBy::Pause, .. } | WaitsFor::Resume => Err(NotRecalled::Returning),
+        _ if message.retry >= most => Err(NotRecalled::LastRetry),
+        _ => Ok(()),
+    }
+}
+
+/// The reason why the newest line about a message has no handle.
+fn without_handle(message: &WaitingMessage) -> NotRecalled {
+    match message.waits_for {
+        WaitsFor::NextTry { cause: Cause::Unanswered, .. } => NotRecalled::Unanswered,
+        _ => NotRecalled::Moved,
+    }
+}
+
+#[cfg(test)]
+mod tests;
