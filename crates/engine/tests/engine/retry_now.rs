@@ -81,6 +81,25 @@ fn events_come_back_at_their_own_moments() {
 }
 
 #[test]
+fn an_operator_computes_the_moments_that_the_handler_decides() {
+    let policy = waits();
+    let requested = with(&[request(HOUR, "")], "");
+    let (from, until) = (T0.as_secs() + 40_000, T0.as_secs() + 50_000);
+    let pause = format!(r#"{{"target":"*","from":{from},"until":{until},"spread":600}}"#);
+    let paused = with(&[], &pause);
+    for n in 0..100 {
+        let record = Record { message_id: format!("m-{n}"), ..record() };
+        let due = |pauses, now| act(&record, &policy, pauses, at(now)).due();
+        let request = requested.retries().next().expect("it is one");
+        assert_eq!(due(&requested, HOUR), Some(request.due_of(&record.message_id, 1)));
+        let pause = paused.iter().next().expect("it is one");
+        assert_eq!(due(&paused, 50_001), pause.returns_at(&record.message_id, 1));
+    }
+    let open = with(&[], &pause.replace(&format!(r#""until":{until}"#), r#""until":null"#));
+    assert_eq!(open.iter().next().and_then(|pause| pause.returns_at("m-1", 1)), None);
+}
+
+#[test]
 fn a_retry_that_comes_early_names_its_request() {
     let (policy, record) = (waits(), record());
     let pauses = with(&[request(HOUR, r#","by":"ops""#)], "");
