@@ -28,7 +28,7 @@ from clean import clean
 from run import Run, Stopped
 
 WARNING = """\
-Account {number} of {owner}, region {region}. This makes a stack, nine functions, ten queues, a role and a bucket,
+Account {number} of {owner}, region {region}. This makes a stack, ten functions, 13 queues, a role and a bucket,
 all named {name}, and removes them at the end.
 It takes about {time} and costs less than 0.10 USD. Use an account for tests.
 """

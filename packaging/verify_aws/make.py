@@ -14,10 +14,11 @@ LAMBDA_MAY_ASSUME = {
 }
 
 
-def queue(run, name):
+def queue(run, name, **attributes):
     """Creates a queue and returns its URL."""
     run.go_on()
-    made = run.account.sqs.create_queue(QueueName=f"{run.name}-{name}", Attributes={"MaximumMessageSize": "1048576"}, tags=run.tags)
+    attributes = {"MaximumMessageSize": "1048576", **attributes}
+    made = run.account.sqs.create_queue(QueueName=f"{run.name}-{name}", Attributes=attributes, tags=run.tags)
     return made["QueueUrl"]
 
 
@@ -81,10 +82,10 @@ def fails_to(run, function, queue_url):
     run.until(f"destination of {function}", 120, lambda: unless_too_early(lambda: put(**request)))
 
 
-def reads(run, function, queue_url):
-    """Hands a queue's messages to a function, one by one."""
+def reads(run, function, queue_url, **settings):
+    """Hands a queue's messages to a function, one by one if the settings do not say otherwise."""
     run.go_on()
-    request = {"FunctionName": function, "EventSourceArn": arn_of(run, queue_url), "BatchSize": 1}
+    request = {"FunctionName": function, "EventSourceArn": arn_of(run, queue_url), "BatchSize": 1, **settings}
     create = run.account.functions.create_event_source_mapping
     run.until(f"mapping of {function}", 120, lambda: unless_too_early(lambda: create(**request)))
 
@@ -112,3 +113,14 @@ def receive(run, queue_url, hide_for=60):
         QueueUrl=queue_url, VisibilityTimeout=hide_for, AttributeNames=["All"], MessageAttributeNames=["All"]
     )
     return next(iter(answer.get("Messages", [])), None)
+
+
+def printed(run, function):
+    """Returns what a function has printed so far, as JSON whose first member is `verify`."""
+    logs = run.account.logs
+    try:
+        pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{function}", filterPattern="verify")
+        lines = [event["message"] for page in pages for event in page["events"]]
+    except logs.exceptions.ResourceNotFoundException:
+        return []
+    return [json.loads(line) for line in lines if line.startswith('{"verify"')]

@@ -1,7 +1,5 @@
 """Is a re-invocation part of the trace of the invocation that failed?"""
 
-import json
-
 import make
 from facts import Fact
 
@@ -21,14 +19,7 @@ def check(run):
 
 def attempts(run, function):
     """Returns the trace of each attempt, once the log has two."""
-    logs = run.account.logs
-    try:
-        pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{function}", filterPattern="verify")
-        lines = [event["message"] for page in pages for event in page["events"]]
-    except logs.exceptions.ResourceNotFoundException:
-        return None
-    lines = [json.loads(line) for line in lines if line.startswith('{"verify"')]
-    traces = {line["verify"]: line["trace"] for line in lines}
+    traces = {line["verify"]: line["trace"] for line in make.printed(run, function)}
     return traces if {0, 1} <= traces.keys() else None
 
 
