@@ -74,6 +74,7 @@ pub(super) const CHECKS: &[Check] = &[
         "the account has enough concurrency for it and its functions",
         handler::executions,
     ),
+    stack("CB026", "handler", "the handler's log can be searched", handler::log_is_searchable),
     of_role("CB030", "it may receive, hide and delete messages of the retry queue", |facts| {
         rights::of_handler(facts, "CB030")
     }),

@@ -8,7 +8,7 @@ pub(crate) mod rights;
 
 use std::collections::BTreeMap;
 
-use crate::aws::{Executions, ParameterVersion};
+use crate::aws::{Executions, LogGroup, ParameterVersion};
 use crate::pauses::history::newest_readable;
 use crate::pauses::parameter::read_pauses;
 use comeback_engine::{FunctionArn, GarbledPauses, Pauses, Timestamp};
@@ -36,6 +36,8 @@ pub(crate) struct Facts {
     pub(crate) retry_queue: Result<QueueSettings, Failure>,
     pub(crate) dead_letter_queue: Result<QueueSettings, Failure>,
     pub(crate) errors: Result<LoggedErrors, Failure>,
+    /// The handler's log group; `None` if there is none yet.
+    pub(crate) log_group: Result<Option<LogGroup>, Failure>,
     pub(crate) executions: Result<Executions, Failure>,
     pub(crate) alarms: Result<Vec<Alarm>, Failure>,
     pub(crate) pauses: Result<Option<Pauses>, Failure>,
@@ -125,10 +127,11 @@ impl Facts {
         let listed = stacks_list(&parameters);
         let destination = Destination { account, deployment: &deployment, retry_queue: &retry_queue };
         // Their rights to the queues' keys need the queues.
-        let (handler, mappings, errors, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
+        let (handler, mappings, errors, log_group, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
             account.aws.mappings_of_function(&deployment.handler),
             LoggedErrors::read(account, &deployment.log_group, now),
+            account.aws.log_group(&deployment.log_group),
             executions(account),
             Alarm::all(account, &deployment),
             read_pauses(account, &deployment),
@@ -148,6 +151,7 @@ impl Facts {
             retry_queue,
             dead_letter_queue,
             errors,
+            log_group,
             executions,
             alarms,
             pauses,

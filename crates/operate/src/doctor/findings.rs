@@ -166,8 +166,8 @@ mod tests {
         let good = findings(&facts, &[], CHECKS);
         let good = ids(&good, |outcome| outcome == Outcome::Ok);
         let expected = [
-            "CB001", "CB003", "CB004", "CB005", "CB006", "CB010", "CB020", "CB021", "CB025", "CB030",
-            "CB031", "CB032", "CB033", "CB034", "CB040",
+            "CB001", "CB003", "CB004", "CB005", "CB006", "CB010", "CB020", "CB021", "CB025", "CB026",
+            "CB030", "CB031", "CB032", "CB033", "CB034", "CB040",
         ];
         assert_eq!(
             good[..expected.len()],

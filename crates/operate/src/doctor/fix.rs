@@ -6,7 +6,7 @@ use std::fmt::Display;
 use comeback_engine::{MAXIMUM_CONCURRENCY_RANGE, SETTINGS};
 use serde_json::json;
 
-use crate::aws::{INVOCATIONS_OF_A_POLLER, Mapping};
+use crate::aws::{INVOCATIONS_OF_A_POLLER, LogGroup, Mapping};
 use crate::command::{CommandName, command_line};
 use crate::deployment::Deployment;
 use crate::deployment::queue::CustomerKey;
@@ -221,6 +221,17 @@ pub(crate) fn read_errors(facts: &Facts) -> Text {
             facts.now.before(BACK).as_millis()
         ),
     )
+}
+
+/// Deletes a log group and creates it again, with the same retention.
+pub(crate) fn log_group(deployment: &Deployment, group: &LogGroup) -> Text {
+    let days = group.retention.map(|retention| retention.as_secs() / 86_400);
+    let retention = days.map(|days| ("put-retention-policy", format!(" --retention-in-days {days}")));
+    let calls = [("delete-log-group", String::new()), ("create-log-group", String::new())];
+    let commands = calls.into_iter().chain(retention).map(|(call, flags)| {
+        aws(deployment, format!("logs {call} --log-group-name {}{flags}", deployment.log_group))
+    });
+    Text::joined(commands, "\n")
 }
 
 #[cfg(test)]

@@ -82,6 +82,23 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     ))
 }
 
+/// CloudWatch searches only log groups of class STANDARD, which is also that of a group whose class it does not name.
+pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
+    let name = &facts.deployment.log_group;
+    let Some(group) = seen(&facts.log_group)? else {
+        return Ok(skipped(format!("log group {name} does not exist: the handler has not run yet")));
+    };
+    Ok(match group.class.as_deref() {
+        None | Some("STANDARD") => ok(format!("{name} is of class STANDARD")),
+        Some(class) => warning(
+            format!("log group {name} is of class {class}"),
+            "waiting events can be neither listed, nor traced, nor recalled; a log group's class never changes, so the \
+             fix deletes the group with its lines, and creates it again",
+            fix::log_group(&facts.deployment, group),
+        ),
+    })
+}
+
 /// Lambda's lower limit of a mapping's `MaximumPollers`.
 const FEWEST_POLLERS: u64 = 2;
 
@@ -324,6 +341,7 @@ mod tests {
 
     use comeback_engine::{Pauses, Timestamp};
 
+    use crate::aws::LogGroup;
     use crate::doctor::facts::UnreadablePauses;
     use crate::doctor::facts::log::{LoggedError, LoggedErrors};
     use crate::doctor::judgement::Outcome;
@@ -397,6 +415,28 @@ mod tests {
         let found = errors(&facts).unwrap();
         assert_eq!(found.means.clone().map(|it| it.to_string()).as_deref(), Some("allow it"));
         assert!(found.fix.unwrap().to_string().contains("--start-time 1699913600000"));
+    }
+
+    #[test]
+    fn log_group_of_another_class_is_created_again() {
+        let judged = |log_group| log_is_searchable(&Facts { log_group, ..healthy() });
+        let of_class = |class: Option<&str>| {
+            let retention = Some(Duration::from_secs(30 * 86_400));
+            Ok(Some(LogGroup { retention, class: class.map(Into::into) }))
+        };
+        for class in [None, Some("STANDARD")] {
+            assert_found(judged(of_class(class)), Outcome::Ok, "of class STANDARD");
+        }
+        assert_found(judged(Ok(None)), Outcome::Skipped, "/aws/lambda/retry-handler does not exist");
+        let rare = judged(of_class(Some("INFREQUENT_ACCESS")));
+        let fix = "\
+            aws logs delete-log-group --log-group-name /aws/lambda/retry-handler\n\
+            aws logs create-log-group --log-group-name /aws/lambda/retry-handler\n\
+            aws logs put-retention-policy --log-group-name /aws/lambda/retry-handler --retention-in-days 30";
+        assert_eq!(rare.as_ref().unwrap().fix.as_ref().unwrap().to_string(), fix);
+        assert_found(rare, Outcome::Warning, "of class INFREQUENT_ACCESS");
+        let forever = Ok(Some(LogGroup { retention: None, class: Some("DELIVERY".into()) }));
+        assert_eq!(judged(forever).unwrap().fix.unwrap().to_string().lines().count(), 2);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use comeback_engine::{Pauses, SQS_MESSAGE_BYTES, Timestamp};
 
 use crate::alarms::{Alarm, Watched};
-use crate::aws::{Executions, InvokeSettings, Mapping, Verdict};
+use crate::aws::{Executions, InvokeSettings, LogGroup, Mapping, Verdict};
 use crate::deployment::Deployment;
 use crate::deployment::queue::Queue;
 use crate::doctor::facts::Facts;
@@ -32,6 +32,7 @@ pub(crate) fn healthy() -> Facts {
         retry_queue: Ok(settings(Some(Queue::sample("dead").arn))),
         dead_letter_queue: Ok(settings(None)),
         errors: Ok(LoggedErrors { count: 0, newest: None, all_were_read: true }),
+        log_group: Ok(Some(LogGroup { retention: None, class: Some("STANDARD".into()) })),
         executions: Ok(Executions { all: 1_000, unreserved: 1_000 }),
         alarms: Ok(vec![Alarm::sample("dead-letters", Watched::DeadLetters)]),
         pauses: Ok(Some(Pauses::default())),

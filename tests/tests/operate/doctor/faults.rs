@@ -122,6 +122,13 @@ pub(super) const FAULTS: &[Fault] = &[
         "takes up to 600, which leaves ",
         By("mapping --scaling-config MaximumConcurrency=10"),
     ),
+    warning(
+        "CB026",
+        "aws logs delete-log-group --log-group-name \"$LOGS\"\n\
+         aws logs create-log-group --log-group-name \"$LOGS\" --log-group-class INFREQUENT_ACCESS",
+        "is of class INFREQUENT_ACCESS",
+        Fix,
+    ),
     broken("CB030", "without TakeFromTheRetryQueue", "sqs:ChangeMessageVisibility", FixAnd("restored CB030")),
     warning("CB031", "without Move", "sqs:SendMessage", FixAnd("restored CB031")),
     broken("CB032", "without DeadLetter", "sqs:SendMessage", FixAnd("restored CB032")),

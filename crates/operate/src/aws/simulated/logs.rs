@@ -40,6 +40,11 @@ impl LogGroup {
         filter: &LogFilter<'_>,
         token: Option<&str>,
     ) -> Result<LogPage, String> {
+        if let Some(class) = self.settings.class.as_deref().filter(|&class| class != "STANDARD") {
+            return Err(format!(
+                "InvalidOperationException: a log group of class {class} cannot be searched"
+            ));
+        }
         let refused = |why: &str| format!("InvalidParameterException: {why}");
         let pattern = Pattern::parse(filter.pattern.as_deref().unwrap_or_default());
         let pattern = pattern.ok_or_else(|| refused("Invalid filter pattern"))?;

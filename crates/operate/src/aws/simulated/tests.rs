@@ -319,4 +319,8 @@ async fn pages_of_a_log_may_be_empty() {
     aws.advance(31 * 24 * HOUR);
     let late = aws::LogFilter { until: None, pattern: None, ..filter };
     assert_eq!(aws.log_page(&late, None).await.unwrap().unwrap().events, [], "after the retention");
+    let rare = Some("INFREQUENT_ACCESS".into());
+    aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().settings.class = rare;
+    let failure = aws.log_page(&late, None).await.unwrap_err().to_string();
+    assert!(failure.contains("InvalidOperationException"), "{failure}");
 }
