@@ -25,6 +25,8 @@ CONDITIONS = {
     "attach lambda:UntagResource": "if the function was detached, but not to the end",
     "detach iam:PutRolePolicy": "if the policy has statements of others",
     "doctor --probe lambda:ListFunctions": "if TARGET_FUNCTIONS has a pattern",
+    "cancel logs:DescribeLogGroups": "if an event may wait for more than a day",
+    "resume logs:DescribeLogGroups": "if an event may wait for more than a day",
     "retry logs:DescribeLogGroups": "if an event may wait for more than a day",
 }
 
