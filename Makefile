@@ -216,11 +216,11 @@ lint-clients: $(TOOLS)/clients/.installed $(CLIENTS_NODE)
 	for client in clients/python clients/python-sqs; do (cd $$client && $(TOOLS)/clients/bin/python -m mypy); done
 	for client in clients/node clients/node-sqs; do npm --prefix $$client run check; done
 
-lint-licences: $(TOOLS)/deny/bin/cargo-deny
+lint-licences: $(TOOLS)/deny/.installed
 	cargo deny check licenses bans sources
 
 # Never in CI's `make check`, which works offline: the databases are on GitHub, npm and PyPI.
-advisories: $(TOOLS)/deny/bin/cargo-deny $(TOOLS)/audit/.installed ## look for known weaknesses of dependencies
+advisories: $(TOOLS)/deny/.installed $(TOOLS)/audit/.installed ## look for known weaknesses of dependencies
 	cargo deny check advisories
 	for folder in infra clients/node clients/node-sqs tests/console; do npm --prefix $$folder audit --package-lock-only; done
 	for tools in tests/tools/*.txt; do $(TOOLS)/audit/bin/pip-audit --require-hashes --disable-pip --requirement $$tools; done
@@ -280,14 +280,11 @@ $(UV): tests/tools/uv.txt
 	@npm --prefix $* ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-# Optimizing would take longer than it then saves.
-$(TOOLS)/deny/bin/cargo-deny:
-	CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --root $(TOOLS)/deny cargo-deny@0.20.2
-
 # Optimized: it compares each licence with all known ones.
 $(TOOLS)/about/bin/cargo-about:
 	CARGO_PROFILE_RELEASE_LTO=off cargo install --quiet --locked --root $(TOOLS)/about --features cli cargo-about@0.9.3
 
+# Optimizing would take longer than it then saves.
 $(TOOLS)/cyclonedx/bin/cargo-cyclonedx:
 	CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --root $(TOOLS)/cyclonedx cargo-cyclonedx@0.5.9
 
