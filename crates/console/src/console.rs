@@ -131,7 +131,8 @@ impl Console {
             Reading::go_on(&reading, &operator, deployment, operator.now()).await?;
             return Ok(reading);
         }
-        let scope = Scope { wanted: &Wanted::default(), since: None };
+        let wanted = Wanted::default();
+        let scope = Scope::of(&wanted);
         let reading = Reading::read(&operator, deployment, scope, operator.now()).await?;
         Ok(Rc::new(RefCell::new(reading)))
     }

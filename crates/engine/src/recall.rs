@@ -16,7 +16,7 @@ use crate::due::DueBy;
 use crate::log_fold::{MessageKind, WaitingMessage, WaitsFor};
 use crate::pauses::{Pause, Pauses};
 use crate::policies::Policies;
-use crate::report::Cause;
+use crate::report::{Cause, NOT_RECALLED};
 use crate::retry_now::RetryNow;
 use crate::time::Timestamp;
 use crate::timing::longest_between_reads;
@@ -50,7 +50,7 @@ pub enum NotRecalled {
     Unanswered,
     /// It was recalled before, or could have been.
     Before,
-    /// It returns by itself, at the latest a minute from now or when it would return anyway.
+    /// It returns by itself: within two minutes, or as soon as its retry is due.
     Soon,
     /// It was sent again with a delay, so it has no handle yet. It returns within 15 minutes.
     Moved,
@@ -107,9 +107,10 @@ impl Recall<'_> {
         now: Timestamp,
     ) -> Result<Timestamp, NotRecalled> {
         let target = kind.target.as_deref().ok_or(NotRecalled::NotCovered)?;
-        self.covers(message, kind, rules)?;
-        if rules.is_paused(target, now) {
-            return Err(NotRecalled::Paused);
+        match self.covers(message, kind, rules) {
+            Err(NotRecalled::NotCovered) => return Err(NotRecalled::NotCovered),
+            _ if rules.is_paused(target, now) => return Err(NotRecalled::Paused),
+            covers => covers?,
         }
         let returns = message.next_check();
         if returns <= now.saturating_add(RETURNS_SOON) {
@@ -120,7 +121,7 @@ impl Recall<'_> {
         if earlier.any(|entry| entry.covers(message, kind, rules).is_ok()) {
             return Err(NotRecalled::Before);
         }
-        let due = self.due_of(&handle.message_id, message);
+        let due = self.drawn(&handle.message_id, message);
         if due < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
@@ -153,9 +154,9 @@ impl Recall<'_> {
         if rules.is_paused(target, self.at()) { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// When the retry is due. A copy of a moved message draws another moment than the handler will, which then hides it for the
+    /// When the retry of a message is due by this entry, if it is about it. A copy of a moved message draws another moment than the handler will, which then hides it for the
     /// rest.
-    fn due_of(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
+    pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
             Self::Retry(request) => request.due_of(message_id, message.retry),
             Self::Resume(pause) => pause.returns_at(message_id, message.retry).unwrap_or(self.at()),
@@ -182,6 +183,7 @@ fn may_be_sooner(message: &WaitingMessage, target: &str, rules: Rules<'_>) -> Re
 fn without_handle(message: &WaitingMessage) -> NotRecalled {
     match message.waits_for {
         WaitsFor::NextTry { cause: Cause::Unanswered, .. } => NotRecalled::Unanswered,
+        _ if message.next_check().since(message.at) <= NOT_RECALLED => NotRecalled::Soon,
         _ => NotRecalled::Moved,
     }
 }

@@ -14,7 +14,7 @@ use crate::record::Record;
 use crate::time::Timestamp;
 
 /// A message that is hidden no longer than this is not recalled: it returns soon anyway.
-const NOT_RECALLED: Duration = Duration::from_secs(120);
+pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
 
 /// The outcome of a batch, one [`Outcome`] for each message.
 #[derive(Clone, Debug)]

@@ -14,6 +14,7 @@
 //! | [`change`] | how every change is planned and performed |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
 //! | [`pause`], [`resume`], [`retry`] | changes of what is retried when |
+//! | [`recall`] | how the messages of such a change return at once |
 //! | [`waiting`], [`trace`] | which events wait, why, and until when; the life of one event |
 //! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |
 //! | [`mod@doctor`] | numbered checks, and the command that fixes each problem |
@@ -45,6 +46,7 @@ pub mod numbers;
 pub mod operator;
 pub mod pause;
 pub mod pauses;
+pub mod recall;
 pub mod resume;
 pub mod retry;
 pub mod shown;

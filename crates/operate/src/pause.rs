@@ -305,7 +305,7 @@ mod tests {
         let is = "orders: paused since 1970-01-01T00:00:00.000Z by anna, until resumed; events then return over 30m \
                   (deploy 4711)";
         let will_be =
-            "  will be paused until 1970-01-01T00:02:00.000Z; events then return over 30m (deploy 4711)";
+            "  will be paused until 1970-01-01T00:02:00.000Z; events then return over 2m (deploy 4711)";
         let wanted = Wanted { end: Some(End::After(Duration::from_secs(60))), ..Wanted::default() };
         let changed = shown(plan(Some(open.clone()), &wanted));
         assert_eq!(changed, (vec![is.to_owned(), will_be.to_owned()], true));

@@ -1,4 +1,4 @@
-//! The end of a pause: its function's retries go out again, spread over time.
+//! The end of a pause: what it held is recalled, and its function's retries go out again, spread over time.
 
 use std::time::Duration;
 
@@ -14,11 +14,15 @@ use crate::function::FunctionName;
 use crate::layout::Layout;
 use crate::operator::Operator;
 use crate::pause::is_paused;
-use crate::pauses::edits::{self, check_spread, open_of};
+use crate::pauses::edits::{self, check_spread, open_of, spread_ended};
 use crate::pauses::parameter::Parameter;
 use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, named, noticed_within};
+use crate::recall::{Recalled, Written, recall};
+use crate::retry::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
+use crate::waiting::reading::{Reading, Scope};
+use crate::waiting::wanted::Wanted;
 
 /// Ends the pause of a function, or the one that covers every function.
 #[derive(Clone, Debug)]
@@ -27,7 +31,8 @@ pub struct ResumeRetries {
     pub operator: Operator,
     /// The function, as its pause names it; `None` is the pause of every function.
     pub function: Option<FunctionName>,
-    /// The time over which held events return; `None` is the pause's own spread.
+    /// The time over which held events return; `None` is the pause's own spread, or by default its length, at most
+    /// [`DEFAULT_SPREAD`].
     pub spread: Option<Duration>,
 }
 
@@ -40,6 +45,10 @@ pub struct ResumePlan {
     forgotten: Vec<OpenPause>,
     spread_seconds: u64,
     noticed_within_seconds: Option<u64>,
+    /// The events that are held; `None` if the handler's log cannot be read.
+    held: Option<Reach>,
+    #[serde(skip)]
+    unknown: Option<Text>,
     #[serde(skip)]
     name: String,
     #[serde(skip)]
@@ -52,11 +61,13 @@ pub struct ResumePlan {
     deployment: Deployment,
 }
 
-/// The pauses that were ended.
+/// The pauses that were ended, and the messages that were recalled.
 #[derive(Debug, Serialize)]
 pub struct Resumed {
     #[serde(flatten)]
     plan: ResumePlan,
+    #[serde(rename = "result")]
+    recalled: Recalled,
     #[serde(skip)]
     note: Option<String>,
 }
@@ -75,7 +86,14 @@ impl Change for ResumeRetries {
         let spread = self.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
         check_spread(spread)?;
         let open: Vec<Pause> = open_of(&pauses, &target, now).cloned().collect();
+        let closed = edits::closed(&pauses, &target, spread, now);
+        let (held, unknown) = match self.held(&deployment, &closed, now).await {
+            Ok(held) => (Some(held), None),
+            Err(failure) => (None, Some(text!["unknown how many events are held: ", failure.text()])),
+        };
         Ok(ResumePlan {
+            held,
+            unknown,
             ended: open.iter().map(|pause| OpenPause::of(pause, now)).collect(),
             still_paused_by: others(&pauses, &target, now),
             forgotten: Vec::new(),
@@ -95,27 +113,51 @@ impl Change for ResumeRetries {
             Ok(_) => {}
             Err(failure) => return Performed::Failed(failure),
         }
-        match self.close(plan).await {
-            Ok(forgotten) => {
-                let now = self.operator.now();
-                let resumed = Resumed {
-                    plan: ResumePlan {
-                        forgotten: forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect(),
-                        ..plan.clone()
-                    },
-                    note: forgotten_note(&forgotten),
-                };
-                let end = plan.still_covered();
-                Performed::Done(resumed, end)
+        let (ended, forgotten) = match self.close(plan).await {
+            Ok(closed) => closed,
+            Err(failure) => return Performed::Failed(failure),
+        };
+        let written = Written::Resume(plan.target.clone(), ended);
+        let (recalled, end) = match &plan.held {
+            Some(held) if held.recalled > 0 => {
+                recall(&self.operator, &plan.deployment, &self.wanted(), written).await
             }
-            Err(failure) => Performed::Failed(failure),
-        }
+            _ => (Recalled::default(), Ok(())),
+        };
+        let now = self.operator.now();
+        let forgotten_now = forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect();
+        let resumed = Resumed {
+            plan: ResumePlan { forgotten: forgotten_now, ..plan.clone() },
+            recalled,
+            note: forgotten_note(&forgotten),
+        };
+        Performed::Done(resumed, plan.still_covered().and(end))
     }
 }
 
+/// The handler hides a held message for as long at most, so that it has a line of this time; and lines arrive late.
+const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
+
 impl ResumeRetries {
-    /// Closes the open pauses. Returns the ended ones that had to leave the parameter.
-    async fn close(&self, plan: &ResumePlan) -> Result<Vec<Pause>, Failure> {
+    /// The events that the pauses of the target hold, once they are closed as this document has it.
+    async fn held(&self, deployment: &Deployment, closed: &Pauses, now: Timestamp) -> Result<Reach, Failure> {
+        let end = now.rounded_up_to_secs();
+        let target = pauses::target(deployment, self.function.as_ref())?;
+        let ended = Written::Resume(target, end);
+        let Some(entry) = ended.find(closed) else { return Ok(Reach::default()) };
+        let wanted = self.wanted();
+        let scope = Scope { wanted: &wanted, since: Some(HELD_LINES), handles: true };
+        let read = Reading::read(&self.operator, deployment.clone(), scope, now);
+        let reading = self.operator.interrupt.or(read).await?;
+        Ok(Reach::of(&reading.waits, deployment, closed, entry))
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted { functions: self.function.iter().cloned().collect(), ..Wanted::default() }
+    }
+
+    /// Closes the open pauses. Returns their end, and the ended pauses that had to leave the parameter.
+    async fn close(&self, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
         let (now, spread) = (self.operator.now(), Duration::from_secs(plan.spread_seconds));
@@ -123,13 +165,14 @@ impl ResumeRetries {
         let end = now.rounded_up_to_secs();
         let make = |pauses: &Pauses| Ok(edits::closed(pauses, &plan.target, spread, now));
         let is_in = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();
-        parameter.edit(now, make, is_in).await
+        Ok((end, parameter.edit(now, make, is_in).await?))
     }
 }
 
 /// The longest spread of the target's open pauses.
 fn own_spread(pauses: &Pauses, target: &PauseTarget, now: Timestamp) -> Duration {
-    open_of(pauses, target, now).map(|pause| pause.spread).max().unwrap_or(DEFAULT_SPREAD)
+    let spread = |pause: &Pause| spread_ended(pause, now);
+    open_of(pauses, target, now).map(spread).max().unwrap_or(DEFAULT_SPREAD)
 }
 
 /// Other pauses that hold the function.
@@ -157,18 +200,14 @@ impl ResumePlan {
         ]))
     }
 
-    /// When the events that were due come back.
-    fn first_retries(&self) -> Option<Text> {
+    /// When the held events come back that were not recalled.
+    fn others_return(&self) -> Option<Text> {
         self.deployment.stopped_note().or_else(|| {
+            let all_recalled = self.held.as_ref().is_some_and(|held| held.found == held.recalled);
             let noticed = Duration::from_secs(self.noticed_within_seconds?);
             let minutes = (noticed + HOLD).as_secs().div_ceil(60);
-            Some(
-                format!(
-                    "The first retries may take up to {minutes} minutes, because held messages stay hidden until \
-                     then."
-                )
-                .into(),
-            )
+            let others = format!("Held events that are not recalled are checked within {minutes} minutes.");
+            (!all_recalled).then(|| others.into())
         })
     }
 
@@ -195,6 +234,12 @@ impl Answer for ResumePlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         self.open.iter().for_each(|pause| layout.line(is_paused(&self.name, pause)));
+        if let Some(held) = self.held.as_ref().filter(|held| held.found > 0) {
+            let spread = durations::text(Duration::from_secs(self.spread_seconds));
+            let lines = held.lines(self.noticed_within_seconds, &format!("within {spread} of the end"));
+            lines.into_iter().for_each(|line| layout.line(line));
+        }
+        self.unknown.iter().for_each(|unknown| layout.note(unknown));
         layout
     }
 
@@ -217,7 +262,10 @@ impl Answer for Resumed {
         let mut layout = Layout::default();
         let spread = durations::text(Duration::from_secs(self.plan.spread_seconds));
         layout.line(format!("{}: resumed; due events return over {spread}", self.plan.name));
-        let more = [self.plan.first_retries(), self.plan.offer_to_retry()];
+        if self.plan.held.as_ref().is_some_and(|held| held.recalled > 0) {
+            self.recalled.lines().into_iter().for_each(|line| layout.line(line));
+        }
+        let more = [self.plan.others_return(), self.plan.offer_to_retry()];
         more.into_iter().flatten().for_each(|line| layout.line(line));
         self.note.iter().for_each(|note| layout.note(note));
         layout
@@ -236,6 +284,8 @@ mod tests {
             forgotten: Vec::new(),
             spread_seconds: 60,
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
+            held: None,
+            unknown: None,
             name: "orders".into(),
             function: function.map(|name| name.parse().unwrap()),
             target: PauseTarget::All,
@@ -257,7 +307,7 @@ mod tests {
     #[test]
     fn resume_promises_no_retries_while_the_handler_is_stopped() {
         let said =
-            |deployment: &Deployment| plan(deployment.clone(), None).first_retries().unwrap().to_string();
+            |deployment: &Deployment| plan(deployment.clone(), None).others_return().unwrap().to_string();
         let mut deployment = Deployment::sample();
         deployment.stack = Some("shop".into());
         let stopped = said(&deployment);
@@ -265,9 +315,11 @@ mod tests {
         assert!(stopped.ends_with(fix), "{stopped}");
         deployment.mapping = Some(Mapping::sample());
         // 38 s and 1,344 s.
-        let first =
-            "The first retries may take up to 24 minutes, because held messages stay hidden until then.";
-        assert_eq!(said(&deployment), first);
+        let others = "Held events that are not recalled are checked within 24 minutes.";
+        assert_eq!(said(&deployment), others);
+        let recalled = Reach { found: 3, recalled: 3, ..Reach::default() };
+        let all = ResumePlan { held: Some(recalled), ..plan(deployment, None) };
+        assert_eq!(all.others_return(), None);
     }
 
     #[test]

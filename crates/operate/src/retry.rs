@@ -1,7 +1,7 @@
 //! Retry now, after a fix: requests that make waiting events due sooner.
 //!
-//! A request stands in the pauses' parameter. The handler finds it when it next checks a message, which for a hidden one is
-//! when its hiding ends.
+//! A request stands in the pauses' parameter, where the handler reads it, and is obeyed whenever it checks a message. Messages
+//! that stay hidden for longer are recalled.
 //!
 //! | file | holds |
 //! |---|---|
@@ -16,7 +16,8 @@ pub mod withdraw;
 use std::time::Duration;
 
 use comeback_engine::{
-    LONGEST_REQUEST, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policies, PolicyEntry, RetryNow, Timestamp,
+    LONGEST_REQUEST, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policies, PolicyEntry, Recall, RetryNow,
+    Timestamp,
 };
 use serde::Serialize;
 
@@ -27,13 +28,13 @@ use crate::durations;
 use crate::failure::Failure;
 use crate::function::{FunctionName, command_name};
 use crate::layout::Layout;
-use crate::numbers::counted;
 use crate::operator::Operator;
 use crate::pauses::parameter::Parameter;
 use crate::pauses::requests::RetryRequest;
 use crate::pauses::{self, forgotten_note, named, noticed_within, read_text, target_name};
+use crate::recall::{Recalled, Written, recall};
 use crate::retry::follow::Watch;
-use crate::retry::reach::{Reach, Window};
+use crate::retry::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
@@ -86,11 +87,14 @@ pub struct RetryPlan {
     deployment: Deployment,
 }
 
-/// A request that was written.
+/// A request that was written, and the messages that were recalled for it.
 #[derive(Debug, Serialize)]
 pub struct Requested {
     #[serde(flatten)]
     plan: RetryPlan,
+    /// Not flattened: `recalled` of the plan is what it expected.
+    #[serde(rename = "result")]
+    recalled: Recalled,
     #[serde(skip)]
     at: Timestamp,
     #[serde(skip)]
@@ -110,10 +114,24 @@ impl Change for RequestRetries {
 
     /// The request is for whatever has failed by now, so no plan is out of date.
     async fn perform(&self, plan: &RetryPlan) -> Performed<RetryPlan, Requested> {
-        match self.write(plan).await {
-            Ok(requested) => Performed::Done(requested, Ok(())),
-            Err(failure) => Performed::Failed(failure),
-        }
+        let (request, forgotten) = match self.write(plan).await {
+            Ok(written) => written,
+            Err(failure) => return Performed::Failed(failure),
+        };
+        let written = Written::Request(request.clone());
+        // Then there is nothing to wait for.
+        let (recalled, end) = match plan.reach.recalled {
+            0 => (Recalled::default(), Ok(())),
+            _ => recall(&self.operator, &plan.deployment, &plan.wanted, written).await,
+        };
+        let requested = Requested {
+            plan: RetryPlan { requested: Some(RetryRequest::of(&request)), ..plan.clone() },
+            recalled,
+            at: request.at,
+            end: request.last_moment(),
+            note: forgotten_note(&forgotten),
+        };
+        Performed::Done(requested, end)
     }
 }
 
@@ -127,17 +145,17 @@ impl RequestRetries {
         let target = pauses::retried_target(&deployment, function)?;
         // What would be refused is refused before the log is read.
         let pauses = parameter.read().await?.0;
-        pauses.with_retry(self.request(target.clone(), begin, LONGEST_REQUEST, &policies)).fitted(begin)?;
+        let request = self.request(target.clone(), begin, LONGEST_REQUEST, &policies);
+        let pauses = pauses.with_retry(request.clone()).fitted(begin)?.0;
         let wanted = Wanted {
             functions: function.into_iter().cloned().collect(),
             error: self.error.clone(),
             key: None,
         };
-        let scope = Scope { wanted: &wanted, since: None };
+        let scope = Scope { handles: true, ..Scope::of(&wanted) };
         let reading = Reading::read(&self.operator, deployment.clone(), scope, begin).await?;
         let errors = reading.unmatched(&self.operator, scope, begin).await;
-        let window = Window { from: begin, within: self.within };
-        let reach = Reach::of(&reading.waits, &deployment, &pauses, window);
+        let reach = Reach::of(&reading.waits, &deployment, &pauses, Recall::Retry(&request));
         let is_complete = reading.is_complete(begin);
         let unknown = if is_complete { Duration::ZERO } else { longest_hiding(&policies, &target) };
         let hidden = reach.hidden.max(unknown);
@@ -173,8 +191,9 @@ impl RequestRetries {
         request.with_end(hidden, policies.stack().settings().maximum_concurrency)
     }
 
-    /// Writes the request. It counts from here: what has failed while the question stood is reached too.
-    async fn write(&self, plan: &RetryPlan) -> Result<Requested, Failure> {
+    /// Writes the request. It counts from here: what has failed while the question stood is reached too. Returns also the ended
+    /// pauses that had to leave the parameter.
+    async fn write(&self, plan: &RetryPlan) -> Result<(RetryNow, Vec<Pause>), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
         let (target, now) = (plan.target.clone(), self.operator.now());
@@ -182,12 +201,7 @@ impl RequestRetries {
         let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == request);
         let make = |pauses: &Pauses| Ok(pauses.with_retry(request.clone()));
         let forgotten = parameter.edit(request.at, make, is_in).await?;
-        Ok(Requested {
-            plan: RetryPlan { requested: Some(RetryRequest::of(&request)), ..plan.clone() },
-            at: request.at,
-            end: request.last_moment(),
-            note: forgotten_note(&forgotten),
-        })
+        Ok((request, forgotten))
     }
 }
 
@@ -290,23 +304,12 @@ impl Answer for RetryPlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         layout.line(format!("{}: {}", self.name, self.reach.in_words()));
-        for (count, why) in self.reach.left_alone() {
-            layout.line(format!("  skipped: {}, {why}", counted(count, "event", "events")));
-        }
-        if self.reach.brings_forward {
-            let [checked, within] = [self.reach.hidden, self.within].map(durations::text);
-            layout.line(format!(
-                "The handler finds the request when it next checks each message, all of them within {checked}. The event \
-                 is then due at a"
-            ));
-            layout.line(format!(
-                "random moment within {within} of the request (at once, if that has passed), and never later than \
-                 without it."
-            ));
-        }
+        let due = format!("within {} of it, and never later than without it", durations::text(self.within));
+        let lines = self.reach.lines(self.noticed_within_seconds, &due);
+        lines.into_iter().for_each(|line| layout.line(line));
         self.notes.iter().for_each(|note| layout.line(note));
         if self.is_useless {
-            layout.line("No retry was scheduled.");
+            layout.line("Nothing was requested.");
         }
         layout
     }
@@ -316,7 +319,10 @@ impl Answer for Requested {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         let waiting = quoted(self.plan.deployment.command(CommandName::Waiting, [""; 0]));
-        layout.line(text!["Scheduled at ", self.at, ". ", waiting, " shows what is left."]);
+        layout.line(text!["Requested at ", self.at, ". ", waiting, " shows what is left."]);
+        if self.plan.reach.recalled > 0 {
+            self.recalled.lines().into_iter().for_each(|line| layout.line(line));
+        }
         self.note.iter().for_each(|note| layout.note(note));
         layout
     }
@@ -407,14 +413,14 @@ pub(crate) mod tests {
         aws.advance(Duration::from_secs(3));
         let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("not done") };
         let at = NOW.saturating_add(Duration::from_secs(3));
-        let expected = format!("Scheduled at {at}. `comeback waiting` shows what is left.\n");
+        let expected = format!("Requested at {at}. `comeback waiting` shows what is left.\n");
         assert_eq!(plain(&requested), expected);
         let after = serde_json::to_value(&requested).unwrap();
         assert_eq!(
             (&after["requested"]["at"], &after["requested"]["why"]),
             (&json!(at), &json!("deploy 4712"))
         );
-        assert_eq!(after.as_object().unwrap().len(), before.as_object().unwrap().len());
+        assert_eq!(after.as_object().unwrap().len(), before.as_object().unwrap().len() + 1, "its result");
 
         let id = json!({"action": "reinvoke", "due": at, "invoke_request_id": "r-1"});
         aws.advance(Duration::from_secs(60));
@@ -456,7 +462,7 @@ pub(crate) mod tests {
         assert_eq!(useless.question, None);
         assert!(useless.end.is_ok());
         let lines = useless.layout.0.len();
-        assert_eq!(useless.layout.0[lines - 1], crate::layout::Block::Line("No retry was scheduled.".into()));
+        assert_eq!(useless.layout.0[lines - 1], crate::layout::Block::Line("Nothing was requested.".into()));
         // Something waits that the log does not show.
         aws.queue(Sample::RETRY_QUEUE).send(NOW, Duration::ZERO, crate::aws::NewMessage::default());
         assert!(planned().await.question.is_some());
@@ -506,6 +512,8 @@ pub(crate) mod tests {
         let reach = Reach {
             found: 1_210,
             reached: 1_204,
+            recalled: 1_200,
+            moved: 4,
             hidden: Duration::from_secs(3_600),
             half_within_seconds: Some(2_100),
             all_within_seconds: Some(4_200),
@@ -516,10 +524,11 @@ pub(crate) mod tests {
         };
         let expected = "\
 orders: 1,204 of 1,210 waiting events will be retried, all within 1h 10m, half within 35m
-  skipped: 4 events, which wait because their function asked for it (RetryAfter)
-  skipped: 2 events, with only one retry left (MAX_RETRIES)
-The handler finds the request when it next checks each message, all of them within 1h. The event is then due at a
-random moment within 10m of the request (at once, if that has passed), and never later than without it.
+  not recalled: 4 events, sent again with a delay: the handler finds the request within 15m
+  not recalled: 4 events, which wait because their function asked for it (RetryAfter)
+  not recalled: 2 events, with only one retry left (MAX_RETRIES)
+1,200 messages are recalled once the handler has read the request (38s): each returns within 10m of it, and never \
+later than without it.
 a note
 ";
         assert_eq!(plain(&plan(reach)), expected);
@@ -528,7 +537,7 @@ a note
     #[test]
     fn plan_that_reaches_nothing_says_why() {
         let mistyped = Some(("Zzz*".into(), "TargetDown (3), Timeout (1)".into()));
-        let end = "\na note\nNo retry was scheduled.\n";
+        let end = "\na note\nNothing was requested.\n";
         assert_eq!(
             plain(&plan(Reach { unmatched: mistyped, ..Reach::default() })),
             "orders: no event has an error that matches Zzz*; the errors are: TargetDown (3), Timeout (1)"
@@ -538,8 +547,7 @@ a note
         let due = Reach { found: 4, reached: 4, all_within_seconds: Some(3_261), ..Reach::default() };
         assert_eq!(
             plain(&plan(due)),
-            "orders: nothing to speed up. A waiting message stays hidden until its next check; for these 4 events, that \
-             is when they are due anyway (within 54m 21s)"
+            "orders: nothing to speed up: these 4 events return when they are due anyway (within 54m 21s)"
                 .to_owned()
                 + end
         );

@@ -60,7 +60,7 @@ pub async fn waiting(operator: &Operator, options: WaitingOptions) -> Result<Wai
     let deployment = operator.deployment().await?;
     let now = operator.now();
     let WaitingOptions { wanted, since, .. } = &options;
-    let scope = Scope { wanted, since: *since };
+    let scope = Scope { since: *since, ..Scope::of(wanted) };
     let read = async {
         let mut reading = Reading::read(operator, deployment, scope, now).await?;
         reading.apply_pauses(now);

@@ -162,14 +162,14 @@ impl Read {
 }
 
 /// A failed call for one dead-letter, with its IAM action.
-pub(super) fn failed(action: &str, failure: &EntryFailure) -> String {
+pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     let is_denied = failure.kind == EntryFailureKind::Denied;
     let remedy = if is_denied { "; docs/operate.md lists the permissions of each command" } else { "" };
     format!("{action}: {failure}{remedy}")
 }
 
 /// Tells that a batch of calls stands still, with dead-letters hidden.
-pub(super) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
+pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     |pause, why| {
         let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));
         operator.follow.remark(&waits.into());

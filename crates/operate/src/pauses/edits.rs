@@ -41,11 +41,10 @@ impl Wanted {
             End::At(end) => end.rounded_up_to_secs(),
             End::After(length) => now.saturating_add(length).rounded_up_to_secs(),
         });
-        let spread = self.spread.map(|spread| Duration::from_secs(spread.as_secs()));
+        let chosen = self.spread.map(|spread| Duration::from_secs(spread.as_secs()));
         let pause = match open {
             Some(open) => Pause {
                 until: end.or(open.until),
-                spread: spread.unwrap_or(open.spread),
                 why: self.why.clone().or_else(|| open.why.clone()),
                 ..open.clone()
             },
@@ -58,14 +57,32 @@ impl Wanted {
                 target: target.clone(),
                 from: Timestamp::from_secs(now.as_secs()),
                 until: end,
-                spread: spread.unwrap_or(DEFAULT_SPREAD),
+                spread: DEFAULT_SPREAD,
                 by: Some(by.to_owned()),
                 why: self.why.clone(),
             },
         };
+        let chosen = chosen.or_else(|| open.and_then(chosen_spread));
+        let spread = chosen.unwrap_or_else(|| default_spread(&pause, pause.until));
+        let pause = Pause { spread, ..pause };
         check(&pause, now)?;
         Ok(pause)
     }
+}
+
+/// The spread of a pause with this end, unless an operator chooses one: as long as the pause, at most [`DEFAULT_SPREAD`].
+fn default_spread(pause: &Pause, end: Option<Timestamp>) -> Duration {
+    end.map_or(DEFAULT_SPREAD, |end| Duration::from_secs(end.since(pause.from).as_secs()).min(DEFAULT_SPREAD))
+}
+
+/// The spread that an operator chose for a pause; `None` if it has its default.
+fn chosen_spread(pause: &Pause) -> Option<Duration> {
+    (pause.spread != default_spread(pause, pause.until)).then_some(pause.spread)
+}
+
+/// The spread of a pause that is ended at this moment, unless the operator chooses another.
+pub fn spread_ended(pause: &Pause, end: Timestamp) -> Duration {
+    chosen_spread(pause).unwrap_or_else(|| default_spread(pause, Some(end)))
 }
 
 /// Reads the reason of a pause.

@@ -1,9 +1,9 @@
-//! The reach of a request to retry: which events, and by when, estimated from the handler's log.
+//! The reach of a request to retry, or of the end of a pause: which events, and by when, estimated from the handler's log.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-use comeback_engine::{Pauses, Timestamp};
+use comeback_engine::{NotRecalled, Pauses, Recall, Rules, Timestamp};
 use serde::Serialize;
 
 use crate::deployment::Deployment;
@@ -23,7 +23,9 @@ pub struct Reach {
     pub found: u64,
     /// Those that are retried by the request, or sooner.
     pub reached: u64,
-    /// The longest that one of them stays hidden from now on.
+    /// Those of them whose messages are recalled.
+    pub recalled: u64,
+    /// The longest that one of them stays hidden from now on, if none is recalled.
     #[serde(skip)]
     pub hidden: Duration,
     /// True if any is retried sooner than without the request.
@@ -33,13 +35,17 @@ pub struct Reach {
     pub half_within_seconds: Option<u64>,
     /// All of them are retried within this time.
     pub all_within_seconds: Option<u64>,
+    /// Those that were recalled before, which the handler finds when their hiding ends.
+    pub before: u64,
+    /// Those that were sent again with a delay, which the handler finds within 15 minutes.
+    pub moved: u64,
     /// Their function asked for the wait.
     pub retry_after: u64,
     /// A pause holds them or their function.
     pub paused: u64,
     /// They return within the spread of a pause that is over.
     pub returning: u64,
-    /// A call for them was not answered or did not work, or pauses could not be read.
+    /// A call for them was not answered.
     pub unanswered: u64,
     /// Their next retry is the last that `MAX_RETRIES` allows.
     pub last_retry: u64,
@@ -51,63 +57,75 @@ pub struct Reach {
     pub retries: HashSet<(String, u64)>,
 }
 
-/// The retries of a request come from this moment on, within this time.
-#[derive(Clone, Copy, Debug)]
-pub struct Window {
-    /// Its begin.
-    pub from: Timestamp,
-    /// Its length.
-    pub within: Duration,
-}
-
 impl Reach {
-    /// The reach of a request by the events that wait, under these pauses.
-    pub fn of(waits: &Waits, deployment: &Deployment, pauses: &Pauses, window: Window) -> Self {
-        let Window { from: now, within } = window;
-        let policies = deployment.policies().ok();
-        let is_last = |event: &WaitingEvent<'_>| {
-            let policy = policies.as_ref().zip(event.target).map(|(policies, target)| policies.of(target));
-            policy.is_some_and(|policy| event.retry >= policy.settings().max_retries)
-        };
-        let is_paused = |target: &str| pauses.of_function(target).any(|pause| pause.is_active(now));
-        let noticed = now.saturating_add(noticed_within(deployment).unwrap_or_default());
+    /// The reach of an entry of the pauses' document, by the events that wait when it is written.
+    pub fn of(waits: &Waits, deployment: &Deployment, pauses: &Pauses, entry: Recall<'_>) -> Self {
         let mut reach = Self::default();
-        let mut waiting = Vec::new();
-        for event in waits.all() {
-            reach.found += 1;
-            match event.why {
-                Why::RetryAfter => reach.retry_after += 1,
-                Why::Resumed => reach.returning += 1,
-                Why::Pause if !event.target.is_some_and(is_paused) => reach.returning += 1,
-                Why::Pause => reach.paused += 1,
-                Why::UnansweredCall | Why::FailedCall | Why::PausesUnknown => reach.unanswered += 1,
-                // A note says what becomes of them.
-                Why::NotAllowed => {}
-                // The pause may outlast the request.
-                Why::Backoff if event.target.is_some_and(is_paused) => reach.paused += 1,
-                Why::Backoff if is_last(&event) => reach.last_retry += 1,
-                Why::Backoff => {
-                    reach.retries.insert((event.key.to_owned(), event.retry));
-                    let check = next_check(&event, noticed);
-                    reach.hidden = reach.hidden.max(check.since(now));
-                    reach.brings_forward |= event.due.is_none_or(|due| check < due);
-                    waiting.push((check, event.due));
-                }
+        let Ok(policies) = deployment.policies() else { return reach };
+        let rules = Rules { policies: &policies, pauses };
+        let now = entry.at();
+        let noticed = now.saturating_add(noticed_within(deployment).unwrap_or_default());
+        let mut retried = Vec::new();
+        for (event, message, kind) in waits.all_messages() {
+            let due = entry.due(message, kind, rules, now);
+            reach.found += u64::from(due != Err(NotRecalled::NotCovered));
+            // A note says what becomes of them.
+            if event.why == Why::NotAllowed {
+                continue;
             }
+            let by_itself = next_check(&event, noticed);
+            let at = match due {
+                Ok(due) => {
+                    reach.recalled += 1;
+                    due.max(noticed)
+                }
+                Err(why) if reach.leaves_alone(why) => continue,
+                // Which moment the handler draws is not known here.
+                Err(_) => {
+                    let drawn = entry.drawn(event.key, message);
+                    by_itself.max(event.due.map_or(drawn, |due| due.min(drawn)))
+                }
+            };
+            reach.retries.insert((event.key.to_owned(), event.retry));
+            reach.hidden = reach.hidden.max(by_itself.since(now));
+            reach.brings_forward |= event.due.is_none_or(|due| at < due);
+            retried.push(at.since(now).as_secs());
         }
-        // Each event draws a moment of its own. Which one is not known here, but they are spread evenly.
-        let count = waiting.len() as u32;
-        let retried = waiting.iter().zip(0..count).map(|((check, due), number)| {
-            let moment = now.saturating_add(within * (number + 1) / count);
-            let check = (*check).max(moment);
-            due.map_or(check, |due| due.min(check))
-        });
-        let mut retried: Vec<u64> = retried.map(|at| at.since(now).as_secs()).collect();
         retried.sort_unstable();
         reach.reached = retried.len() as u64;
         reach.all_within_seconds = retried.last().copied();
         reach.half_within_seconds = retried.get(retried.len().saturating_sub(1) / 2).copied();
         reach
+    }
+
+    /// The lines of a plan about what is recalled and what is not. `due` says when a recalled message returns.
+    pub(crate) fn lines(&self, noticed: Option<u64>, due: &str) -> Vec<String> {
+        let not = |(count, why)| format!("  not recalled: {}, {why}", counted(count, "event", "events"));
+        let mut lines: Vec<String> = self.not_recalled().map(not).collect();
+        if self.recalled > 0 {
+            let noticed = durations::text(Duration::from_secs(noticed.unwrap_or_default()));
+            let messages = counted(self.recalled, "message is", "messages are");
+            let once = format!("{messages} recalled once the handler has read the request ({noticed})");
+            lines.push(format!("{once}: each returns {due}."));
+        }
+        lines
+    }
+
+    /// Counts a message that is not recalled. Returns true if the request changes nothing for it.
+    fn leaves_alone(&mut self, why: NotRecalled) -> bool {
+        let (count, leaves_alone) = match why {
+            NotRecalled::NotCovered => return true,
+            NotRecalled::Soon => return false,
+            NotRecalled::Before => (&mut self.before, false),
+            NotRecalled::Moved => (&mut self.moved, false),
+            NotRecalled::RetryAfter => (&mut self.retry_after, true),
+            NotRecalled::Paused => (&mut self.paused, true),
+            NotRecalled::Returning => (&mut self.returning, true),
+            NotRecalled::Unanswered => (&mut self.unanswered, true),
+            NotRecalled::LastRetry => (&mut self.last_retry, true),
+        };
+        *count += 1;
+        leaves_alone
     }
 
     /// The number of events that are retried, and by when.
@@ -123,11 +141,8 @@ impl Reach {
         }
         if !self.brings_forward {
             let (these, they) = if reached == 1 { ("this", "it is") } else { ("these", "they are") };
-            let events = counted(reached, "event", "events");
-            return format!(
-                "nothing to speed up. A waiting message stays hidden until its next check; for {these} {events}, that \
-                 is when {they} due anyway (within {all})"
-            );
+            let events = counted(reached, "event returns", "events return");
+            return format!("nothing to speed up: {these} {events} when {they} due anyway (within {all})");
         }
         let events = if reached == found {
             counted(reached, "waiting event", "waiting events")
@@ -137,14 +152,16 @@ impl Reach {
         format!("{events} will be retried, all within {all}, half within {half}")
     }
 
-    /// The numbers of events that the request leaves alone, with the reasons.
-    pub fn left_alone(&self) -> impl Iterator<Item = (u64, &'static str)> {
-        let Self { retry_after, paused, returning, unanswered, last_retry, .. } = *self;
+    /// The numbers of events that are not recalled, with the reasons.
+    fn not_recalled(&self) -> impl Iterator<Item = (u64, &'static str)> {
+        let Self { before, moved, retry_after, paused, returning, unanswered, last_retry, .. } = *self;
         let all = [
+            (before, "recalled once before: the handler finds the request when their hiding ends"),
+            (moved, "sent again with a delay: the handler finds the request within 15m"),
             (retry_after, "which wait because their function asked for it (RetryAfter)"),
             (paused, "held by a pause: resume, then retry again"),
-            (returning, "returning within the spread of a pause that has ended; nothing brings them forward"),
-            (unanswered, "whose last call failed or was not answered"),
+            (returning, "returning within the spread of a pause that has ended"),
+            (unanswered, "whose last call was not answered: it may have succeeded"),
             (last_retry, "with only one retry left (MAX_RETRIES)"),
         ];
         all.into_iter().filter(|(count, _)| *count > 0)
@@ -163,6 +180,7 @@ fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::{PauseTarget, RetryNow};
     use serde_json::json;
 
     use super::*;
@@ -177,98 +195,98 @@ mod tests {
     fn take(waits: &mut Waits, (key, retry): (&str, u64), at: Timestamp, more: serde_json::Value) {
         let due = NOW.saturating_add(Duration::from_secs(30_000));
         let mut line = json!({
-            "timestamp": at, "key": key, "target": "arn:aws:lambda:eu-west-1:123456789012:function:orders",
-            "retry": retry, "action": "defer", "due": due, "due_by": "policy", "delay": 3_600,
+            "timestamp": at, "message_id": key, "key": key, "retry": retry, "receipt_handle": "h-1",
+            "target": "arn:aws:lambda:eu-west-1:123456789012:function:orders",
+            "action": "defer", "due": due, "due_by": "policy", "delay": 3_600,
         });
         line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         waits.take(&test_line(line));
     }
 
+    /// The reach of a request for every function, within five minutes, which the handler notices within 38 s.
+    fn reach(waits: &Waits, pauses: &str) -> Reach {
+        let request = RetryNow {
+            target: PauseTarget::All,
+            at: NOW,
+            within: Duration::from_secs(300),
+            errors: Vec::new(),
+            by: None,
+            why: None,
+            until: None,
+        };
+        let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pauses}]}}"#)).unwrap();
+        Reach::of(waits, &Deployment::sample(), &pauses.with_retry(request.clone()), Recall::Retry(&request))
+    }
+
     #[test]
-    fn a_request_reaches_backoffs_when_the_handler_checks() {
-        let mut waits = Waits::default();
-        // The next checks are in 1,000 and 3,500 s, and one is due in 60 s.
+    fn a_request_recalls_what_waits_for_its_backoff() {
+        let mut waits = Waits::keeping_handles();
+        let in_a_minute = NOW.saturating_add(Duration::from_secs(60));
         take(&mut waits, ("k-1", 1), before(2_600), json!({}));
         take(&mut waits, ("k-2", 1), before(100), json!({}));
-        take(
-            &mut waits,
-            ("k-3", 1),
-            before(3_600 - 60),
-            json!({"due": NOW.saturating_add(Duration::from_secs(60)).to_string()}),
-        );
+        take(&mut waits, ("k-3", 1), before(3_600 - 60), json!({"due": in_a_minute}));
         take(&mut waits, ("k-4", 1), before(10), json!({"due_by": "retry_after"}));
         take(&mut waits, ("k-5", 1_000), before(10), json!({}));
         take(&mut waits, ("k-6", 1), before(10), json!({"action": "hold"}));
-        let within = Duration::from_secs(300);
-        let reach =
-            Reach::of(&waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
-        assert_eq!((reach.found, reach.reached), (6, 3));
-        assert_eq!((reach.half_within_seconds, reach.all_within_seconds), (Some(1_000), Some(3_500)));
-        assert_eq!((reach.retry_after, reach.last_retry, reach.paused, reach.returning), (1, 1, 0, 1));
+        let moved = json!({"receipt_handle": null, "delay": 900});
+        take(&mut waits, ("k-7", 1), before(10), moved);
+        let unanswered =
+            json!({"receipt_handle": null, "action": "keep", "cause": "unanswered", "due_by": null});
+        take(&mut waits, ("k-8", 1), before(10), unanswered);
+        let reach = reach(&waits, "");
+        assert_eq!((reach.found, reach.reached, reach.recalled), (8, 4, 2));
+        let counts = (reach.retry_after, reach.last_retry, reach.paused, reach.returning);
+        assert_eq!((counts, reach.unanswered, reach.moved), ((1, 1, 0, 1), 1, 1));
+        assert!(reach.half_within_seconds.is_some_and(|half| (38..=300).contains(&half)), "{reach:?}");
+        assert_eq!(reach.all_within_seconds, Some(890), "the moved one");
+        assert_eq!(reach.hidden.as_secs(), 3_500, "without a recall");
     }
 
     #[test]
     fn what_a_pause_holds_is_left_alone() {
-        let mut waits = Waits::default();
+        let mut waits = Waits::keeping_handles();
         take(&mut waits, ("k-1", 1), before(2_600), json!({}));
         let billing = "arn:aws:lambda:eu-west-1:123456789012:function:billing";
         take(&mut waits, ("k-2", 1), before(10), json!({"target": billing}));
         let reach = |target: &str| {
-            let pause = format!(r#"{{"target":"{target}","from":1,"until":null,"spread":0}}"#);
-            let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap();
-            let within = Duration::from_secs(300);
-            let reach = Reach::of(&waits, &Deployment::sample(), &pauses, Window { from: NOW, within });
-            (reach.reached, reach.paused, reach.brings_forward, reach.in_words())
+            let reach =
+                reach(&waits, &format!(r#"{{"target":"{target}","from":1,"until":null,"spread":0}}"#));
+            (reach.recalled, reach.paused, reach.brings_forward, reach.in_words())
         };
-        let one = "1 of 2 waiting events will be retried, all within 16m 40s, half within 16m 40s";
-        assert_eq!(reach(billing), (1, 1, true, one.into()));
+        let (recalled, paused, brings_forward, words) = reach(billing);
+        assert_eq!((recalled, paused, brings_forward), (1, 1, true));
+        assert!(words.starts_with("1 of 2 waiting events will be retried, all within "), "{words}");
         assert_eq!(reach("*"), (0, 2, false, "nothing to speed up".into()));
     }
 
     #[test]
     fn what_the_allow_list_dead_letters_is_not_reached() {
-        let mut waits = Waits::default();
+        let mut waits = Waits::keeping_handles();
         take(&mut waits, ("k-1", 1), before(2_600), json!({}));
         waits.apply_allow_list(|target| target.ends_with(":orders"));
-        let within = Duration::from_secs(300);
-        let reach =
-            Reach::of(&waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
+        let reach = reach(&waits, "");
         assert_eq!((reach.found, reach.reached), (1, 0));
     }
 
     #[test]
     fn a_request_that_would_bring_nothing_forward_is_known() {
-        let soon = json!({"due": NOW.saturating_add(Duration::from_secs(20)).to_string()});
-        let mut waits = Waits::default();
-        let reach = |waits: &Waits| {
-            let within = Duration::from_secs(300);
-            let reach =
-                Reach::of(waits, &Deployment::sample(), &Pauses::default(), Window { from: NOW, within });
+        let due = |seconds: u64| NOW.saturating_add(Duration::from_secs(seconds));
+        let mut waits = Waits::keeping_handles();
+        let said = |waits: &Waits| {
+            let reach = reach(waits, "");
             (reach.brings_forward, reach.in_words())
         };
-        let nothing = "nothing to speed up";
-        let stays = "A waiting message stays hidden until its next check; for";
-        assert_eq!(reach(&waits), (false, nothing.to_owned()));
-        // The handler notices a request within 38 s.
+        assert_eq!(said(&waits), (false, "nothing to speed up".to_owned()));
+        let soon = json!({"due": due(20), "delay": 30, "receipt_handle": null});
         take(&mut waits, ("k-1", 1), before(10), soon);
-        assert_eq!(
-            reach(&waits),
-            (false, format!("{nothing}. {stays} this 1 event, that is when it is due anyway (within 20s)"))
-        );
-        // Hidden until it is due, so the handler does not check it before.
-        let hidden = json!({"due": NOW.saturating_add(Duration::from_secs(280)).to_string(), "delay": 300});
-        take(&mut waits, ("k-2", 1), before(20), hidden);
-        assert_eq!(
-            reach(&waits),
-            (
-                false,
-                format!(
-                    "{nothing}. {stays} these 2 events, that is when they are due anyway (within 4m 40s)"
-                )
-            )
-        );
+        let one = "nothing to speed up: this 1 event returns when it is due anyway (within 20s)";
+        assert_eq!(said(&waits), (false, one.into()));
+        let soon = json!({"due": due(35), "delay": 45, "receipt_handle": null});
+        take(&mut waits, ("k-2", 1), before(10), soon);
+        let both = "nothing to speed up: these 2 events return when they are due anyway (within 35s)";
+        assert_eq!(said(&waits), (false, both.into()));
         take(&mut waits, ("k-3", 1), before(10), json!({}));
-        assert!(reach(&waits).0);
+        assert!(said(&waits).0);
     }
 
     #[test]

@@ -99,6 +99,11 @@ impl Why {
 }
 
 impl Waits {
+    /// No lines yet. Those that are taken keep their receipt handles, for a recall.
+    pub fn keeping_handles() -> Self {
+        Self { log: LogFold::default().keeping_handles(), ..Self::default() }
+    }
+
     /// Takes a line of the handler's log.
     pub fn take(&mut self, line: &LogLine<'_>) {
         self.log.take(line);
@@ -158,6 +163,12 @@ impl Waits {
     /// All events that wait, in any order.
     pub fn all(&self) -> impl Iterator<Item = WaitingEvent<'_>> {
         self.messages().map(|wait| self.event(wait))
+    }
+
+    /// The messages of all events that wait, each with its function and error, in any order.
+    pub fn all_messages(&self) -> impl Iterator<Item = (WaitingEvent<'_>, &WaitingMessage, &MessageKind)> {
+        let kinds = self.log.kinds();
+        self.messages().map(|message| (self.event(message), message, &kinds[message.kind as usize]))
     }
 
     /// The number of waiting events.

@@ -64,6 +64,15 @@ pub struct Scope<'a> {
     pub wanted: &'a Wanted,
     /// Lines written in this time; `None`: as far back as an event can wait.
     pub since: Option<Duration>,
+    /// Whether receipt handles are kept, for a recall.
+    pub handles: bool,
+}
+
+impl<'a> Scope<'a> {
+    /// All lines about these events, without handles.
+    pub fn of(wanted: &'a Wanted) -> Self {
+        Self { wanted, since: None, handles: false }
+    }
 }
 
 impl Reading {
@@ -96,7 +105,7 @@ impl Reading {
         now: Timestamp,
     ) -> Result<(), Failure> {
         let wanted = Wanted::default();
-        let scope = Scope { wanted: &wanted, since: None };
+        let scope = Scope::of(&wanted);
         let next = Self::begin(operator, deployment, scope, now).await?;
         let (begun, since) = (reading.borrow().begun, reading.borrow().since);
         // Settled messages take memory, so everything is read anew once a day; and if waits may be longer than before.
@@ -118,7 +127,7 @@ impl Reading {
     async fn begin(
         operator: &Operator,
         deployment: Deployment,
-        Scope { wanted, since }: Scope<'_>,
+        Scope { wanted, since, handles }: Scope<'_>,
         now: Timestamp,
     ) -> Result<Self, Failure> {
         let account = &operator.account;
@@ -141,7 +150,7 @@ impl Reading {
             reach,
             kept_for: kept_for.filter(|kept_for| *kept_for < reach),
             has_log: false,
-            waits: Waits::default(),
+            waits: if handles { Waits::keeping_handles() } else { Waits::default() },
             lines: 0,
             newer: 0,
             logged: BTreeSet::new(),
@@ -217,6 +226,11 @@ impl Reading {
         self.waits.apply_pauses(|target| InForce::of(pauses, target, noticed, now));
     }
 
+    /// The pauses' document; `None` if it is not known, or the handler reads none.
+    pub fn pauses(&self) -> Option<&Pauses> {
+        self.pauses.as_ref().ok()?.as_ref()
+    }
+
     /// The deployment.
     pub fn deployment(&self) -> &Deployment {
         &self.deployment
@@ -230,17 +244,14 @@ impl Reading {
 
     /// The errors of the events that wait, if some do and none matches the filter's error. This reads the log again, because
     /// CloudWatch passed no line of another error. It is only a hint, so a failure says nothing.
-    pub async fn unmatched(
-        &self,
-        operator: &Operator,
-        Scope { wanted, since }: Scope<'_>,
-        now: Timestamp,
-    ) -> Option<String> {
+    pub async fn unmatched(&self, operator: &Operator, scope: Scope<'_>, now: Timestamp) -> Option<String> {
+        let wanted = scope.wanted;
         if wanted.error.is_none() || self.retry_queue.total() == 0 || self.waits.all().next().is_some() {
             return None;
         }
         let wanted = Wanted { error: None, ..wanted.clone() };
-        let all = Self::read(operator, self.deployment.clone(), Scope { wanted: &wanted, since }, now).await;
+        let all =
+            Self::read(operator, self.deployment.clone(), Scope { wanted: &wanted, ..scope }, now).await;
         all.ok()?.waits.errors()
     }
 }
@@ -336,7 +347,8 @@ pub(crate) mod tests {
             aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(at, "s", line);
         };
         let deployment = async || operator.deployment().await.unwrap();
-        let scope = Scope { wanted: &Wanted::default(), since: None };
+        let wanted = Wanted::default();
+        let scope = Scope::of(&wanted);
         arrives("k-1", 1);
         let reading = RefCell::new(Reading::read(&operator, deployment().await, scope, NOW).await.unwrap());
         let goes_on = async || {

@@ -1,0 +1,357 @@
+//! Recall: waiting messages return when a change makes their retries due, instead of when their hiding ends.
+//!
+//! The handler's log has the receipt handle of each message that stays hidden. Once every copy of the handler has read what was
+//! written to the pauses' parameter, the log is read once more, and each message that [`Recall`] chooses is hidden anew until its
+//! retry is due.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use comeback_engine::{NotRecalled, Pause, PauseTarget, Pauses, Recall, RetryNow, Rules, Timestamp};
+use serde::Serialize;
+
+use crate::aws::{EntryFailure, EntryFailureKind};
+use crate::dead::scan::{failed, tell_pause};
+use crate::deployment::Deployment;
+use crate::failure::Failure;
+use crate::numbers::counted;
+use crate::operator::{Operator, Progress};
+use crate::pauses::noticed_within;
+use crate::text;
+use crate::text::Text;
+use crate::waiting::reading::{Reading, Scope};
+use crate::waiting::wanted::Wanted;
+
+/// Messages that are hidden anew between two looks at the clock.
+const TOGETHER: usize = 1_000;
+/// Between two looks at the clock while the handler reads the parameter.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What became of the messages that a recall was about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Recalled {
+    /// Those that return when they are due.
+    pub recalled: u64,
+    /// The moment by which all of those are due; `None` if there is none.
+    pub all_due: Option<Timestamp>,
+    /// Those that had left the queue.
+    pub gone: u64,
+    /// Those that were recalled before, or could have been.
+    pub before: u64,
+    /// Those that were sent again with a delay, and return within 15 minutes.
+    pub moved: u64,
+    /// Those that return as soon by themselves.
+    pub soon: u64,
+    /// Those that could not be recalled, by the reason.
+    pub failed: BTreeMap<String, u64>,
+}
+
+/// A message to hide anew, by its receipt handle, until its retry is due.
+type Chosen = (String, Timestamp);
+
+/// What a change has written to the pauses' document.
+#[derive(Clone, Debug)]
+pub(crate) enum Written {
+    Request(RetryNow),
+    /// The end of a pause of these functions.
+    Resume(PauseTarget, Timestamp),
+}
+
+impl Written {
+    fn at(&self) -> Timestamp {
+        match self {
+            Self::Request(request) => request.at,
+            Self::Resume(_, end) => *end,
+        }
+    }
+
+    /// Finds it in a document; `None` if another operator has removed it.
+    pub(crate) fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
+        match self {
+            Self::Request(request) => pauses.retries().find(|it| *it == request).map(Recall::Retry),
+            Self::Resume(target, end) => {
+                let ended = |it: &&Pause| it.target == *target && it.until == Some(*end);
+                pauses.iter().find(ended).map(Recall::Resume)
+            }
+        }
+    }
+}
+
+/// Recalls the messages of the wanted events for what was written. The failure says what that still does by itself.
+pub(crate) async fn recall(
+    operator: &Operator,
+    deployment: &Deployment,
+    wanted: &Wanted,
+    written: Written,
+) -> (Recalled, Result<(), Failure>) {
+    let mut recalled = Recalled::default();
+    let work = async {
+        let chosen = operator.interrupt.or(choose(operator, deployment, wanted, &written)).await;
+        let (chosen, left) = chosen?;
+        recalled = left;
+        recalled.hide(operator, deployment, chosen).await
+    };
+    let end = work.await.map_err(rest_returns_by_itself);
+    (recalled, end)
+}
+
+/// The messages to recall, and the counts of the others.
+async fn choose(
+    operator: &Operator,
+    deployment: &Deployment,
+    wanted: &Wanted,
+    written: &Written,
+) -> Result<(Vec<Chosen>, Recalled), Failure> {
+    until_it_is_read(operator, deployment, written.at()).await;
+    let now = operator.now();
+    let scope = Scope { handles: true, ..Scope::of(wanted) };
+    let reading = Reading::read(operator, deployment.clone(), scope, now).await?;
+    let policies = deployment.policies().ok();
+    let none = Pauses::default();
+    let pauses = reading.pauses().unwrap_or(&none);
+    let (Some(policies), Some(entry)) = (&policies, written.find(pauses)) else {
+        return Err(Failure::undone("another operator has changed the pauses or the settings meanwhile"));
+    };
+    let rules = Rules { policies, pauses };
+    let (mut chosen, mut left) = (Vec::new(), Recalled::default());
+    for (_, message, kind) in reading.waits.all_messages() {
+        match entry.due(message, kind, rules, now) {
+            Ok(due) => {
+                let handle = message.handle.as_ref().expect("BUG: recalled without a handle");
+                chosen.push((handle.receipt_handle.as_ref().to_owned(), due));
+            }
+            Err(NotRecalled::Before) => left.before += 1,
+            Err(NotRecalled::Moved) => left.moved += 1,
+            Err(NotRecalled::Soon) => left.soon += 1,
+            // The plan has named these.
+            Err(_) => {}
+        }
+    }
+    chosen.sort_unstable_by_key(|(_, due)| *due);
+    Ok((chosen, left))
+}
+
+/// Waits until every copy of the handler has read an entry that was written at this moment. One that returns to a copy which has
+/// not would be hidden again for its old wait.
+async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Timestamp) {
+    let noticed = noticed_within(deployment).unwrap_or_default();
+    loop {
+        let done = operator.now().since(at).min(noticed).as_secs();
+        let unit = "seconds until the handler has read the request";
+        operator.follow.progress(Progress { done, of: Some(noticed.as_secs()), unit });
+        if operator.now() >= at.saturating_add(noticed) {
+            return;
+        }
+        operator.account.aws.sleep(TICK).await;
+    }
+}
+
+fn rest_returns_by_itself(failure: Failure) -> Failure {
+    let rest =
+        "; what was written stands, and each message that was not recalled returns when its hiding ends";
+    match failure {
+        Failure::Interrupted(_) => Failure::interrupted(format!("not every message was recalled{rest}")),
+        Failure::Undone(text) => Failure::undone(text.and(rest)),
+        other => Failure::could_not(other.text().and(rest)),
+    }
+}
+
+impl Recalled {
+    async fn hide(
+        &mut self,
+        operator: &Operator,
+        deployment: &Deployment,
+        chosen: Vec<Chosen>,
+    ) -> Result<(), Failure> {
+        let (aws, of) = (&operator.account.aws, Some(chosen.len() as u64));
+        let mut done = 0;
+        for some in chosen.chunks(TOGETHER) {
+            operator.follow.progress(Progress { done, of, unit: "messages recalled" });
+            if operator.interrupt.is_raised() {
+                return Err(Failure::interrupted(""));
+            }
+            let now = operator.now();
+            let until = |(handle, due): &Chosen| {
+                (handle.clone(), Duration::from_secs(due.since(now).as_millis().div_ceil(1_000) as u64))
+            };
+            let calls = some.iter().map(until).collect();
+            let answers = aws.hide(&deployment.retry_queue.url, calls, &tell_pause(operator)).await;
+            for ((_, due), answer) in some.iter().zip(answers) {
+                self.count(*due, answer)?;
+            }
+            done += some.len() as u64;
+        }
+        operator.follow.progress(Progress { done, of, unit: "messages recalled" });
+        Ok(())
+    }
+
+    /// Counts an answer by what it means for the message.
+    fn count(&mut self, due: Timestamp, answer: Result<(), EntryFailure>) -> Result<(), Failure> {
+        let Err(failure) = answer else {
+            self.recalled += 1;
+            self.all_due = self.all_due.max(Some(due));
+            return Ok(());
+        };
+        match failure.code.as_str() {
+            "InvalidParameterValue" | "ReceiptHandleIsInvalid" => self.gone += 1,
+            code if code.ends_with("MessageNotInflight") => self.soon += 1,
+            _ => {
+                let why = failed("sqs:ChangeMessageVisibility", &failure);
+                if matches!(failure.kind, EntryFailureKind::Denied | EntryFailureKind::Missing) {
+                    return Err(Failure::could_not(why));
+                }
+                *self.failed.entry(why).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was done, and what was not and why, in lines.
+    pub(crate) fn lines(&self) -> Vec<Text> {
+        let Self { recalled, all_due, gone, before, moved, soon, failed } = self;
+        let messages = counted(*recalled, "message was", "messages were");
+        let first = match all_due {
+            Some(all_due) => text![format!("{messages} recalled, all due by "), *all_due, "."],
+            None => "No message was recalled.".into(),
+        };
+        let left = [
+            (*gone, "had left the queue"),
+            (*before, "recalled before; no message is recalled twice for one wait"),
+            (*moved, "sent again with a delay: back within 15m"),
+            (*soon, "returning as soon by themselves"),
+        ];
+        let left =
+            left.into_iter().filter(|(count, _)| *count > 0).map(|(count, why)| (count, why.to_owned()));
+        let failed = failed.iter().map(|(why, count)| (*count, format!("not recalled: {why}")));
+        let line = |(count, why)| format!("  {} {why}", counted(count, "message", "messages")).into();
+        std::iter::once(first).chain(left.chain(failed).map(line)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::aws::simulated::Sample;
+    use crate::aws::{EntryFailureKind, NewMessage, Receive};
+    use crate::change::{Change, Performed};
+    use crate::resume::ResumeRetries;
+    use crate::retry::tests::{request, sample, writes};
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    /// An event whose message the handler has received and hidden for an hour, with the line about it.
+    async fn waits(
+        operator: &Operator,
+        aws: &crate::aws::simulated::SimulatedAws,
+        key: &str,
+        action: &str,
+    ) -> String {
+        aws.queue(Sample::RETRY_QUEUE).send(aws.time(), Duration::ZERO, NewMessage::default());
+        let url = operator.deployment().await.unwrap().retry_queue.url;
+        let receive = Receive { visibility: HOUR, wait: Duration::ZERO };
+        let message = operator.account.aws.receive(&url, 1, receive).await.unwrap().remove(0);
+        let handle = message.receipt_handle.unwrap();
+        let due = aws.time().saturating_add(HOUR);
+        let line = json!({
+            "message_id": message.id, "receipt_handle": handle, "action": action, "due": due, "due_by": "policy",
+            "delay": HOUR.as_secs(),
+        });
+        writes(aws, key, line);
+        handle
+    }
+
+    fn visible(aws: &crate::aws::simulated::SimulatedAws) -> u64 {
+        let now = aws.time();
+        aws.queue(Sample::RETRY_QUEUE).depth(now).visible
+    }
+
+    #[tokio::test]
+    async fn what_waits_returns_within_the_time_of_a_request() {
+        let (aws, operator) = sample();
+        for key in ["k-1", "k-2", "k-3"] {
+            waits(&operator, &aws, key, "defer").await;
+        }
+        let gone = waits(&operator, &aws, "k-4", "defer").await;
+        let now = aws.time();
+        aws.queue(Sample::RETRY_QUEUE).delete(now, &gone).unwrap();
+        aws.advance(Duration::from_secs(60));
+        let retries = request(&operator);
+        let plan = retries.plan().await.unwrap();
+        let Performed::Done(requested, end) = retries.perform(&plan).await else { panic!("not done") };
+        assert_eq!(end, Ok(()));
+        let done = serde_json::to_value(&requested).unwrap()["result"].take();
+        assert_eq!((&done["recalled"], &done["gone"], &done["before"]), (&json!(3), &json!(1), &json!(0)));
+        assert!(now.saturating_add(Duration::from_secs(98)) <= aws.time(), "every copy has read it");
+        let left = 600 - aws.time().since(now.saturating_add(Duration::from_secs(60))).as_secs();
+        aws.advance(Duration::from_secs(left + 1));
+        assert_eq!(visible(&aws), 3);
+        // They have no newer line, so a second request cannot know whether they were called.
+        let again = serde_json::to_value(retries.plan().await.unwrap()).unwrap();
+        assert_eq!((&again["recalled"], &again["before"]), (&json!(0), &json!(4)));
+    }
+
+    #[tokio::test]
+    async fn what_a_pause_held_returns_within_its_length() {
+        let (aws, operator) = sample();
+        let from = aws.time().as_secs() - 120;
+        let paused =
+            format!(r#"{{"v":1,"pauses":[{{"target":"*","from":{from},"until":null,"spread":1800}}]}}"#);
+        let opened = operator.account.aws.put_parameter(Sample::PAUSES, &paused, true).await;
+        assert!(opened.unwrap().is_some());
+        waits(&operator, &aws, "k-1", "hold").await;
+        let resume = ResumeRetries { operator: operator.clone(), function: None, spread: None };
+        let plan = resume.plan().await.unwrap();
+        let Performed::Done(resumed, end) = resume.perform(&plan).await else { panic!("not done") };
+        assert_eq!(end, Ok(()));
+        let value = serde_json::to_value(&resumed).unwrap();
+        assert_eq!((&value["spread_seconds"], &value["result"]["recalled"]), (&json!(120), &json!(1)));
+        aws.advance(Duration::from_secs(120));
+        assert_eq!(visible(&aws), 1);
+    }
+
+    #[tokio::test]
+    async fn recall_that_is_denied_leaves_the_request() {
+        let (aws, operator) = sample();
+        waits(&operator, &aws, "k-1", "defer").await;
+        aws.deny("sqs:ChangeMessageVisibility");
+        let retries = request(&operator);
+        let plan = retries.plan().await.unwrap();
+        let Performed::Done(_, Err(failure)) = retries.perform(&plan).await else { panic!("not denied") };
+        let (code, said) = (failure.exit_code(), failure.to_string());
+        assert!(
+            code == 1 && said.contains("sqs:ChangeMessageVisibility") && said.contains("stands"),
+            "{said}"
+        );
+        // A later request cannot know that.
+        let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("denied") };
+        assert_eq!(serde_json::to_value(&requested).unwrap()["result"]["before"], 1);
+    }
+
+    #[test]
+    fn an_answer_counts_as_what_it_means() {
+        let mut recalled = Recalled::default();
+        let due = Timestamp::from_secs(60);
+        let failed =
+            |kind, code: &str| Err(EntryFailure { kind, code: code.into(), text: format!("{code}: no") });
+        for answer in [
+            Ok(()),
+            failed(EntryFailureKind::Refused, "InvalidParameterValue"),
+            failed(EntryFailureKind::Refused, "ReceiptHandleIsInvalid"),
+            failed(EntryFailureKind::Refused, "AWS.SimpleQueueService.MessageNotInflight"),
+            failed(EntryFailureKind::Transient, "ServiceUnavailable"),
+        ] {
+            recalled.count(due, answer).unwrap();
+        }
+        let lines: Vec<_> = recalled.lines().iter().map(ToString::to_string).collect();
+        let expected = [
+            "1 message was recalled, all due by 1970-01-01T00:01:00.000Z.",
+            "  2 messages had left the queue",
+            "  1 message returning as soon by themselves",
+            "  1 message not recalled: sqs:ChangeMessageVisibility: ServiceUnavailable: no",
+        ];
+        assert_eq!(lines, expected);
+        assert!(recalled.count(due, failed(EntryFailureKind::Denied, "AccessDenied")).is_err());
+    }
+}
