@@ -114,6 +114,12 @@ impl Shell {
     }
 }
 
+impl Default for Shell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// A server that ends when this is dropped, or when this process ends, even if it is killed.
 #[derive(Debug)]
 pub struct Background {

@@ -1,11 +1,12 @@
 //! `make local`: the stack on this machine. Deploys it, sends an event that fails three times, and traces it until it
 //! succeeds; then does the same for each line of its input. Ctrl-C stops following an event; at the prompt it stops
-//! MiniStack. Without a terminal, only a signal stops it.
+//! MiniStack. Without a terminal, only a signal stops it. `local build` only builds the functions, as the
+//! tests with servers do, so that nothing is compiled beside them: their clocks do not wait.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
 
-use comeback_tests::{MiniStack, Operator, Stack, build, log_lines, until};
+use comeback_tests::{MiniStack, Operator, Shell, Stack, build, log_lines, until};
 use serde::de::IgnoredAny;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -28,6 +29,9 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<(), String> {
+    if std::env::args().nth(1).as_deref() == Some("build") {
+        return build(&Shell::default(), BUILD);
+    }
     println!("starting MiniStack");
     let ministack = MiniStack::start("local").await?;
     println!("building the functions (minutes the first time)");
