@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# `make semver`: whether the libraries stay compatible with the previous release. Pre-1.0, so a new minor version may break;
+# cargo-semver-checks knows.
+set -euo pipefail
+release=$(git describe --tags --match 'v*' --abbrev=0 HEAD^ 2>/dev/null) || {
+    echo "no release before this one, so nothing to keep"
+    exit 0
+}
+exec tests/tools/with.sh semver -- cargo semver-checks --baseline-rev "$release" \
+    -p comeback-backoff -p comeback-delivery -p comeback-envelope

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# `make bench-handler`: measures the handler beside an empty function, all built as they ship, for this machine. You may put
+# an article's function into article/ (article.py), and name a commit to compare with, such as BEFORE=v0.1.0.
+set -euo pipefail
+machine=$(uname -m)
+case $machine in aarch64) machine=arm64 ;; x86_64) machine=x86-64 ;; esac
+build() { cargo lambda build --release "--$machine" -p retry-handler "$@"; }
+
+build -p comeback-handler-speed
+built=${CARGO_TARGET_DIR:-target}/lambda
+others=()
+if [ -n "${BEFORE:-}" ]; then
+    rm -rf target/before && git worktree prune && git worktree add --detach target/before "$BEFORE"
+    (before_built=$PWD/target/before-built; cd target/before && CARGO_TARGET_DIR=$before_built build)
+    others+=(before=target/before-built/lambda/retry-handler/bootstrap)
+fi
+if [ -e tests/handler_speed/article/article.py ]; then
+    tests/tools/with.sh clients --
+    others+=(tests/handler_speed/article/bootstrap)
+fi
+"$built/bench-handler/bootstrap" "$built/retry-handler/bootstrap" "$built/bare-bootstrap/bootstrap" "${others[@]}"

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# `make lint-workflows`: the files in .github against their schemas.
+set -euo pipefail
+check() { check-jsonschema --quiet --builtin-schema "$@"; }
+check vendor.github-workflows .github/workflows/*.yml
+check vendor.dependabot .github/dependabot.yml
+check vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+check vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml

@@ -1,0 +1,135 @@
+"""`make test`: builds everything, then runs every test, and says where the time went.
+
+    build tools, tests and functions                  alone: the servers' clocks do not wait for a compiler
+    lint templates, test construct and clients        before the servers: the construct's tests have time limits
+    test the stack | test with other servers          together: they mostly wait
+    test without servers                              beside the three above, in the time that they leave
+    check what was recorded                           the requests that the servers got
+
+What runs beside others prints what it has to say when it ends.
+"""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+WITH = "tests/tools/with.sh"
+# The packages and features of every cargo command. With others, cargo would unify features differently and build most
+# dependencies again.
+CARGO_TEST = [WITH, "--", "cargo", "test", "--workspace", "--all-features"]
+# These need servers, a browser, Node or tools. tests/Cargo.toml says `test = false` for them, so that `cargo test` runs the
+# others.
+SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
+# Half of the time of the tests with servers.
+STACK = "--test=stack"
+TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
+MAKE = ["make", "--no-print-directory"]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
+
+
+class Stage:
+    """Commands, one after the other until one fails, with the time that they took and the tests that failed."""
+
+    def __init__(self, name, *commands):
+        self.name, self.commands = name, commands
+        self.seconds, self.failed, self.failed_tests = 0.0, False, []
+
+    def run(self):
+        """Runs in the foreground."""
+        self.follow(lambda line: print(line, end="", flush=True))
+        return self
+
+    def start(self):
+        """Runs in a thread. What it prints is shown at its end."""
+
+        def run():
+            lines = []
+            self.follow(lines.append)
+            print("".join(lines), end="", flush=True)
+
+        self.thread = threading.Thread(target=run)
+        self.thread.start()
+        return self
+
+    def join(self):
+        self.thread.join()
+        return self
+
+    def follow(self, show):
+        begun = time.monotonic()
+        for command in self.commands:
+            self.failed = self.failed or not self.succeeds(command, show)
+        self.seconds = time.monotonic() - begun
+
+    def succeeds(self, command, show):
+        show(" ".join(command) + "\n")
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
+        for line in process.stdout:
+            show(line)
+            if line.startswith("test ") and line.rstrip().endswith("FAILED"):
+                self.failed_tests.append(line.split()[1])
+        return process.wait() == 0
+
+
+def stages():
+    """Runs the stages, and returns those that ran."""
+    tools = Stage("install tools", [WITH, *TOOLS, "--"]).start()
+    tests = Stage(
+        "build the tests, beside which tools are installed",
+        [*CARGO_TEST, "--no-run"],
+        [*CARGO_TEST, *SERVERS, STACK, "--no-run"],
+    ).run()
+    done = [tests, tools.join()]
+    if any(stage.failed for stage in done):
+        return done
+    functions = Stage("build the functions", [WITH, "sam", "--", str(TARGET / "debug/local"), "build"]).run()
+    done.append(functions)
+    if functions.failed:
+        return done
+
+    shutil.rmtree(TARGET / "recorded", ignore_errors=True)
+    without_servers = Stage("beside all: test without servers", ["nice", "-n", "19", *CARGO_TEST, "--no-fail-fast"]).start()
+    without_cargo = Stage(
+        "lint templates, test construct and clients",
+        [*MAKE, "--jobs", "2", "--output-sync=target", "lint-templates", "test-infra", "test-clients"],
+    )
+    done.append(without_cargo.start().join())
+    if not without_cargo.failed:
+        stack = Stage("then: test the stack", [*CARGO_TEST, STACK]).start()
+        servers = Stage("beside it: test with other servers", [*CARGO_TEST, *SERVERS, "--no-fail-fast"]).start()
+        done += [stack.join(), servers.join()]
+    done.append(without_servers.join())
+    if not any(stage.failed for stage in done):
+        done.append(Stage("check what was recorded", [*MAKE, "conformance"]).run())
+    return done
+
+
+def minutes(seconds):
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes:3} min {rest:2} s"
+
+
+def main():
+    begun = time.monotonic()
+    done = stages()
+    total = time.monotonic() - begun
+    print("\nwhere the time went")
+    for stage in done:
+        print(f"  {minutes(stage.seconds)}  {stage.seconds / total:4.0%}  {stage.name}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"  {minutes(total)}  100%  in all, with {minutes(used.ru_utime + used.ru_stime).strip()} of processors")
+    for stage in done:
+        for test in stage.failed_tests:
+            print(f"  FAILED  {test} ({stage.name})")
+    sys.exit(any(stage.failed for stage in done))
+
+
+if __name__ == "__main__":
+    main()
