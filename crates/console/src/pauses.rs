@@ -47,7 +47,7 @@ static PAUSE: ChangeForm = ChangeForm {
         Input {
             name: "spread",
             label: "Spread",
-            hint: "Spread the retries over this time once the pause ends; empty: 30m",
+            hint: "Spread the retries over this time once the pause ends; empty: as long as the pause, at most 30m",
             argument: Argument::Flag("--spread"),
         },
     ],
@@ -69,14 +69,15 @@ fn pause(fields: &Fields) -> Result<Asked, String> {
 static RESUME: ChangeForm = ChangeForm {
     path: "/resume",
     title: "Resume",
-    about: "Resume retries of a paused function, spread over time.",
+    about: "Resume retries of a paused function, spread over time. What the pause held is recalled, so that it comes back within \
+            that time.",
     command: CommandName::Resume,
     inputs: &[
         FUNCTION,
         Input {
             name: "spread",
             label: "Spread",
-            hint: "Empty: the pause's spread",
+            hint: "Empty: the pause's own; by default as long as the pause, at most 30m",
             argument: Argument::Flag("--spread"),
         },
     ],
@@ -94,9 +95,8 @@ fn resume(fields: &Fields) -> Result<Asked, String> {
 static RETRY: ChangeForm = ChangeForm {
     path: "/retry",
     title: "Retry now",
-    about: "Retry waiting events after a fix, without waiting for the end of their backoff. The handler finds the request \
-            when it next checks a message: within 15 minutes if it moves messages (above HIDE_UP_TO), but a hidden message \
-            only when its hiding ends, which is mostly when its retry is due anyway.",
+    about: "Retry waiting events after a fix, without waiting for the end of their backoff. Hidden messages are recalled once \
+            the handler has read the request, which takes about a minute.",
     command: CommandName::Retry,
     inputs: &[
         FUNCTION,
@@ -143,9 +143,12 @@ mod tests {
         let hint = |form: &ChangeForm, name: &str| {
             form.inputs.iter().find(|input| input.name == name).expect("a field").hint
         };
-        for (form, name, default) in [(&PAUSE, "spread", DEFAULT_SPREAD), (&RETRY, "within", DEFAULT_WITHIN)]
-        {
-            let default = format!("empty: {}", durations::text(default));
+        let (spread, within) = (durations::text(DEFAULT_SPREAD), durations::text(DEFAULT_WITHIN));
+        for (form, name, default) in [
+            (&PAUSE, "spread", format!("at most {spread}")),
+            (&RESUME, "spread", format!("at most {spread}")),
+            (&RETRY, "within", format!("empty: {within}")),
+        ] {
             assert!(hint(form, name).ends_with(&default), "{}", hint(form, name));
         }
     }

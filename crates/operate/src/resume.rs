@@ -47,6 +47,8 @@ pub struct ResumePlan {
     noticed_within_seconds: Option<u64>,
     /// The events that are held; `None` if the handler's log cannot be read.
     held: Option<Reach>,
+    /// `None` of a plan, and if no message was to be recalled.
+    result: Option<Recalled>,
     #[serde(skip)]
     unknown: Option<Text>,
     #[serde(skip)]
@@ -66,8 +68,6 @@ pub struct ResumePlan {
 pub struct Resumed {
     #[serde(flatten)]
     plan: ResumePlan,
-    #[serde(rename = "result")]
-    recalled: Recalled,
     #[serde(skip)]
     note: Option<String>,
 }
@@ -93,6 +93,7 @@ impl Change for ResumeRetries {
         };
         Ok(ResumePlan {
             held,
+            result: None,
             unknown,
             ended: open.iter().map(|pause| OpenPause::of(pause, now)).collect(),
             still_paused_by: others(&pauses, &target, now),
@@ -118,17 +119,15 @@ impl Change for ResumeRetries {
             Err(failure) => return Performed::Failed(failure),
         };
         let written = Written::Resume(plan.target.clone(), ended);
-        let (recalled, end) = match &plan.held {
-            Some(held) if held.recalled > 0 => {
-                recall(&self.operator, &plan.deployment, &self.wanted(), written).await
-            }
-            _ => (Recalled::default(), Ok(())),
-        };
+        let (mut result, mut end) = (None, Ok(()));
+        if plan.held.as_ref().is_some_and(|held| held.recalled > 0) {
+            let (recalled, done) = recall(&self.operator, &plan.deployment, &self.wanted(), written).await;
+            (result, end) = (Some(recalled), done);
+        }
         let now = self.operator.now();
         let forgotten_now = forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect();
         let resumed = Resumed {
-            plan: ResumePlan { forgotten: forgotten_now, ..plan.clone() },
-            recalled,
+            plan: ResumePlan { forgotten: forgotten_now, result, ..plan.clone() },
             note: forgotten_note(&forgotten),
         };
         Performed::Done(resumed, plan.still_covered().and(end))
@@ -262,9 +261,7 @@ impl Answer for Resumed {
         let mut layout = Layout::default();
         let spread = durations::text(Duration::from_secs(self.plan.spread_seconds));
         layout.line(format!("{}: resumed; due events return over {spread}", self.plan.name));
-        if self.plan.held.as_ref().is_some_and(|held| held.recalled > 0) {
-            self.recalled.lines().into_iter().for_each(|line| layout.line(line));
-        }
+        self.plan.result.iter().flat_map(Recalled::lines).for_each(|line| layout.line(line));
         let more = [self.plan.others_return(), self.plan.offer_to_retry()];
         more.into_iter().flatten().for_each(|line| layout.line(line));
         self.note.iter().for_each(|note| layout.note(note));
@@ -285,6 +282,7 @@ mod tests {
             spread_seconds: 60,
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
             held: None,
+            result: None,
             unknown: None,
             name: "orders".into(),
             function: function.map(|name| name.parse().unwrap()),

@@ -69,6 +69,8 @@ pub struct RetryPlan {
     checked_within_seconds: u64,
     noticed_within_seconds: Option<u64>,
     notes: Vec<Text>,
+    /// `None` of a plan, and if no message was to be recalled.
+    result: Option<Recalled>,
     #[serde(skip)]
     name: String,
     #[serde(skip)]
@@ -92,9 +94,6 @@ pub struct RetryPlan {
 pub struct Requested {
     #[serde(flatten)]
     plan: RetryPlan,
-    /// Not flattened: `recalled` of the plan is what it expected.
-    #[serde(rename = "result")]
-    recalled: Recalled,
     #[serde(skip)]
     at: Timestamp,
     #[serde(skip)]
@@ -119,14 +118,13 @@ impl Change for RequestRetries {
             Err(failure) => return Performed::Failed(failure),
         };
         let written = Written::Request(request.clone());
-        // Then there is nothing to wait for.
-        let (recalled, end) = match plan.reach.recalled {
-            0 => (Recalled::default(), Ok(())),
-            _ => recall(&self.operator, &plan.deployment, &plan.wanted, written).await,
-        };
+        let (mut result, mut end) = (None, Ok(()));
+        if plan.reach.recalled > 0 {
+            let (recalled, done) = recall(&self.operator, &plan.deployment, &plan.wanted, written).await;
+            (result, end) = (Some(recalled), done);
+        }
         let requested = Requested {
-            plan: RetryPlan { requested: Some(RetryRequest::of(&request)), ..plan.clone() },
-            recalled,
+            plan: RetryPlan { requested: Some(RetryRequest::of(&request)), result, ..plan.clone() },
             at: request.at,
             end: request.last_moment(),
             note: forgotten_note(&forgotten),
@@ -166,6 +164,7 @@ impl RequestRetries {
             checked_within_seconds: hidden.as_secs(),
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
             notes,
+            result: None,
             name: named(function),
             target,
             within: self.within,
@@ -320,9 +319,7 @@ impl Answer for Requested {
         let mut layout = Layout::default();
         let waiting = quoted(self.plan.deployment.command(CommandName::Waiting, [""; 0]));
         layout.line(text!["Requested at ", self.at, ". ", waiting, " shows what is left."]);
-        if self.plan.reach.recalled > 0 {
-            self.recalled.lines().into_iter().for_each(|line| layout.line(line));
-        }
+        self.plan.result.iter().flat_map(Recalled::lines).for_each(|line| layout.line(line));
         self.note.iter().for_each(|note| layout.note(note));
         layout
     }
@@ -390,6 +387,7 @@ pub(crate) mod tests {
             checked_within_seconds: reach.hidden.as_secs(),
             noticed_within_seconds: Some(38),
             notes: vec!["a note".into()],
+            result: None,
             name: "orders".into(),
             target: PauseTarget::All,
             wanted: Wanted::default(),
@@ -420,7 +418,8 @@ pub(crate) mod tests {
             (&after["requested"]["at"], &after["requested"]["why"]),
             (&json!(at), &json!("deploy 4712"))
         );
-        assert_eq!(after.as_object().unwrap().len(), before.as_object().unwrap().len() + 1, "its result");
+        let members = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(members(&after), members(&before), "docs/json.md has them once");
 
         let id = json!({"action": "reinvoke", "due": at, "invoke_request_id": "r-1"});
         aws.advance(Duration::from_secs(60));

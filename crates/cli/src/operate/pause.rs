@@ -46,7 +46,7 @@ pub(crate) struct PauseArguments {
     /// End the pause automatically after this time, at most 14 days
     #[arg(long = "for", value_name = "DURATION", value_parser = read_length)]
     for_: Option<Duration>,
-    /// Spread the retries over this time once the pause ends [default: 30m]
+    /// Spread the retries over this time once the pause ends [default: as long as the pause, at most 30m]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     spread: Option<Duration>,
     #[command(flatten)]
@@ -82,7 +82,7 @@ pub(crate) struct ResumeArguments {
     /// End the pause that covers every function; pauses of single functions stay
     #[arg(long)]
     all: bool,
-    /// Spread the retries over this time [default: the pause's spread]
+    /// Spread the retries over this time [default: the spread of the pause, or as long as it lasted, at most 30m]
     #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     spread: Option<Duration>,
     #[command(flatten)]
@@ -106,8 +106,9 @@ mod tests {
     #[test]
     fn the_help_names_the_default() {
         let help = PauseArguments::augment_args(Command::new("pause")).render_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         let default = durations::text(comeback_operate::pauses::DEFAULT_SPREAD);
-        assert!(help.contains(&format!("once the pause ends [default: {default}]")), "{help}");
+        assert!(help.contains(&format!("[default: as long as the pause, at most {default}]")), "{help}");
     }
 
     #[test]
