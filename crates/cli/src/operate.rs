@@ -55,14 +55,16 @@ pub(crate) enum OperateCommand {
     #[command(after_help = pause::PAUSE_EXAMPLES)]
     Pause(pause::PauseArguments),
     /// Resume retries of a paused function, spread over time
+    ///
+    /// What the pause held is recalled once the handler has read that it is over, which takes about a minute.
     #[command(after_help = pause::RESUME_EXAMPLES)]
     Resume(pause::ResumeArguments),
     /// Retry waiting events of one function or all now, after a fix
     ///
     /// Every event that has failed so far becomes due at a random moment within --within, or at its own due time if
-    /// that is sooner. But a hidden message cannot be recalled: the handler sees the request when it next checks the
-    /// message, which is mostly when its retry is due anyway, or within 15 minutes if it was moved. --dry-run shows whether
-    /// a request helps. Skips events that are paused or that wait because their function asked for it (RetryAfter).
+    /// that is sooner. Its message is recalled once the handler has read the request, which takes about a minute; one that
+    /// was moved comes back within 15 minutes. --dry-run shows how many events return by when. Skips events that are paused
+    /// or that wait because their function asked for it (RetryAfter).
     #[command(after_help = retry::EXAMPLES)]
     Retry(retry::RetryArguments),
     /// List, show, redrive, discard and import dead-letters
