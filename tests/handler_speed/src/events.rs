@@ -9,12 +9,21 @@ const MESSAGES: usize = 10;
 
 /// First receives: each is to be hidden for its backoff, and reported failed, so that SQS keeps it.
 pub(crate) fn deferrals(round: usize) -> String {
-    batch(round, "1", Duration::ZERO)
+    batch(round, "1", Duration::ZERO, |order| order)
+}
+
+/// The same for retry 10. Most of its backoffs are over two minutes, and the log's lines about these have receipt handles.
+pub(crate) fn long_deferrals(round: usize) -> String {
+    let first_failure = since_epoch().as_secs() - 3_600;
+    batch(round, "1", Duration::ZERO, |order| {
+        let metadata = json!({"attempt": 9, "initial_timestamp": first_failure, "origin_request_id": TARGET});
+        json!({"_retry_metadata": metadata, "_original_payload": order})
+    })
 }
 
 /// Each was hidden for its backoff, and is due.
 pub(crate) fn re_invocations(round: usize) -> String {
-    batch(round, "2", Duration::from_secs(60))
+    batch(round, "2", Duration::from_secs(60), |order| order)
 }
 
 /// How many messages an answer keeps in the queue.
@@ -34,7 +43,7 @@ pub(crate) fn headers() -> String {
     )
 }
 
-fn batch(round: usize, receives: &str, age: Duration) -> String {
+fn batch(round: usize, receives: &str, age: Duration, payload: impl Fn(Value) -> Value) -> String {
     let first = millis(since_epoch() - age).to_string();
     let message = |number: usize| {
         let id = format!("ac0cc4b9-406c-5db5-80f1-{round:06}{number:06}");
@@ -42,13 +51,13 @@ fn batch(round: usize, receives: &str, age: Duration) -> String {
             "version": "1.0",
             "timestamp": "2026-11-22T09:12:09.309Z",
             "requestContext": {"requestId": id, "functionArn": format!("{TARGET}:$LATEST"), "condition": "RetriesExhausted", "approximateInvokeCount": 1},
-            "requestPayload": {"order": number, "total": 12.5},
+            "requestPayload": payload(json!({"order": number, "total": 12.5})),
             "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
             "responsePayload": {"errorType": "TimeoutError", "errorMessage": "the database did not answer"}
         });
         json!({
             "messageId": id,
-            "receiptHandle": format!("AQEB{}", "x".repeat(180)),
+            "receiptHandle": format!("AQEB{}", "x".repeat(396)),
             "body": record.to_string(),
             "attributes": {"ApproximateReceiveCount": receives, "SentTimestamp": first, "ApproximateFirstReceiveTimestamp": first, "SenderId": "AROA:orders"},
             "messageAttributes": {},

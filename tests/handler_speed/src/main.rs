@@ -90,8 +90,11 @@ fn zipped(program: &Path) -> io::Result<f64> {
 /// Batches of an environment that has handled some before, beside one call. Gives the milliseconds of a call.
 fn batches(handler: &Path) -> io::Result<f64> {
     let environment = Environment::start(handler, &AS_DEPLOYED)?;
-    let (mut deferring, mut invoking) = (Vec::new(), Vec::new());
+    let (mut deferring, mut long_deferring, mut invoking) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..BATCHES {
+        let (took, _, answer) = environment.handle(events::long_deferrals(round))?;
+        expect_kept(&answer, 10)?;
+        long_deferring.push(milliseconds(took));
         let (took, _, answer) = environment.handle(events::deferrals(round))?;
         expect_kept(&answer, 10)?;
         deferring.push(milliseconds(took));
@@ -100,7 +103,11 @@ fn batches(handler: &Path) -> io::Result<f64> {
         invoking.push(milliseconds(took));
     }
     let call = median(environment.calls().into_iter().map(milliseconds).collect());
-    for (what, times) in [("ten deferrals", deferring), ("ten re-invocations", invoking)] {
+    for (what, times) in [
+        ("ten deferrals", deferring),
+        ("ten deferrals of over two minutes", long_deferring),
+        ("ten re-invocations", invoking),
+    ] {
         row(&format!("{what}, beside one call"), call, median(times), "ms");
     }
     println!("| memory at its most | | {:.2} MB | |", environment.memory("VmHWM")? * 1024.0 / MB);
