@@ -40,7 +40,9 @@ test: ## run every test, including those against the local stack
 test-fast: ## run the tests that need no browser, server or Node (three minutes once built)
 	$(CARGO) test $(ALL) --no-fail-fast
 
-check: lint-rust lint-infra lint-clients lint-licences lint-workflows ## run what CI runs: formatting, lints, docs, then `make test`
+check: ## run what CI runs: formatting, lints, docs, then `make test`
+	@# Two at once: where cargo checks our own crates one after the other, a core is free.
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint-rust lint-infra lint-clients lint-licences lint-workflows
 	python3 tests/mutation/check.py --planted
 	$(MAKE) --no-print-directory test
 

@@ -3,7 +3,7 @@
     build tools, tests and functions                  alone: the servers' clocks do not wait for a compiler
     lint templates, test construct and clients        before the servers: the construct's tests have time limits
     test the stack | test with other servers          together: they mostly wait
-    test without servers                              beside the three above, in the time that they leave
+    test without servers, and the documentation       beside the three above, in the time that they leave
     check what was recorded                           the requests that the servers got
 
 What runs beside others prints what it has to say when it ends.
@@ -95,7 +95,11 @@ def stages():
         return done
 
     shutil.rmtree(TARGET / "recorded", ignore_errors=True)
-    without_servers = Stage("beside all: test without servers", ["nice", "-n", "19", *CARGO_TEST, "--no-fail-fast"]).start()
+    # Doctests are compiled one crate after the other: apart from the others, or a core would be free at the end.
+    without_servers = [
+        Stage("beside all: test without servers", ["nice", "-n", "19", *CARGO_TEST, "--tests", "--no-fail-fast"]).start(),
+        Stage("beside all: test the documentation", ["nice", "-n", "19", *CARGO_TEST, "--doc", "--no-fail-fast"]).start(),
+    ]
     without_cargo = Stage(
         "lint templates, test construct and clients",
         [*MAKE, "--jobs", "2", "--output-sync=target", "lint-templates", "test-infra", "test-clients"],
@@ -105,7 +109,7 @@ def stages():
         stack = Stage("then: test the stack", [*CARGO_TEST, STACK]).start()
         servers = Stage("beside it: test with other servers", [*CARGO_TEST, *SERVERS, "--no-fail-fast"]).start()
         done += [stack.join(), servers.join()]
-    done.append(without_servers.join())
+    done += [stage.join() for stage in without_servers]
     if not any(stage.failed for stage in done):
         done.append(Stage("check what was recorded", [*MAKE, "conformance"]).run())
     return done
