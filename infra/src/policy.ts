@@ -1,5 +1,6 @@
 import { Duration, Token, Tokenization } from 'aws-cdk-lib';
 
+import * as SETTINGS from './settings.json';
 import { isOutside, replaceTokens, shown, textProblem, wholeNumber } from './values';
 
 /** How a backoff is drawn under its ceiling: `JITTER`. */
@@ -148,18 +149,12 @@ export interface WaitingProps {
 }
 
 /** Default of the handler and of its event source mapping. */
-export const DEFAULT_MAX_CONCURRENCY = 10;
+export const DEFAULT_MAX_CONCURRENCY = SETTINGS.MAXIMUM_CONCURRENCY.default;
 
-const HIDE_UP_TO = 'it must be 0 to 55000; to hide without a limit, set alwaysHide';
+const HIDE_UP_TO = `it must be ${SETTINGS.HIDE_UP_TO.range.replace(', or always', '')}; to hide without a limit, set alwaysHide`;
 
 /** A dead-letter carries this much of an `errorType`. */
 const LONGEST_GLOB = 256;
-
-/** The most ceilings in `backoffs`. */
-const MOST_BACKOFFS = 64;
-
-/** SQS counts its 12 hours from the receive, so in practice it refuses 43,200 s. Hence 30 s less. */
-const LONGEST_BACKOFF = 43_170;
 
 /**
  * The retry policy, as environment variables of the retry handler.
@@ -167,30 +162,21 @@ const LONGEST_BACKOFF = 43_170;
  * @param refusals receives a line for each property that the handler would refuse when it starts
  */
 export function policyVariables(props: PolicyProps, refusals: string[]): Record<string, string> {
-  const maxAge = seconds('maxAge (MAX_AGE)', props.maxAge ?? Duration.hours(24), refusals);
-  const maxRetries = wholeNumber('maxRetries (MAX_RETRIES)', props.maxRetries ?? 1000, refusals);
-  const baseBackoff = seconds(
-    'baseBackoff (BASE_BACKOFF)',
-    props.baseBackoff ?? Duration.seconds(10),
+  const maxAge = duration('maxAge', 'MAX_AGE', props.maxAge, refusals);
+  const maxRetries = wholeNumber(
+    'maxRetries (MAX_RETRIES)',
+    props.maxRetries ?? SETTINGS.MAX_RETRIES.default,
     refusals,
   );
-  const maxBackoff = seconds('maxBackoff (MAX_BACKOFF)', props.maxBackoff ?? Duration.hours(1), refusals);
+  const baseBackoff = duration('baseBackoff', 'BASE_BACKOFF', props.baseBackoff, refusals);
+  const maxBackoff = duration('maxBackoff', 'MAX_BACKOFF', props.maxBackoff, refusals);
   const backoffs = props.backoffs?.map((ceiling) => seconds('backoffs (BACKOFFS)', ceiling, refusals));
   if (backoffs?.length === 0) {
     refusals.push('backoffs (BACKOFFS) is ""; it must be a list of Durations');
   }
-  const jitter = props.jitter ?? Jitter.FULL;
-  if (!isOneOf(Jitter, jitter)) {
-    refusals.push(`jitter (JITTER) is ${shown(jitter)}; it must be full, equal, decorrelated or none`);
-  }
-  const envelope = props.envelope ?? EnvelopeStyle.WRAP;
-  if (!isOneOf(EnvelopeStyle, envelope)) {
-    refusals.push(`envelope (ENVELOPE) is ${shown(envelope)}; it must be wrap or inline`);
-  }
-  const metrics = props.metrics ?? HandlerMetrics.OFF;
-  if (!isOneOf(HandlerMetrics, metrics)) {
-    refusals.push(`metrics (METRICS) is ${shown(metrics)}; it must be off, stack or target`);
-  }
+  const jitter = choice('jitter', 'JITTER', props.jitter, refusals);
+  const envelope = choice('envelope', 'ENVELOPE', props.envelope, refusals);
+  const metrics = choice('metrics', 'METRICS', props.metrics, refusals);
   for (const [name, given] of [
     ['baseBackoff (BASE_BACKOFF)', props.baseBackoff],
     ['maxBackoff (MAX_BACKOFF)', props.maxBackoff],
@@ -201,12 +187,8 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
       );
     }
   }
-  if (isOutside(maxAge, 60, 1_209_600)) {
-    refusals.push(`maxAge (MAX_AGE) is ${maxAge} s; it must be 60 s to 1209600 s (14 days)`);
-  }
-  if (isOutside(maxRetries, 0, 10_000)) {
-    refusals.push(`maxRetries (MAX_RETRIES) is ${maxRetries}; it must be 0 to 10000`);
-  }
+  checkRange('maxAge', 'MAX_AGE', maxAge, ' s', refusals);
+  checkRange('maxRetries', 'MAX_RETRIES', maxRetries, '', refusals);
   if (backoffs === undefined) {
     checkBaseAndCap(baseBackoff, maxBackoff, refusals);
   } else {
@@ -244,32 +226,27 @@ function globProblem(glob: string): string | undefined {
 }
 
 function checkBaseAndCap(baseBackoff: string, maxBackoff: string, refusals: string[]): void {
-  if (isOutside(maxBackoff, 1, LONGEST_BACKOFF)) {
-    refusals.push(
-      `maxBackoff (MAX_BACKOFF) is ${maxBackoff} s; it must be 1 s to 43170 s (12 hours less 30 s)`,
-    );
-  }
+  checkRange('maxBackoff', 'MAX_BACKOFF', maxBackoff, ' s', refusals);
+  const { min, max } = SETTINGS.BASE_BACKOFF;
   // A base is not refused because of a cap that is itself refused, or not yet known.
-  const cap = Math.min(LONGEST_BACKOFF, Number(maxBackoff) || LONGEST_BACKOFF);
-  if (isOutside(baseBackoff, 1, cap)) {
+  const cap = Math.min(max, Number(maxBackoff) || max);
+  if (isOutside(baseBackoff, min, cap)) {
+    const range = SETTINGS.BASE_BACKOFF.range.replace('MAX_BACKOFF', `maxBackoff (${String(cap)} s)`);
     const wayOut = Number(baseBackoff) > cap ? ': lower it, or raise maxBackoff' : '';
-    refusals.push(
-      `baseBackoff (BASE_BACKOFF) is ${baseBackoff} s; it must be 1 s to maxBackoff (${String(cap)} s)${wayOut}`,
-    );
+    refusals.push(`baseBackoff (BASE_BACKOFF) is ${baseBackoff} s; it must be ${range}${wayOut}`);
   }
 }
 
 function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): void {
-  if (ceilings.length > MOST_BACKOFFS) {
+  const { min, max, entries, range } = SETTINGS.BACKOFFS;
+  if (ceilings.length > entries) {
     refusals.push(
-      `backoffs (BACKOFFS) has ${String(ceilings.length)} ceilings; the maximum is ${String(MOST_BACKOFFS)}`,
+      `backoffs (BACKOFFS) has ${String(ceilings.length)} ceilings; the maximum is ${String(entries)}`,
     );
   }
-  const outside = ceilings.find((ceiling) => isOutside(ceiling, 1, LONGEST_BACKOFF));
+  const outside = ceilings.find((ceiling) => isOutside(ceiling, min, max));
   if (outside !== undefined) {
-    refusals.push(
-      `backoffs (BACKOFFS) has a ceiling of ${outside} s; each must be 1 s to 43170 s (12 hours less 30 s)`,
-    );
+    refusals.push(`backoffs (BACKOFFS) has a ceiling of ${outside} s; each must be ${range}`);
   }
   for (const [index, ceiling] of ceilings.entries()) {
     const before = ceilings[index - 1] ?? '0';
@@ -299,9 +276,7 @@ export function waitingVariables(
     props.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
     refusals,
   );
-  if (isOutside(maxConcurrency, 2, 1_000)) {
-    refusals.push(`maxConcurrency (MAXIMUM_CONCURRENCY) is ${maxConcurrency}; it must be 2 to 1000`);
-  }
+  checkRange('maxConcurrency', 'MAXIMUM_CONCURRENCY', maxConcurrency, '', refusals);
   return {
     HIDE_UP_TO: hideUpTo(props, refusals),
     MAXIMUM_CONCURRENCY: maxConcurrency,
@@ -312,8 +287,9 @@ function hideUpTo({ hideUpTo, alwaysHide = false }: WaitingProps, refusals: stri
   if (alwaysHide && hideUpTo !== undefined) {
     refusals.push('hideUpTo and alwaysHide (HIDE_UP_TO) are both set; leave one of them out');
   }
-  const number = wholeNumber('hideUpTo (HIDE_UP_TO)', hideUpTo ?? 50_000, refusals, HIDE_UP_TO);
-  if (isOutside(number, 0, 55_000)) {
+  const { default: unset, min, max } = SETTINGS.HIDE_UP_TO;
+  const number = wholeNumber('hideUpTo (HIDE_UP_TO)', hideUpTo ?? unset, refusals, HIDE_UP_TO);
+  if (isOutside(number, min, max)) {
     refusals.push(`hideUpTo (HIDE_UP_TO) is ${number}; ${HIDE_UP_TO}`);
   }
   return alwaysHide ? 'always' : number;
@@ -332,7 +308,44 @@ function seconds(label: string, duration: Duration, refusals: string[]): string 
   return String(value);
 }
 
-/** Whether a value is in an enum. Only the handler can check a token. */
-function isOneOf(values: object, value: string): boolean {
-  return Token.isUnresolved(value) || Object.values(values).includes(value);
+/** A duration in seconds, or the setting's default. */
+function duration(
+  property: string,
+  variable: 'MAX_AGE' | 'BASE_BACKOFF' | 'MAX_BACKOFF',
+  given: Duration | undefined,
+  refusals: string[],
+): string {
+  return seconds(
+    `${property} (${variable})`,
+    given ?? Duration.seconds(SETTINGS[variable].default),
+    refusals,
+  );
+}
+
+/** One of a setting's words, or its default. Only the handler can check a token. */
+function choice(
+  property: string,
+  variable: 'JITTER' | 'ENVELOPE' | 'METRICS',
+  given: string | undefined,
+  refusals: string[],
+): string {
+  const { default: unset, choices, range } = SETTINGS[variable];
+  const value = given ?? unset;
+  if (!Token.isUnresolved(value) && !choices.includes(value)) {
+    refusals.push(`${property} (${variable}) is ${shown(value)}; it must be ${range}`);
+  }
+  return value;
+}
+
+function checkRange(
+  property: string,
+  variable: 'MAX_AGE' | 'MAX_RETRIES' | 'MAX_BACKOFF' | 'MAXIMUM_CONCURRENCY',
+  value: string,
+  unit: string,
+  refusals: string[],
+): void {
+  const { min, max, range } = SETTINGS[variable];
+  if (isOutside(value, min, max)) {
+    refusals.push(`${property} (${variable}) is ${value}${unit}; it must be ${range}`);
+  }
 }

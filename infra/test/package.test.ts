@@ -63,6 +63,7 @@ test('the package holds the code, the retry handlers, the README and the licence
     'README.md',
     THIRD_PARTY,
     ...HANDLERS.map((handler) => `handler/${handler}`),
+    'lib/settings.json',
     'package.json',
   ]);
   const { scripts, exports, dependencies } = JSON.parse(

@@ -6,6 +6,8 @@ import { test } from 'node:test';
 import { NonRetryable, RetryAfter, consumer } from 'comeback-sqs';
 import { recorded } from './support.mjs';
 
+/** The retry handler's own settings. */
+const SETTINGS = JSON.parse(readFileSync(new URL('../../../infra/src/settings.json', import.meta.url)));
 const NOW = Date.parse('2026-11-26T12:00:00Z');
 const QUEUE = 'arn:aws:sqs:eu-west-1:123456789012:orders';
 const DEAD = 'https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead';
@@ -53,6 +55,22 @@ test('every bad option is named', () => {
   });
   assert.throws(() => consumer({}), { name: 'TypeError' });
   assert.throws(() => consumer({ deadLetterQueueUrl: new URL(DEAD) }, () => {}), { name: 'RangeError' });
+});
+
+test("a duration's range is the handler's", () => {
+  const { BASE_BACKOFF, MAX_BACKOFF, MAX_AGE } = SETTINGS;
+  for (const [option, others, { min, max }] of [
+    ['baseBackoff', {}, { min: BASE_BACKOFF.min, max: MAX_BACKOFF.default }],
+    ['baseBackoff', { maxBackoff: BASE_BACKOFF.max }, BASE_BACKOFF],
+    ['maxBackoff', { baseBackoff: 1 }, MAX_BACKOFF],
+    ['maxAge', {}, MAX_AGE],
+  ]) {
+    for (const value of [min, max]) consumer({ ...others, [option]: value }, () => {});
+    for (const value of [min - 1, max + 1]) {
+      const message = `${option} is ${value}; it must be ${min} s to ${max} s, as a number or text such as '15m'`;
+      assert.throws(() => consumer({ ...others, [option]: value }, () => {}), { message });
+    }
+  }
 });
 
 test('a function that nothing would run is refused', async (t) => {

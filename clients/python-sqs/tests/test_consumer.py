@@ -26,6 +26,8 @@ import pytest
 import comeback_sqs
 from comeback_sqs import NonRetryable, RetryAfter, consumer
 
+# The retry handler's own settings.
+SETTINGS = json.loads((Path(__file__).parents[3] / "infra/src/settings.json").read_text())
 NOW = 1_795_694_400.0
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
 DEAD = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders-dead"
@@ -119,6 +121,24 @@ def test_no_call_outlasts_the_function(monkeypatch: pytest.MonkeyPatch, capsys: 
         f"sqs:SendMessage on {DEAD}: TimeoutError",
         f"sqs:ChangeMessageVisibility on {QUEUE}: TimeoutError",
     ]
+
+
+@pytest.mark.parametrize(
+    "option, others, setting, most",
+    [
+        ("base_backoff", {}, "BASE_BACKOFF", SETTINGS["MAX_BACKOFF"]["default"]),
+        ("base_backoff", {"max_backoff": SETTINGS["MAX_BACKOFF"]["max"]}, "BASE_BACKOFF", SETTINGS["BASE_BACKOFF"]["max"]),
+        ("max_backoff", {"base_backoff": 1}, "MAX_BACKOFF", SETTINGS["MAX_BACKOFF"]["max"]),
+        ("max_age", {}, "MAX_AGE", SETTINGS["MAX_AGE"]["max"]),
+    ],
+)
+def test_the_range_is_the_handlers(option: str, others: Any, setting: str, most: int) -> None:
+    least = SETTINGS[setting]["min"]
+    for value in (least, most):
+        consumer(**others | {option: value})
+    for value in (least - 1, most + 1):
+        with pytest.raises(ValueError, match=f"^{option} is {value}; it must be {least} s to {most} s"):
+            consumer(**others | {option: value})
 
 
 @pytest.mark.parametrize("value", [True, float("nan"), float("inf"), 1.5, 10**400, None, "", "-5", "1M", "²", [10]])
