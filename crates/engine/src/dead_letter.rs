@@ -56,11 +56,13 @@ pub enum ReasonCode {
     MalformedEnvelope,
     /// The invocation record has no payload: Lambda may leave out one that is too large.
     PayloadLost,
+    /// An operator asked for it, by a [`Cancel`](crate::Cancel).
+    Cancelled,
 }
 
 impl ReasonCode {
     /// Every reason, in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::MaxRetries,
         Self::MaxAge,
         Self::NonRetryableError,
@@ -71,6 +73,7 @@ impl ReasonCode {
         Self::MalformedRecord,
         Self::MalformedEnvelope,
         Self::PayloadLost,
+        Self::Cancelled,
     ];
 
     /// The name on the wire.
@@ -86,6 +89,7 @@ impl ReasonCode {
             Self::MalformedRecord => "malformed_record",
             Self::MalformedEnvelope => "malformed_envelope",
             Self::PayloadLost => "payload_lost",
+            Self::Cancelled => "cancelled",
         }
     }
 

@@ -23,8 +23,10 @@
 //! 3. An event is dead-lettered if its record says 404 (`target_not_found`), or if its error is not retryable
 //!    (`non_retryable_error`): one of its type's [names](crate::error_names()) matches `NON_RETRYABLE_ERRORS`, or its
 //!    simple name is `NonRetryable`, `NonRetriable` or `NeverRetry`.
-//! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, or if
-//!    its message was sent over 13 days and 12 hours ago (both `max_age`).
+//! 4. An event is dead-lettered if *n* is over `MAX_RETRIES` (`max_retries`), if `MAX_AGE` has passed since *t0*, if its
+//!    message was sent over 13 days and 12 hours ago (both `max_age`), or else if an operator's [`Cancel`](crate::Cancel)
+//!    is for it (`cancelled`). A cancel is for events whose message was sent before its `at`; one that names keys is for
+//!    these events whenever they failed.
 //! 5. The delay is a whole number of seconds, which depends on `JITTER`:
 //!    - `full` draws from {1 … *c*}.
 //!    - `equal` draws from {⌈*c*/2⌉ … *c*}.
@@ -49,8 +51,8 @@
 //!    - A retry request, a [`RetryNow`](crate::RetryNow), if the message was sent before its `at`. It makes the retry due
 //!      at a random moment between `at` and `at` + `within`, but not before *start*. The generator is seeded by the
 //!      message, *n* and `at`. Pauses move that moment like any other. A request changes nothing if the result would not be
-//!      sooner. It leaves alone a retry that a pause has moved, a wait that a `RetryAfter` asked for, and the retry with
-//!      *n* = `MAX_RETRIES`.
+//!      sooner. It leaves alone a retry that a pause has moved, the retry with *n* = `MAX_RETRIES`, and, unless it names
+//!      keys, a wait that a `RetryAfter` asked for.
 //! 8. The message is deferred until the retry is due: on a first receive always, and on a later one if 0.5 s or more
 //!    are left.
 //! 9. An event that is due while its function is paused is held: hidden for 1,344 s, or until the planned end of the
@@ -73,6 +75,7 @@ use crate::failed_event::FailedEvent;
 use crate::pauses::Pauses;
 use crate::policies::Policies;
 use crate::record::Record;
+use crate::requests::Request;
 use crate::time::{Timestamp, ceil_secs};
 use crate::timing::{
     HOLD, LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT, RETENTION_MARGIN, VISIBILITY_MARGIN,
@@ -84,7 +87,7 @@ const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
 /// error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have none, for
 /// example if the event was throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
-/// Characters of an error type that a detail shows. Details are logged, and an error type may be a megabyte long.
+/// Characters of a text that a detail shows. Details are logged, and an error type may be a megabyte long.
 const SHOWN_CHARACTERS: usize = 256;
 
 /// The next step for a message.
@@ -197,7 +200,16 @@ impl<'r> Case<'_, 'r> {
         if now > self.end_of_max_age() {
             return Err(self.too_old());
         }
-        expiring(record, record.sent, now).map_or(Ok(()), Err)
+        expiring(record, record.sent, now).or_else(|| self.cancelled()).map_or(Ok(()), Err)
+    }
+
+    fn cancelled(&self) -> Option<Reason> {
+        let Request { by, why, .. } = self.cancelled_by()?;
+        let said = |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map(shown);
+        let by = said(by).unwrap_or_else(|| "an operator".into());
+        let why = said(why).map(|why| format!(": {why}")).unwrap_or_default();
+        let maybe = maybe_called(self.record);
+        Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
     }
 
     /// Rule 6: why there is no time for a retry.
@@ -216,7 +228,7 @@ impl<'r> Case<'_, 'r> {
     }
 
     fn shown_error_type(&self) -> String {
-        self.event.error_type().unwrap_or_default().chars().take(SHOWN_CHARACTERS).collect()
+        shown(self.event.error_type().unwrap_or_default())
     }
 
     /// Rules 8 and 10: how long to hide the message for the rest of its backoff, in whole seconds; `None` if it is due.
@@ -281,10 +293,17 @@ fn kept_too_long(record: &Record, sent: Timestamp) -> Reason {
     max_age(record, &format!("sent to the retry queue at {sent}; SQS keeps a message for 14 days"))
 }
 
-/// The reason of a `max_age`. A message is re-invoked on its second receive at the earliest. So from its third on, a
-/// re-invocation may have been sent and not answered.
 fn max_age(record: &Record, why: &str) -> Reason {
-    let received = record.receive_count;
-    let maybe = if received > 2 { "; an earlier call that was not answered may have succeeded" } else { "" };
+    let (received, maybe) = (record.receive_count, maybe_called(record));
     Reason::new(ReasonCode::MaxAge, format!("{why}; receive {received} of its message{maybe}"))
+}
+
+/// A message is re-invoked on its second receive at the earliest. So from its third on, a re-invocation may have been sent and
+/// not answered.
+fn maybe_called(record: &Record) -> &'static str {
+    if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_CHARACTERS).collect()
 }

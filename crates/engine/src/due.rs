@@ -11,6 +11,7 @@ use crate::failed_event::FailedEvent;
 use crate::pauses::{Pauses, returns_at};
 use crate::policy::Policy;
 use crate::record::Record;
+use crate::requests::{Cancel, Request, RetryNow};
 use crate::seed::generator;
 use crate::time::Timestamp;
 use crate::timing::{HOLD, RETENTION_MARGIN, longest_between_reads};
@@ -95,21 +96,34 @@ impl Case<'_, '_> {
     /// before `start`.
     fn early(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<(Timestamp, Early)> {
         let Self { event, record, policy, pauses, now, .. } = *self;
-        let asked_to_wait = matches!(event.directive, Some(Directive::RetryAfter(_)));
-        if asked_to_wait || event.retry >= policy.settings().max_retries {
+        if event.retry >= policy.settings().max_retries {
             return None;
         }
-        let reaching = pauses.retries().filter(|retry| {
-            record.first_sent() < retry.at
-                && (retry.at..=retry.last_moment()).contains(&now)
-                && retry.covers(&event.function_arn, event.error_type())
+        let asked_to_wait = matches!(event.directive, Some(Directive::RetryAfter(_)));
+        let reaching = pauses.retries().filter(|RetryNow { request, .. }| {
+            record.first_sent() < request.at
+                && request.is_in_force(now)
+                && request.covers(&event.function_arn, event.error_type(), &event.origin_request_id)
+                && (request.names_keys() || !asked_to_wait)
         });
         let moments = reaching.map(|retry| {
-            let drawn = retry.due_of(record.first_id(), event.retry);
-            let at = self.due_after_pauses(drawn.max(start));
-            (at, Early { otherwise_due, asked_at: retry.at, asked_by: retry.by.clone() })
+            let RetryNow { request, .. } = retry;
+            let at = retry.due_of(record.first_id(), event.retry).max(start);
+            let at = self.due_after_pauses(at);
+            (at, Early { otherwise_due, asked_at: request.at, asked_by: request.by.clone() })
         });
         moments.filter(|(at, _)| *at < otherwise_due).min_by_key(|(at, _)| *at)
+    }
+
+    /// The end of rule 4: the operator's request that cancels the event.
+    pub(crate) fn cancelled_by(&self) -> Option<&Request> {
+        let Self { event, record, pauses, now, .. } = *self;
+        let mut requests = pauses.cancels().map(|Cancel { request }| request);
+        requests.find(|request| {
+            (record.first_sent() < request.at || request.names_keys())
+                && request.is_in_force(now)
+                && request.covers(&event.function_arn, event.error_type(), &event.origin_request_id)
+        })
     }
 
     /// Rule 6: when `MAX_AGE` ends, or when the message is dead-lettered before SQS deletes it, if that is sooner.

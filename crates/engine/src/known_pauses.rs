@@ -66,9 +66,9 @@ impl KnownPauses {
         let read = match answer.and_then(parsed) {
             Ok(pauses) => {
                 let long = pauses.open_for(LONG_PAUSE, now).cloned().collect();
-                let unreadable_retries = pauses.unreadable_retries(now).map(Into::into).collect();
+                let unreadable_requests = pauses.unreadable_requests(now).map(Into::into).collect();
                 self.known = Some(pauses);
-                PausesRead::Known { long, unreadable_retries }
+                PausesRead::Known { long, unreadable_requests }
             }
             Err(problem) if self.known.is_some() => PausesRead::AsBefore(problem),
             Err(problem) => PausesRead::Unknown(problem),

@@ -24,7 +24,7 @@
 //! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of the variables, and the [`Settings`] made from it; what an entry says; why a value is refused |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
 //! | `arn` | ARNs and their patterns |
-//! | `pauses`, `retry_now` | [`Pauses`]: the document, read, written and fitted; [`RetryNow`], an entry of it |
+//! | `pauses`, `requests` | [`Pauses`]: the document, read, written and fitted; [`RetryNow`] and [`Cancel`], entries of it |
 //! | `recall` | [`Recall`]: the waiting messages that an entry brings back at once |
 //! | `timing` | the times that several rules reckon with, such as [`HOLD`] |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
@@ -51,7 +51,7 @@ mod recall;
 mod received_dead_letter;
 mod record;
 mod report;
-mod retry_now;
+mod requests;
 mod room;
 mod seed;
 mod setting;
@@ -92,7 +92,7 @@ pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules};
 pub use received_dead_letter::{DeadLetterKind, ReceivedDeadLetter};
 pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Cause, End, Moves, Outcome, PausesRead, Why};
-pub use retry_now::{LONGEST_REQUEST, LONGEST_WITHIN, RetryNow};
+pub use requests::{Cancel, LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Request, RetryNow};
 pub use room::Room;
 pub use setting::{HideUpTo, Kind, Scope, Setting, Unset};
 pub use setting_error::SettingError;

@@ -1,6 +1,5 @@
 //! Pauses: an operator's request not to invoke a function for a while. All of them are one document, the SSM parameter that
-//! `PAUSES` names; the commands edit and write it, and the handler reads it. The requests of `retry_now` are in it too. This
-//! file has the document's format, and what leaves it when it is full.
+//! `PAUSES` names; the commands edit and write it, and the handler reads it. The `requests` are in it too. This file has the document's format, and what leaves it when it is full.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,16 +11,17 @@ use serde_json::value::RawValue;
 
 use crate::arn::PauseTarget;
 use crate::json::object;
-use crate::retry_now::{RetryEntry, RetryNow};
+use crate::requests::{Cancel, Entry, Requested, RetryNow};
 use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
 use crate::timing::RETENTION;
 
-/// All pauses, open ones and those that ended within the last 14 days, and all retry requests. Empty by default.
+/// All pauses, open ones and those that ended within the last 14 days, and all requests. Empty by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pauses {
     pauses: Vec<Pause>,
-    pub(crate) retries: Vec<RetryEntry>,
+    pub(crate) retries: Vec<Entry<RetryNow>>,
+    pub(crate) cancels: Vec<Entry<Cancel>>,
     /// Members of the document that only a later version knows, as JSON.
     others: BTreeMap<String, String>,
 }
@@ -63,7 +63,7 @@ pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
 /// No function is paused.
 pub(crate) static NO_PAUSES: Pauses =
-    Pauses { pauses: Vec::new(), retries: Vec::new(), others: BTreeMap::new() };
+    Pauses { pauses: Vec::new(), retries: Vec::new(), cancels: Vec::new(), others: BTreeMap::new() };
 
 impl Pauses {
     /// The same document with other pauses.
@@ -77,10 +77,17 @@ impl Pauses {
     /// The same document with one more retry request. Its moment is rounded up to a second: rounded down, it would miss the
     /// latest events that have failed.
     #[must_use]
-    pub fn with_retry(&self, mut retry: RetryNow) -> Self {
-        retry.at = retry.at.rounded_up_to_secs();
+    pub fn with_retry(&self, retry: &RetryNow) -> Self {
         let mut document = self.clone();
-        document.retries.push(RetryEntry::of(&retry));
+        document.retries.push(Entry::of(retry));
+        document
+    }
+
+    /// The same document with one more cancel, whose moment is rounded up like that of a retry request.
+    #[must_use]
+    pub fn with_cancel(&self, cancel: &Cancel) -> Self {
+        let mut document = self.clone();
+        document.cancels.push(Entry::of(cancel));
         document
     }
 
@@ -88,9 +95,15 @@ impl Pauses {
     #[must_use]
     pub fn without_retries(&self, requests: &[RetryNow]) -> Self {
         let mut document = self.clone();
+        remove(&mut document.retries, requests);
         document
-            .retries
-            .retain(|entry| !entry.retry.as_ref().is_ok_and(|request| requests.contains(request)));
+    }
+
+    /// The same document without these cancels.
+    #[must_use]
+    pub fn without_cancels(&self, requests: &[Cancel]) -> Self {
+        let mut document = self.clone();
+        remove(&mut document.cancels, requests);
         document
     }
 
@@ -113,14 +126,24 @@ impl Pauses {
 impl Pauses {
     /// All retry requests.
     pub fn retries(&self) -> impl Iterator<Item = &RetryNow> {
-        self.retries.iter().filter_map(|entry| entry.retry.as_ref().ok())
+        self.retries.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// What is wrong with each unreadable entry of `retries`, except those that have ended. Unreadable entries are ignored.
-    pub fn unreadable_retries(&self, now: Timestamp) -> impl Iterator<Item = &str> {
-        let in_force = self.retries.iter().filter(move |entry| entry.end.is_none_or(|end| now <= end));
-        in_force.filter_map(|entry| entry.retry.as_ref().err()).map(String::as_str)
+    /// All cancels.
+    pub fn cancels(&self) -> impl Iterator<Item = &Cancel> {
+        self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
+
+    /// What is wrong with each unreadable entry of `retries` and `cancels`, except those that have ended. Unreadable entries are
+    /// ignored.
+    pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
+        let retries = self.retries.iter().filter_map(move |entry| entry.problem(now));
+        retries.chain(self.cancels.iter().filter_map(move |entry| entry.problem(now)))
+    }
+}
+
+fn remove<R: PartialEq>(entries: &mut Vec<Entry<R>>, requests: &[R]) {
+    entries.retain(|entry| !entry.request.as_ref().is_ok_and(|request| requests.contains(request)));
 }
 
 impl Pause {
@@ -171,7 +194,7 @@ struct Document<'a> {
     pauses: Vec<&'a RawValue>,
 }
 
-const MEMBERS: [&str; 3] = ["v", "pauses", "retries"];
+const MEMBERS: [&str; 4] = ["v", "pauses", "retries", "cancels"];
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -179,6 +202,8 @@ struct Written<'a> {
     pauses: Vec<Wire<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     retries: Vec<&'a RawValue>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cancels: Vec<&'a RawValue>,
     #[serde(flatten)]
     others: BTreeMap<&'a str, &'a RawValue>,
 }
@@ -203,7 +228,7 @@ impl Pauses {
     /// # Errors
     ///
     /// It is not such a document, it has an unknown version, or a time, a target or a spread in it makes no sense. Then
-    /// none of its pauses counts. An unreadable retry request is no error: it alone does not count.
+    /// none of its pauses counts. An unreadable request is no error: it alone does not count.
     ///
     /// ```
     /// use comeback_engine::Pauses;
@@ -228,10 +253,11 @@ impl Pauses {
         let pauses = pauses.into_iter().zip(1..).map(read).collect::<Result<Vec<_>, _>>()?;
         // If a member appears twice, the last one counts: that must not make the pauses unreadable.
         let members: BTreeMap<String, &RawValue> = object(text).map_err(GarbledPauses::Malformed)?;
-        let retries = members.get("retries").map_or_else(Vec::new, |retries| entries(retries));
+        let retries = members.get("retries").map_or_else(Vec::new, |list| entries(list));
+        let cancels = members.get("cancels").map_or_else(Vec::new, |list| entries(list));
         let others = members.into_iter().filter(|(name, _)| !MEMBERS.contains(&name.as_str()));
         let others = others.map(|(name, value)| (name, value.get().to_owned())).collect();
-        Ok(Self { pauses: Vec::new(), retries, others }.with(pauses))
+        Ok(Self { pauses: Vec::new(), retries, cancels, others }.with(pauses))
     }
 
     /// The parameter's text, in as few bytes as JSON allows.
@@ -241,18 +267,19 @@ impl Pauses {
         };
         let pauses = self.iter().map(Wire::of).collect();
         let retries = self.retries.iter().map(|entry| raw(entry.text.as_str())).collect();
+        let cancels = self.cancels.iter().map(|entry| raw(entry.text.as_str())).collect();
         let others = self.others.iter().map(|(name, value)| (name.as_str(), raw(value))).collect();
-        let written = Written { v: VERSION, pauses, retries, others };
+        let written = Written { v: VERSION, pauses, retries, cancels, others };
         serde_json::to_string(&written).expect("BUG: strings and numbers are JSON")
     }
 }
 
-/// The entries of `retries`. Anything but a list or `null` counts as a single unreadable entry.
-fn entries(retries: &RawValue) -> Vec<RetryEntry> {
+/// The entries of a list of requests. Anything but a list or `null` counts as a single unreadable entry.
+fn entries<R: Requested>(list: &RawValue) -> Vec<Entry<R>> {
     let entries: Option<Vec<&RawValue>> =
-        serde_json::from_str(retries.get()).unwrap_or_else(|_| Some(vec![retries]));
+        serde_json::from_str(list.get()).unwrap_or_else(|_| Some(vec![list]));
     let entries = entries.unwrap_or_default();
-    entries.into_iter().map(|entry| RetryEntry::read(entry.get())).collect()
+    entries.into_iter().map(|entry| Entry::read(entry.get())).collect()
 }
 
 impl Pause {
@@ -299,7 +326,7 @@ pub const LONGEST_PAUSES: usize = 4_096;
 
 /// The document is longer than [`LONGEST_PAUSES`], although nothing in it has ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the pauses and retry requests would take {bytes} bytes; the parameter holds 4096")]
+#[error("the pauses and requests would take {bytes} bytes; the parameter holds 4096")]
 pub struct TooLarge {
     /// Its size.
     pub bytes: usize,
@@ -307,7 +334,7 @@ pub struct TooLarge {
 
 impl Pauses {
     /// The document as it is written at `now`, and the pauses that had to leave it. What means nothing any more goes first:
-    /// retry requests that are over, pauses that ended over 14 days ago, and who opened an ended one and why. If the
+    /// requests that are over, pauses that ended over 14 days ago, and who opened an ended one and why. If the
     /// document is still too long, ended pauses leave, the one that ended first before the others: the time that they
     /// paused counts towards `MAX_AGE` of their events again.
     ///
@@ -341,6 +368,7 @@ impl Pauses {
         }
         let mut document = self.with(tidied);
         document.retries.retain(|entry| !entry.is_over(now));
+        document.cancels.retain(|entry| !entry.is_over(now));
         document
     }
 }

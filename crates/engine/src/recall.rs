@@ -17,7 +17,7 @@ use crate::log_fold::{MessageKind, WaitingMessage, WaitsFor};
 use crate::pauses::{Pause, Pauses};
 use crate::policies::Policies;
 use crate::report::{Cause, NOT_RECALLED};
-use crate::retry_now::RetryNow;
+use crate::requests::{Cancel, Request, RetryNow};
 use crate::time::Timestamp;
 use crate::timing::longest_between_reads;
 
@@ -29,6 +29,8 @@ pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 pub enum Recall<'p> {
     /// A request to retry events now.
     Retry(&'p RetryNow),
+    /// A request to dead-letter waiting events, which need no due time: they return at once.
+    Cancel(&'p Cancel),
     /// A pause that is over: what it held returns.
     Resume(&'p Pause),
 }
@@ -69,8 +71,9 @@ impl Rules<'_> {
     /// What has asked for a recall, in the order of the moments; of entries with the same moment, in the document's.
     fn entries(&self, now: Timestamp) -> Vec<Recall<'_>> {
         let over = self.pauses.iter().filter(|pause| pause.is_over(now));
-        let mut entries: Vec<_> =
-            self.pauses.retries().map(Recall::Retry).chain(over.map(Recall::Resume)).collect();
+        let requests =
+            self.pauses.cancels().map(Recall::Cancel).chain(self.pauses.retries().map(Recall::Retry));
+        let mut entries: Vec<_> = requests.chain(over.map(Recall::Resume)).collect();
         entries.sort_by_key(|entry| entry.at());
         entries
     }
@@ -89,7 +92,7 @@ impl Recall<'_> {
     /// The moment from which the handler obeys it.
     pub fn at(self) -> Timestamp {
         match self {
-            Self::Retry(request) => request.at,
+            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => request.at,
             Self::Resume(pause) => pause.until.unwrap_or(pause.from),
         }
     }
@@ -109,7 +112,7 @@ impl Recall<'_> {
         let target = kind.target.as_deref().ok_or(NotRecalled::NotCovered)?;
         match self.covers(message, kind, rules) {
             Err(NotRecalled::NotCovered) => return Err(NotRecalled::NotCovered),
-            _ if rules.is_paused(target, now) => return Err(NotRecalled::Paused),
+            _ if self.waits_for_pauses() && rules.is_paused(target, now) => return Err(NotRecalled::Paused),
             covers => covers?,
         }
         let returns = message.next_check();
@@ -137,27 +140,32 @@ impl Recall<'_> {
         if message.at >= self.at().saturating_add(rules.noticed()) {
             return Err(NotRecalled::NotCovered);
         }
-        match self {
-            Self::Retry(request) => {
-                if !request.covers(target, kind.error_type.as_deref()) {
-                    return Err(NotRecalled::NotCovered);
-                }
-                may_be_sooner(message, target, rules)?;
-            }
-            Self::Resume(pause) => {
-                if message.waits_for != WaitsFor::Resume || !pause.target.covers(target) {
-                    return Err(NotRecalled::NotCovered);
-                }
-            }
+        let names = |request: &Request| request.covers(target, kind.error_type.as_deref(), &message.key);
+        let is_covered = match self {
+            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => names(request),
+            Self::Resume(pause) => message.waits_for == WaitsFor::Resume && pause.target.covers(target),
+        };
+        if !is_covered {
+            return Err(NotRecalled::NotCovered);
+        }
+        if let Self::Retry(RetryNow { request, .. }) = self {
+            may_be_sooner(message, target, request, rules)?;
         }
         // Then it was not recalled for this entry, and a later one may do so.
-        if rules.is_paused(target, self.at()) { Err(NotRecalled::Paused) } else { Ok(()) }
+        let was_paused = self.waits_for_pauses() && rules.is_paused(target, self.at());
+        if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
+    }
+
+    /// Whether a paused function's events are left alone. A cancelled event needs no call.
+    const fn waits_for_pauses(self) -> bool {
+        !matches!(self, Self::Cancel(_))
     }
 
     /// When the retry of a message is due by this entry, if it is about it. A copy of a moved message draws another moment than the handler will, which then hides it for the
     /// rest.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
+            Self::Cancel(_) => self.at(),
             Self::Retry(request) => request.due_of(message_id, message.retry),
             Self::Resume(pause) => pause.returns_at(message_id, message.retry).unwrap_or(self.at()),
         };
@@ -168,11 +176,16 @@ impl Recall<'_> {
     }
 }
 
-/// A request makes none of these retries due sooner.
-fn may_be_sooner(message: &WaitingMessage, target: &str, rules: Rules<'_>) -> Result<(), NotRecalled> {
+/// A request to retry makes none of these retries due sooner.
+fn may_be_sooner(
+    message: &WaitingMessage,
+    target: &str,
+    request: &Request,
+    rules: Rules<'_>,
+) -> Result<(), NotRecalled> {
     let most = rules.policies.of(target).settings().max_retries;
     match message.waits_for {
-        WaitsFor::Due { by: DueBy::RetryAfter, .. } => Err(NotRecalled::RetryAfter),
+        WaitsFor::Due { by: DueBy::RetryAfter, .. } if !request.names_keys() => Err(NotRecalled::RetryAfter),
         WaitsFor::Due { by: DueBy::Pause, .. } | WaitsFor::Resume => Err(NotRecalled::Returning),
         _ if message.retry >= most => Err(NotRecalled::LastRetry),
         _ => Ok(()),

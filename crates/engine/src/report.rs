@@ -43,8 +43,8 @@ pub enum PausesRead {
     Known {
         /// Those that are open for over 24 hours: they may have been forgotten.
         long: Vec<Pause>,
-        /// What is wrong with entries of `retries`, which are ignored.
-        unreadable_retries: Vec<String>,
+        /// What is wrong with entries of `retries` and `cancels`, which are ignored.
+        unreadable_requests: Vec<String>,
     },
     /// The read failed. The pauses known before still count.
     AsBefore(CallFailure),

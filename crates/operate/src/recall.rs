@@ -60,7 +60,7 @@ pub(crate) enum Written {
 impl Written {
     fn at(&self) -> Timestamp {
         match self {
-            Self::Request(request) => request.at,
+            Self::Request(retry) => retry.request.at,
             Self::Resume(_, end) => *end,
         }
     }

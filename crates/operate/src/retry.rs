@@ -16,8 +16,8 @@ pub mod withdraw;
 use std::time::Duration;
 
 use comeback_engine::{
-    LONGEST_REQUEST, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policies, PolicyEntry, Recall, RetryNow,
-    Timestamp,
+    LONGEST_REQUEST, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policies, PolicyEntry, Recall, Request,
+    RetryNow, Timestamp,
 };
 use serde::Serialize;
 
@@ -113,20 +113,20 @@ impl Change for RequestRetries {
 
     /// The request is for whatever has failed by now, so no plan is out of date.
     async fn perform(&self, plan: &RetryPlan) -> Performed<RetryPlan, Requested> {
-        let (request, forgotten) = match self.write(plan).await {
+        let (retry, forgotten) = match self.write(plan).await {
             Ok(written) => written,
             Err(failure) => return Performed::Failed(failure),
         };
-        let written = Written::Request(request.clone());
+        let written = Written::Request(retry.clone());
         let (mut result, mut end) = (None, Ok(()));
         if plan.reach.recalled > 0 {
             let (recalled, done) = recall(&self.operator, &plan.deployment, &plan.wanted, written).await;
             (result, end) = (Some(recalled), done);
         }
         let requested = Requested {
-            plan: RetryPlan { requested: Some(RetryRequest::of(&request)), result, ..plan.clone() },
-            at: request.at,
-            end: request.last_moment(),
+            plan: RetryPlan { requested: Some(RetryRequest::of(&retry)), result, ..plan.clone() },
+            at: retry.request.at,
+            end: retry.request.last_moment(),
             note: forgotten_note(&forgotten),
         };
         Performed::Done(requested, end)
@@ -144,7 +144,7 @@ impl RequestRetries {
         // What would be refused is refused before the log is read.
         let pauses = parameter.read().await?.0;
         let request = self.request(target.clone(), begin, LONGEST_REQUEST, &policies);
-        let pauses = pauses.with_retry(request.clone()).fitted(begin)?.0;
+        let pauses = pauses.with_retry(&request).fitted(begin)?.0;
         let wanted = Wanted {
             functions: function.into_iter().cloned().collect(),
             error: self.error.clone(),
@@ -178,16 +178,17 @@ impl RequestRetries {
 
     /// The request at this moment, which ends once every message that is hidden for this long has been checked.
     fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> RetryNow {
-        let request = RetryNow {
+        let request = Request {
             target,
             at: at.rounded_up_to_secs(),
-            within: Duration::from_secs(self.within.as_secs()),
             errors: self.error.iter().cloned().collect(),
+            keys: Vec::new(),
             by: Some(self.operator.account.place.user().to_owned()),
             why: self.why.clone(),
             until: None,
         };
-        request.with_end(hidden, policies.stack().settings().maximum_concurrency)
+        let retry = RetryNow { request, within: Duration::from_secs(self.within.as_secs()) };
+        retry.with_end(hidden, policies.stack().settings().maximum_concurrency)
     }
 
     /// Writes the request. It counts from here: what has failed while the question stood is reached too. Returns also the ended
@@ -196,11 +197,11 @@ impl RequestRetries {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
         let (target, now) = (plan.target.clone(), self.operator.now());
-        let request = self.request(target, now, plan.reach.hidden, &policies(&plan.deployment)?);
-        let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == request);
-        let make = |pauses: &Pauses| Ok(pauses.with_retry(request.clone()));
-        let forgotten = parameter.edit(request.at, make, is_in).await?;
-        Ok((request, forgotten))
+        let retry = self.request(target, now, plan.reach.hidden, &policies(&plan.deployment)?);
+        let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == retry);
+        let make = |pauses: &Pauses| Ok(pauses.with_retry(&retry));
+        let forgotten = parameter.edit(retry.request.at, make, is_in).await?;
+        Ok((retry, forgotten))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    LONGEST_SPREAD, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policy, RetryNow, Timestamp,
+    LONGEST_SPREAD, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policy, Request, RetryNow, Timestamp,
 };
 use rand::RngExt;
 
@@ -117,18 +117,19 @@ impl OperatorRetry {
 
     /// As the command writes it for a stack with this policy; without one, to stay the longest.
     fn given(&self, policy: Option<&Policy>) -> RetryNow {
-        let request = RetryNow {
+        let request = Request {
             target: PauseTarget::All,
             at: self.moment(),
-            within: self.within,
             errors: Vec::new(),
+            keys: Vec::new(),
             by: Some("simulated operator".into()),
             why: None,
             until: None,
         };
+        let retry = RetryNow { request, within: self.within };
         match policy {
-            Some(policy) => request.with_end(policy.backoff().cap(), policy.settings().maximum_concurrency),
-            None => request,
+            Some(policy) => retry.with_end(policy.backoff().cap(), policy.settings().maximum_concurrency),
+            None => retry,
         }
     }
 }
@@ -212,7 +213,7 @@ impl Edit<'_> {
                 let is_it = pause.target == resumed.target && !pause.is_over(at);
                 if is_it { pause.ended(at, resumed.spread) } else { pause }
             }))),
-            Self::Retry(retry) => Ok(before.with_retry(retry.given(policy))),
+            Self::Retry(retry) => Ok(before.with_retry(&retry.given(policy))),
         }
     }
 }
@@ -271,7 +272,7 @@ mod tests {
         let later = OperatorRetry::new(11 * HOUR, Duration::ZERO);
         let both = parameter(&[first, later.clone()]);
         let held = both.held(later.moment()).unwrap();
-        assert_eq!(held.retries().map(|request| request.at).collect::<Vec<_>>(), [later.moment()]);
+        assert_eq!(held.retries().map(|retry| retry.request.at).collect::<Vec<_>>(), [later.moment()]);
     }
 
     #[test]
@@ -284,7 +285,7 @@ mod tests {
         let at = |retries: &[OperatorRetry]| text_at(retries, HOUR).unwrap();
         for text in [at(&all), at(&[garbled])] {
             let read = Pauses::read(&text).unwrap();
-            assert_eq!(read.unreadable_retries(START.saturating_add(HOUR)).count(), 1, "{text}");
+            assert_eq!(read.unreadable_requests(START.saturating_add(HOUR)).count(), 1, "{text}");
         }
         assert_eq!(Pauses::read(&at(&all)).unwrap().retries().count(), 1);
         assert_eq!(text_at(&all, Duration::ZERO), None);

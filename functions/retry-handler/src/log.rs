@@ -71,9 +71,9 @@ pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
         failed(failure, "the messages in flight could not be counted");
     }
     match &report.pauses {
-        Some(PausesRead::Known { long, unreadable_retries }) => {
+        Some(PausesRead::Known { long, unreadable_requests }) => {
             long.iter().for_each(long_pause);
-            unreadable_retries.iter().for_each(|problem| unreadable_retry(problem));
+            unreadable_requests.iter().for_each(|problem| unreadable_request(problem));
         }
         Some(PausesRead::AsBefore(failure)) => {
             failed(failure, "the pauses could not be read; using those of the last read");
@@ -83,11 +83,12 @@ pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     }
 }
 
-fn unreadable_retry(problem: &str) {
+fn unreadable_request(problem: &str) {
     tracing::warn!(
         problem = cut(problem),
-        remedy = "take the entry out of the parameter that PAUSES names, and run comeback retry again",
-        "a retry request is unreadable, and ignored; the pauses are not affected"
+        remedy =
+            "take the entry out of the parameter that PAUSES names, and run comeback retry or cancel again",
+        "a request is unreadable, and ignored; the pauses are not affected"
     );
 }
 
@@ -411,13 +412,13 @@ pub(crate) mod tests {
         );
         let long = Pauses::read(&text).unwrap().iter().cloned().collect();
         assert_eq!(
-            said(PausesRead::Known { long, unreadable_retries: Vec::new() }),
+            said(PausesRead::Known { long, unreadable_requests: Vec::new() }),
             [json!({"level": "WARN", "paused": "*", "since": "2023-11-14T22:13:20.000Z", "by": "ops",
                     "why": "x".repeat(512), "message": "paused for more than 24 hours; resume it if it was \
                                                         forgotten"})]
         );
         let unreadable =
-            |unreadable_retries| said(PausesRead::Known { long: Vec::new(), unreadable_retries });
+            |unreadable_requests| said(PausesRead::Known { long: Vec::new(), unreadable_requests });
         assert_eq!(unreadable(Vec::new()), [] as [Value; 0]);
         let warning = &unreadable(vec!["missing field `at`".into()])[0];
         assert_eq!((&warning["level"], &warning["problem"]), (&json!("WARN"), &json!("missing field `at`")));

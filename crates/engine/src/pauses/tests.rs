@@ -3,7 +3,7 @@ use proptest::sample::select;
 
 use super::*;
 use crate::arn::BadPattern;
-use crate::retry_now::RetryNow;
+use crate::requests::{LONGEST_WITHIN, MOST_KEYS, Request, RetryNow};
 
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 pub(crate) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:live";
@@ -141,10 +141,39 @@ fn anything_else_is_garbled_and_says_where() {
     assert!(!refused(&with(r#""*""#, r#""hunter2""#)).contains("hunter2"), "it is logged");
 }
 
+fn any_request() -> impl Strategy<Value = Request> {
+    let words = || prop::option::of("[ -~é]{0,12}");
+    let names = |most| prop::collection::vec("[ -~é]{1,40}", 0..=most);
+    let until = prop::option::of(0..200_000u64);
+    (select(vec!["*", ORDERS, PAYMENTS]), 0..40u64, names(3), names(MOST_KEYS), words(), words(), until)
+        .prop_map(|(target, from, errors, keys, by, why, until)| Request {
+            target: target.parse().expect("a target"),
+            at: at(from),
+            errors,
+            keys,
+            by,
+            why,
+            until: until.map(at),
+        })
+}
+
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(pauses in any_pauses()) {
-        prop_assert_eq!(Pauses::read(&pauses.write()), Ok(pauses));
+    fn what_is_written_is_read_back(
+        pauses in any_pauses(),
+        retry in any_request(),
+        within in 0..=LONGEST_WITHIN.as_secs(),
+        cancel in any_request(),
+    ) {
+        let read = Pauses::read(&pauses.write());
+        prop_assert_eq!(read.as_ref(), Ok(&pauses));
+        let retry = RetryNow { request: retry, within: Duration::from_secs(within) };
+        let cancel = Cancel { request: cancel };
+        let all = pauses.with_retry(&retry).with_cancel(&cancel);
+        let read = Pauses::read(&all.write());
+        prop_assert_eq!(read.as_ref(), Ok(&all));
+        prop_assert_eq!(all.retries().collect::<Vec<_>>(), [&retry]);
+        prop_assert_eq!(all.cancels().collect::<Vec<_>>(), [&cancel]);
     }
 
     #[test]
@@ -190,10 +219,7 @@ fn only_what_has_not_ended_can_be_too_long() {
     let full = [with_reason(4_096 - rest)];
     assert_eq!(pauses(&full).fitted(at(0)), Ok((pauses(&full), vec![])));
     let over = pauses(&[with_reason(4_097 - rest)]).fitted(at(0)).unwrap_err();
-    assert_eq!(
-        over.to_string(),
-        "the pauses and retry requests would take 4097 bytes; the parameter holds 4096"
-    );
+    assert_eq!(over.to_string(), "the pauses and requests would take 4097 bytes; the parameter holds 4096");
     let ended = [pause(ORDERS, 0, Some(10)), full[0].clone()];
     assert_eq!(pauses(&ended).fitted(at(10)), Ok((pauses(&full), vec![ended[0].clone()])));
     let unknown = format!(r#"{{"v":1,"pauses":[],"mail":"{}"}}"#, "x".repeat(6_000));
@@ -214,17 +240,20 @@ fn what_ended_first_leaves_first() {
     assert_eq!([&forgotten[..], &left[..left.len() - 1]].concat(), ended, "in request");
     assert!((20..40).contains(&left.len()) && document.write().len() <= LONGEST_PAUSES, "{}", left.len());
     let request = |n: u64| RetryNow {
-        target: format!("{ORDERS}-{n}").parse().unwrap(),
-        at: now,
+        request: Request {
+            target: format!("{ORDERS}-{n}").parse().unwrap(),
+            at: now,
+            errors: Vec::new(),
+            keys: Vec::new(),
+            by: Some("ops".into()),
+            why: Some("deploy 4712 fixes it".into()),
+            until: Some(now.saturating_add(Duration::from_secs(10_000))),
+        },
         within: Duration::from_secs(600),
-        errors: Vec::new(),
-        by: Some("ops".into()),
-        why: Some("deploy 4712 fixes it".into()),
-        until: Some(now.saturating_add(Duration::from_secs(10_000))),
     };
     let mut asked = document;
     for n in 0..7 {
-        asked = asked.with_retry(request(n)).fitted(now).unwrap().0;
+        asked = asked.with_retry(&request(n)).fitted(now).unwrap().0;
     }
     assert_eq!((asked.retries().count(), asked.iter().last()), (7, Some(&open)));
     assert!(asked.iter().count() > 1, "there is room for history beside them");
@@ -251,7 +280,7 @@ proptest! {
 
 #[test]
 fn an_edit_keeps_the_members_that_it_does_not_know() {
-    let read = r#""retries":[{"target":"*","at":1700000000,"within":300,"later":[1]},{"odd":1,"at":1700000000}],"mail":{"to": 1E400}}"#;
+    let read = r#""retries":[{"target":"*","at":1700000000,"within":300,"later":[1]},{"odd":1,"at":1700000000}],"cancels":[{"target":"*","at":1700000000,"later":{"a":1}}],"mail":{"to": 1E400}}"#;
     let document = Pauses::read(&format!(r#"{{"v":1,"pauses":[],{read}"#)).unwrap();
     let (opened, _) = document.with([pause(ORDERS, 0, None)]).fitted(at(0)).unwrap();
     let text = opened.write();
@@ -270,6 +299,9 @@ fn a_request_leaves_the_document_at_its_end_and_an_unreadable_one_after_25_hours
     for (entry, end) in [(older, 90_000), (until, 8_768), (later_version, 90_000)] {
         assert_eq!([end, end + 1].map(|second| left(entry, second)), [1, 0], "{entry}");
     }
+    let cancel = r#"{"v":1,"pauses":[],"cancels":[{"target":"*","at":1700000000,"until":1700000010},7]}"#;
+    let cancels = |second| Pauses::read(cancel).unwrap().fitted(at(second)).unwrap().0.cancels.len();
+    assert_eq!([0, 10, 11].map(cancels), [1, 1, 0]);
     for entry in ["7", r#"{"odd":1}"#, r#"{"target":"*","at":"soon"}"#, r#"{"at":1700000000000}"#] {
         assert_eq!(left(entry, 0), 0, "nobody can know what it is for: {entry}");
     }
@@ -282,7 +314,7 @@ fn requests_that_stand_twice_harm_no_pause() {
     for retries in [format!(r#""retries":[{request}],"retries":[{request}]"#), r#""retries":null"#.into()] {
         let document = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}],{retries}}}"#)).unwrap();
         assert_eq!(
-            (document.iter().count(), document.unreadable_retries(at(0)).count()),
+            (document.iter().count(), document.unreadable_requests(at(0)).count()),
             (1, 0),
             "{retries}"
         );
@@ -301,24 +333,29 @@ fn cancelling_a_request_leaves_everything_else() {
     let (odd, all, orders) = (r#"{"odd":1}"#.to_owned(), entry("*"), entry(ORDERS));
     let read = Pauses::read(&document(&[odd.clone(), all.clone(), orders])).unwrap();
     let of_orders: Vec<RetryNow> = read.retries().skip(1).cloned().collect();
-    let left = Pauses::read(&document(&[odd, all])).unwrap();
+    let left = Pauses::read(&document(&[odd, all.clone()])).unwrap();
     assert_eq!((of_orders.len(), read.without_retries(&of_orders)), (1, left.clone()));
     assert_eq!(left.without_retries(&of_orders), left);
+    let cancels = Pauses::read(&document(&[all]).replace("retries", "cancels")).unwrap();
+    let all: Vec<Cancel> = cancels.cancels().cloned().collect();
+    assert_eq!((all.len(), cancels.without_cancels(&all).cancels().count()), (1, 0));
+    assert_eq!(cancels.without_retries(&of_orders), cancels);
 }
 
 #[test]
-fn a_retry_request_is_written_and_read_back() {
-    let request = RetryNow {
+fn requests_are_written_and_read_back_as_on_2026_11_28() {
+    let request = Request {
         target: PauseTarget::All,
         at: Timestamp::from_millis(at(0).as_millis() + 1),
-        within: Duration::from_secs(300),
         errors: vec!["Time*".into()],
+        keys: vec!["k-1".into()],
         by: None,
         why: Some("fixed".into()),
         until: None,
     };
-    let one = Pauses::default().with_retry(request);
-    let text = r#"{"v":1,"pauses":[],"retries":[{"target":"*","at":1700000001,"within":300,"errors":["Time*"],"why":"fixed"}]}"#;
-    assert_eq!(one.write(), text, "its moment is rounded up, so that it reaches what has just failed");
-    assert_eq!(Pauses::read(text), Ok(one));
+    let retry = RetryNow { request: request.clone(), within: Duration::from_secs(300) };
+    let both = Pauses::default().with_retry(&retry).with_cancel(&Cancel { request });
+    let text = r#"{"v":1,"pauses":[],"retries":[{"target":"*","at":1700000001,"within":300,"errors":["Time*"],"keys":["k-1"],"why":"fixed"}],"cancels":[{"target":"*","at":1700000001,"errors":["Time*"],"keys":["k-1"],"why":"fixed"}]}"#;
+    assert_eq!(both.write(), text, "their moment is rounded up, so that they reach what has just failed");
+    assert_eq!(Pauses::read(text), Ok(both));
 }

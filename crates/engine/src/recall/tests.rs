@@ -116,6 +116,50 @@ fn what_a_request_does_not_move_is_not_recalled() {
     assert_eq!(recalled(&[keeps(AT - 600, Cause::Refused)], &of_timeouts), Ok(0.0));
 }
 
+/// The message of this line, for the only entry of this list, which has these members too.
+fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, NotRecalled> {
+    let pause = format!(r#"{{"target":"*","from":{},"until":null,"spread":0}}"#, AT + 30);
+    let pauses = if list == "cancels" { pause } else { String::new() };
+    let text =
+        format!(r#"{{"v":1,"pauses":[{pauses}],"{list}":[{{"target":"*","at":{AT},"within":0{more}}}]}}"#);
+    let pauses = Pauses::read(&text).unwrap();
+    let mut fold = LogFold::new(BuildHasherDefault::<DefaultHasher>::default()).keeping_handles();
+    fold.take(&line);
+    let rules = Rules { policies: &policies(), pauses: &pauses };
+    let entry = pauses.retries().map(Recall::Retry).chain(pauses.cancels().map(Recall::Cancel)).next();
+    let due =
+        entry.expect("an entry").due(fold.waiting().next().unwrap(), &fold.kinds()[0], rules, at(AT + 60))?;
+    Ok(due.since(at(AT)).as_secs_f64())
+}
+
+#[test]
+fn a_cancel_recalls_whatever_waits_even_in_a_pause() {
+    let mut last = backs_off(AT - 600);
+    last.event.as_mut().unwrap().retry = 9;
+    let (asked, returning) = (defers(AT - 600, DueBy::RetryAfter), defers(AT - 600, DueBy::Pause));
+    for line in
+        [backs_off(AT - 600), holds(AT - 600), asked, returning, last, keeps(AT - 600, Cause::Refused)]
+    {
+        assert_eq!(recalled_for("cancels", "", line), Ok(0.0));
+    }
+    let mut unanswered = keeps(AT - 600, Cause::Unanswered);
+    unanswered.receipt_handle = None;
+    assert_eq!(recalled_for("cancels", "", unanswered), Err(NotRecalled::Unanswered));
+}
+
+#[test]
+fn a_request_by_key_recalls_that_event_alone() {
+    let key = backs_off(0).event.unwrap().key.into_owned();
+    let (named, other) = (format!(r#","keys":["{key}"]"#), r#","keys":["another"]"#);
+    for list in ["retries", "cancels"] {
+        assert_eq!(recalled_for(list, &named, backs_off(AT - 600)), Ok(0.0));
+        assert_eq!(recalled_for(list, other, backs_off(AT - 600)), Err(NotRecalled::NotCovered));
+    }
+    let asked = || defers(AT - 600, DueBy::RetryAfter);
+    assert_eq!(recalled_for("retries", &named, asked()), Ok(0.0));
+    assert_eq!(recalled_for("retries", "", asked()), Err(NotRecalled::RetryAfter));
+}
+
 #[test]
 fn what_returns_within_a_minute_is_left_alone() {
     let pauses = document(&[], &[(AT, 0)]);

@@ -7,6 +7,7 @@
 mod account;
 mod batch;
 mod batch_invariants;
+mod cancels;
 mod dead_letters;
 mod decide;
 mod directives;

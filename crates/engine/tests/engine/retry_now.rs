@@ -149,6 +149,34 @@ fn a_request_may_be_about_some_errors() {
 }
 
 #[test]
+fn a_request_by_key_also_ends_a_wait_that_was_asked_for() {
+    let asked = replaced(&replaced(&record().body, "Timeout", "RetryAfter"), "too slow", "12h");
+    let asked = Record { body: asked, ..record() };
+    let due_by = |more: &str, record: &Record, policy: &Policy| match act(
+        record,
+        policy,
+        &with(&[request(HOUR, more)], ""),
+        at(HOUR),
+    ) {
+        Action::Defer { due_by, .. } => due_by,
+        other => panic!("{other:?}"),
+    };
+    let named = r#","keys":["r-2","r-1"]"#;
+    for (more, expected) in [
+        ("", DueBy::RetryAfter),
+        (named, DueBy::RetryNow),
+        (r#","keys":["r-2"]"#, DueBy::RetryAfter),
+        (r#","keys":["r-1"],"errors":["Retry*"]"#, DueBy::RetryNow),
+        (r#","keys":["r-1"],"errors":["Time*"]"#, DueBy::RetryAfter),
+    ] {
+        assert_eq!(due_by(more, &asked, &waits()), expected, "{more}");
+    }
+    assert_eq!(due_by(r#","keys":["r-2"]"#, &record(), &waits()), DueBy::Policy);
+    let last = policy(|settings| (settings.max_retries, settings.base_backoff) = (1, settings.max_backoff));
+    assert_eq!(due_by(named, &asked, &last), DueBy::RetryAfter, "its next retry is the last");
+}
+
+#[test]
 fn a_request_ends_when_every_message_was_checked() {
     // The handler may have hidden a message just before it read the request, 37.5 s after it; then a throttled receive and a
     // refused call may come between. A held message is checked every 1,344 s.
@@ -246,12 +274,12 @@ fn unreadable_requests_harm_nothing() {
     let good = request(HOUR, "");
     let all: Vec<String> = garbled.iter().cloned().chain([good]).collect();
     let pauses = with(&all, &format!(r#"{{"target":"*","from":{t0},"until":null,"spread":0}}"#));
-    let unreadable = |hours| pauses.unreadable_retries(at(hours * HOUR)).count();
+    let unreadable = |hours| pauses.unreadable_requests(at(hours * HOUR)).count();
     assert_eq!((pauses.retries().count(), unreadable(1)), (1, garbled.len()));
     assert_eq!(unreadable(27), 2, "those that do not say when they were given");
     assert_eq!(pauses.iter().count(), 1);
     let odd = Pauses::read(r#"{"v":1,"pauses":[],"retries":"soon"}"#).expect("the pauses are readable");
-    assert_eq!((odd.retries().count(), odd.unreadable_retries(at(0)).count()), (0, 1));
+    assert_eq!((odd.retries().count(), odd.unreadable_requests(at(0)).count()), (0, 1));
 }
 
 proptest! {

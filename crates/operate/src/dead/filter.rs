@@ -344,7 +344,7 @@ mod tests {
         let refused = read_reason("max_age2").unwrap_err();
         let expected = "\"max_age2\" is not a reason; the reasons are max_retries, max_age, non_retryable_error, \
         target_not_found, target_refused, target_not_allowed, payload_too_large, malformed_record, \
-        malformed_envelope, payload_lost, max_receive_count";
+        malformed_envelope, payload_lost, cancelled, max_receive_count";
         assert_eq!(refused, expected);
         for text in ["", ">", "=>5", "five", "-1", "5.0"] {
             let refused = read_retries(text).unwrap_err();

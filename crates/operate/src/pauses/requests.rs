@@ -33,11 +33,12 @@ impl RetryRequest {
     }
 
     /// A request, as it stands in the document.
-    pub fn of(request: &RetryNow) -> Self {
+    pub fn of(retry: &RetryNow) -> Self {
+        let RetryNow { request, within } = retry;
         Self {
             target: request.target.to_string(),
             at: request.at,
-            within_seconds: request.within.as_secs(),
+            within_seconds: within.as_secs(),
             errors: request.errors.clone(),
             until: request.last_moment(),
             by: request.by.clone(),

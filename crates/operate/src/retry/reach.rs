@@ -180,7 +180,7 @@ fn next_check(event: &WaitingEvent<'_>, noticed: Timestamp) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use comeback_engine::{PauseTarget, RetryNow};
+    use comeback_engine::{PauseTarget, Request, RetryNow};
     use serde_json::json;
 
     use super::*;
@@ -205,17 +205,18 @@ mod tests {
 
     /// The reach of a request for every function, within five minutes, which the handler notices within 38 s.
     fn reach(waits: &Waits, pauses: &str) -> Reach {
-        let request = RetryNow {
+        let request = Request {
             target: PauseTarget::All,
             at: NOW,
-            within: Duration::from_secs(300),
             errors: Vec::new(),
+            keys: Vec::new(),
             by: None,
             why: None,
             until: None,
         };
+        let request = RetryNow { request, within: Duration::from_secs(300) };
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pauses}]}}"#)).unwrap();
-        Reach::of(waits, &Deployment::sample(), &pauses.with_retry(request.clone()), Recall::Retry(&request))
+        Reach::of(waits, &Deployment::sample(), &pauses.with_retry(&request), Recall::Retry(&request))
     }
 
     #[test]

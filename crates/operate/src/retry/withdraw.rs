@@ -100,7 +100,7 @@ impl WithdrawRequests {
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
         let pauses = parameter.read().await?.0;
         let all: Vec<RetryNow> =
-            pauses.retries().filter(|request| request.target == plan.target).cloned().collect();
+            pauses.retries().filter(|retry| retry.request.target == plan.target).cloned().collect();
         let is_gone = |pauses: &Pauses| pauses.retries().all(|request| !all.contains(request));
         let make = |pauses: &Pauses| Ok(pauses.without_retries(&all));
         parameter.edit(self.operator.now(), make, is_gone).await

@@ -185,7 +185,10 @@ impl Bounds {
             ReasonCode::NonRetryableError => true,
             ReasonCode::PayloadTooLarge => seen.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
             // Nothing in the simulated world gives rise to these.
-            ReasonCode::TargetNotFound | ReasonCode::TargetRefused | ReasonCode::MalformedEnvelope => false,
+            ReasonCode::TargetNotFound
+            | ReasonCode::TargetRefused
+            | ReasonCode::MalformedEnvelope
+            | ReasonCode::Cancelled => false,
         };
         if is_true {
             return Ok(());

@@ -1,0 +1,263 @@
+//! An operator's requests, entries of the pauses' document: to retry what waits now, or to cancel it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+use wildmatch::WildMatch;
+
+use crate::arn::PauseTarget;
+use crate::directive::error_names;
+use crate::json::object;
+use crate::seed::generator;
+use crate::time::{LATEST, Timestamp};
+use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longest_between_reads};
+
+/// The longest `within` of a [`RetryNow`].
+pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
+/// A request ends this long after its moment at the latest: the longest `within`, and the longest time until the handler has
+/// checked every message.
+pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
+/// The most `keys` of a request. With more, a few requests would fill the parameter.
+pub const MOST_KEYS: usize = 20;
+
+/// What every request says: which events it is for, who made it, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The functions.
+    pub target: PauseTarget,
+    /// The moment, in whole seconds. Events that failed before it are reached.
+    pub at: Timestamp,
+    /// `errorType` globs: only events that failed with one of these. Empty for all errors.
+    pub errors: Vec<String>,
+    /// Only the events with one of these keys (`origin_request_id`), [`MOST_KEYS`] at most. Empty for all events.
+    pub keys: Vec<String>,
+    /// Who made it.
+    pub by: Option<String>,
+    /// The reason they gave.
+    pub why: Option<String>,
+    /// Its end, in whole seconds: then it leaves the parameter. An entry without one stays for [`LONGEST_REQUEST`].
+    pub until: Option<Timestamp>,
+}
+
+/// A request to retry the events of functions that failed before a moment: an entry of `retries`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RetryNow {
+    /// The events, who, and when. One that names keys also ends the waits that a `RetryAfter` asked for.
+    pub request: Request,
+    /// Events become due within this time after the moment: whole seconds, at most [`LONGEST_WITHIN`].
+    pub within: Duration,
+}
+
+/// A request to dead-letter waiting events: an entry of `cancels`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cancel {
+    /// The events, who, and when. One that names keys also reaches what these events fail with after its moment.
+    pub request: Request,
+}
+
+impl Request {
+    /// When the handler has checked everything that the request could reach, if it keeps no message hidden for longer than
+    /// `hidden` once it has noticed the request, even if a message's next receive is throttled and the target then refuses the
+    /// call. `within` is the time over which it spreads what it reaches.
+    fn end(&self, within: Duration, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
+        let read = within + longest_between_reads(maximum_concurrency);
+        let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;
+        self.at.saturating_add((read + called).min(LONGEST_REQUEST))
+    }
+
+    /// When it ends.
+    pub fn last_moment(&self) -> Timestamp {
+        let latest = self.at.saturating_add(LONGEST_REQUEST);
+        self.until.map_or(latest, |until| until.min(latest))
+    }
+
+    /// Whether handlers obey it at `now`.
+    pub fn is_in_force(&self, now: Timestamp) -> bool {
+        (self.at..=self.last_moment()).contains(&now)
+    }
+
+    /// Whether it names single events.
+    pub fn names_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// Whether it is for events of this function with this error and this key.
+    pub fn covers(&self, function_arn: &str, error_type: Option<&str>, key: &str) -> bool {
+        let names_event = self.keys.is_empty() || self.keys.iter().any(|named| named == key);
+        names_event && self.target.covers(function_arn) && self.names_error(error_type)
+    }
+
+    fn names_error(&self, error_type: Option<&str>) -> bool {
+        let names = error_type.map(error_names).into_iter().flatten();
+        self.errors.is_empty()
+            || names.into_iter().any(|name| self.errors.iter().any(|glob| WildMatch::new(glob).matches(name)))
+    }
+}
+
+impl RetryNow {
+    /// When the handler has checked everything that the request could reach, if it keeps no message hidden for longer than
+    /// `hidden` after its moment. Events that fail later are not reached anyway.
+    pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
+        self.request.end(self.within, hidden, maximum_concurrency)
+    }
+
+    /// The same request, with its end.
+    #[must_use]
+    pub fn with_end(mut self, hidden: Duration, maximum_concurrency: u64) -> Self {
+        self.request.until = Some(self.end(hidden, maximum_concurrency).rounded_up_to_secs());
+        self
+    }
+
+    /// The moment at which a retry of a message is due by it: `at` + U(0, `within`), seeded by the message's first id and the
+    /// retry.
+    pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
+        let at = self.request.at;
+        let share: f64 = generator(&format!("{first_id} {retry} retry"), at.as_secs()).random();
+        at.saturating_add(self.within.mul_f64(share))
+    }
+}
+
+impl Cancel {
+    /// When the handler has checked everything that was hidden for at most `hidden` at the request's moment.
+    pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
+        self.request.end(Duration::ZERO, hidden, maximum_concurrency)
+    }
+
+    /// The same request, with its end.
+    #[must_use]
+    pub fn with_end(mut self, hidden: Duration, maximum_concurrency: u64) -> Self {
+        self.request.until = Some(self.end(hidden, maximum_concurrency).rounded_up_to_secs());
+        self
+    }
+}
+
+/// An entry of the document, as its text. It keeps members that only a later version knows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry<R> {
+    pub(crate) text: String,
+    pub(crate) request: Result<R, String>,
+    /// When it leaves the document. An unreadable entry, perhaps from a later version, stays as long as the longest request.
+    /// `None` if even its `at` is unreadable.
+    pub(crate) end: Option<Timestamp>,
+}
+
+/// A kind of request, of which the document has a list.
+pub(crate) trait Requested: Sized {
+    /// `within` is in seconds.
+    fn read(request: Request, within: Option<u64>) -> Result<Self, String>;
+    fn parts(&self) -> (&Request, Option<u64>);
+}
+
+impl Requested for RetryNow {
+    fn read(request: Request, within: Option<u64>) -> Result<Self, String> {
+        let within = within.ok_or("missing field `within`")?;
+        if within > LONGEST_WITHIN.as_secs() {
+            return Err("within must be seconds, at most 39600 (11 hours)".into());
+        }
+        Ok(Self { request, within: Duration::from_secs(within) })
+    }
+
+    fn parts(&self) -> (&Request, Option<u64>) {
+        (&self.request, Some(self.within.as_secs()))
+    }
+}
+
+impl Requested for Cancel {
+    fn read(request: Request, _: Option<u64>) -> Result<Self, String> {
+        Ok(Self { request })
+    }
+
+    fn parts(&self) -> (&Request, Option<u64>) {
+        (&self.request, None)
+    }
+}
+
+/// What every version reads of an entry.
+#[derive(Deserialize)]
+struct When {
+    at: u64,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Wire<'a> {
+    target: String,
+    at: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    within: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    keys: Vec<String>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    by: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    why: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<u64>,
+}
+
+impl<R: Requested> Entry<R> {
+    pub(crate) fn read(text: &str) -> Self {
+        let request = object(text).and_then(|wire: Wire<'_>| {
+            let within = wire.within;
+            R::read(Request::read(wire)?, within)
+        });
+        let given = object(text).ok().map(|When { at }| at).filter(|at| *at <= LATEST);
+        let latest = given.map(|at| Timestamp::from_secs(at).saturating_add(LONGEST_REQUEST));
+        let until = request.as_ref().ok().and_then(|read| read.parts().0.until);
+        Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
+    }
+
+    /// The entry of a request. Its moment is rounded up to a second: rounded down, it would miss the latest events that have
+    /// failed.
+    pub(crate) fn of(requested: &R) -> Self {
+        let (request, within) = requested.parts();
+        let wire = Wire {
+            target: request.target.to_string(),
+            at: request.at.rounded_up_to_secs().as_secs(),
+            within,
+            errors: request.errors.clone(),
+            keys: request.keys.clone(),
+            by: request.by.as_deref().map(Into::into),
+            why: request.why.as_deref().map(Into::into),
+            until: request.until.map(Timestamp::as_secs),
+        };
+        Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"))
+    }
+
+    /// Whether no handler needs it any more.
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
+        self.end.is_none_or(|end| end < now)
+    }
+
+    /// What is wrong with it, unless it is readable or has ended.
+    pub(crate) fn problem(&self, now: Timestamp) -> Option<&str> {
+        let in_force = self.end.is_none_or(|end| now <= end);
+        self.request.as_ref().err().filter(|_| in_force).map(String::as_str)
+    }
+}
+
+impl Request {
+    fn read(wire: Wire<'_>) -> Result<Self, String> {
+        let Wire { target, at, within: _, errors, keys, by, why, until } = wire;
+        if at > LATEST {
+            return Err("at must be seconds since the epoch, before the year 10000".into());
+        }
+        if keys.len() > MOST_KEYS || keys.iter().any(String::is_empty) {
+            return Err("keys must be at most 20 texts that are not empty".into());
+        }
+        Ok(Self {
+            target: target
+                .parse()
+                .map_err(|problem| format!("target {problem}; it must be a function or *"))?,
+            at: Timestamp::from_secs(at),
+            errors,
+            keys,
+            by: by.map(Into::into),
+            why: why.map(Into::into),
+            until: until.map(Timestamp::from_secs),
+        })
+    }
+}
