@@ -76,19 +76,23 @@ install() {
     esac
 }
 
-path=
-mkdir -p "$tools"
-exec {lock}>"$tools/.lock"
-flock "$lock"
+names=()
 while [ "$1" != -- ]; do
-    install "$1"
-    path+=$tools/$1/bin:
+    names+=("$1")
     shift
 done
-exec {lock}>&-
 shift
+if [ ${#names[@]} != 0 ]; then
+    # One at a time: two stages may need the same tool. Those that need none go on at once.
+    mkdir -p "$tools"
+    exec {lock}>"$tools/.lock"
+    flock "$lock"
+    for name in "${names[@]}"; do install "$name"; done
+    exec {lock}>&-
+fi
+path=
 # The SAM CLI and MiniStack pin different botocores, hence one environment each.
-for tool in semver fuzz deny about cyclonedx sam aws ministack packaging; do
+for tool in ${names[@]+"${names[@]}"} semver fuzz deny about cyclonedx sam aws ministack packaging; do
     path+=$tools/$tool/bin:
 done
 [ $# = 0 ] || PATH=$path$PATH exec "$@"
