@@ -10,8 +10,10 @@ mod console;
 mod contract;
 mod dead;
 mod doctor;
+mod failures;
 mod local;
 mod pause;
+mod recall;
 mod retry;
 mod status;
 mod trace;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         walk::the_page_leads_from_attaching_a_function_to_detaching_it,
         doctor::the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack,
         retry::what_waits_is_retried_after_a_fix,
+        recall::waiting_events_return_when_an_operator_says_so,
         dead_letters::console_redrives_discards_and_imports_dead_letters,
         incident::console_leads_through_an_incident,
         looks::console_pages_are_accessible_and_pictured,

@@ -2,7 +2,6 @@
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test operate -- console_pages` updates the pictures.
 
-use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use base64::Engine as _;
 use comeback_engine::Timestamp;
 use comeback_tests::{Look, MiniStack, Operator, Stack, eventually, plain_target, root, scratch};
@@ -10,6 +9,7 @@ use serde_json::json;
 
 use crate::console::browser::{Browser, Running, WIDE};
 use crate::dead::{of_handler, put};
+use crate::failures::{record, send};
 use crate::world::World;
 
 const STACK: &str = "shop";
@@ -90,15 +90,7 @@ async fn happen(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
     for (function, error, count) in FAILING {
         records.extend((0..count).map(|n| record(function, error, &format!("{function}-{error}-{n}"))));
     }
-    for some in records.chunks(10) {
-        let entries = some.iter().enumerate().map(|(id, record)| {
-            let entry = SendMessageBatchRequestEntry::builder().id(id.to_string()).message_body(record);
-            entry.build().expect("it has a body")
-        });
-        let send = ministack.sqs.send_message_batch().queue_url(stack.output("RetryQueueUrl"));
-        let sent = send.set_entries(Some(entries.collect())).send().await.expect("SQS answers");
-        assert!(sent.failed.is_empty(), "{sent:?}");
-    }
+    send(ministack, stack, &records).await;
     let invoicing = MiniStack::function_arn("invoicing");
     let dead_letters: Vec<_> =
         (0..6).map(|n| of_handler(&invoicing, &format!("given-up-{n}"), "PdfServiceDown")).collect();
@@ -111,23 +103,6 @@ async fn happen(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
         (found["found"] == 48).then_some(())
     };
     eventually("the events to wait", all_wait).await;
-}
-
-/// What Lambda writes when an event has failed.
-fn record(function: &str, error: &str, request: &str) -> String {
-    json!({
-        "version": "1.0",
-        "requestContext": {
-            "requestId": request,
-            "functionArn": format!("{}:$LATEST", MiniStack::function_arn(function)),
-            "condition": "RetriesExhausted",
-            "approximateInvokeCount": 1,
-        },
-        "requestPayload": {},
-        "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
-        "responsePayload": {"errorType": error, "errorMessage": "no answer"},
-    })
-    .to_string()
 }
 
 /// What CloudWatch would have counted: a quiet day, and an outage two hours ago. MiniStack counts nothing itself.
