@@ -162,7 +162,7 @@ impl PageOf<'_> {
         let wanted = Wanted {
             functions: functions.into_iter().collect(),
             error: fields.get("error").map(ToOwned::to_owned),
-            key: fields.get("key").map(ToOwned::to_owned),
+            keys: fields.get("key").map(ToOwned::to_owned).into_iter().collect(),
         };
         let begin = (number - 1) * A_PAGE;
         let by = within.map(|within| now.saturating_add(within));

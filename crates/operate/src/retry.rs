@@ -148,7 +148,7 @@ impl RequestRetries {
         let wanted = Wanted {
             functions: function.into_iter().cloned().collect(),
             error: self.error.clone(),
-            key: None,
+            keys: Vec::new(),
         };
         let scope = Scope { handles: true, ..Scope::of(&wanted) };
         let reading = Reading::read(&self.operator, deployment.clone(), scope, begin).await?;

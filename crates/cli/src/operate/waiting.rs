@@ -27,9 +27,9 @@ pub(crate) struct WaitingArguments {
     /// Only events whose error type, class name or simple name matches this glob
     #[arg(long, value_name = "GLOB")]
     error: Option<String>,
-    /// Only the event with this key
+    /// Only the event with this key; may be repeated
     #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    key: Vec<String>,
     /// Only events whose next retry is due within this time
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     due_within: Option<Duration>,
@@ -54,7 +54,7 @@ pub(crate) async fn run(arguments: &WaitingArguments, session: Session) -> Resul
 impl WaitingArguments {
     fn options(&self) -> WaitingOptions {
         let Self { functions, error, key, due_within, since, .. } = self;
-        let wanted = Wanted { functions: functions.clone(), error: error.clone(), key: key.clone() };
+        let wanted = Wanted { functions: functions.clone(), error: error.clone(), keys: key.clone() };
         let list = self.each.then_some(self.limit as usize);
         WaitingOptions { wanted, due_within: *due_within, list, since: *since }
     }

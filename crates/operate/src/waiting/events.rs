@@ -560,7 +560,7 @@ mod tests {
         assert_eq!(keys(error("Target*"), None), ["k-1"]);
         assert_eq!(keys(error("Target*"), Some(at(190))), ["k-1"]);
         assert_eq!(keys(error("Target*"), Some(at(189))), [""; 0]);
-        assert_eq!(keys(Wanted { key: Some("k-1".into()), ..Wanted::default() }, None), ["k-1"]);
+        assert_eq!(keys(Wanted { keys: vec!["k-1".into()], ..Wanted::default() }, None), ["k-1"]);
         let functions = vec!["billing".parse().unwrap()];
         assert_eq!(keys(Wanted { functions, ..Wanted::default() }, None), [""; 0]);
         let second = waits.first(&waits.chosen(&Wanted::default(), None), 1..9);

@@ -16,8 +16,8 @@ pub struct Wanted {
     pub functions: Vec<FunctionName>,
     /// Only events whose error type, class name or simple name matches this glob.
     pub error: Option<String>,
-    /// Only the event with this key.
-    pub key: Option<String>,
+    /// Only the events with these keys.
+    pub keys: Vec<String>,
 }
 
 impl Wanted {
@@ -32,7 +32,7 @@ impl Wanted {
     }
 
     pub(super) fn takes_key(&self, key: &str) -> bool {
-        self.key.as_ref().is_none_or(|wanted| wanted == key)
+        self.keys.is_empty() || self.keys.iter().any(|wanted| wanted == key)
     }
 
     /// Returns true if it takes events of a function that failed with an error.
@@ -48,16 +48,35 @@ impl Wanted {
     /// The filter pattern for CloudWatch: it lets every line pass that [`takes`](Self::takes) accepts, and few others. In its
     /// strings, `*` stands for any text at the beginning and the end.
     pub fn pattern(&self) -> String {
-        let key = self.key.as_deref().filter(|key| is_plain(key)).unwrap_or("*");
-        let mut tests = vec![test("action", "*"), test("key", key)];
         // Every name of an error is a part of its type.
-        tests.extend(self.error.as_deref().map(|glob| test("error_type", &around(longest_part(glob)))));
+        let error = self.error.as_deref().map(|glob| test("error_type", &around(longest_part(glob))));
         let functions = self.functions.iter().map(|it| test("target", &format!("*:function:{}*", it.name)));
-        let functions = functions.collect::<Vec<_>>().join(" || ");
-        let of_functions = (!functions.is_empty()).then(|| format!("({functions})"));
-        let all = |tests: &[String]| format!("{{ {} }}", tests.join(" && "));
-        let narrow = all(&[&tests[..], of_functions.as_slice()].concat());
-        if narrow.len() <= LONGEST_PATTERN { narrow } else { all(&tests) }
+        let functions = any(functions.collect());
+        let keys = match self.keys.iter().all(|key| is_plain(key)) {
+            true => any(self.keys.iter().map(|key| test("key", key)).collect()),
+            false => None,
+        };
+        let all = |keys: &Option<String>, functions: &Option<String>| {
+            let keys = keys.clone().unwrap_or_else(|| test("key", "*"));
+            let tests: Vec<_> = [test("action", "*"), keys]
+                .into_iter()
+                .chain(error.clone())
+                .chain(functions.clone())
+                .collect();
+            format!("{{ {} }}", tests.join(" && "))
+        };
+        let narrow = [all(&keys, &functions), all(&keys, &None), all(&None, &functions)];
+        let fits = |pattern: &String| pattern.len() <= LONGEST_PATTERN;
+        narrow.into_iter().find(fits).unwrap_or_else(|| all(&None, &None))
+    }
+}
+
+/// A test that one of these passes; `None` without any.
+fn any(tests: Vec<String>) -> Option<String> {
+    match &tests[..] {
+        [] => None,
+        [one] => Some(one.clone()),
+        all => Some(format!("({})", all.join(" || "))),
     }
 }
 
@@ -87,11 +106,11 @@ mod tests {
     use super::*;
     use crate::log::test_line;
 
-    fn wanted(functions: &[&str], error: Option<&str>, key: Option<&str>) -> Wanted {
+    fn wanted(functions: &[&str], error: Option<&str>, keys: &[&str]) -> Wanted {
         Wanted {
             functions: functions.iter().map(|name| name.parse().unwrap()).collect(),
             error: error.map(ToOwned::to_owned),
-            key: key.map(ToOwned::to_owned),
+            keys: keys.iter().map(|key| (*key).to_owned()).collect(),
         }
     }
 
@@ -101,21 +120,30 @@ mod tests {
         assert_eq!(Wanted::default().pattern(), every_line);
         let arn = "arn:aws:lambda:eu-west-1:123456789012:function:billing:live";
         assert_eq!(
-            wanted(&["orders", arn], Some("Time*out?"), Some("k-1")).pattern(),
+            wanted(&["orders", arn], Some("Time*out?"), &["k-1"]).pattern(),
             r#"{ $.action = "*" && $.key = "k-1" && $.error_type = "*Time*" && ($.target = "*:function:orders*" || $.target = "*:function:billing*") }"#
         );
         assert_eq!(
-            wanted(&[], Some("*"), None).pattern(),
+            wanted(&[], Some("*"), &[]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*" }"#
         );
         // What a quoted string might not stand for is left to our own filter.
         assert_eq!(
-            wanted(&[], Some("a\"b*c"), Some("k\" || $.x = \"")).pattern(),
+            wanted(&[], Some("a\"b*c"), &["k\" || $.x = \""]).pattern(),
             r#"{ $.action = "*" && $.key = "*" && $.error_type = "*c*" }"#
         );
         let many: Vec<String> = (0..100).map(|n| format!("function-number-{n}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(wanted(&many, None, None).pattern(), every_line);
+        assert_eq!(wanted(&many, None, &[]).pattern(), every_line);
+        assert_eq!(
+            wanted(&["orders"], None, &["k-1", "k-2"]).pattern(),
+            r#"{ $.action = "*" && ($.key = "k-1" || $.key = "k-2") && $.target = "*:function:orders*" }"#
+        );
+        let keys: Vec<&str> = many.iter().take(50).copied().collect();
+        assert_eq!(
+            wanted(&["orders"], None, &keys).pattern(),
+            r#"{ $.action = "*" && $.key = "*" && $.target = "*:function:orders*" }"#
+        );
     }
 
     #[test]
@@ -124,21 +152,21 @@ mod tests {
         let fields = json!({"action": "hold", "due": "2026-09-14T15:46:54Z", "delay": 60, "target": target,
                             "error_type": "com.acme.TimeoutException"});
         let event = test_line(fields).event.unwrap();
-        for (functions, error, key, expected) in [
-            (&[][..], None, None, true),
-            (&["orders"], None, None, true),
-            (&["billing", "orders:live"], Some("Timeout"), Some("k-1"), true),
-            (&["orders:blue"], None, None, false),
-            (&["order"], None, None, false),
-            (&[], Some("Time*"), None, true),
-            (&[], Some("time*"), None, false),
-            (&[], None, Some("k-2"), false),
-            (&["billing"], Some("Timeout"), Some("k-1"), false),
+        for (functions, error, keys, expected) in [
+            (&[][..], None, &[][..], true),
+            (&["orders"], None, &[], true),
+            (&["billing", "orders:live"], Some("Timeout"), &["k-1"], true),
+            (&["orders:blue"], None, &[], false),
+            (&["order"], None, &[], false),
+            (&[], Some("Time*"), &[], true),
+            (&[], Some("time*"), &[], false),
+            (&[], None, &["k-2"], false),
+            (&["billing"], Some("Timeout"), &["k-1"], false),
         ] {
-            let wanted = wanted(functions, error, key);
+            let wanted = wanted(functions, error, keys);
             assert_eq!(wanted.takes(&event), expected, "{wanted:?}");
         }
         let unknown = LoggedEvent { error_type: None, ..event };
-        assert!(!wanted(&[], Some("*"), None).takes(&unknown), "its error is not known");
+        assert!(!wanted(&[], Some("*"), &[]).takes(&unknown), "its error is not known");
     }
 }
