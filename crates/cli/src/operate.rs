@@ -1,6 +1,7 @@
 //! The commands that work on a deployment in an AWS account.
 
 mod attach;
+mod cancel;
 pub(crate) mod dead;
 pub(crate) mod doctor;
 mod pause;
@@ -63,10 +64,16 @@ pub(crate) enum OperateCommand {
     ///
     /// Every event that has failed so far becomes due at a random moment within --within, or at its own due time if
     /// that is sooner. Its message is recalled once the handler has read the request, which takes about a minute; one that
-    /// was moved comes back within 15 minutes. --dry-run shows how many events return by when. Skips events that are paused
-    /// or that wait because their function asked for it (RetryAfter).
+    /// was moved comes back within 15 minutes. --dry-run shows how many events return by when. Skips events that are paused,
+    /// and, without --key, those that wait because their function asked for it (RetryAfter).
     #[command(after_help = retry::EXAMPLES)]
     Retry(retry::RetryArguments),
+    /// Cancel waiting events: dead-letter them as cancelled
+    ///
+    /// Nothing is deleted: a cancelled event can be redriven or discarded like any other dead-letter. Without --key, this
+    /// reaches what has failed so far; with it, also what these events fail with later.
+    #[command(after_help = cancel::EXAMPLES)]
+    Cancel(cancel::CancelArguments),
     /// List, show, redrive, discard and import dead-letters
     #[command(after_help = dead::EXAMPLES)]
     Dead(dead::DeadArguments),
@@ -84,6 +91,7 @@ impl OperateCommand {
             Self::Pause(it) => &it.common,
             Self::Resume(it) => &it.common,
             Self::Retry(it) => &it.common,
+            Self::Cancel(it) => &it.common,
             Self::Dead(it) => it.common(),
         }
     }
@@ -99,6 +107,7 @@ impl OperateCommand {
             Self::Pause(it) => pause::pause(it, session).await,
             Self::Resume(it) => pause::resume(it, session).await,
             Self::Retry(it) => retry::run(it, session).await,
+            Self::Cancel(it) => cancel::run(it, session).await,
             Self::Dead(it) => dead::run(it, session).await,
         }
     }

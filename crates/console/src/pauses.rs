@@ -5,8 +5,8 @@ use axum::Router;
 use comeback_operate::pause::PauseRetries;
 use comeback_operate::pauses::edits::{End, Wanted, read_length, read_reason};
 use comeback_operate::pauses::read_text;
+use comeback_operate::request::{Ask, DEFAULT_WITHIN, RequestEvents, read_error, read_within};
 use comeback_operate::resume::ResumeRetries;
-use comeback_operate::retry::{DEFAULT_WITHIN, RequestRetries, read_error, read_within};
 use comeback_operate::{CommandName, durations};
 
 use crate::change::{Argument, Asked, ChangeForm, Input, function, value};
@@ -129,7 +129,8 @@ fn retry(fields: &Fields) -> Result<Asked, String> {
     let error = value(fields, "error", "Error", read_error)?;
     let within = value(fields, "within", "Within", read_within)?.unwrap_or(DEFAULT_WITHIN);
     let why = value(fields, "why", "Reason", read_text)?;
-    Ok(Asked::new(move |operator| RequestRetries { operator, function, error, within, why }))
+    let (ask, keys) = (Ask::Retry { within }, Vec::new());
+    Ok(Asked::new(move |operator| RequestEvents { operator, ask, function, error, keys, why }))
 }
 
 #[cfg(test)]

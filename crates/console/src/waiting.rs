@@ -182,7 +182,7 @@ impl PageOf<'_> {
                 .map(|all| counted(all, "waiting event", "waiting events"))
                 .unwrap_or_default(),
             queue: grouped(report.retry_queue.total()),
-            retries: report.retries.iter().flatten().map(|request| request.line()).collect(),
+            retries: report.requests.iter().flatten().map(|request| request.line()).collect(),
             notes: report.notes.clone(),
             chart: (report.found > report.returns.without_due).then(|| chart(&report.returns)),
             groups: report.groups.iter().map(|group| group_row(group, reading, now)).collect(),

@@ -13,7 +13,7 @@
 //! | [`operator`], [`address`], [`account`], [`interrupt`] | who works where, and how work is watched and stopped |
 //! | [`change`] | how every change is planned and performed |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
-//! | [`pause`], [`resume`], [`retry`] | changes of what is retried when |
+//! | [`pause`], [`resume`], [`request`] | changes of what is retried when, or not at all |
 //! | [`recall`] | how the messages of such a change return at once |
 //! | [`waiting`], [`trace`] | which events wait, why, and until when; the life of one event |
 //! | [`dead`] | the dead-letters: listed, shown, redriven, discarded, imported |
@@ -47,8 +47,8 @@ pub mod operator;
 pub mod pause;
 pub mod pauses;
 pub mod recall;
+pub mod request;
 pub mod resume;
-pub mod retry;
 pub mod shown;
 pub mod status;
 pub mod text;

@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{NotRecalled, Pause, PauseTarget, Pauses, Recall, RetryNow, Rules, Timestamp};
+use comeback_engine::{
+    Cancel, NotRecalled, Pause, PauseTarget, Pauses, Recall, Request, RetryNow, Rules, Timestamp,
+};
 use serde::Serialize;
 
 use crate::aws::{EntryFailure, EntryFailureKind};
@@ -52,23 +54,41 @@ type Chosen = (String, Timestamp);
 /// What a change has written to the pauses' document.
 #[derive(Clone, Debug)]
 pub(crate) enum Written {
-    Request(RetryNow),
+    Retry(RetryNow),
+    Cancel(Cancel),
     /// The end of a pause of these functions.
     Resume(PauseTarget, Timestamp),
 }
 
 impl Written {
-    fn at(&self) -> Timestamp {
+    pub(crate) fn at(&self) -> Timestamp {
         match self {
-            Self::Request(retry) => retry.request.at,
+            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => request.at,
             Self::Resume(_, end) => *end,
+        }
+    }
+
+    pub(crate) fn request(&self) -> Option<&Request> {
+        match self {
+            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => Some(request),
+            Self::Resume(..) => None,
+        }
+    }
+
+    /// A document with this request. The end of a pause is written elsewhere.
+    pub(crate) fn added_to(&self, pauses: &Pauses) -> Pauses {
+        match self {
+            Self::Retry(retry) => pauses.with_retry(retry),
+            Self::Cancel(cancel) => pauses.with_cancel(cancel),
+            Self::Resume(..) => pauses.clone(),
         }
     }
 
     /// Finds it in a document; `None` if another operator has removed it.
     pub(crate) fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
         match self {
-            Self::Request(request) => pauses.retries().find(|it| *it == request).map(Recall::Retry),
+            Self::Retry(retry) => pauses.retries().find(|it| *it == retry).map(Recall::Retry),
+            Self::Cancel(cancel) => pauses.cancels().find(|it| *it == cancel).map(Recall::Cancel),
             Self::Resume(target, end) => {
                 let ended = |it: &&Pause| it.target == *target && it.until == Some(*end);
                 pauses.iter().find(ended).map(Recall::Resume)
@@ -82,11 +102,11 @@ pub(crate) async fn recall(
     operator: &Operator,
     deployment: &Deployment,
     wanted: &Wanted,
-    written: Written,
+    written: &Written,
 ) -> (Recalled, Result<(), Failure>) {
     let mut recalled = Recalled::default();
     let work = async {
-        let chosen = operator.interrupt.or(choose(operator, deployment, wanted, &written)).await;
+        let chosen = operator.interrupt.or(choose(operator, deployment, wanted, written)).await;
         let (chosen, left) = chosen?;
         recalled = left;
         recalled.hide(operator, deployment, chosen).await
@@ -236,8 +256,8 @@ mod tests {
     use crate::aws::simulated::Sample;
     use crate::aws::{EntryFailureKind, NewMessage, Receive};
     use crate::change::{Change, Performed};
+    use crate::request::tests::{request, sample, writes};
     use crate::resume::ResumeRetries;
-    use crate::retry::tests::{request, sample, writes};
 
     const HOUR: Duration = Duration::from_secs(3_600);
 

@@ -18,7 +18,7 @@ use crate::pauses::edits::{self, check_spread, open_of, spread_ended};
 use crate::pauses::parameter::Parameter;
 use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, named, noticed_within};
 use crate::recall::{Recalled, Written, recall};
-use crate::retry::reach::Reach;
+use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
@@ -121,7 +121,7 @@ impl Change for ResumeRetries {
         let written = Written::Resume(plan.target.clone(), ended);
         let (mut result, mut end) = (None, Ok(()));
         if plan.held.as_ref().is_some_and(|held| held.recalled > 0) {
-            let (recalled, done) = recall(&self.operator, &plan.deployment, &self.wanted(), written).await;
+            let (recalled, done) = recall(&self.operator, &plan.deployment, &self.wanted(), &written).await;
             (result, end) = (Some(recalled), done);
         }
         let now = self.operator.now();

@@ -24,7 +24,7 @@ use crate::metrics::LastHour;
 use crate::operator::Operator;
 use crate::pauses::OpenPause;
 use crate::pauses::parameter::{nearly_full, read_pauses};
-use crate::pauses::requests::RetryRequest;
+use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::quoted;
 
@@ -64,7 +64,7 @@ pub struct Status {
     /// The pauses that are not over; `None` if the handler reads none, or if they could not be read.
     pub pauses: Option<Vec<OpenPause>>,
     /// The retry requests in force; `None` as for the pauses.
-    retries: Option<Vec<RetryRequest>>,
+    requests: Option<Vec<RequestInForce>>,
     /// The reason why they could not be read.
     pauses_problem: Option<String>,
     /// A sentence about the pauses' parameter, if it is nearly full.
@@ -171,7 +171,7 @@ impl Status {
                 maximum_concurrency: mapping.maximum_concurrency,
             }),
             pauses: read.as_ref().map(|pauses| OpenPause::all_of(pauses, now)),
-            retries: read.as_ref().map(|pauses| RetryRequest::in_force(pauses, now)),
+            requests: read.as_ref().map(|pauses| RequestInForce::all_of(pauses, now)),
             pauses_problem,
             pauses_nearly_full: read.as_ref().and_then(nearly_full),
             last_hour: metrics.last_hour,
@@ -333,7 +333,7 @@ impl Status {
             oldest_dead_letter: None,
             mapping: Some(MappingState { state: "Enabled".into(), maximum_concurrency: Some(10) }),
             pauses: Some(Vec::new()),
-            retries: Some(Vec::new()),
+            requests: Some(Vec::new()),
             pauses_problem: None,
             pauses_nearly_full: None,
             last_hour: LastHour::default(),

@@ -116,7 +116,7 @@ pub(crate) async fn a_full_history_leaves_room_for_what_is_new(world: &World) {
         assert_eq!(asked.code, 0, "{}{}", asked.stdout, asked.stderr);
     }
     let listed = operator.comeback(&format!("pause --list {STACK} --json")).json(0);
-    let counts = ["pauses", "retries"].map(|kind| listed[kind].as_array().map(Vec::len));
+    let counts = ["pauses", "requests"].map(|kind| listed[kind].as_array().map(Vec::len));
     assert_eq!(counts, [Some(1), Some(SEVEN)], "{listed:#}");
     shell.run(&format!("aws sqs purge-queue --queue-url {queue}")).unwrap_or_else(|error| panic!("{error}"));
     switch("enabled");

@@ -91,7 +91,7 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
     let (retrier, line) = (retrier.clone(), format!("retry {function} --stack fixed {flags}"));
     let watch = tokio::task::spawn_blocking(move || retrier.comeback(&line));
     let listed = eventually("the request", async || {
-        let listed = operator.comeback("pause --list --stack fixed --json").json(0)["retries"].take();
+        let listed = operator.comeback("pause --list --stack fixed --json").json(0)["requests"].take();
         (listed != json!([])).then_some(listed)
     })
     .await;
@@ -99,7 +99,7 @@ async fn watched(operator: &Operator, retrier: &Operator, function: &str) -> Val
     assert_eq!((&request["errors"], &request["why"]), (&json!(["Broken"]), &json!("deploy 4712")));
     let shown = operator.comeback("status --stack fixed").ended(0);
     assert!(shown.contains(&format!("Retry now     {function} (Broken), requested at ")), "{shown}");
-    assert_eq!(operator.comeback("waiting --stack fixed --json").json(0)["retries"], listed);
+    assert_eq!(operator.comeback("waiting --stack fixed --json").json(0)["requests"], listed);
     let watched = watch.await.expect("it ran").ended(0);
     assert!(watched.ends_with(&format!("  {BROKEN} of {BROKEN} retried\n")), "{watched}");
     request.clone()
@@ -128,14 +128,14 @@ fn assert_are_retried(lines: &[Value], request: &Value, keys: &[String]) {
 }
 
 fn requests_are_cancelled(operator: &Operator, function: &str) {
-    let cancel = || operator.comeback(&format!("retry {function} --stack fixed --cancel --yes --json"));
+    let cancel = || operator.comeback(&format!("retry {function} --stack fixed --withdraw --yes --json"));
     drop(operator.comeback(&format!("retry {function} --stack fixed --within 5h --yes --json")).json(0));
-    let cancelled = cancel().json(0)["cancelled"].take();
+    let cancelled = cancel().json(0)["withdrawn"].take();
     let last = cancelled.as_array().expect("a list").last();
     assert!(last.is_some_and(|request| request["within_seconds"] == 18_000), "{cancelled}");
     drop(cancel().json(3));
     let all = |flags: &str| operator.comeback(&format!("retry --all --stack fixed --yes --json {flags}"));
     assert_eq!(all("--within 5h").json(0)["requested"]["target"], "*");
-    assert_eq!(all("--cancel").json(0)["cancelled"][0]["target"], "*");
-    assert_eq!(operator.comeback("pause --list --stack fixed --json").json(0)["retries"], json!([]));
+    assert_eq!(all("--withdraw").json(0)["withdrawn"][0]["target"], "*");
+    assert_eq!(operator.comeback("pause --list --stack fixed --json").json(0)["requests"], json!([]));
 }

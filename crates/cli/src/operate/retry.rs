@@ -7,10 +7,10 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use comeback_operate::function::FunctionName;
 use comeback_operate::pauses::read_text;
-use comeback_operate::retry::follow::Watch;
-use comeback_operate::retry::withdraw::WithdrawRequests;
-use comeback_operate::retry::{
-    DEFAULT_WITHIN, RequestRetries, Requested, RetryPlan, read_error, read_within,
+use comeback_operate::request::follow::Watch;
+use comeback_operate::request::withdraw::WithdrawRequests;
+use comeback_operate::request::{
+    Ask, DEFAULT_WITHIN, Kind, RequestEvents, RequestPlan, Requested, read_error, read_within,
 };
 use comeback_operate::{Change, Failure, Performed};
 
@@ -24,13 +24,14 @@ Examples:
   comeback retry orders --within 5m --why 'deploy 4712 fixes it' --watch
   comeback retry orders --error 'Timeout*' --yes
   comeback retry --all --within 2h --yes
-  comeback retry orders --cancel";
+  comeback retry --key 4f3b0c2e-54d8-4f6e-9a1e-6a3f2f4f7c11 --within 0s --yes
+  comeback retry orders --withdraw";
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("which").required(true).args(["function", "all"])))]
+#[command(group(ArgGroup::new("which").required(true).multiple(true).args(["function", "all", "key"])))]
 pub(crate) struct RetryArguments {
     /// Function as NAME, NAME:ALIAS, NAME:VERSION or ARN
-    #[arg(value_name = "FUNCTION")]
+    #[arg(value_name = "FUNCTION", conflicts_with = "all")]
     function: Option<FunctionName>,
     /// Every function
     #[arg(long)]
@@ -41,6 +42,9 @@ pub(crate) struct RetryArguments {
     /// Only events whose error type, class name or simple name matches this glob
     #[arg(long, value_name = "GLOB", value_parser = read_error)]
     error: Option<String>,
+    /// Only the event with this key, even if its function asked for the wait; may be repeated up to 20 times
+    #[arg(long, value_name = "KEY", value_parser = read_text)]
+    key: Vec<String>,
     /// Show what would be retried and by when, without requesting it
     #[arg(long)]
     dry_run: bool,
@@ -50,24 +54,26 @@ pub(crate) struct RetryArguments {
     /// Reason, stored with the request
     #[arg(long, value_name = "TEXT", value_parser = read_text)]
     why: Option<String>,
-    /// Cancel this function's retry requests; with --all, those made with --all
-    #[arg(long, conflicts_with_all = ["within", "error", "dry_run", "watch", "why"])]
-    cancel: bool,
+    /// Withdraw this function's requests; with --all, those made with --all
+    #[arg(long, conflicts_with_all = ["within", "error", "key", "dry_run", "watch", "why"])]
+    withdraw: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
 
 pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<(), CommandFailure> {
-    let RetryArguments { function, within, error, dry_run, watch, why, cancel, .. } = arguments;
+    let RetryArguments { function, within, error, key, dry_run, watch, why, withdraw, .. } = arguments;
     let (operator, function) = (session.operator(), function.clone());
-    if *cancel {
-        return terminal::change(WithdrawRequests { operator, function }, None, &session).await;
+    if *withdraw {
+        let withdraw = WithdrawRequests { operator, function, kind: Kind::Retry };
+        return terminal::change(withdraw, None, &session).await;
     }
-    let retries = RequestRetries {
+    let retries = RequestEvents {
         operator: operator.clone(),
+        ask: Ask::Retry { within: within.unwrap_or(DEFAULT_WITHIN) },
         function,
         error: error.clone(),
-        within: within.unwrap_or(DEFAULT_WITHIN),
+        keys: key.clone(),
         why: why.clone(),
     };
     let requested = Rc::default();
@@ -82,20 +88,20 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
 
 /// A request that is watched once it is made.
 struct Watched {
-    retries: RequestRetries,
+    retries: RequestEvents,
     /// Set once it is made; `None` if there is nothing to watch.
     requested: Rc<OnceCell<Option<Watch>>>,
 }
 
 impl Change for Watched {
-    type Plan = RetryPlan;
+    type Plan = RequestPlan;
     type Done = Requested;
 
-    async fn plan(&self) -> Result<RetryPlan, Failure> {
+    async fn plan(&self) -> Result<RequestPlan, Failure> {
         self.retries.plan().await
     }
 
-    async fn perform(&self, plan: &RetryPlan) -> Performed<RetryPlan, Requested> {
+    async fn perform(&self, plan: &RequestPlan) -> Performed<RequestPlan, Requested> {
         let performed = self.retries.perform(plan).await;
         if let Performed::Done(requested, _) = &performed {
             self.requested.get_or_init(|| requested.watch());
@@ -123,15 +129,15 @@ mod tests {
             command.try_get_matches_from(all).map(drop).map_err(|error| error.to_string())
         };
         assert_eq!(read(&["--within", "11h", "--error", "T*"]), Ok(()));
-        assert_eq!(read(&["--cancel"]), Ok(()));
+        assert_eq!(read(&["--withdraw"]), Ok(()));
         for (refused, why) in [
             (&["--within", "39601s"][..], "must be at most 11h, so that"),
             (&["--error", ""], "must be an error type such as Timeout*"),
             (&["--error", " "], "must be an error type such as Timeout*"),
             (&["--error", "{{T*}}"], "must not contain {{"),
             (&["--why", "{{x}}"], "must not contain {{"),
-            (&["--cancel", "--error", "T*"], "cannot be used with"),
-            (&["--cancel", "--within", "5m"], "cannot be used with"),
+            (&["--withdraw", "--error", "T*"], "cannot be used with"),
+            (&["--withdraw", "--within", "5m"], "cannot be used with"),
         ] {
             assert!(read(refused).is_err_and(|error| error.contains(why)), "{refused:?}");
         }

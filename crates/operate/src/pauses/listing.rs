@@ -1,4 +1,4 @@
-//! The list of open pauses and retry requests, with who made them and why.
+//! The list of open pauses and requests, with who made them and why.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::layout::{Block, Layout, Table};
 use crate::operator::Operator;
 use crate::pauses::history::{self, Entry};
 use crate::pauses::parameter::read_pauses;
-use crate::pauses::requests::RetryRequest;
+use crate::pauses::requests::RequestInForce;
 use crate::pauses::{OpenPause, target_name};
 use crate::text;
 use crate::text::Text;
 
-/// The open pauses and the retry requests in force.
+/// The open pauses and the requests in force.
 #[derive(Debug, Serialize)]
 pub struct Listing {
     /// `None` if the handler reads no pauses, or if they could not be read.
     pauses: Option<Vec<OpenPause>>,
-    retries: Option<Vec<RetryRequest>>,
+    requests: Option<Vec<RequestInForce>>,
     /// `None` unless it was asked for.
     history: Option<Vec<Entry>>,
     #[serde(skip)]
@@ -32,7 +32,7 @@ pub struct Listing {
     unreadable: Option<Failure>,
 }
 
-/// Lists the open pauses and retry requests, with the parameter's history if that is asked for.
+/// Lists the open pauses and requests, with the parameter's history if that is asked for.
 ///
 /// # Errors
 ///
@@ -53,9 +53,9 @@ pub async fn pauses(operator: &Operator, with_history: bool) -> Result<Listing, 
         Err(failure) => (None, Some(failure)),
     };
     let now = operator.now();
-    let of = |read| (OpenPause::all_of(read, now), RetryRequest::in_force(read, now));
-    let (pauses, retries) = read.as_ref().map(of).unzip();
-    Ok(Listing { pauses, retries, history, handler: deployment.handler, unreadable })
+    let of = |read| (OpenPause::all_of(read, now), RequestInForce::all_of(read, now));
+    let (pauses, requests) = read.as_ref().map(of).unzip();
+    Ok(Listing { pauses, requests, history, handler: deployment.handler, unreadable })
 }
 
 impl Answer for Listing {
@@ -76,8 +76,8 @@ impl Answer for Listing {
             true => layout.line("nothing is paused"),
             false => layout.table(table(pauses)),
         }
-        for request in self.retries.iter().flatten() {
-            layout.line(text!["retry now: ", request.line()]);
+        for request in self.requests.iter().flatten() {
+            layout.line(text![format!("{}: ", request.ask.title()), request.line()]);
         }
         if let Some(history) = history {
             layout.line("");

@@ -1,23 +1,27 @@
-//! Retry requests, as the commands show them.
+//! The requests in force, as the commands show them.
 
-use comeback_engine::{Pauses, RetryNow, Timestamp};
+use comeback_engine::{Pauses, Request, Timestamp};
 use serde::Serialize;
 
 use crate::pauses::target_name;
+use crate::request::Ask;
 use crate::text;
 use crate::text::Text;
 
-/// A request of `comeback retry`.
+/// A request of `comeback retry` or `comeback cancel`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RetryRequest {
+pub struct RequestInForce {
+    /// What it asks for.
+    #[serde(flatten)]
+    pub ask: Ask,
     /// The ARN of its function, or `*` for every function.
     pub target: String,
     /// The moment of the request.
     pub at: Timestamp,
-    /// The time over which the retries are spread.
-    pub within_seconds: u64,
     /// `errorType` globs; empty for every error.
     pub errors: Vec<String>,
+    /// The keys of its events; empty for every event.
+    pub keys: Vec<String>,
     /// When it ends.
     pub until: Timestamp,
     /// Who made it.
@@ -26,20 +30,22 @@ pub struct RetryRequest {
     pub why: Option<String>,
 }
 
-impl RetryRequest {
-    /// The requests in force.
-    pub fn in_force(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
-        pauses.retries().map(Self::of).filter(|request| now <= request.until).collect()
+impl RequestInForce {
+    /// The requests in force: those to retry, then those to cancel.
+    pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
+        let retries = pauses.retries().map(|it| Self::of(&it.request, Ask::Retry { within: it.within }));
+        let cancels = pauses.cancels().map(|it| Self::of(&it.request, Ask::Cancel));
+        retries.chain(cancels).filter(|request| now <= request.until).collect()
     }
 
     /// A request, as it stands in the document.
-    pub fn of(retry: &RetryNow) -> Self {
-        let RetryNow { request, within } = retry;
+    pub fn of(request: &Request, ask: Ask) -> Self {
         Self {
+            ask,
             target: request.target.to_string(),
             at: request.at,
-            within_seconds: within.as_secs(),
             errors: request.errors.clone(),
+            keys: request.keys.clone(),
             until: request.last_moment(),
             by: request.by.clone(),
             why: request.why.clone(),
@@ -53,7 +59,8 @@ impl RetryRequest {
 
     /// `orders (Timeout*), requested at … by anna, ends at …: deploy 4712`
     pub fn line(&self) -> Text {
-        let errors = Some(self.errors.join(", ")).filter(|errors| !errors.is_empty());
+        let events = [&self.errors[..], &self.keys[..]].concat().join(", ");
+        let errors = Some(events).filter(|events| !events.is_empty());
         let part = |part: Option<String>| part.unwrap_or_default();
         text![
             format!("{}{}, requested at ", self.name(), part(errors.map(|errors| format!(" ({errors})")))),
@@ -73,15 +80,16 @@ mod tests {
     fn requests_in_force_are_named_with_their_end() {
         let text = r#"{"v":1,"pauses":[],"retries":[
             {"target":"arn:aws:lambda:eu-west-1:123456789012:function:orders:live","at":1700000000,"within":300,
-             "errors":["Time*","Down"],"by":"anna","why":"deploy 4712","until":1700002100},
-            {"target":"*","at":1700003600,"within":0}]}"#;
+             "errors":["Time*","Down"],"by":"anna","why":"deploy 4712","until":1700002100}],
+            "cancels":[{"target":"*","at":1700003600,"keys":["k-1"]}]}"#;
         let pauses = Pauses::read(text).unwrap();
         let lines = |seconds: u64| {
             let now = Timestamp::from_secs(1_700_000_000 + seconds);
-            let requests = RetryRequest::in_force(&pauses, now);
+            let requests = RequestInForce::all_of(&pauses, now);
             requests.iter().map(|request| request.line().to_string()).collect::<Vec<_>>()
         };
-        let all = "every function, requested at 2023-11-14T23:13:20.000Z, ends at 2023-11-16T00:13:20.000Z";
+        let all =
+            "every function (k-1), requested at 2023-11-14T23:13:20.000Z, ends at 2023-11-16T00:13:20.000Z";
         let requests = "orders:live (Time*, Down), requested at 2023-11-14T22:13:20.000Z by anna, ends at \
                       2023-11-14T22:48:20.000Z: deploy 4712";
         assert_eq!(lines(2_100), [requests, all]);

@@ -13,6 +13,7 @@ use crate::layout::Fact;
 use crate::metrics::LastHour;
 use crate::numbers::{counted, grouped, rounded};
 use crate::pauses::OpenPause;
+use crate::request::Kind;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 
@@ -32,7 +33,8 @@ impl Status {
             Fact::new("Policies", self.own_policies()),
             Fact::new("Pauses", self.open_pauses()),
             // Few deployments have one.
-            Fact::new("Retry now", self.retries.iter().flatten().map(|request| request.line()).collect()),
+            Fact::new("Retry now", self.requests_of(Kind::Retry)),
+            Fact::new("Cancel", self.requests_of(Kind::Cancel)),
             Fact::new(ALARMS, vec![self.ringing()]),
         ];
         facts.retain(|fact| !fact.lines.is_empty() && !self.unread.contains_key(fact.title));
@@ -112,6 +114,11 @@ impl Status {
         Text::toned(Tone::Bad, why)
     }
 
+    fn requests_of(&self, kind: Kind) -> Vec<Text> {
+        let requests = self.requests.iter().flatten().filter(|request| request.ask.kind() == kind);
+        requests.map(|request| request.line()).collect()
+    }
+
     fn own_policies(&self) -> Vec<Text> {
         if !self.refused_settings.is_empty() {
             return vec!["unknown: the handler refuses its settings".into()];
@@ -187,6 +194,8 @@ fn last_hour(hour: &LastHour) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use comeback_engine::Timestamp;
 
     use super::*;
@@ -197,7 +206,8 @@ mod tests {
     use crate::change::tests::plain;
     use crate::deployment::Deployment;
     use crate::failure::Failure;
-    use crate::pauses::requests::RetryRequest;
+    use crate::pauses::requests::RequestInForce;
+    use crate::request::Ask;
 
     #[test]
     fn what_could_not_be_read_is_said_beside_the_rest() {
@@ -320,11 +330,12 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
                     ..OpenPause::sample("*")
                 },
             ]),
-            retries: Some(vec![RetryRequest {
+            requests: Some(vec![RequestInForce {
+                ask: Ask::Retry { within: Duration::from_secs(600) },
                 target: "*".into(),
                 at: Timestamp::from_secs(1_700_000_000),
-                within_seconds: 600,
                 errors: vec!["Timeout*".into()],
+                keys: Vec::new(),
                 until: Timestamp::from_secs(1_700_004_200),
                 by: Some("anna".into()),
                 why: None,

@@ -12,7 +12,7 @@ use crate::durations::short;
 use crate::failure::Failure;
 use crate::layout::{Block, Layout, Table};
 use crate::numbers::{counted, grouped};
-use crate::pauses::requests::RetryRequest;
+use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::{Piece, Text};
 use crate::waiting::events::{Group, Sorted, WaitingEvent, Why};
@@ -53,7 +53,7 @@ pub struct Report<'r> {
     /// `None` if they were not asked for.
     pub events: Option<Sorted<'r>>,
     /// The retry requests in force; `None` if they are not known.
-    pub retries: Option<Vec<RetryRequest>>,
+    pub requests: Option<Vec<RequestInForce>>,
     /// Notes on gaps in the log, and on what keeps events from being retried.
     pub notes: Vec<Text>,
     /// The errors of the events that wait, if the filter's error matches none of them.
@@ -91,7 +91,7 @@ impl Reading {
             returns: Returns::of(self.waits.each(&chosen), &groups, now),
             groups,
             events: events.clone().map(|range| self.waits.first(&chosen, range)),
-            retries: pauses.map(|pauses| RetryRequest::in_force(pauses, now)),
+            requests: pauses.map(|pauses| RequestInForce::all_of(pauses, now)),
             notes,
             unmatched: None,
             end: Ok(()),
@@ -131,10 +131,10 @@ impl Answer for Report<'_> {
             true => format!("Found in the log: {} of about {all} in the retry queue.", grouped(*found)),
             false => format!("In the retry queue, for all functions: about {all}."),
         });
-        for request in self.retries.iter().flatten() {
-            layout.line(text!["Retry now: ", request.line(), "."]);
+        for request in self.requests.iter().flatten() {
+            layout.line(text![format!("In force: {} ", request.ask.title()), request.line(), "."]);
         }
-        if *found > 0 && self.retries.as_ref().is_some_and(|requests| !requests.is_empty()) {
+        if *found > 0 && self.requests.as_ref().is_some_and(|requests| !requests.is_empty()) {
             layout.line(REQUEST_NOT_COUNTED);
         }
         self.notes.iter().for_each(|note| layout.line(note));
@@ -317,7 +317,7 @@ Due but not yet received by the handler: about 2. `comeback status --stack shop`
         let pauses = |requests: &str| {
             Ok(Some(Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{requests}]}}"#)).unwrap()))
         };
-        let line = "\nRetry now: every function, requested at 2026-09-14T15:33:20.000Z by anna, ends at \
+        let line = "\nIn force: retry now every function, requested at 2026-09-14T15:33:20.000Z by anna, ends at \
                     2026-09-15T16:33:20.000Z.\n";
         let none = text(&Reading { pauses: pauses(request), ..reading_of(&[]) });
         assert!(none.contains(line) && !none.contains(REQUEST_NOT_COUNTED), "no times are shown: {none}");

@@ -10,6 +10,7 @@ use crate::deployment::Deployment;
 use crate::durations;
 use crate::numbers::{counted, grouped};
 use crate::pauses::noticed_within;
+use crate::request::Ask;
 use crate::waiting::events::{WaitingEvent, Waits, Why};
 use crate::waiting::no_error_matches;
 
@@ -79,7 +80,7 @@ impl Reach {
                     reach.recalled += 1;
                     due.max(noticed)
                 }
-                Err(why) if reach.leaves_alone(why) => continue,
+                Err(why) if reach.leaves_alone(why, entry) => continue,
                 // Which moment the handler draws is not known here.
                 Err(_) => {
                     let drawn = entry.drawn(event.key, message);
@@ -88,7 +89,8 @@ impl Reach {
             };
             reach.retries.insert((event.key.to_owned(), event.retry));
             reach.hidden = reach.hidden.max(by_itself.since(now));
-            reach.brings_forward |= event.due.is_none_or(|due| at < due);
+            reach.brings_forward |=
+                matches!(entry, Recall::Cancel(_)) || event.due.is_none_or(|due| at < due);
             retried.push(at.since(now).as_secs());
         }
         retried.sort_unstable();
@@ -112,7 +114,7 @@ impl Reach {
     }
 
     /// Counts a message that is not recalled. Returns true if the request changes nothing for it.
-    fn leaves_alone(&mut self, why: NotRecalled) -> bool {
+    fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,
             NotRecalled::Soon => return false,
@@ -121,7 +123,8 @@ impl Reach {
             NotRecalled::RetryAfter => (&mut self.retry_after, true),
             NotRecalled::Paused => (&mut self.paused, true),
             NotRecalled::Returning => (&mut self.returning, true),
-            NotRecalled::Unanswered => (&mut self.unanswered, true),
+            // A cancel needs no call, and finds it when its hiding ends.
+            NotRecalled::Unanswered => (&mut self.unanswered, !matches!(entry, Recall::Cancel(_))),
             NotRecalled::LastRetry => (&mut self.last_retry, true),
         };
         *count += 1;
@@ -129,7 +132,7 @@ impl Reach {
     }
 
     /// The number of events that are retried, and by when.
-    pub fn in_words(&self) -> String {
+    pub fn in_words(&self, ask: Ask) -> String {
         let Self { found, reached, .. } = *self;
         let short = |seconds: Option<u64>| durations::short(seconds.unwrap_or_default() as f64);
         let [all, half] = [self.all_within_seconds, self.half_within_seconds].map(short);
@@ -137,7 +140,7 @@ impl Reach {
             return no_error_matches(glob, errors);
         }
         if reached == 0 {
-            return "nothing to speed up".into();
+            return if ask == Ask::Cancel { "nothing to cancel" } else { "nothing to speed up" }.into();
         }
         if !self.brings_forward {
             let (these, they) = if reached == 1 { ("this", "it is") } else { ("these", "they are") };
@@ -149,7 +152,8 @@ impl Reach {
         } else {
             format!("{} of {} waiting events", grouped(reached), grouped(found))
         };
-        format!("{events} will be retried, all within {all}, half within {half}")
+        let done = if ask == Ask::Cancel { "cancelled" } else { "retried" };
+        format!("{events} will be {done}, all within {all}, half within {half}")
     }
 
     /// The numbers of events that are not recalled, with the reasons.
@@ -186,6 +190,7 @@ mod tests {
     use super::*;
     use crate::log::test_line;
 
+    const ASK: Ask = Ask::Retry { within: Duration::from_secs(300) };
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
 
     fn before(seconds: u64) -> Timestamp {
@@ -252,7 +257,7 @@ mod tests {
         let reach = |target: &str| {
             let reach =
                 reach(&waits, &format!(r#"{{"target":"{target}","from":1,"until":null,"spread":0}}"#));
-            (reach.recalled, reach.paused, reach.brings_forward, reach.in_words())
+            (reach.recalled, reach.paused, reach.brings_forward, reach.in_words(ASK))
         };
         let (recalled, paused, brings_forward, words) = reach(billing);
         assert_eq!((recalled, paused, brings_forward), (1, 1, true));
@@ -275,7 +280,7 @@ mod tests {
         let mut waits = Waits::keeping_handles();
         let said = |waits: &Waits| {
             let reach = reach(waits, "");
-            (reach.brings_forward, reach.in_words())
+            (reach.brings_forward, reach.in_words(ASK))
         };
         assert_eq!(said(&waits), (false, "nothing to speed up".to_owned()));
         let soon = json!({"due": due(20), "delay": 30, "receipt_handle": null});

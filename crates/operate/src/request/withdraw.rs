@@ -1,8 +1,8 @@
-//! The end of retry requests before their time.
+//! The end of requests before their time.
 
 use std::time::Duration;
 
-use comeback_engine::{Pause, PauseTarget, Pauses, RetryNow};
+use comeback_engine::{Cancel, Pause, PauseTarget, Pauses, Request, RetryNow};
 use serde::Serialize;
 
 use crate::change::{Answer, Change, Performed, Plan, Question};
@@ -15,12 +15,13 @@ use crate::layout::Layout;
 use crate::numbers::counted;
 use crate::operator::Operator;
 use crate::pauses::parameter::Parameter;
-use crate::pauses::requests::RetryRequest;
+use crate::pauses::requests::RequestInForce;
 use crate::pauses::{self, forgotten_note, named, noticed_within};
+use crate::request::Kind;
 use crate::text;
 use crate::text::quoted;
 
-/// Withdraws the retry requests for a function, or those for every function. Like a pause, a request for every function is
+/// Withdraws the requests of one kind for a function, or those for every function. Like a pause, a request for every function is
 /// another one.
 #[derive(Clone, Debug)]
 pub struct WithdrawRequests {
@@ -28,20 +29,24 @@ pub struct WithdrawRequests {
     pub operator: Operator,
     /// The function, as its requests name it; `None` is those for every function.
     pub function: Option<FunctionName>,
+    /// The kind.
+    pub kind: Kind,
 }
 
 /// The plan to withdraw requests: those in force.
 #[derive(Clone, Debug, Serialize)]
 pub struct WithdrawPlan {
-    cancelled: Vec<RetryRequest>,
+    withdrawn: Vec<RequestInForce>,
     noticed_within_seconds: Option<u64>,
     #[serde(skip)]
     name: String,
     #[serde(skip)]
+    kind: Kind,
+    #[serde(skip)]
     target: PauseTarget,
     /// Requests for other functions.
     #[serde(skip)]
-    others: Vec<RetryRequest>,
+    others: Vec<RequestInForce>,
     #[serde(skip)]
     deployment: Deployment,
 }
@@ -65,12 +70,14 @@ impl Change for WithdrawRequests {
         let read = async { Parameter::of(account, interrupt, &deployment)?.read().await };
         let pauses = interrupt.or(read).await?.0;
         let target = pauses::target(&deployment, self.function.as_ref())?;
-        let requests = RetryRequest::in_force(&pauses, self.operator.now()).into_iter();
-        let (cancelled, others) = requests.partition(|request| request.target == target.to_string());
+        let requests = RequestInForce::all_of(&pauses, self.operator.now()).into_iter();
+        let requests = requests.filter(|request| request.ask.kind() == self.kind);
+        let (withdrawn, others) = requests.partition(|request| request.target == target.to_string());
         Ok(WithdrawPlan {
-            cancelled,
+            withdrawn,
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
             name: named(self.function.as_ref()),
+            kind: self.kind,
             target,
             others,
             deployment,
@@ -99,50 +106,65 @@ impl WithdrawRequests {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
         let pauses = parameter.read().await?.0;
-        let all: Vec<RetryNow> =
-            pauses.retries().filter(|retry| retry.request.target == plan.target).cloned().collect();
-        let is_gone = |pauses: &Pauses| pauses.retries().all(|request| !all.contains(request));
-        let make = |pauses: &Pauses| Ok(pauses.without_retries(&all));
-        parameter.edit(self.operator.now(), make, is_gone).await
+        let now = self.operator.now();
+        let is_it = |request: &Request| request.target == plan.target;
+        match self.kind {
+            Kind::Retry => {
+                let all: Vec<RetryNow> = pauses.retries().filter(|it| is_it(&it.request)).cloned().collect();
+                let is_gone = |pauses: &Pauses| pauses.retries().all(|other| !all.contains(other));
+                parameter.edit(now, |pauses| Ok(pauses.without_retries(&all)), is_gone).await
+            }
+            Kind::Cancel => {
+                let all: Vec<Cancel> = pauses.cancels().filter(|it| is_it(&it.request)).cloned().collect();
+                let is_gone = |pauses: &Pauses| pauses.cancels().all(|other| !all.contains(other));
+                parameter.edit(now, |pauses| Ok(pauses.without_cancels(&all)), is_gone).await
+            }
+        }
     }
 }
 
 impl Plan for WithdrawPlan {
     fn identity(&self) -> String {
-        format!("{:?}", (&self.target, &self.cancelled))
+        format!("{:?}", (&self.target, &self.withdrawn))
     }
 
     fn question(&self) -> Option<Question> {
-        let question = || Question::new(format!("cancel the retry requests for {}?", self.name));
-        (!self.cancelled.is_empty()).then(question)
+        let question =
+            || Question::new(format!("withdraw the {} requests for {}?", self.kind.name(), self.name));
+        (!self.withdrawn.is_empty()).then(question)
     }
 }
 
 impl Answer for WithdrawPlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        self.cancelled.iter().for_each(|request| layout.line(text!["retry now: ", request.line()]));
+        self.withdrawn
+            .iter()
+            .for_each(|request| layout.line(text![format!("{}: ", request.ask.title()), request.line()]));
         layout
     }
 
     fn end(&self) -> Result<(), Failure> {
-        if !self.cancelled.is_empty() {
+        if !self.withdrawn.is_empty() {
             return Ok(());
         }
         let list = quoted(self.deployment.command(CommandName::Pause, ["--list"]));
-        let nothing = format!("no retry request for {} is in force; ", self.name);
+        let nothing = format!("no {} request for {} is in force; ", self.kind.name(), self.name);
         Err(Failure::undone(text![nothing, list, " shows the others"]))
     }
 }
 
 impl Answer for Withdrawn {
     fn layout(&self) -> Layout {
-        let WithdrawPlan { cancelled, noticed_within_seconds, name, others, .. } = &self.plan;
+        let WithdrawPlan { withdrawn, noticed_within_seconds, name, kind, others, .. } = &self.plan;
         let mut layout = Layout::default();
-        let requests = counted(cancelled.len() as u64, "retry request was", "retry requests were");
-        layout.line(format!("{name}: {requests} cancelled; events not yet retried keep their own due times"));
+        let kind = kind.name();
+        let requests = counted(withdrawn.len() as u64, "request was", "requests were");
+        layout.line(format!(
+            "{name}: {kind} {requests} withdrawn; events not reached yet keep their own due times"
+        ));
         if let Some(noticed) = noticed_within_seconds.map(Duration::from_secs).map(durations::text) {
-            layout.line(format!("Takes effect within {noticed}; until then, the handler may still retry."));
+            layout.line(format!("Takes effect within {noticed}; until then, the handler may still {kind}."));
         }
         others.iter().for_each(|other| layout.line(text!["Still in force: ", other.line()]));
         self.note.iter().for_each(|note| layout.note(note));

@@ -1,7 +1,7 @@
-//! Retry now, after a fix: requests that make waiting events due sooner.
+//! Requests about waiting events: to retry them now, after a fix, or to cancel them.
 //!
 //! A request stands in the pauses' parameter, where the handler reads it, and is obeyed whenever it checks a message. Messages
-//! that stay hidden for longer are recalled.
+//! that stay hidden for longer are recalled. A cancelled event is dead-lettered, so it can still be redriven.
 //!
 //! | file | holds |
 //! |---|---|
@@ -16,8 +16,8 @@ pub mod withdraw;
 use std::time::Duration;
 
 use comeback_engine::{
-    LONGEST_REQUEST, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policies, PolicyEntry, Recall, Request,
-    RetryNow, Timestamp,
+    Cancel, LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Pause, PauseTarget, Pauses, Policies, PolicyEntry,
+    Request, RetryNow, Timestamp,
 };
 use serde::Serialize;
 
@@ -30,11 +30,11 @@ use crate::function::{FunctionName, command_name};
 use crate::layout::Layout;
 use crate::operator::Operator;
 use crate::pauses::parameter::Parameter;
-use crate::pauses::requests::RetryRequest;
+use crate::pauses::requests::RequestInForce;
 use crate::pauses::{self, forgotten_note, named, noticed_within, read_text, target_name};
 use crate::recall::{Recalled, Written, recall};
-use crate::retry::follow::Watch;
-use crate::retry::reach::Reach;
+use crate::request::follow::Watch;
+use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
 use crate::waiting::reading::{Reading, Scope};
@@ -43,26 +43,83 @@ use crate::waiting::wanted::Wanted;
 /// An unanswered call is repeated after one to two hours.
 const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 
-/// Requests that the waiting events of a function be retried now.
+/// Requests that waiting events be retried now, or cancelled.
 #[derive(Clone, Debug)]
-pub struct RequestRetries {
+pub struct RequestEvents {
     /// The operator.
     pub operator: Operator,
-    /// The function; `None` is every function.
+    /// What to do with them.
+    pub ask: Ask,
+    /// Their function; `None` is every function.
     pub function: Option<FunctionName>,
     /// Only events whose error type, class name or simple name matches this glob.
     pub error: Option<String>,
-    /// The retries are spread over this time.
-    pub within: Duration,
+    /// Only the events with these keys, at most [`MOST_KEYS`]. A cancel then also reaches what these events fail with later.
+    pub keys: Vec<String>,
     /// The reason.
     pub why: Option<String>,
 }
 
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum Ask {
+    /// To retry events now.
+    Retry {
+        /// The retries are spread over this time, in whole seconds.
+        #[serde(rename = "within_seconds", serialize_with = "whole_seconds")]
+        within: Duration,
+    },
+    /// To dead-letter them.
+    Cancel,
+}
+
+impl Ask {
+    /// The words before a request of this kind, such as in `retry now: orders`.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Retry { .. } => "retry now",
+            Self::Cancel => "cancel",
+        }
+    }
+
+    /// Its kind.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Retry { .. } => Kind::Retry,
+            Self::Cancel => Kind::Cancel,
+        }
+    }
+}
+
+/// A kind of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// To retry events now.
+    Retry,
+    /// To dead-letter them.
+    Cancel,
+}
+
+impl Kind {
+    /// Its verb.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
+fn whole_seconds<S: serde::Serializer>(within: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(within.as_secs())
+}
+
 /// The plan of a request: the events that it reaches, and by when.
 #[derive(Clone, Debug, Serialize)]
-pub struct RetryPlan {
+pub struct RequestPlan {
     /// `None` of a plan.
-    requested: Option<RetryRequest>,
+    requested: Option<RequestInForce>,
     #[serde(flatten)]
     reach: Reach,
     /// Every message that the request can reach is checked within this time.
@@ -78,7 +135,7 @@ pub struct RetryPlan {
     #[serde(skip)]
     wanted: Wanted,
     #[serde(skip)]
-    within: Duration,
+    ask: Ask,
     /// The moment from which the reach counts.
     #[serde(skip)]
     begin: Timestamp,
@@ -93,73 +150,71 @@ pub struct RetryPlan {
 #[derive(Debug, Serialize)]
 pub struct Requested {
     #[serde(flatten)]
-    plan: RetryPlan,
-    #[serde(skip)]
-    at: Timestamp,
-    #[serde(skip)]
-    end: Timestamp,
+    plan: RequestPlan,
     #[serde(skip)]
     note: Option<String>,
 }
 
-impl Change for RequestRetries {
-    type Plan = RetryPlan;
+impl Change for RequestEvents {
+    type Plan = RequestPlan;
     type Done = Requested;
 
-    async fn plan(&self) -> Result<RetryPlan, Failure> {
+    async fn plan(&self) -> Result<RequestPlan, Failure> {
         let deployment = self.operator.deployment().await?;
         self.operator.interrupt.or(self.plan_of(deployment)).await
     }
 
     /// The request is for whatever has failed by now, so no plan is out of date.
-    async fn perform(&self, plan: &RetryPlan) -> Performed<RetryPlan, Requested> {
-        let (retry, forgotten) = match self.write(plan).await {
+    async fn perform(&self, plan: &RequestPlan) -> Performed<RequestPlan, Requested> {
+        let (written, forgotten) = match self.write(plan).await {
             Ok(written) => written,
             Err(failure) => return Performed::Failed(failure),
         };
-        let written = Written::Request(retry.clone());
         let (mut result, mut end) = (None, Ok(()));
         if plan.reach.recalled > 0 {
-            let (recalled, done) = recall(&self.operator, &plan.deployment, &plan.wanted, written).await;
+            let (recalled, done) = recall(&self.operator, &plan.deployment, &plan.wanted, &written).await;
             (result, end) = (Some(recalled), done);
         }
+        let in_force = written.request().map(|request| RequestInForce::of(request, self.ask));
         let requested = Requested {
-            plan: RetryPlan { requested: Some(RetryRequest::of(&retry)), result, ..plan.clone() },
-            at: retry.request.at,
-            end: retry.request.last_moment(),
+            plan: RequestPlan { requested: in_force, result, ..plan.clone() },
             note: forgotten_note(&forgotten),
         };
         Performed::Done(requested, end)
     }
 }
 
-impl RequestRetries {
-    async fn plan_of(&self, deployment: Deployment) -> Result<RetryPlan, Failure> {
+impl RequestEvents {
+    async fn plan_of(&self, deployment: Deployment) -> Result<RequestPlan, Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let function = self.function.as_ref();
         let begin = self.operator.now();
         let parameter = Parameter::of(account, interrupt, &deployment)?;
         let policies = policies(&deployment)?;
         let target = pauses::retried_target(&deployment, function)?;
+        if self.keys.len() > MOST_KEYS {
+            return Err(Failure::refused(format!("a request names at most {MOST_KEYS} keys; make several")));
+        }
         // What would be refused is refused before the log is read.
         let pauses = parameter.read().await?.0;
-        let request = self.request(target.clone(), begin, LONGEST_REQUEST, &policies);
-        let pauses = pauses.with_retry(&request).fitted(begin)?.0;
+        let written = self.request(target.clone(), begin, LONGEST_REQUEST, &policies);
+        let pauses = written.added_to(&pauses).fitted(begin)?.0;
         let wanted = Wanted {
             functions: function.into_iter().cloned().collect(),
             error: self.error.clone(),
-            keys: Vec::new(),
+            keys: self.keys.clone(),
         };
         let scope = Scope { handles: true, ..Scope::of(&wanted) };
         let reading = Reading::read(&self.operator, deployment.clone(), scope, begin).await?;
         let errors = reading.unmatched(&self.operator, scope, begin).await;
-        let reach = Reach::of(&reading.waits, &deployment, &pauses, Recall::Retry(&request));
+        let entry = written.find(&pauses).expect("BUG: it was added");
+        let reach = Reach::of(&reading.waits, &deployment, &pauses, entry);
         let is_complete = reading.is_complete(begin);
         let unknown = if is_complete { Duration::ZERO } else { longest_hiding(&policies, &target) };
         let hidden = reach.hidden.max(unknown);
         let mut notes = reading.notes_on_all(begin);
         notes.extend(holding(&pauses, &target, begin).map(|pause| paused_note(pause, &deployment)));
-        Ok(RetryPlan {
+        Ok(RequestPlan {
             requested: None,
             checked_within_seconds: hidden.as_secs(),
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
@@ -167,41 +222,52 @@ impl RequestRetries {
             result: None,
             name: named(function),
             target,
-            within: self.within,
+            ask: self.ask,
             begin,
-            is_useless: is_complete && !reach.brings_forward,
+            // A cancel by key also reaches what fails later.
+            is_useless: is_complete
+                && !reach.brings_forward
+                && (self.ask != Ask::Cancel || self.keys.is_empty()),
             reach: Reach { hidden, unmatched: self.error.clone().zip(errors), ..reach },
             wanted,
             deployment,
         })
     }
 
-    /// The request at this moment, which ends once every message that is hidden for this long has been checked.
-    fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> RetryNow {
+    /// The request at this moment, which ends once every message that is hidden for this long has been checked. A cancel by key
+    /// stays for as long as any request may.
+    fn request(&self, target: PauseTarget, at: Timestamp, hidden: Duration, policies: &Policies) -> Written {
         let request = Request {
             target,
             at: at.rounded_up_to_secs(),
             errors: self.error.iter().cloned().collect(),
-            keys: Vec::new(),
+            keys: self.keys.clone(),
             by: Some(self.operator.account.place.user().to_owned()),
             why: self.why.clone(),
             until: None,
         };
-        let retry = RetryNow { request, within: Duration::from_secs(self.within.as_secs()) };
-        retry.with_end(hidden, policies.stack().settings().maximum_concurrency)
+        let environments = policies.stack().settings().maximum_concurrency;
+        match self.ask {
+            Ask::Retry { within } => {
+                let retry = RetryNow { request, within: Duration::from_secs(within.as_secs()) };
+                Written::Retry(retry.with_end(hidden, environments))
+            }
+            Ask::Cancel if !self.keys.is_empty() => Written::Cancel(Cancel { request }),
+            Ask::Cancel => Written::Cancel(Cancel { request }.with_end(hidden, environments)),
+        }
     }
 
     /// Writes the request. It counts from here: what has failed while the question stood is reached too. Returns also the ended
     /// pauses that had to leave the parameter.
-    async fn write(&self, plan: &RetryPlan) -> Result<(RetryNow, Vec<Pause>), Failure> {
+    async fn write(&self, plan: &RequestPlan) -> Result<(Written, Vec<Pause>), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
         let (target, now) = (plan.target.clone(), self.operator.now());
-        let retry = self.request(target, now, plan.reach.hidden, &policies(&plan.deployment)?);
-        let is_in = |pauses: &Pauses| pauses.retries().any(|other| *other == retry);
-        let make = |pauses: &Pauses| Ok(pauses.with_retry(&retry));
-        let forgotten = parameter.edit(retry.request.at, make, is_in).await?;
-        Ok((retry, forgotten))
+        let written = self.request(target, now, plan.reach.hidden, &policies(&plan.deployment)?);
+        let is_in = |pauses: &Pauses| written.find(pauses).is_some();
+        let make = |pauses: &Pauses| Ok(written.added_to(pauses));
+        let forgotten = parameter.edit(written.at(), make, is_in).await?;
+        Ok((written, forgotten))
     }
 }
 
@@ -288,25 +354,36 @@ fn paused_note(pause: &Pause, deployment: &Deployment) -> Text {
     ]
 }
 
-impl Plan for RetryPlan {
+impl Plan for RequestPlan {
     /// The request is for whatever has failed so far, so the number of events does not change it.
     fn identity(&self) -> String {
-        format!("{:?}", (&self.target, &self.wanted.error))
+        format!("{:?}", (&self.target, &self.wanted.error, &self.wanted.keys))
     }
 
     fn question(&self) -> Option<Question> {
-        let within = durations::text(self.within);
-        (!self.is_useless).then(|| Question::new(format!("retry these within {within}?")))
+        let question = match self.ask {
+            Ask::Retry { within } => format!("retry these within {}?", durations::text(within)),
+            Ask::Cancel => "cancel these?".into(),
+        };
+        (!self.is_useless).then(|| Question::new(question))
     }
 }
 
-impl Answer for RetryPlan {
+impl Answer for RequestPlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        layout.line(format!("{}: {}", self.name, self.reach.in_words()));
-        let due = format!("within {} of it, and never later than without it", durations::text(self.within));
+        layout.line(format!("{}: {}", self.name, self.reach.in_words(self.ask)));
+        let due = match self.ask {
+            Ask::Retry { within } => {
+                format!("within {} of it, and never later than without it", durations::text(within))
+            }
+            Ask::Cancel => "at once, and is dead-lettered as cancelled".into(),
+        };
         let lines = self.reach.lines(self.noticed_within_seconds, &due);
         lines.into_iter().for_each(|line| layout.line(line));
+        if self.ask == Ask::Cancel && !self.wanted.keys.is_empty() {
+            layout.line("Failures of these events in the next 25h are dead-lettered too.");
+        }
         self.notes.iter().for_each(|note| layout.line(note));
         if self.is_useless {
             layout.line("Nothing was requested.");
@@ -319,7 +396,8 @@ impl Answer for Requested {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         let waiting = quoted(self.plan.deployment.command(CommandName::Waiting, [""; 0]));
-        layout.line(text!["Requested at ", self.at, ". ", waiting, " shows what is left."]);
+        let at = self.plan.requested.as_ref().map_or(self.plan.begin, |request| request.at);
+        layout.line(text!["Requested at ", at, ". ", waiting, " shows what is left."]);
         self.plan.result.iter().flat_map(Recalled::lines).for_each(|line| layout.line(line));
         self.note.iter().for_each(|note| layout.note(note));
         layout
@@ -329,12 +407,13 @@ impl Answer for Requested {
 impl Requested {
     /// Watches the retries that the request brings about. `None` if the log does not say which events wait.
     pub fn watch(&self) -> Option<Watch> {
-        let RetryPlan { reach, wanted, deployment, begin, .. } = &self.plan;
+        let RequestPlan { reach, wanted, deployment, begin, requested, .. } = &self.plan;
+        let end = requested.as_ref()?.until;
         (!reach.retries.is_empty()).then(|| Watch {
             deployment: deployment.clone(),
             wanted: wanted.clone(),
             awaited: reach.retries.clone(),
-            time: *begin..self.end,
+            time: *begin..end,
         })
     }
 }
@@ -349,7 +428,7 @@ pub(crate) mod tests {
     use crate::change::tests::plain;
     use crate::log::test_line;
     use crate::operator::Which;
-    use crate::retry::withdraw::WithdrawRequests;
+    use crate::request::withdraw::WithdrawRequests;
 
     const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
     const TEN_MINUTES: Duration = Duration::from_secs(600);
@@ -376,14 +455,15 @@ pub(crate) mod tests {
         writes(aws, key, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 900}));
     }
 
-    pub(crate) fn request(operator: &Operator) -> RequestRetries {
+    pub(crate) fn request(operator: &Operator) -> RequestEvents {
         let (error, why) = (None, Some("deploy 4712".into()));
         let function = Some("orders".parse().unwrap());
-        RequestRetries { operator: operator.clone(), function, error, within: TEN_MINUTES, why }
+        let ask = Ask::Retry { within: TEN_MINUTES };
+        RequestEvents { operator: operator.clone(), ask, function, error, keys: Vec::new(), why }
     }
 
-    fn plan(reach: Reach) -> RetryPlan {
-        RetryPlan {
+    fn plan(reach: Reach) -> RequestPlan {
+        RequestPlan {
             requested: None,
             checked_within_seconds: reach.hidden.as_secs(),
             noticed_within_seconds: Some(38),
@@ -392,7 +472,7 @@ pub(crate) mod tests {
             name: "orders".into(),
             target: PauseTarget::All,
             wanted: Wanted::default(),
-            within: TEN_MINUTES,
+            ask: Ask::Retry { within: TEN_MINUTES },
             begin: NOW,
             is_useless: !reach.brings_forward,
             reach,
@@ -436,7 +516,7 @@ pub(crate) mod tests {
 
         let withdraw = |function: Option<&str>| {
             let function = function.map(|name| name.parse().unwrap());
-            WithdrawRequests { operator: operator.clone(), function }
+            WithdrawRequests { operator: operator.clone(), function, kind: Kind::Retry }
         };
         let all = withdraw(None).plan().await.unwrap();
         let list =
@@ -447,7 +527,7 @@ pub(crate) mod tests {
         assert!(plain(&plan).starts_with("retry now: orders, requested at "), "{}", plain(&plan));
         let Performed::Done(withdrawn, Ok(())) = orders.perform(&plan).await else { panic!("not done") };
         let said = plain(&withdrawn);
-        let expected = "orders: 1 retry request was cancelled; events not yet retried keep their own due times\n\
+        let expected = "orders: retry 1 request was withdrawn; events not reached yet keep their own due times\n\
                         Takes effect within 38s; until then, the handler may still retry.\n";
         assert_eq!(said, expected);
         let Performed::Outdated(again) = orders.perform(&plan).await else { panic!("still in force") };
@@ -471,10 +551,10 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn request_for_a_function_that_is_not_retried_is_refused() {
         let (_, operator) = sample();
-        let other = RequestRetries { function: Some("billing".parse().unwrap()), ..request(&operator) };
+        let other = RequestEvents { function: Some("billing".parse().unwrap()), ..request(&operator) };
         let refused = other.plan().await.unwrap_err().to_string();
         assert!(refused.starts_with("TARGET_FUNCTIONS does not allow "), "{refused}");
-        let long = RequestRetries { why: Some("x".repeat(5_000)), ..request(&operator) };
+        let long = RequestEvents { why: Some("x".repeat(5_000)), ..request(&operator) };
         let refused = long.plan().await.unwrap_err().to_string();
         assert!(refused.contains("the parameter holds 4096: shorten the reasons"), "{refused}");
     }
