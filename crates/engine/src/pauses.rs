@@ -91,19 +91,16 @@ impl Pauses {
         document
     }
 
-    /// The same document without these retry requests.
+    /// The same document with some requests withdrawn.
     #[must_use]
-    pub fn without_retries(&self, requests: &[RetryNow]) -> Self {
+    pub fn withdrawn(
+        &self,
+        is_retry: impl Fn(&RetryNow) -> bool,
+        is_cancel: impl Fn(&Cancel) -> bool,
+    ) -> Self {
         let mut document = self.clone();
-        remove(&mut document.retries, requests);
-        document
-    }
-
-    /// The same document without these cancels.
-    #[must_use]
-    pub fn without_cancels(&self, requests: &[Cancel]) -> Self {
-        let mut document = self.clone();
-        remove(&mut document.cancels, requests);
+        withdraw(&mut document.retries, is_retry);
+        withdraw(&mut document.cancels, is_cancel);
         document
     }
 
@@ -142,8 +139,12 @@ impl Pauses {
     }
 }
 
-fn remove<R: PartialEq>(entries: &mut Vec<Entry<R>>, requests: &[R]) {
-    entries.retain(|entry| !entry.request.as_ref().is_ok_and(|request| requests.contains(request)));
+fn withdraw<R: Requested>(entries: &mut [Entry<R>], is_it: impl Fn(&R) -> bool) {
+    for entry in entries {
+        if entry.request.as_ref().is_ok_and(|requested| !requested.parts().0.withdrawn && is_it(requested)) {
+            *entry = entry.withdrawn();
+        }
+    }
 }
 
 impl Pause {

@@ -39,6 +39,9 @@ pub struct Request {
     pub why: Option<String>,
     /// Its end, in whole seconds: then it leaves the parameter. An entry without one stays for [`LONGEST_REQUEST`].
     pub until: Option<Timestamp>,
+    /// True once an operator has withdrawn it: handlers ignore it. It stays until its end all the same, because no message that
+    /// it recalled may be recalled again.
+    pub withdrawn: bool,
 }
 
 /// A request to retry the events of functions that failed before a moment: an entry of `retries`.
@@ -75,7 +78,7 @@ impl Request {
 
     /// Whether handlers obey it at `now`.
     pub fn is_in_force(&self, now: Timestamp) -> bool {
-        (self.at..=self.last_moment()).contains(&now)
+        !self.withdrawn && (self.at..=self.last_moment()).contains(&now)
     }
 
     /// Whether it names single events.
@@ -196,6 +199,8 @@ struct Wire<'a> {
     why: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    withdrawn: bool,
 }
 
 impl<R: Requested> Entry<R> {
@@ -223,8 +228,15 @@ impl<R: Requested> Entry<R> {
             by: request.by.as_deref().map(Into::into),
             why: request.why.as_deref().map(Into::into),
             until: request.until.map(Timestamp::as_secs),
+            withdrawn: request.withdrawn,
         };
         Self::read(&serde_json::to_string(&wire).expect("BUG: strings and numbers are JSON"))
+    }
+
+    /// The same entry, withdrawn. It keeps members that only a later version knows.
+    pub(crate) fn withdrawn(&self) -> Self {
+        let members = self.text.trim_end().trim_end_matches('}');
+        Self::read(&format!(r#"{members},"withdrawn":true}}"#))
     }
 
     /// Whether no handler needs it any more.
@@ -241,7 +253,7 @@ impl<R: Requested> Entry<R> {
 
 impl Request {
     fn read(wire: Wire<'_>) -> Result<Self, String> {
-        let Wire { target, at, within: _, errors, keys, by, why, until } = wire;
+        let Wire { target, at, within: _, errors, keys, by, why, until, withdrawn } = wire;
         if at > LATEST {
             return Err("at must be seconds since the epoch, before the year 10000".into());
         }
@@ -258,6 +270,7 @@ impl Request {
             by: by.map(Into::into),
             why: why.map(Into::into),
             until: until.map(Timestamp::from_secs),
+            withdrawn,
         })
     }
 }

@@ -245,6 +245,7 @@ impl RequestEvents {
             by: Some(self.operator.account.place.user().to_owned()),
             why: self.why.clone(),
             until: None,
+            withdrawn: false,
         };
         let environments = policies.stack().settings().maximum_concurrency;
         match self.ask {

@@ -125,6 +125,7 @@ impl OperatorRetry {
             by: Some("simulated operator".into()),
             why: None,
             until: None,
+            withdrawn: false,
         };
         let retry = RetryNow { request, within: self.within };
         match policy {

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use comeback_tests::{MiniStack, Operator, Stack, eventually, log_lines};
+use comeback_tests::{DeadLetter, MiniStack, Operator, Stack, dead_letter, eventually, log_lines};
 use serde_json::{Value, json};
 
 use crate::failures::{record, send};
@@ -15,6 +15,7 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     let stack = world.deploy("recalling", "BaseBackoff=3600 MaxBackoff=3600 Jitter=none").await;
     let ministack = world.ministack().await;
     let function = stack.output("ExampleTargetName");
+    let operator = Operator::of(ministack);
     let retrier = Operator::of_command(ministack, "retry", &stack, function);
     let fails = async |keys: &[String]| {
         let records: Vec<_> = keys.iter().map(|key| record(function, "TargetDown", key)).collect();
@@ -36,6 +37,50 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     .await;
     let again = retrier.comeback(&format!("retry {function} --within 0s {STACK} --json")).json(0);
     assert_eq!((&again["reached"], &again["requested"]), (&json!(0), &Value::Null), "{again:#}");
+
+    let single = ["retried", "cancelled", "left"].map(ToOwned::to_owned);
+    fails(&single).await;
+    let due = |event: &str| {
+        operator.comeback(&format!("waiting --key {event} --each --stack recalling --json")).json(0)
+    };
+    let before = due("left")["events"][0]["due"].take();
+    let by_key = |command: &str, key: &str| {
+        let operator = Operator::of_command(ministack, command, &stack, function);
+        operator.comeback(&format!("{command} {function} --key {key} {STACK} --json")).json(0)
+    };
+    assert_eq!(by_key("cancel", "cancelled")["result"]["recalled"], 1);
+    assert_eq!(by_key("retry", "retried --within 0s")["result"]["recalled"], 1);
+    eventually("the one to be retried", async || {
+        keys_of(ministack, &stack, "reinvoke").await.contains("retried").then_some(())
+    })
+    .await;
+    let is_it = |dead: &DeadLetter| dead.body.contains("\"origin_request_id\":\"cancelled\"");
+    let dead = dead_letter(ministack, stack.output("DeadLetterQueueUrl"), "the cancelled event", is_it).await;
+    assert_eq!(dead.attributes["Reason"], "cancelled", "{}", dead.body);
+    let left = due("left")["events"].take();
+    assert_eq!((left.as_array().map(Vec::len), &left[0]["due"]), (Some(1), &before), "it keeps its time");
+    what_a_pause_held_returns_with_its_end(ministack, &stack).await;
+}
+
+/// Without a recall, a held event is checked 22 minutes later.
+async fn what_a_pause_held_returns_with_its_end(ministack: &MiniStack, stack: &Stack) {
+    let function = stack.output("ExampleTargetName");
+    let operator = Operator::of(ministack);
+    drop(operator.comeback(&format!("pause {function} --reason 'a bad deploy' {STACK}")).ended(0));
+    // A second after it failed, it is due; and then it is held.
+    let mut record: Value = serde_json::from_str(&record(function, "RetryAfter", "held")).expect("JSON");
+    record["responsePayload"]["errorMessage"] = "1s".into();
+    send(ministack, stack, &[record.to_string()]).await;
+    eventually("the event to be held", async || {
+        keys_of(ministack, stack, "hold").await.contains("held").then_some(())
+    })
+    .await;
+    let resumed = operator.comeback(&format!("resume {function} {STACK} --json")).json(0);
+    assert_eq!(resumed["result"]["recalled"], 1, "{resumed:#}");
+    eventually("the event to be retried", async || {
+        keys_of(ministack, stack, "reinvoke").await.contains("held").then_some(())
+    })
+    .await;
 }
 
 /// The keys of the events that the handler has done this with.

@@ -154,6 +154,7 @@ fn any_request() -> impl Strategy<Value = Request> {
             by,
             why,
             until: until.map(at),
+            withdrawn: at(from).as_secs() % 3 == 0,
         })
 }
 
@@ -248,6 +249,7 @@ fn what_ended_first_leaves_first() {
             by: Some("ops".into()),
             why: Some("deploy 4712 fixes it".into()),
             until: Some(now.saturating_add(Duration::from_secs(10_000))),
+            withdrawn: false,
         },
         within: Duration::from_secs(600),
     };
@@ -322,24 +324,27 @@ fn requests_that_stand_twice_harm_no_pause() {
 }
 
 #[test]
-fn cancelling_a_request_leaves_everything_else() {
-    let entry = |target: &str| format!(r#"{{"target":"{target}","at":1700000000,"within":300,"later":[1]}}"#);
+fn withdrawing_a_request_leaves_everything_else() {
+    let entry = |target: &str, more: &str| {
+        format!(r#"{{"target":"{target}","at":1700000000,"within":300,"later":[1]{more}}}"#)
+    };
     let document = |retries: &[String]| {
         let retries = retries.join(",");
         format!(
             r#"{{"v":1,"pauses":[{{"target":"*","from":1700000000,"until":null,"spread":0}}],"retries":[{retries}],"mail":1}}"#
         )
     };
-    let (odd, all, orders) = (r#"{"odd":1}"#.to_owned(), entry("*"), entry(ORDERS));
-    let read = Pauses::read(&document(&[odd.clone(), all.clone(), orders])).unwrap();
-    let of_orders: Vec<RetryNow> = read.retries().skip(1).cloned().collect();
-    let left = Pauses::read(&document(&[odd, all.clone()])).unwrap();
-    assert_eq!((of_orders.len(), read.without_retries(&of_orders)), (1, left.clone()));
-    assert_eq!(left.without_retries(&of_orders), left);
+    let (odd, all, withdrawn) = (r#"{"odd":1}"#.to_owned(), entry("*", ""), r#","withdrawn":true"#);
+    let read = Pauses::read(&document(&[odd.clone(), all.clone(), entry(ORDERS, "")])).unwrap();
+    let of_orders = |request: &Request| request.target != PauseTarget::All;
+    let left = read.withdrawn(|retry| of_orders(&retry.request), |_| true);
+    assert_eq!(left, Pauses::read(&document(&[odd, all.clone(), entry(ORDERS, withdrawn)])).unwrap());
+    assert_eq!(left.withdrawn(|retry| of_orders(&retry.request), |_| true), left);
+    let in_force: Vec<_> = left.retries().map(|retry| retry.request.is_in_force(at(0))).collect();
+    assert_eq!((in_force, left.fitted(at(60)).unwrap().0.retries().count()), (vec![true, false], 2));
     let cancels = Pauses::read(&document(&[all]).replace("retries", "cancels")).unwrap();
-    let all: Vec<Cancel> = cancels.cancels().cloned().collect();
-    assert_eq!((all.len(), cancels.without_cancels(&all).cancels().count()), (1, 0));
-    assert_eq!(cancels.without_retries(&of_orders), cancels);
+    assert_eq!(cancels.withdrawn(|_| true, |_| false), cancels);
+    assert!(cancels.withdrawn(|_| false, |_| true).cancels().all(|cancel| cancel.request.withdrawn));
 }
 
 #[test]
@@ -352,6 +357,7 @@ fn requests_are_written_and_read_back_as_on_2026_11_28() {
         by: None,
         why: Some("fixed".into()),
         until: None,
+        withdrawn: false,
     };
     let retry = RetryNow { request: request.clone(), within: Duration::from_secs(300) };
     let both = Pauses::default().with_retry(&retry).with_cancel(&Cancel { request });

@@ -33,9 +33,10 @@ pub struct RequestInForce {
 impl RequestInForce {
     /// The requests in force: those to retry, then those to cancel.
     pub fn all_of(pauses: &Pauses, now: Timestamp) -> Vec<Self> {
-        let retries = pauses.retries().map(|it| Self::of(&it.request, Ask::Retry { within: it.within }));
-        let cancels = pauses.cancels().map(|it| Self::of(&it.request, Ask::Cancel));
-        retries.chain(cancels).filter(|request| now <= request.until).collect()
+        let retries = pauses.retries().map(|it| (&it.request, Ask::Retry { within: it.within }));
+        let all = retries.chain(pauses.cancels().map(|it| (&it.request, Ask::Cancel)));
+        let in_force = all.filter(|(request, _)| !request.withdrawn && now <= request.last_moment());
+        in_force.map(|(request, ask)| Self::of(request, ask)).collect()
     }
 
     /// A request, as it stands in the document.

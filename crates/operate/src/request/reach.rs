@@ -218,6 +218,7 @@ mod tests {
             by: None,
             why: None,
             until: None,
+            withdrawn: false,
         };
         let request = RetryNow { request, within: Duration::from_secs(300) };
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pauses}]}}"#)).unwrap();

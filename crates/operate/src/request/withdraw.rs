@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{Cancel, Pause, PauseTarget, Pauses, Request, RetryNow};
+use comeback_engine::{Pause, PauseTarget, Pauses, Request};
 use serde::Serialize;
 
 use crate::change::{Answer, Change, Performed, Plan, Question};
@@ -90,7 +90,7 @@ impl Change for WithdrawRequests {
             Ok(_) => {}
             Err(failure) => return Performed::Failed(failure),
         }
-        match self.remove(plan).await {
+        match self.write(plan).await {
             Ok(forgotten) => {
                 let note = forgotten_note(&forgotten);
                 Performed::Done(Withdrawn { plan: plan.clone(), note }, Ok(()))
@@ -101,25 +101,19 @@ impl Change for WithdrawRequests {
 }
 
 impl WithdrawRequests {
-    /// Removes the requests, those too that have ended. Returns the ended pauses that had to leave the parameter.
-    async fn remove(&self, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
+    /// Withdraws the requests. Returns the ended pauses that had to leave the parameter.
+    async fn write(&self, plan: &WithdrawPlan) -> Result<Vec<Pause>, Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
-        let pauses = parameter.read().await?.0;
-        let now = self.operator.now();
-        let is_it = |request: &Request| request.target == plan.target;
-        match self.kind {
-            Kind::Retry => {
-                let all: Vec<RetryNow> = pauses.retries().filter(|it| is_it(&it.request)).cloned().collect();
-                let is_gone = |pauses: &Pauses| pauses.retries().all(|other| !all.contains(other));
-                parameter.edit(now, |pauses| Ok(pauses.without_retries(&all)), is_gone).await
-            }
-            Kind::Cancel => {
-                let all: Vec<Cancel> = pauses.cancels().filter(|it| is_it(&it.request)).cloned().collect();
-                let is_gone = |pauses: &Pauses| pauses.cancels().all(|other| !all.contains(other));
-                parameter.edit(now, |pauses| Ok(pauses.without_cancels(&all)), is_gone).await
-            }
-        }
+        let is_it = |kind: Kind, request: &Request| kind == self.kind && request.target == plan.target;
+        let make = |pauses: &Pauses| {
+            Ok(pauses.withdrawn(
+                |retry| is_it(Kind::Retry, &retry.request),
+                |cancel| is_it(Kind::Cancel, &cancel.request),
+            ))
+        };
+        let is_in = |pauses: &Pauses| make(pauses).as_ref() == Ok(pauses);
+        parameter.edit(self.operator.now(), make, is_in).await
     }
 }
 
