@@ -73,9 +73,9 @@ mutants: ## plant bugs in a copy, one at a time, and check that the tests catch 
 fuzz: ## fuzz all parsers, each for FUZZ_SECONDS (installs a nightly Rust)
 	$(WITH) fuzz -- fuzz/run.sh
 
-scale: ## measure the cost of up to a million events, 100,000 dead-letters and 100,000 log lines (twenty minutes)
+scale: ## measure the cost of up to a million events, 100,000 dead-letters, log lines and recalls (twenty minutes)
 	$(CARGO) build --release -p comeback
-	for measure in measure dead_letters waiting; do \
+	for measure in measure dead_letters waiting recall; do \
 		$(WITH) ministack aws -- python3 tests/scale/$$measure.py "$${CARGO_TARGET_DIR:-target}/release/comeback"; done
 
 bench-handler: ## measure the handler's start, batches and size beside an empty function

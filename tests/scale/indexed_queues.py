@@ -106,4 +106,5 @@ sqs._HANDLERS["ChangeMessageVisibilityBatch"] = batch(
 sqs._collect_msgs = lambda queue, most, timeout: queue["messages"].receive(most, timeout)
 sqs._expire_retained = sqs._dlq_sweep = lambda queue: None
 
-runpy.run_path("tests/tools/run_ministack.py", run_name="__main__")
+if __name__ == "__main__":
+    runpy.run_path("tests/tools/run_ministack.py", run_name="__main__")

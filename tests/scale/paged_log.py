@@ -22,4 +22,5 @@ def page(data):
 
 cloudwatch_logs._filter_log_events = page
 
-runpy.run_path("tests/tools/run_ministack.py", run_name="__main__")
+if __name__ == "__main__":
+    runpy.run_path("tests/tools/run_ministack.py", run_name="__main__")

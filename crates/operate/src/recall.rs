@@ -255,8 +255,9 @@ mod tests {
     use super::*;
     use crate::aws::simulated::Sample;
     use crate::aws::{EntryFailureKind, NewMessage, Receive};
-    use crate::change::{Change, Performed};
+    use crate::change::{Change, Performed, Plan as _};
     use crate::request::tests::{request, sample, writes};
+    use crate::request::{Ask, RequestEvents};
     use crate::resume::ResumeRetries;
 
     const HOUR: Duration = Duration::from_secs(3_600);
@@ -329,6 +330,39 @@ mod tests {
         assert_eq!((&value["spread_seconds"], &value["result"]["recalled"]), (&json!(120), &json!(1)));
         aws.advance(Duration::from_secs(120));
         assert_eq!(visible(&aws), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_cancelled_returns_at_once_to_be_dead_lettered() {
+        let (aws, operator) = sample();
+        for (key, action) in [("k-1", "defer"), ("k-2", "hold"), ("k-3", "defer")] {
+            waits(&operator, &aws, key, action).await;
+        }
+        let keys = vec!["k-1".to_owned(), "k-2".to_owned()];
+        let cancel = RequestEvents { ask: Ask::Cancel, keys, ..request(&operator) };
+        let plan = cancel.plan().await.unwrap();
+        assert_eq!(plan.question().unwrap().text, "cancel these?");
+        let planned = serde_json::to_value(&plan).unwrap();
+        assert_eq!((&planned["found"], &planned["recalled"]), (&json!(2), &json!(2)), "{planned:#}");
+        let Performed::Done(requested, Ok(())) = cancel.perform(&plan).await else { panic!("not done") };
+        assert_eq!(serde_json::to_value(&requested).unwrap()["result"]["recalled"], 2);
+        assert_eq!(visible(&aws), 2);
+        let text = operator.account.aws.parameter(Sample::PAUSES).await.unwrap().unwrap().text;
+        let pauses = Pauses::read(&text).unwrap();
+        let written = pauses.cancels().next().unwrap();
+        assert_eq!(
+            (&written.request.keys[..], written.request.until),
+            (&["k-1".into(), "k-2".into()][..], None)
+        );
+        // Also what fails later is cancelled, so it is no mistake that nothing waits.
+        let later = RequestEvents { keys: vec!["k-9".into()], ..cancel.clone() };
+        assert!(later.plan().await.unwrap().question().is_some());
+        let many = RequestEvents { keys: vec!["k".into(); 21], ..cancel };
+        let refused = many.plan().await.unwrap_err();
+        assert_eq!(
+            (refused.exit_code(), &*refused.to_string()),
+            (2, "a request names at most 20 keys; make several")
+        );
     }
 
     #[tokio::test]
