@@ -44,12 +44,12 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
         operator.comeback(&format!("waiting --key {event} --each --stack recalling --json")).json(0)
     };
     let before = due("left")["events"][0]["due"].take();
-    let by_key = |command: &str, key: &str| {
-        let operator = Operator::of_command(ministack, command, &stack, function);
+    let by_key = |operator: &Operator, command: &str, key: &str| {
         operator.comeback(&format!("{command} {function} --key {key} {STACK} --json")).json(0)
     };
-    assert_eq!(by_key("cancel", "cancelled")["result"]["recalled"], 1);
-    assert_eq!(by_key("retry", "retried --within 0s")["result"]["recalled"], 1);
+    let canceller = Operator::of_command(ministack, "cancel", &stack, function);
+    assert_eq!(by_key(&canceller, "cancel", "cancelled")["result"]["recalled"], 1);
+    assert_eq!(by_key(&retrier, "retry", "retried --within 0s")["result"]["recalled"], 1);
     eventually("the one to be retried", async || {
         keys_of(ministack, &stack, "reinvoke").await.contains("retried").then_some(())
     })
