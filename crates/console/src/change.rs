@@ -26,7 +26,7 @@ use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::work::{PageScreen, Question, Summary};
 
 /// The field that asks for a plan; without it, a form is only filled in.
-const PLAN: &str = "plan";
+pub(super) const PLAN: &str = "plan";
 /// The field with the digest of the plan that was shown.
 const DIGEST: &str = "digest";
 /// The field with the form's one-time id.
@@ -63,8 +63,20 @@ pub(super) struct Input {
 pub(super) enum Argument {
     /// `--flag=value`, if the field is filled in.
     Flag(&'static str),
+    /// `--flag=value` for each field of this name that is filled in. The form has one more.
+    Each(&'static str),
     /// The value, or `--all` if it is `*`.
     FunctionOrAll,
+}
+
+impl Input {
+    /// The values of its fields, in the form's order.
+    fn values(&self, fields: &Fields) -> Vec<String> {
+        match self.argument {
+            Argument::Each(_) => fields.all(self.name).chain([""]).map(ToOwned::to_owned).collect(),
+            _ => vec![fields.get(self.name).unwrap_or_default().to_owned()],
+        }
+    }
 }
 
 type Planning = Pin<Box<dyn Future<Output = Result<Planned, Failure>>>>;
@@ -94,6 +106,9 @@ impl ChangeForm {
         let (mut words, mut operand) = (Vec::new(), None);
         for input in self.inputs {
             match (input.argument, fields.get(input.name)) {
+                (Argument::Each(flag), _) => {
+                    words.extend(fields.all(input.name).map(|value| format!("{flag}={value}")));
+                }
                 (Argument::Flag(flag), Some(value)) => words.push(format!("{flag}={value}")),
                 (Argument::FunctionOrAll, Some("*")) => words.push("--all".into()),
                 (Argument::FunctionOrAll, Some(function)) => operand = Some(function.to_owned()),
@@ -118,8 +133,7 @@ impl ChangeForm {
         if let Some(offer) = offer.as_mut().filter(|offer| self.is_about_held && offer.question.is_some()) {
             offer.held = held(&fields, &visit.console).await;
         }
-        let values =
-            self.inputs.iter().map(|input| (input, fields.get(input.name).unwrap_or_default().to_owned()));
+        let values = self.inputs.iter().map(|input| (input, input.values(&fields)));
         ok(&ChangePage {
             frame: visit.frame(self.title, None),
             form: self,
@@ -263,7 +277,8 @@ pub(super) fn value<T>(
 struct ChangePage {
     frame: Frame,
     form: &'static ChangeForm,
-    inputs: Vec<(&'static Input, String)>,
+    /// Each with its values: one, unless it may be given several times.
+    inputs: Vec<(&'static Input, Vec<String>)>,
     fields: String,
     command: String,
     once: String,
@@ -282,6 +297,7 @@ mod tests {
         inputs: &[
             Input { name: "function", label: "", hint: "", argument: Argument::FunctionOrAll },
             Input { name: "reason", label: "", hint: "", argument: Argument::Flag("--reason") },
+            Input { name: "key", label: "", hint: "", argument: Argument::Each("--key") },
         ],
         asked: |_| Err("nothing".into()),
         is_about_held: false,
@@ -309,6 +325,15 @@ mod tests {
             let reason = format!("--reason={hostile}");
             assert_eq!(words(hostile, hostile), [&*reason, "--stack", "shop", "--", hostile]);
         }
+    }
+
+    #[test]
+    fn field_that_is_given_several_times_is_as_many_arguments() {
+        let fields = Fields::of_query("function=orders&key=a%20b&key=&key=--all");
+        let line = FORM.command(&fields, "").to_string();
+        assert_eq!(shlex::split(&line).unwrap()[2..], ["--key=a b", "--key=--all", "orders"]);
+        let values: Vec<_> = FORM.inputs.iter().map(|input| input.values(&fields)).collect();
+        assert_eq!(values, [vec!["orders"], vec![""], vec!["a b", "--all", ""]]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The tones of a layout, and where its commands lead, for the macros of `templates/ui/layout.html` that draw it.
+//! The tones of a layout, and where its commands lead, for the macros of `templates/layout.html` that draw it.
 
 use comeback_operate::{Command, CommandName, Tone};
 
@@ -34,7 +34,8 @@ pub(super) fn address(command: &Command) -> Option<String> {
         }
         CommandName::Import => "/dead/import".into(),
         CommandName::Doctor => "/doctor".into(),
-        CommandName::Attach | CommandName::Cancel | CommandName::Detach => return None,
+        CommandName::Cancel => of("/cancel"),
+        CommandName::Attach | CommandName::Detach => return None,
     })
 }
 

@@ -6,10 +6,11 @@ use axum::response::Response;
 use comeback_engine::{Timestamp, WaitsFor, What};
 use comeback_operate::Text;
 use comeback_operate::durations;
+use comeback_operate::function::command_name;
 use comeback_operate::trace::Trace;
 use comeback_operate::trace::logs::Report;
 use comeback_operate::trace::sentence::sentence;
-use comeback_operate::trace::story::{End, Happened, Step};
+use comeback_operate::trace::story::{End, Happened, Step, Story};
 use comeback_rehearsal::figure::Chart;
 use comeback_rehearsal::life::{self, Mark};
 
@@ -44,6 +45,8 @@ struct Life {
     /// The last one, the attempt that failed with it, and when.
     error: Option<(String, u64, Moment)>,
     end: Text,
+    /// The address of the plan to retry it now, and of that to cancel it; `None` unless it waits.
+    actions: Option<[String; 2]>,
     /// Nothing more happens to it automatically.
     is_over: bool,
     is_dead: bool,
@@ -64,7 +67,7 @@ async fn event(visit: Visit) -> Result<Response, Problem> {
     let read = visit.console.trace(id, logs).await;
     let with_logs = (!logs).then(|| format!("/event?id={}&logs=yes", encoded(id)));
     let (life, problem) = match &read.value {
-        Ok(trace) => (Some(life(trace, with_logs)), None),
+        Ok(trace) => (Some(life(trace, with_logs, &visit.console).await), None),
         Err(failure) => (None, Some(failure.text())),
     };
     let dead = life.as_ref().filter(|life| life.is_dead);
@@ -78,7 +81,7 @@ async fn event(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-fn life(trace: &Trace, with_logs: Option<String>) -> Life {
+async fn life(trace: &Trace, with_logs: Option<String>, console: &Console) -> Life {
     let story = &trace.story;
     let logged = trace.invocations.iter().filter(|invocation| !invocation.lines.is_empty());
     Life {
@@ -87,6 +90,7 @@ fn life(trace: &Trace, with_logs: Option<String>) -> Life {
         first_failure: story.first_failure.map(Moment::at).unwrap_or_default(),
         error: story.steps.iter().rev().find_map(last_error),
         end: trace.ending(),
+        actions: actions(trace, console).await,
         is_over: is_over(trace),
         is_dead: matches!(story.end, End::DeadLettered),
         chart: chart(trace),
@@ -102,6 +106,14 @@ fn life(trace: &Trace, with_logs: Option<String>) -> Life {
         with_logs,
         lines: story.lines.iter().map(|line| (Moment::at(line.at), line.line.clone())).collect(),
     }
+}
+
+async fn actions(trace: &Trace, console: &Console) -> Option<[String; 2]> {
+    let Story { key, target, end: End::Waits(_), .. } = &trace.story else { return None };
+    let deployment = console.deployment().await.value.ok();
+    let name = deployment.map_or_else(|| target.clone(), |it| command_name(target, &it.handler_arn));
+    let fields = format!("plan=yes&function={}&key={}", encoded(&name), encoded(key));
+    Some(["/retry", "/cancel"].map(|path| format!("{path}?{fields}")))
 }
 
 fn last_error(step: &Step) -> Option<(String, u64, Moment)> {

@@ -209,6 +209,12 @@ impl Fields {
         Some(value.as_str()).filter(|value| !value.is_empty())
     }
 
+    /// The values of each field of this name that is filled in.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let values = self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str());
+        values.filter(|value| !value.is_empty())
+    }
+
     /// The same with another value for a field.
     pub(super) fn with(&self, name: &str, value: &str) -> Self {
         let others = self.0.iter().filter(|(other, _)| other != name).cloned();

@@ -1,4 +1,4 @@
-//! Pause, resume and retry now, as forms.
+//! Pause, resume, retry now and cancel, as forms.
 
 use axum::Router;
 
@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::page::Fields;
 
 pub(super) fn routes() -> Router<Console> {
-    Router::new().merge(PAUSE.routes()).merge(RESUME.routes()).merge(RETRY.routes())
+    [&PAUSE, &RESUME, &RETRY, &CANCEL].into_iter().fold(Router::new(), |all, form| all.merge(form.routes()))
 }
 
 const FUNCTION: Input = Input {
@@ -22,6 +22,27 @@ const FUNCTION: Input = Input {
     label: "Function",
     hint: "NAME, NAME:ALIAS or ARN; * for every function",
     argument: Argument::FunctionOrAll,
+};
+
+const ERROR: Input = Input {
+    name: "error",
+    label: "Error",
+    hint: "Such as Timeout*; empty: every error",
+    argument: Argument::Flag("--error"),
+};
+
+const KEY: Input = Input {
+    name: "key",
+    label: "Key",
+    hint: "Only the events with these keys, at most 20; empty: every event",
+    argument: Argument::Each("--key"),
+};
+
+const WHY: Input = Input {
+    name: "why",
+    label: "Reason",
+    hint: "Stored with the request",
+    argument: Argument::Flag("--why"),
 };
 
 static PAUSE: ChangeForm = ChangeForm {
@@ -100,24 +121,15 @@ static RETRY: ChangeForm = ChangeForm {
     command: CommandName::Retry,
     inputs: &[
         FUNCTION,
-        Input {
-            name: "error",
-            label: "Error",
-            hint: "Such as Timeout*; empty: every error",
-            argument: Argument::Flag("--error"),
-        },
+        ERROR,
+        KEY,
         Input {
             name: "within",
             label: "Within",
             hint: "Spread the retries over this time; empty: 10m",
             argument: Argument::Flag("--within"),
         },
-        Input {
-            name: "why",
-            label: "Reason",
-            hint: "Stored with the request",
-            argument: Argument::Flag("--why"),
-        },
+        WHY,
     ],
     asked: retry,
     is_about_held: false,
@@ -125,11 +137,28 @@ static RETRY: ChangeForm = ChangeForm {
 };
 
 fn retry(fields: &Fields) -> Result<Asked, String> {
+    let within = value(fields, "within", "Within", read_within)?.unwrap_or(DEFAULT_WITHIN);
+    request(fields, Ask::Retry { within })
+}
+
+static CANCEL: ChangeForm = ChangeForm {
+    path: "/cancel",
+    title: "Cancel events",
+    about: "Dead-letter waiting events instead of retrying them. Nothing is deleted: redrive them, or discard them, as any \
+            dead-letter. Hidden messages are recalled once the handler has read the request, which takes about a minute.",
+    command: CommandName::Cancel,
+    inputs: &[FUNCTION, ERROR, KEY, WHY],
+    asked: |fields| request(fields, Ask::Cancel),
+    is_about_held: false,
+    back: "/waiting",
+};
+
+fn request(fields: &Fields, ask: Ask) -> Result<Asked, String> {
     let function = function(fields)?;
     let error = value(fields, "error", "Error", read_error)?;
-    let within = value(fields, "within", "Within", read_within)?.unwrap_or(DEFAULT_WITHIN);
+    let keys: Result<Vec<String>, String> = fields.all("key").map(read_text).collect();
+    let keys = keys.map_err(|why| format!("Key: {why}"))?;
     let why = value(fields, "why", "Reason", read_text)?;
-    let (ask, keys) = (Ask::Retry { within }, Vec::new());
     Ok(Asked::new(move |operator| RequestEvents { operator, ask, function, error, keys, why }))
 }
 

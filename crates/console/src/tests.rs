@@ -1,5 +1,6 @@
 //! The rules, as a browser and its enemies meet them.
 
+mod choosing;
 mod denied;
 
 use std::net::Ipv4Addr;
@@ -10,6 +11,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::response::Response;
 use comeback_operate::dead::samples::{Dead, DeadLetter};
 use comeback_operate::dead::{self, Filter, Snapshot};
 use comeback_operate::{Address, Interrupt, Which};
@@ -93,8 +95,8 @@ impl Setting {
         Sent { method: "GET", path: path.into(), origin: Vec::new(), body: String::new(), ..self.form() }
     }
 
-    /// The answer's status and text.
-    pub(super) async fn answer(&self, sent: Sent) -> (StatusCode, String) {
+    /// The answer, which has the headers of every answer.
+    pub(super) async fn response(&self, sent: Sent) -> Response {
         let mut request = Request::builder().method(sent.method).uri(&sent.path);
         let headers = sent.host.iter().map(|host| ("host", host));
         let headers = headers.chain(sent.origin.iter().map(|origin| ("origin", origin)));
@@ -117,6 +119,12 @@ impl Setting {
             "{policy}"
         );
         assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+        answer
+    }
+
+    /// The answer's status and text.
+    pub(super) async fn answer(&self, sent: Sent) -> (StatusCode, String) {
+        let answer = self.response(sent).await;
         let status = answer.status();
         let text = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         (status, String::from_utf8(text.to_vec()).unwrap())
@@ -214,7 +222,9 @@ async fn a_cookie_alone_changes_nothing() {
     locally(async {
         let here = Setting::new(false).await;
         let other = Setting::new(false).await.access.last_secret();
-        for path in [STOP, "/pause", "/resume", "/retry", "/dead/redrive", "/dead/discard", "/dead/import"] {
+        for path in
+            [STOP, "/pause", "/resume", "/retry", "/cancel", "/dead/redrive", "/dead/discard", "/dead/import"]
+        {
             for body in [String::new(), "secret=".into(), "secret=guess".into(), format!("secret={other}")] {
                 let refused = here.status(|sent| (sent.path, sent.body) = (path.into(), body)).await;
                 assert_eq!(refused, 403, "{path}");
@@ -241,7 +251,9 @@ async fn get_changes_nothing() {
         assert_eq!(here.status(|sent| sent.path = "/style.css".into()).await, 405);
         // Fields that would perform something if they were sent as a form.
         let fields = format!("secret={secret}&digest=0&once=1&fields=function%3D%252A&function=%2A&typed=1");
-        for path in ["/pause", "/resume", "/retry", "/dead/redrive", "/dead/discard", "/dead/import"] {
+        for path in
+            ["/pause", "/resume", "/retry", "/cancel", "/dead/redrive", "/dead/discard", "/dead/import"]
+        {
             let (status, _) = here.answer(here.page(&format!("{path}?{fields}"))).await;
             assert_ne!(status, 303, "{path}");
             assert!(here.console.works.get("1").is_none(), "{path} has begun");
@@ -267,9 +279,16 @@ async fn a_form_is_limited() {
 async fn a_read_only_console_takes_no_form() {
     locally(async {
         let here = Setting::new(true).await;
-        for path in
-            ["/pause", "/resume", "/retry", "/dead/redrive", "/dead/discard", "/dead/import", "/dead/upload"]
-        {
+        for path in [
+            "/pause",
+            "/resume",
+            "/retry",
+            "/cancel",
+            "/dead/redrive",
+            "/dead/discard",
+            "/dead/import",
+            "/dead/upload",
+        ] {
             assert_eq!(here.status(|sent| sent.path = path.into()).await, 403, "{path}");
         }
         let (status, text) = here.answer(here.page("/pause")).await;

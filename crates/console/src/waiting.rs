@@ -13,6 +13,7 @@ use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::layout::Fact;
 use comeback_operate::numbers::{counted, grouped};
 use comeback_operate::pauses::in_force::InForce;
+use comeback_operate::pauses::requests::RequestInForce;
 use comeback_operate::status::{DUE, WAITING};
 use comeback_operate::waiting::events::{Group, WaitingEvent, Why};
 use comeback_operate::waiting::reading::Reading;
@@ -24,10 +25,11 @@ use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
 use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
 use plotters::prelude::*;
 
+use crate::change::PLAN;
 use crate::console::{Console, Waiting};
 use crate::fresh::Read;
 use crate::page::{Fields, Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
-use crate::response::html;
+use crate::response::{go_to, html};
 
 /// Events on a page.
 const A_PAGE: usize = 100;
@@ -35,7 +37,7 @@ const A_PAGE: usize = 100;
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
 pub(super) fn routes() -> Router<Console> {
-    Router::new().route("/waiting", page(waiting))
+    Router::new().route("/waiting", page(waiting)).route("/waiting/chosen", page(chosen))
 }
 
 #[derive(Template)]
@@ -47,6 +49,8 @@ struct WaitingPage {
     error: String,
     within: String,
     key: String,
+    /// The events that its form is about may be all that match the filter.
+    offers_all: bool,
     /// The reason why the filter was refused.
     refused: Option<String>,
     /// `None` while the log is read for the first time.
@@ -62,7 +66,7 @@ struct Shown {
     /// The number of all waiting events, whatever the filter; empty if none waits.
     all: String,
     queue: String,
-    retries: Vec<Text>,
+    requests: Vec<Text>,
     notes: Vec<Text>,
     chart: Option<Chart>,
     groups: Vec<GroupRow>,
@@ -113,6 +117,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
         error: field("error"),
         within: field("within"),
         key: field("key"),
+        offers_all: fields.get("within").is_none(),
         refused: page.listing(Timestamp::from_secs(0)).err(),
         report: Ok(None),
         pages_read: 0,
@@ -135,6 +140,30 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     };
     let counts = if report.is_err() { counts(&visit.console).await } else { Vec::new() };
     ok(&WaitingPage { frame: visit.frame("Waiting", at), report, pages_read, counts, ..shell })
+}
+
+/// Leads from the chosen events to the plan of what is to be done with them. Those that match the filter are named by it, the
+/// others by their keys.
+async fn chosen(visit: Visit) -> Result<Response, Problem> {
+    let fields = visit.query();
+    let refused = |why: &str| Problem::Refused(StatusCode::BAD_REQUEST, why.into());
+    let path = match fields.get("do") {
+        Some("retry") => "/retry",
+        Some("cancel") => "/cancel",
+        _ => return Err(refused("The form is incomplete.")),
+    };
+    let mut asked = Fields::default().with(PLAN, "yes");
+    asked = asked.with("function", fields.get("function").unwrap_or("*"));
+    if fields.get("all").is_some() {
+        let filter = ["error", "key"].into_iter().filter_map(|name| Some((name, fields.get(name)?)));
+        asked = filter.fold(asked, |asked, (name, value)| asked.with(name, value));
+    } else {
+        asked.0.extend(fields.all("event").map(|key| ("key".to_owned(), key.to_owned())));
+        if fields.get("event").is_none() {
+            return Err(refused("No event was chosen. Go back and check at least one."));
+        }
+    }
+    Ok(go_to(&format!("{path}?{}", asked.to_query())))
 }
 
 /// The depth of the retry queue, if it can be read.
@@ -182,7 +211,7 @@ impl PageOf<'_> {
                 .map(|all| counted(all, "waiting event", "waiting events"))
                 .unwrap_or_default(),
             queue: grouped(report.retry_queue.total()),
-            retries: report.requests.iter().flatten().map(|request| request.line()).collect(),
+            requests: report.requests.iter().flatten().map(in_force).collect(),
             notes: report.notes.clone(),
             chart: (report.found > report.returns.without_due).then(|| chart(&report.returns)),
             groups: report.groups.iter().map(|group| group_row(group, reading, now)).collect(),
@@ -192,6 +221,10 @@ impl PageOf<'_> {
             events: events.iter().map(|event| event_row(event, now)).collect(),
         }
     }
+}
+
+fn in_force(request: &RequestInForce) -> Text {
+    Text::from(format!("In force: {} ", request.ask.title())).and(request.line())
 }
 
 fn function(target: Option<&str>) -> String {

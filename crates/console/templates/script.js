@@ -65,9 +65,11 @@ function replace(region, fresh) {
   if (fresh.innerHTML === region.lastHTML) return;
   region.lastHTML = fresh.innerHTML;
   const open = [...region.querySelectorAll("details")].map((it) => it.open);
+  const checked = new Set([...region.querySelectorAll("input:checked")].map((it) => it.name + it.value));
   const scrolled = [...region.querySelectorAll(".scroll, pre")].map((it) => [it.scrollLeft, it.scrollTop]);
   region.replaceChildren(...document.importNode(fresh, true).childNodes);
   region.querySelectorAll("details").forEach((it, n) => (it.open = open[n] ?? it.open));
+  region.querySelectorAll("input[type=checkbox]").forEach((it) => (it.checked = checked.has(it.name + it.value)));
   region.querySelectorAll(".scroll, pre").forEach((it, n) => scrolled[n] && it.scrollTo(...scrolled[n]));
   enliven(region);
 }

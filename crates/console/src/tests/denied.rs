@@ -1,7 +1,7 @@
 //! Pages of an account: where a permission is missing, each names it and shows the rest.
 
 use axum::http::StatusCode;
-use comeback_operate::aws::simulated::{Sample, function_arn, queue_url};
+use comeback_operate::aws::simulated::{Sample, SimulatedAws, function_arn, queue_url};
 use comeback_operate::aws::{Aws as _, NewMessage, Receive};
 use comeback_operate::dead::samples::{ORDERS, event};
 use serde_json::json;
@@ -11,9 +11,8 @@ use comeback_operate::aws::sdk::now;
 
 use super::{Setting, address, locally, snapshot_of};
 
-/// A console of an operator who may not make these calls. The handler's log has these lines, and each queue three hidden
-/// messages; function `shop-paused` is paused.
-async fn denied(actions: &[&str], lines: Vec<String>, read_only: bool) -> Setting {
+/// An account whose queues each have three hidden messages. Function `shop-paused` is paused.
+pub(super) async fn sample() -> SimulatedAws {
     let aws =
         Sample { is_attached: true, others: ["shop-paused".into()].into(), ..Sample::new(now()) }.build();
     let targets = format!("{ORDERS},{}", function_arn("shop-*"));
@@ -33,17 +32,28 @@ async fn denied(actions: &[&str], lines: Vec<String>, read_only: bool) -> Settin
         let receive = Receive { visibility: hour, wait: std::time::Duration::ZERO };
         while !aws.receive(&url, 10, receive).await.unwrap().is_empty() {}
     }
+    aws
+}
+
+/// A console of an account whose handler's log has these lines.
+pub(super) async fn console(aws: &SimulatedAws, lines: Vec<String>, read_only: bool) -> Setting {
     let at = aws.time();
     for line in lines {
         aws.state().log_groups.get_mut(Sample::LOG_GROUP).unwrap().write(at, "s", line);
     }
-    actions.iter().for_each(|action| aws.deny(action));
     let console = Console::new(address(), read_only);
     console.reach(aws.account());
     Setting::of(console).await
 }
 
-async fn text(setting: &Setting, path: &str) -> String {
+/// The same, of an operator who may not make these calls.
+pub(super) async fn denied(actions: &[&str], lines: Vec<String>, read_only: bool) -> Setting {
+    let aws = sample().await;
+    actions.iter().for_each(|action| aws.deny(action));
+    console(&aws, lines, read_only).await
+}
+
+pub(super) async fn text(setting: &Setting, path: &str) -> String {
     let (status, text) = setting.answer(setting.page(path)).await;
     assert_eq!(status, StatusCode::OK, "{path}: {text}");
     text

@@ -1,0 +1,167 @@
+//! Waiting events that somebody chooses, and what is then done with them.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use comeback_operate::aws::sdk::now;
+use comeback_operate::aws::simulated::{Sample, SimulatedAws, queue_url};
+use comeback_operate::aws::{Aws as _, NewMessage, Receive};
+use comeback_operate::dead::samples::ORDERS;
+use serde_json::json;
+
+use super::denied::{console, denied, sample, text};
+use super::locally;
+use crate::page::encoded;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A line about an event that waits, and whose message nobody has.
+fn waits(key: &str, error: &str) -> String {
+    let line = json!({
+        "timestamp": now(), "level": "INFO", "v": 1, "message_id": key, "key": key, "target": ORDERS, "retry": 1,
+        "request_id": "r-0", "error_type": error, "first_failure": now(), "action": "defer",
+        "due": now().saturating_add(Duration::from_secs(3_000)), "due_by": "policy", "delay": 3_000,
+        "receipt_handle": format!("h-{key}"),
+    });
+    line.to_string()
+}
+
+#[tokio::test]
+async fn each_waiting_event_has_a_box_and_all_that_match_another() {
+    let lines = || vec![waits("k-1", "Timeout"), waits("k-2", "Timeout"), waits("k-3", "Fatal")];
+    locally(async {
+        let here = denied(&[], lines(), false).await;
+        let page = text(&here, "/waiting?error=Time*").await;
+        for shown in [
+            "name=\"event\" value=\"k-1\" aria-label=\"Choose k-1\"",
+            "name=\"all\" value=\"yes\"> All 2 waiting events that match the filter</label>",
+            "action=\"/waiting/chosen\"",
+            "<input type=\"hidden\" name=\"error\" value=\"Time*\">",
+        ] {
+            assert!(page.contains(shown), "{shown}: {page}");
+        }
+        assert!(!page.contains("value=\"k-3\""), "another error: {page}");
+        let soon = text(&here, "/waiting?within=2h").await;
+        assert!(soon.contains("Choose k-1") && !soon.contains("name=\"all\""), "no request names it: {soon}");
+        let page = text(&denied(&[], lines(), true).await, "/waiting").await;
+        assert!(!page.contains("checkbox") && !page.contains("/waiting/chosen"), "read-only: {page}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn chosen_events_are_named_by_their_keys_and_all_by_the_filter() {
+    locally(async {
+        let here = denied(&[], Vec::new(), false).await;
+        for (query, place) in [
+            ("do=retry&event=k-1&event=k-2", "/retry?plan=yes&function=%2A&key=k%2D1&key=k%2D2"),
+            ("do=cancel&function=orders&error=Time*&event=k-1", "/cancel?plan=yes&function=orders&key=k%2D1"),
+            (
+                "do=cancel&function=orders&error=Time*&key=&event=k-1&all=yes",
+                "/cancel?plan=yes&function=orders&error=Time%2A",
+            ),
+            ("do=retry&key=k-9&all=yes", "/retry?plan=yes&function=%2A&key=k%2D9"),
+        ] {
+            let answer = here.response(here.page(&format!("/waiting/chosen?{query}"))).await;
+            assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{query}");
+            assert_eq!(answer.headers()["location"], place, "{query}");
+        }
+        for (query, why) in [("do=retry", "No event was chosen"), ("event=k-1", "The form is incomplete")] {
+            let (status, page) = here.answer(here.page(&format!("/waiting/chosen?{query}"))).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{query}");
+            assert!(page.contains(why), "{page}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn waiting_event_offers_to_be_retried_or_cancelled() {
+    locally(async {
+        let over = json!({
+            "timestamp": now(), "level": "WARN", "v": 1, "message_id": "m-2", "key": "k-2", "target": ORDERS, "retry": 8,
+            "request_id": "r-0", "error_type": "Timeout", "first_failure": now(), "action": "dead_letter",
+            "reason": "max_age", "detail": "too old",
+        });
+        let lines = || vec![waits("k-1", "Timeout"), over.to_string()];
+        let here = denied(&[], lines(), false).await;
+        let page = text(&here, "/event?id=k-1").await;
+        for path in ["retry", "cancel"] {
+            let link = format!("<a class=\"button\" href=\"/{path}?plan=yes&#38;function=orders&#38;key=k%2D1\">");
+            assert!(page.contains(&link), "{link}: {page}");
+        }
+        let page = text(&here, "/event?id=k-2").await;
+        assert!(!page.contains("/cancel?"), "it is over: {page}");
+        let page = text(&denied(&[], lines(), true).await, "/event?id=k-1").await;
+        assert!(!page.contains("/cancel?"), "read-only: {page}");
+    })
+    .await;
+}
+
+/// An account where events `k-1` to `k-3` of `orders` wait for an hour, with the lines of the handler's log about them.
+async fn waiting() -> (SimulatedAws, Vec<String>) {
+    let aws = sample().await;
+    let url = queue_url(Sample::RETRY_QUEUE);
+    aws.send(&url, vec![NewMessage { body: "{}".into(), ..NewMessage::default() }; 3], &|_, _| ()).await;
+    let receive = Receive { visibility: HOUR, wait: Duration::ZERO };
+    let messages = aws.receive(&url, 10, receive).await.unwrap().into_iter();
+    let lines = messages.zip(["k-1", "k-2", "k-3"]).map(|(message, key)| {
+        let line = json!({
+            "timestamp": aws.time(), "level": "INFO", "v": 1, "message_id": message.id, "key": key, "target": ORDERS,
+            "retry": 1, "request_id": "r-0", "error_type": "Timeout", "first_failure": aws.time(), "action": "defer",
+            "due": aws.time().saturating_add(HOUR), "due_by": "policy", "delay": HOUR.as_secs(),
+            "receipt_handle": message.receipt_handle,
+        });
+        line.to_string()
+    });
+    let lines = lines.collect();
+    (aws, lines)
+}
+
+/// The value of a hidden field of a page.
+fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{page}"));
+    rest.split('"').next().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn chosen_events_are_recalled_and_the_others_keep_waiting() {
+    locally(async {
+        for (form, verb) in [("/retry", "retried"), ("/cancel", "cancelled")] {
+            let (aws, lines) = waiting().await;
+            let here = console(&aws, lines, false).await;
+            let path = format!("{form}?plan=yes&function=*&key=k-1&key=k-2&within=0s");
+            let plan = text(&here, &path).await;
+            for shown in [
+                "2 messages are recalled once the handler has read the request",
+                "<button class=\"go\">",
+                "--key=k-1 --key=k-2",
+                "value=\"k-2\" aria-describedby=\"key-hint\"",
+            ] {
+                assert!(plan.contains(shown), "{shown}: {plan}");
+            }
+            let fields = hidden(&plan, "fields").replace("&#38;", "&");
+            let [digest, once] = ["digest", "once"].map(|name| hidden(&plan, name));
+            let body = format!("digest={digest}&once={once}&fields={}", encoded(&fields));
+            let (status, answer) = here.answer(here.form_of(form, &body)).await;
+            assert_eq!(status, StatusCode::SEE_OTHER, "{answer}");
+            here.console.works.settled().await;
+            let done = text(&here, &format!("/progress/{once}")).await;
+            assert!(done.contains("2 messages were recalled, all due by "), "{verb}: {done}");
+            let now = aws.time();
+            assert_eq!(aws.queue(Sample::RETRY_QUEUE).depth(now).visible, 2, "{verb}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn more_events_than_a_request_may_name_are_refused() {
+    locally(async {
+        let here = denied(&[], Vec::new(), false).await;
+        let keys: String = (0..21).map(|n| format!("&key=k-{n}")).collect();
+        let page = text(&here, &format!("/cancel?plan=yes&function=*{keys}")).await;
+        assert!(page.contains("at most 20 keys") && !page.contains("<button class=\"go\">"), "{page}");
+    })
+    .await;
+}
