@@ -32,6 +32,7 @@ Examples:
   comeback simulate --target orders:0.7 --target export:0.3,outage=6h \\
                     --policies 'export MAX_AGE=14d'    two functions, one with a policy of its own
   comeback simulate --retry-after 15m                  a function that asks for its retry in 15 minutes
+  comeback simulate --retry-now 3h2m --within 1m       an operator retries what waits, after the fix
   comeback simulate --events 100000 --failure-rate 0.1 --max-retries 5 --json
   comeback simulate --chaos                            what happens when everything else fails too
   comeback simulate --chaos --seeds 500 --events 100   500 runs with all faults, on all cores

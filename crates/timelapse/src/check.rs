@@ -43,6 +43,8 @@ texts! {
     FewReceives = "no message reaches 1,000 receives while the handler runs",
     PausedNotInvoked = "no function is invoked by a handler that knows it to be paused",
     PauseEndsNothing = "no event is dead-lettered as too old because of a pause that is recorded",
+    CancelledNotInvoked = "no event is invoked by a handler that knows it to be cancelled",
+    RecallsShorten = "a recall ends no hiding made before a call that Lambda may have accepted, and makes none longer",
     TrueLog = "the handler's log says of each message whether it waits, and for what",
 }
 

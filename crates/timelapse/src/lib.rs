@@ -84,7 +84,7 @@ pub use faults::mix::{Faults, Strikes};
 pub use faults::records::UNLISTED_ARN;
 pub use figures::prices::{self, ApiCall, CallCounts};
 pub use figures::{Minute, Percentiles, Summary, TargetFigures};
-pub use operators::{OperatorPause, OperatorRetry};
+pub use operators::{OperatorCancel, OperatorPause, OperatorRecall, OperatorRetry};
 pub use plan::{Candidate, Goal, Limit, LimitedBy, Plan, PlanError, REHEARSED};
 pub use rehearsal::{Call, Hidden, Rehearsal, SentAgain, SentMessage, rehearse};
 pub use scenario::{PolicyChange, Scenario, ScenarioError};

@@ -1,14 +1,34 @@
-//! What operators do during a run: they pause functions, resume them, and request that what waits is retried now.
+//! What operators do during a run: they pause functions, resume them, request that what waits is retried now, cancel it, and
+//! recall what they have asked for.
 
 use std::time::Duration;
 
 use comeback_engine::{
-    LONGEST_SPREAD, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policy, Request, RetryNow, Timestamp,
+    Cancel, LONGEST_SPREAD, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policy, Recall, Request, RetryNow,
+    Timestamp, longest_between_reads,
 };
-use rand::RngExt;
+use rand::{Rng, RngExt};
 
 use crate::aws::agenda::START;
 use crate::faults::mix::generator;
+
+/// How an operator recalls messages, once every handler has read what was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OperatorRecall {
+    /// The log that the operator reads lacks the lines that were written this lately.
+    pub log_delay: Duration,
+    /// The command is killed after half of the messages.
+    pub is_killed: bool,
+}
+
+impl OperatorRecall {
+    /// In two of three cases, from a log that is up to a minute late; one in four is killed.
+    fn chaos(rng: &mut impl Rng) -> Option<Self> {
+        let log_delay = Duration::from_secs(rng.random_range(0..=60));
+        let recall = Self { log_delay, is_killed: rng.random_bool(0.25) };
+        (rng.random_range(0..3) > 0).then_some(recall)
+    }
+}
 
 /// A pause that an operator opens. Times are whole seconds; `at` counts from the run's start.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,12 +43,14 @@ pub struct OperatorPause {
     pub is_planned: bool,
     /// Time over which its events come back; at most [`LONGEST_SPREAD`].
     pub spread: Duration,
+    /// Whether the operator who resumes recalls what it held, and how.
+    pub recall: Option<OperatorRecall>,
 }
 
 impl OperatorPause {
     /// A pause of every function, which an operator resumes.
     pub const fn of_all(at: Duration, length: Duration, spread: Duration) -> Self {
-        Self { target: PauseTarget::All, at, length: Some(length), is_planned: false, spread }
+        Self { target: PauseTarget::All, at, length: Some(length), is_planned: false, spread, recall: None }
     }
 
     /// No pause for half of the seeds; else one or two, of up to an eighth of the run and with up to an hour's spread.
@@ -37,6 +59,7 @@ impl OperatorPause {
         if rng.random_bool(0.5) {
             return Vec::new();
         }
+        let mut recalls = generator(seed, "pauses", "recalls");
         let seconds = duration.as_secs();
         let mut at = rng.random_range(0..=seconds / 8);
         let mut pauses = Vec::new();
@@ -45,7 +68,8 @@ impl OperatorPause {
             let is_planned = rng.random_bool(0.3);
             let spread = Duration::from_secs(rng.random_range(0..=3_600));
             let of = Self::of_all(Duration::from_secs(at), Duration::from_secs(length), spread);
-            pauses.push(Self { is_planned, ..of });
+            let recall = OperatorRecall::chaos(&mut recalls).filter(|_| !is_planned);
+            pauses.push(Self { is_planned, recall, ..of });
             at += length + rng.random_range(1..=(seconds / 8).max(1));
         }
         pauses
@@ -83,12 +107,20 @@ pub struct OperatorRetry {
     pub within: Duration,
     /// Whether its entry is unreadable, so that no handler obeys it.
     pub is_garbled: bool,
+    /// Whether the operator recalls what it covers, and how.
+    pub recall: Option<OperatorRecall>,
 }
 
 impl OperatorRetry {
-    /// A request that is readable.
+    /// A request that is readable, and recalls nothing.
     pub const fn new(at: Duration, within: Duration) -> Self {
-        Self { at, within, is_garbled: false }
+        Self { at, within, is_garbled: false, recall: None }
+    }
+
+    /// The same request, for which all that waits is recalled at once.
+    #[must_use]
+    pub fn recalling(self) -> Self {
+        Self { recall: Some(OperatorRecall::default()), ..self }
     }
 
     /// No request for half of the seeds; else one to three, of up to two hours each, and one in five of them unreadable.
@@ -97,10 +129,12 @@ impl OperatorRetry {
         if rng.random_bool(0.5) {
             return Vec::new();
         }
+        let mut recalls = generator(seed, "retries", "recalls");
         let request = |_| Self {
             at: Duration::from_secs(rng.random_range(0..=duration.as_secs())),
             within: Duration::from_secs(rng.random_range(0..=7_200)),
             is_garbled: rng.random_bool(0.2),
+            recall: OperatorRecall::chaos(&mut recalls),
         };
         let count = 1 + seed % 3;
         (0..count).map(request).collect()
@@ -117,17 +151,7 @@ impl OperatorRetry {
 
     /// As the command writes it for a stack with this policy; without one, to stay the longest.
     fn given(&self, policy: Option<&Policy>) -> RetryNow {
-        let request = Request {
-            target: PauseTarget::All,
-            at: self.moment(),
-            errors: Vec::new(),
-            keys: Vec::new(),
-            by: Some("simulated operator".into()),
-            why: None,
-            until: None,
-            withdrawn: false,
-        };
-        let retry = RetryNow { request, within: self.within };
+        let retry = RetryNow { request: request(self.moment()), within: self.within };
         match policy {
             Some(policy) => retry.with_end(policy.backoff().cap(), policy.settings().maximum_concurrency),
             None => retry,
@@ -135,11 +159,122 @@ impl OperatorRetry {
     }
 }
 
+/// An operator's request to cancel the waiting events of every function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorCancel {
+    /// When the request is made, in whole seconds from the run's start.
+    pub at: Duration,
+    /// Whether the operator recalls what it covers, and how.
+    pub recall: Option<OperatorRecall>,
+}
+
+impl OperatorCancel {
+    /// One for a quarter of the seeds.
+    pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
+        let mut rng = generator(seed, "cancels", "operators");
+        let at = Duration::from_secs(rng.random_range(0..=duration.as_secs()));
+        let recall = OperatorRecall::chaos(&mut rng);
+        if rng.random_bool(0.25) { vec![Self { at, recall }] } else { Vec::new() }
+    }
+
+    pub(crate) fn moment(&self) -> Timestamp {
+        START.saturating_add(self.at)
+    }
+
+    pub(crate) const fn is_valid(&self) -> bool {
+        self.at.subsec_nanos() == 0
+    }
+
+    fn given(&self, policy: Option<&Policy>) -> Cancel {
+        let cancel = Cancel { request: request(self.moment()) };
+        match policy {
+            Some(policy) => cancel.with_end(policy.backoff().cap(), policy.settings().maximum_concurrency),
+            None => cancel,
+        }
+    }
+}
+
+/// For all that failed before this moment.
+fn request(at: Timestamp) -> Request {
+    Request {
+        target: PauseTarget::All,
+        at,
+        errors: Vec::new(),
+        keys: Vec::new(),
+        by: Some("simulated operator".into()),
+        why: None,
+        until: None,
+        withdrawn: false,
+    }
+}
+
+/// A recall of a run.
+#[derive(Debug)]
+pub(crate) struct PlannedRecall {
+    /// When every handler has read what was written.
+    pub(crate) moment: Timestamp,
+    pub(crate) written: Written,
+    pub(crate) recall: OperatorRecall,
+}
+
+/// What an operator has written, by its moment.
+#[derive(Debug)]
+pub(crate) enum Written {
+    Retry(Timestamp),
+    Cancel(Timestamp),
+    /// The end of a pause of these functions.
+    Resume(PauseTarget, Timestamp),
+}
+
+impl Written {
+    /// The entry in a document; `None` if it is no longer there.
+    pub(crate) fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
+        match self {
+            Self::Retry(at) => pauses.retries().find(|it| it.request.at == *at).map(Recall::Retry),
+            Self::Cancel(at) => pauses.cancels().find(|it| it.request.at == *at).map(Recall::Cancel),
+            Self::Resume(target, end) => {
+                let is_it = |pause: &&Pause| pause.target == *target && pause.until == Some(*end);
+                pauses.iter().find(is_it).map(Recall::Resume)
+            }
+        }
+    }
+
+    const fn at(&self) -> Timestamp {
+        match self {
+            Self::Retry(at) | Self::Cancel(at) | Self::Resume(_, at) => *at,
+        }
+    }
+}
+
+/// The recalls of all operators, for a stack with this policy.
+pub(crate) fn planned_recalls(
+    pauses: &[OperatorPause],
+    retries: &[OperatorRetry],
+    cancels: &[OperatorCancel],
+    policy: &Policy,
+) -> Vec<PlannedRecall> {
+    let resumed = pauses.iter().filter(|pause| !pause.is_planned);
+    let resumed = resumed
+        .filter_map(|pause| Some((Written::Resume(pause.target.clone(), pause.end()?), pause.recall?)));
+    let retried = retries.iter().filter(|retry| !retry.is_garbled);
+    let retried = retried.filter_map(|retry| Some((Written::Retry(retry.moment()), retry.recall?)));
+    let cancelled = cancels.iter();
+    let cancelled = cancelled.filter_map(|cancel| Some((Written::Cancel(cancel.moment()), cancel.recall?)));
+    let noticed = longest_between_reads(policy.settings().maximum_concurrency);
+    let planned = |(written, recall): (Written, OperatorRecall)| PlannedRecall {
+        moment: written.at().saturating_add(noticed),
+        written,
+        recall,
+    };
+    resumed.chain(retried).chain(cancelled).map(planned).collect()
+}
+
 /// What an operator does to the parameter.
 enum Edit<'a> {
     Resume(&'a OperatorPause),
     Open(&'a OperatorPause),
     Retry(&'a OperatorRetry),
+    Cancel(&'a OperatorCancel),
 }
 
 /// What the operators make of the parameter during a run.
@@ -159,6 +294,7 @@ impl Parameter {
     pub(crate) fn of(
         pauses: &[OperatorPause],
         retries: &[OperatorRetry],
+        cancels: &[OperatorCancel],
         policy: Option<&Policy>,
     ) -> Result<Self, String> {
         let opened = pauses.iter().map(|pause| (START.saturating_add(pause.at), 1, Edit::Open(pause)));
@@ -166,7 +302,8 @@ impl Parameter {
         let resumed = resumed.filter_map(|pause| Some((pause.end()?, 0, Edit::Resume(pause))));
         let readable = retries.iter().filter(|retry| !retry.is_garbled);
         let requested = readable.map(|retry| (retry.moment(), 2, Edit::Retry(retry)));
-        let mut edits: Vec<_> = opened.chain(resumed).chain(requested).collect();
+        let cancelled = cancels.iter().map(|cancel| (cancel.moment(), 3, Edit::Cancel(cancel)));
+        let mut edits: Vec<_> = opened.chain(resumed).chain(requested).chain(cancelled).collect();
         edits.sort_by_key(|(at, turn, _)| (*at, *turn));
         let garbled = retries.iter().filter(|retry| retry.is_garbled).map(OperatorRetry::moment).collect();
         let mut parameter = Self { garbled, ..Self::default() };
@@ -182,7 +319,7 @@ impl Parameter {
     }
 
     /// What it holds at `now`; `None` before the first edit.
-    fn held(&self, now: Timestamp) -> Option<&Pauses> {
+    pub(crate) fn held(&self, now: Timestamp) -> Option<&Pauses> {
         self.versions.iter().rev().find(|(at, _)| *at <= now).map(|(_, held)| held)
     }
 
@@ -215,6 +352,7 @@ impl Edit<'_> {
                 if is_it { pause.ended(at, resumed.spread) } else { pause }
             }))),
             Self::Retry(retry) => Ok(before.with_retry(&retry.given(policy))),
+            Self::Cancel(cancel) => Ok(before.with_cancel(&cancel.given(policy))),
         }
     }
 }
@@ -232,7 +370,7 @@ mod tests {
     }
 
     fn held(all: &[OperatorPause], at: Duration) -> Option<String> {
-        Parameter::of(all, &[], None).expect("they fit").text(START.saturating_add(at))
+        Parameter::of(all, &[], &[], None).expect("they fit").text(START.saturating_add(at))
     }
 
     #[test]
@@ -252,7 +390,10 @@ mod tests {
         let paused = (0..400).filter(|&seed| {
             let all = OperatorPause::chaos(seed, 24 * HOUR);
             assert!(all.iter().all(OperatorPause::is_valid));
-            Parameter::of(&all, &[], None).expect("they fit").held(START.saturating_add(24 * HOUR)).is_some()
+            Parameter::of(&all, &[], &[], None)
+                .expect("they fit")
+                .held(START.saturating_add(24 * HOUR))
+                .is_some()
         });
         assert!((160..=240).contains(&paused.count()));
         for seconds in [0, 1, 7] {
@@ -266,7 +407,7 @@ mod tests {
         let first = OperatorRetry::new(HOUR, Duration::from_secs(60));
         let policy = policy();
         let end = first.given(None).end(policy.backoff().cap(), policy.settings().maximum_concurrency);
-        let parameter = |retries: &[OperatorRetry]| Parameter::of(&[], retries, Some(&policy)).unwrap();
+        let parameter = |retries: &[OperatorRetry]| Parameter::of(&[], retries, &[], Some(&policy)).unwrap();
         let text = |retries: &[OperatorRetry], at| parameter(retries).text(at).unwrap();
         let text = text(std::slice::from_ref(&first), end);
         assert!(text.contains(&format!(r#""until":{}"#, end.rounded_up_to_secs().as_secs())), "{text}");
@@ -281,7 +422,7 @@ mod tests {
         let garbled = OperatorRetry { is_garbled: true, ..OperatorRetry::new(HOUR, HOUR) };
         let all = [OperatorRetry::new(HOUR, Duration::from_secs(60)), garbled.clone()];
         let text_at = |retries: &[OperatorRetry], time| {
-            Parameter::of(&[], retries, Some(&policy())).unwrap().text(START.saturating_add(time))
+            Parameter::of(&[], retries, &[], Some(&policy())).unwrap().text(START.saturating_add(time))
         };
         let at = |retries: &[OperatorRetry]| text_at(retries, HOUR).unwrap();
         for text in [at(&all), at(&[garbled])] {

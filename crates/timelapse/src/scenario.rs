@@ -12,7 +12,7 @@ use crate::aws::mapping::LONG_POLL;
 use crate::aws::queue::IN_FLIGHT_LIMIT;
 use crate::faults::mix::Faults;
 use crate::faults::records::UNLISTED_ARN;
-use crate::operators::{OperatorPause, OperatorRetry, Parameter};
+use crate::operators::{OperatorCancel, OperatorPause, OperatorRetry, Parameter};
 use crate::targets::SimulatedTarget;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -65,10 +65,12 @@ pub struct Scenario {
     pub in_flight_limit: usize,
     /// What goes wrong besides the target.
     pub faults: Faults,
-    /// Pauses that operators make. Without pauses and retry requests, the handler reads no parameter.
+    /// Pauses that operators make. Without pauses and requests, the handler reads no parameter.
     pub pauses: Vec<OperatorPause>,
     /// Retry requests that operators make.
     pub retries: Vec<OperatorRetry>,
+    /// Requests of operators to cancel what waits.
+    pub cancels: Vec<OperatorCancel>,
 }
 
 impl Default for Scenario {
@@ -95,6 +97,7 @@ impl Default for Scenario {
             faults: Faults::default(),
             pauses: Vec::new(),
             retries: Vec::new(),
+            cancels: Vec::new(),
         }
     }
 }
@@ -181,14 +184,18 @@ impl Scenario {
             let range = "a rate of 0 to 1, within a window that is not empty";
             check("fault", range, strikes.is_valid(), format!("{fault}={}", strikes.rate));
         }
-        let fit =
-            self.pauses.iter().all(OperatorPause::is_valid) && Parameter::of(&self.pauses, &[], None).is_ok();
+        let fit = self.pauses.iter().all(OperatorPause::is_valid)
+            && Parameter::of(&self.pauses, &[], &[], None).is_ok();
         let range = "whole seconds, with a spread of at most 14 days, and one at a time";
         check("pauses", range, fit, format!("{:?}", self.pauses));
         let fit = self.retries.iter().all(OperatorRetry::is_valid)
-            && Parameter::of(&[], &self.retries, None).is_ok();
+            && Parameter::of(&[], &self.retries, &[], None).is_ok();
         let range = "whole seconds, within at most 11 hours, and few at a time";
         check("retries", range, fit, format!("{:?}", self.retries));
+        let fit = self.cancels.iter().all(OperatorCancel::is_valid)
+            && Parameter::of(&[], &[], &self.cancels, None).is_ok();
+        let range = "whole seconds, and few at a time";
+        check("cancels", range, fit, format!("{:?}", self.cancels));
         refused.extend(self.refused_targets());
         if refused.is_empty() { Ok(()) } else { Err(refused) }
     }
@@ -229,7 +236,7 @@ impl Scenario {
 
     /// Whether the handler reads the pauses' parameter.
     pub(crate) const fn reads_pauses(&self) -> bool {
-        !self.pauses.is_empty() || !self.retries.is_empty()
+        !self.pauses.is_empty() || !self.retries.is_empty() || !self.cancels.is_empty()
     }
 
     pub(crate) fn end(&self) -> Timestamp {

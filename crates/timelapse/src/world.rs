@@ -2,6 +2,7 @@
 
 pub(crate) mod batch;
 mod calls;
+mod recalls;
 mod strikes;
 
 use std::collections::VecDeque;
@@ -25,11 +26,12 @@ use crate::faults::fault::Fault;
 use crate::faults::mix::seeded;
 use crate::figures::Tallies;
 use crate::figures::prices::ApiCall;
-use crate::operators::Parameter;
+use crate::operators::{Parameter, planned_recalls};
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::Mix;
 use crate::watch::Watcher;
 use batch::{AtHand, Batch, Death, Environments, Polled};
+use recalls::Recalls;
 
 /// Something that will happen. It has no effect if the world has moved on meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +49,8 @@ pub(crate) enum Happening {
     AppearsEarly(ReceiptHandle),
     /// A fault: the retention of a message ends, by its index in the world's list.
     ExpiresEarly(usize),
+    /// An operator recalls messages, by its index in the world's list.
+    Recall(usize),
 }
 
 impl From<QueueTimer> for Happening {
@@ -72,6 +76,7 @@ pub(crate) struct World {
     environments: Environments,
     /// Of the pauses.
     parameter: Parameter,
+    recalls: Recalls,
     scenario: Scenario,
     /// The stack's first policy, for the settings of the whole queue, which no change touches.
     policy: Policy,
@@ -97,11 +102,12 @@ impl World {
         let functions = functions.map(|(position, target)| {
             (target.arn(), scenario.outage_end(position), scenario.capacity_of(position))
         });
-        let parameter = Parameter::of(&scenario.pauses, &scenario.retries, Some(policy))
+        let Scenario { pauses, retries, cancels, .. } = scenario;
+        let parameter = Parameter::of(pauses, retries, cancels, Some(policy))
             .expect("BUG: a scenario's pauses are checked");
         let oracle = Oracle::new(scenario, policies, changes, parameter.forgotten.clone());
-        let is_ordered = !scenario.pauses.is_empty() || !scenario.retries.is_empty();
-        let can_change = is_ordered || !changes.is_empty() || scenario.faults.iter().next().is_some();
+        let can_change =
+            scenario.reads_pauses() || !changes.is_empty() || scenario.faults.iter().next().is_some();
         let mut world = Self {
             now: START,
             agenda: Agenda::default(),
@@ -121,10 +127,12 @@ impl World {
             message_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             copy_ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
             parameter,
+            recalls: Recalls::new(planned_recalls(pauses, retries, cancels, policy)),
             scenario: scenario.clone(),
             policy: policy.clone(),
         };
         world.plan_arrival();
+        world.recalls.moments().for_each(|(moment, recall)| world.agenda.plan(moment, recall));
         world
     }
 
@@ -146,6 +154,7 @@ impl World {
             Happening::HandlerTimesOut(batch) => self.mapping.end(self.now, batch),
             Happening::AppearsEarly(receipt) => self.appear_early(receipt),
             Happening::ExpiresEarly(index) => self.expire_early(index),
+            Happening::Recall(index) => self.recall(index),
         }
         None
     }

@@ -8,7 +8,10 @@ use comeback_engine::Policies;
 use comeback_operate::command::command_line;
 use comeback_operate::durations;
 use comeback_operate::numbers::read_number;
-use comeback_timelapse::{Fault, Faults, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes};
+use comeback_operate::retry::DEFAULT_WITHIN;
+use comeback_timelapse::{
+    Fault, Faults, OperatorCancel, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes,
+};
 
 use crate::failure::Failure;
 use crate::flags::{self, PolicyChanges, PolicyFlags, own_command};
@@ -106,6 +109,12 @@ pub struct SimulationFlags {
     /// Let each failure ask for a RetryAfter of this time; 1s to 14d
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_after: Option<Duration>,
+    /// Run comeback retry at this moment of the run, in whole seconds: what waits by then is recalled
+    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    retry_now: Option<Duration>,
+    /// Spread those retries over this time; at most 11h [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = durations::read, requires = "retry_now")]
+    within: Option<Duration>,
     /// Minimum size of each payload, for the costs [default: about 100]
     #[arg(long, value_name = "BYTES")]
     payload_size: Option<usize>,
@@ -147,6 +156,8 @@ impl SimulationFlags {
         let default = Scenario::default();
         let outage = self.outage.unwrap_or(default.outage);
         let spread = if outage.is_zero() { Duration::from_secs(3_600) } else { outage };
+        let within = self.within.unwrap_or(DEFAULT_WITHIN);
+        let retries = self.retry_now.map(|at| OperatorRetry::new(at, within).recalling());
         Scenario {
             targets: if self.targets.is_empty() { default.targets } else { self.targets.clone() },
             seed: self.seed.unwrap_or(default.seed),
@@ -166,6 +177,7 @@ impl SimulationFlags {
             handler_run_time: self.handler_run_time.unwrap_or(default.handler_run_time),
             poll_delay: self.poll_delay.unwrap_or(default.poll_delay),
             in_flight_limit: self.in_flight_limit.unwrap_or(default.in_flight_limit),
+            retries: retries.into_iter().collect(),
             ..default
         }
     }
@@ -185,6 +197,8 @@ impl SimulationFlags {
             ("--hang", time(self.hang)),
             ("--capacity", self.capacity.map(|times| times.to_string())),
             ("--retry-after", time(self.retry_after)),
+            ("--retry-now", time(self.retry_now)),
+            ("--within", time(self.within)),
             ("--payload-size", count(self.payload_size)),
             ("--run-time", time(self.run_time)),
             ("--for", time(self.duration)),
@@ -233,15 +247,13 @@ impl FaultFlags {
             None => Faults::default(),
         };
         let faults = self.faults.iter().cloned().fold(mix, |mix, (fault, strikes)| mix.with(fault, strikes));
-        let pauses = match self.chaos {
-            Some(Chaos::Mixed) => OperatorPause::chaos(seed, scenario.duration),
-            _ => scenario.pauses.clone(),
-        };
-        let retries = match self.chaos {
-            Some(Chaos::Mixed) => OperatorRetry::chaos(seed, scenario.duration),
-            _ => scenario.retries.clone(),
-        };
-        Scenario { seed, faults, pauses, retries, ..scenario.clone() }
+        let mut scenario = Scenario { seed, faults, ..scenario.clone() };
+        if self.chaos.is_some() {
+            scenario.pauses = OperatorPause::chaos(seed, scenario.duration);
+            scenario.retries.extend(OperatorRetry::chaos(seed, scenario.duration));
+            scenario.cancels = OperatorCancel::chaos(seed, scenario.duration);
+        }
+        scenario
     }
 
     /// The flags that were given, as words of a command, but for the number of seeds.
@@ -341,6 +353,7 @@ mod tests {
                 "--poison 0.3 --flapping 10m --hang 30s --capacity 2",
                 " --poison 0.3 --flapping 10m --hang 30s --capacity 2",
             ),
+            ("--within 1m --retry-now 3h2m", " --retry-now 3h2m --within 1m"),
             (
                 "--target orders:0.7 --target export,outage=90m --policies 'orders MAX_AGE=2h' --backoffs 20s,5m",
                 " --target orders:0.7 --target export:1,outage=1h30m --backoffs 20s,5m --policies 'orders MAX_AGE=2h'",

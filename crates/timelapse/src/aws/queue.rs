@@ -374,6 +374,15 @@ impl<T> Queue<T> {
         self.messages.get_mut(receipt.slot).filter(is_its)
     }
 
+    /// What the message of this handle, or of an earlier receive, carries while it is in flight, and until when.
+    pub(crate) fn hidden(&mut self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
+    where
+        T: Copy,
+    {
+        let message = self.received_with(receipt).filter(|message| message.state == State::InFlight)?;
+        Some((message.carried, message.visible_at))
+    }
+
     fn latest(&mut self, receipt: ReceiptHandle) -> Option<&mut Message<T>> {
         self.messages.get_mut(receipt.slot).filter(|message| message.number == receipt.number)
     }

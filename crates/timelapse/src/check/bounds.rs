@@ -102,6 +102,10 @@ impl Bounds {
                 format!("attempt {retry} of {}", self.policy.settings().max_retries),
             );
         }
+        if known.cancelled(seen.first_sent, now, self.between_reads, Duration::ZERO) {
+            let detail = format!("re-invoked at {now}; an operator has cancelled it");
+            return broken(Invariant::CancelledNotInvoked, detail);
+        }
         let next_record = seen.bytes + RECORD_ALLOWANCE;
         if next_record > LARGEST_MESSAGE + ENVELOPE {
             let detail = format!(
@@ -184,11 +188,9 @@ impl Bounds {
             // The policy does not show which errors these are; its own tests check them.
             ReasonCode::NonRetryableError => true,
             ReasonCode::PayloadTooLarge => seen.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
+            ReasonCode::Cancelled => known.cancelled(seen.first_sent, now, self.between_reads, SECOND),
             // Nothing in the simulated world gives rise to these.
-            ReasonCode::TargetNotFound
-            | ReasonCode::TargetRefused
-            | ReasonCode::MalformedEnvelope
-            | ReasonCode::Cancelled => false,
+            ReasonCode::TargetNotFound | ReasonCode::TargetRefused | ReasonCode::MalformedEnvelope => false,
         };
         if is_true {
             return Ok(());

@@ -99,6 +99,7 @@ impl Oracle {
         let requested = Requested {
             pauses: scenario.pauses.clone(),
             retries: scenario.retries.clone(),
+            cancels: scenario.cancels.clone(),
             forgotten,
             longest_wait: policies.stack().backoff().cap(),
         };
@@ -180,6 +181,28 @@ impl Oracle {
         self.books.excuse(entry);
         self.ledger.life(event).dead_lettered.get_or_insert(reason);
         self.drop_carrier(event);
+    }
+
+    /// An operator hides a message anew, which was hidden until `before`.
+    pub(crate) fn recalled(
+        &mut self,
+        entry: Entry,
+        event: EventNumber,
+        before: Timestamp,
+        until: Timestamp,
+        now: Timestamp,
+    ) {
+        // Without a fault, a message is in one pair of hands at a time.
+        let Some(book) = self.books.get(entry).filter(|book| !book.duplicated) else { return };
+        let guarded_until = book.no_invoke_before;
+        // Timeouts are whole seconds, rounded up.
+        let is_longer = until >= before.saturating_add(Duration::from_secs(1));
+        if is_longer || now < guarded_until && until < guarded_until {
+            let detail = format!(
+                "recalled at {now} until {until}; hidden until {before}, after a call until {guarded_until}"
+            );
+            self.broke(Invariant::RecallsShorten, event, detail);
+        }
     }
 
     /// The mapping deletes a message that the handler did not report failed; `is_gone` unless its handle was stale.

@@ -7,7 +7,7 @@ use comeback_engine::{Pause, Timestamp};
 use crate::aws::agenda::START;
 use crate::aws::target::TARGET_ARN;
 use crate::check::UNHIDDEN;
-use crate::operators::{OperatorPause, OperatorRetry};
+use crate::operators::{OperatorCancel, OperatorPause, OperatorRetry};
 
 /// Longest hiding of a message of a paused function.
 const HOLD: Duration = Duration::from_secs(1_344);
@@ -33,6 +33,8 @@ pub(crate) struct KnownPauses {
     /// The target's pauses, by their beginning; `None` if it has never read the parameter.
     spans: Option<Vec<Span>>,
     requests: Vec<RetryRequest>,
+    /// When each cancel was made.
+    cancels: Vec<Timestamp>,
     /// The longest hiding by which requests end.
     longest_wait: Duration,
 }
@@ -42,6 +44,7 @@ pub(crate) struct KnownPauses {
 pub(crate) struct Requested {
     pub(crate) pauses: Vec<OperatorPause>,
     pub(crate) retries: Vec<OperatorRetry>,
+    pub(crate) cancels: Vec<OperatorCancel>,
     /// The pauses that had to leave the full parameter, and when.
     pub(crate) forgotten: Vec<(Timestamp, Pause)>,
     /// The longest hiding by which requests end.
@@ -64,19 +67,24 @@ pub(crate) struct Span {
 
 impl Requested {
     pub(crate) fn is_nothing(&self) -> bool {
-        self.pauses.is_empty() && self.retries.is_empty()
+        self.pauses.is_empty() && self.retries.is_empty() && self.cancels.is_empty()
     }
 }
 
 impl KnownPauses {
-    pub(crate) const NOTHING: Self = Self { spans: None, requests: Vec::new(), longest_wait: Duration::ZERO };
+    pub(crate) const NOTHING: Self =
+        Self { spans: None, requests: Vec::new(), cancels: Vec::new(), longest_wait: Duration::ZERO };
     /// No pauses: a handler that reads no parameter.
-    pub(crate) const NO_PAUSES: Self =
-        Self { spans: Some(Vec::new()), requests: Vec::new(), longest_wait: Duration::ZERO };
+    pub(crate) const NO_PAUSES: Self = Self {
+        spans: Some(Vec::new()),
+        requests: Vec::new(),
+        cancels: Vec::new(),
+        longest_wait: Duration::ZERO,
+    };
 
     /// What a handler reads of the parameter at `moment`. What has been forgotten by then is not there.
     pub(crate) fn at(requested: &Requested, moment: Timestamp) -> Self {
-        let Requested { pauses, retries, forgotten, longest_wait } = requested;
+        let Requested { pauses, retries, cancels, forgotten, longest_wait } = requested;
         let is_forgotten = |pause: &OperatorPause| {
             let gone = forgotten.iter().take_while(|(at, _)| *at <= moment).map(|(_, gone)| gone);
             // Pauses that adjoin are one.
@@ -100,7 +108,8 @@ impl KnownPauses {
         spans.sort_by_key(|span| span.from);
         let given = retries.iter().filter(|retry| !retry.is_garbled && retry.moment() <= moment);
         let requests = given.map(|retry| RetryRequest { at: retry.moment(), within: retry.within }).collect();
-        Self { spans: Some(spans), requests, longest_wait: *longest_wait }
+        let cancels = cancels.iter().map(OperatorCancel::moment).filter(|at| *at <= moment).collect();
+        Self { spans: Some(spans), requests, cancels, longest_wait: *longest_wait }
     }
 
     fn spans(&self) -> &[Span] {
@@ -189,11 +198,28 @@ impl KnownPauses {
         between_reads: Duration,
     ) -> Option<Timestamp> {
         // The end is rounded up to a second.
-        let called = SECOND + self.longest_wait.max(HOLD) + UNHIDDEN + REFUSED + between_reads;
+        let called = SECOND + self.checked_within(between_reads);
         let lasts = |request: &RetryRequest| (request.within + called).min(LONGEST_REQUEST);
         let reaches =
             |request: &&RetryRequest| sent < request.at && now <= request.at.saturating_add(lasts(request));
         self.requests.iter().filter(reaches).map(|request| request.at).min()
+    }
+
+    /// Whether a cancel is for what was sent at `sent`, and in force at `now`; `slack` is how much later it may end.
+    pub(crate) fn cancelled(
+        &self,
+        sent: Timestamp,
+        now: Timestamp,
+        between_reads: Duration,
+        slack: Duration,
+    ) -> bool {
+        let lasts = (self.checked_within(between_reads) + slack).min(LONGEST_REQUEST);
+        self.cancels.iter().any(|at| sent < *at && *at <= now && now <= at.saturating_add(lasts))
+    }
+
+    /// After this time, each message that a request covers was checked.
+    fn checked_within(&self, between_reads: Duration) -> Duration {
+        self.longest_wait.max(HOLD) + UNHIDDEN + REFUSED + between_reads
     }
 
     /// Beginnings and ends of pauses and requests known so far. Each may begin another wait.

@@ -154,6 +154,12 @@ impl Environments {
         })
     }
 
+    /// The policies of the environments that Lambda makes now.
+    pub(super) fn policies(&self, now: Timestamp) -> &Policies {
+        let new = self.new.iter().rfind(|(from, _)| *from <= now).or(self.new.first());
+        new.expect("BUG: no policies").1.policies()
+    }
+
     /// An environment's batch has ended. One that died is never given back.
     pub(super) fn give_back(&mut self, now: Timestamp, environment: SimulatedEnvironment) {
         self.idle.push(SimulatedEnvironment { idle_since: now, ..environment });

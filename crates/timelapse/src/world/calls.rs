@@ -240,6 +240,7 @@ impl World {
 
     /// The handler's report on a batch. Messages that are moved once more share one line of its log.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
+        self.recalls.written(report, self.now);
         let mut quiet = 0;
         for outcome in &report.outcomes {
             quiet += u64::from(outcome.only_moves_on());

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use comeback_engine::{CallFailure, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Style};
 use comeback_timelapse::{
-    ApiCall, EventNumber, Fault, Faults, Invariant, OperatorPause, OperatorRetry, RunError, Scenario,
-    Strikes, Summary, Trace, Watcher, run,
+    ApiCall, EventNumber, Fault, Faults, Invariant, OperatorCancel, OperatorPause, OperatorRetry, RunError,
+    Scenario, Strikes, Summary, Trace, Watcher, run,
 };
 use rayon::prelude::*;
 
@@ -17,7 +17,8 @@ fn chaos(seed: u64, scenario: Scenario) -> Scenario {
     let faults = Faults::chaos(seed, scenario.duration);
     let pauses = OperatorPause::chaos(seed, scenario.duration);
     let retries = OperatorRetry::chaos(seed, scenario.duration);
-    Scenario { seed, faults, pauses, retries, ..scenario }
+    let cancels = OperatorCancel::chaos(seed, scenario.duration);
+    Scenario { seed, faults, pauses, retries, cancels, ..scenario }
 }
 
 fn with(fault: Fault, strikes: Strikes) -> Scenario {
@@ -59,7 +60,7 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
         let scenario = chaos(seed, Scenario { events: 2_000, ..Scenario::default() });
         // Without a pause its faults have nothing to strike.
         let pauses = vec![OperatorPause::of_all(HOUR, HOUR, HOUR)];
-        let scenario = Scenario { pauses, ..scenario };
+        let scenario = Scenario { pauses, cancels: Vec::new(), ..scenario };
         let mut deferrals = Deliveries::of("defer");
         let settings = Settings { hide_up_to: HideUpTo::UpTo(400), ..long_waits() };
         let summary = watched(&scenario, settings, &mut deferrals);

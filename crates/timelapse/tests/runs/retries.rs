@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use comeback_engine::{End, HideUpTo, Jitter, Outcome, Settings};
 use comeback_timelapse::{
-    EventNumber, Fault, Faults, OperatorPause, OperatorRetry, Scenario, Strikes, TargetError, Watcher,
+    EventNumber, Fault, Faults, OperatorCancel, OperatorPause, OperatorRecall, OperatorRetry, Scenario,
+    Strikes, Summary, TargetError, Watcher,
 };
 use rayon::prelude::*;
 
@@ -119,6 +120,57 @@ fn no_message_reaches_a_thousand_receives() {
         let most = receives.0.values().max();
         assert!(lost.is_none() && most > Some(&800), "{rate}: {lost:?} {most:?}");
     });
+}
+
+/// When each event was delivered.
+#[derive(Default)]
+struct Deliveries(BTreeMap<usize, Duration>);
+
+impl Watcher for Deliveries {
+    fn invoked(&mut self, at: Duration, event: EventNumber, _: u64, error: Option<TargetError>) {
+        if error.is_none() {
+            self.0.insert(event.0, at);
+        }
+    }
+}
+
+/// Down for three hours; two minutes later, `comeback retry --within 1m`.
+#[test]
+fn recalled_events_are_delivered_within_four_minutes_of_the_outage() {
+    let last = |retries: Vec<OperatorRetry>| {
+        let mut seen = Deliveries::default();
+        let scenario = Scenario { retries, ..Scenario::default() };
+        assert_eq!(watched(&scenario, Settings::default(), &mut seen).delivered, 1_000);
+        *seen.0.values().max().expect("all were") - scenario.outage
+    };
+    let request = OperatorRetry::new(hours(3) + 2 * MINUTE, MINUTE);
+    let (with, without) = (last(vec![request.clone().recalling()]), last(Vec::new()));
+    assert!(with <= 4 * MINUTE && without > 50 * MINUTE, "{with:?}, {without:?} without");
+    assert!(last(vec![request]) > 50 * MINUTE, "a request alone reaches hidden messages late");
+}
+
+#[test]
+fn a_cancel_dead_letters_what_waits_and_recalls_it() {
+    let at = hours(2);
+    let of = |recall| {
+        let cancels = vec![OperatorCancel { at, recall }];
+        watched(&Scenario { cancels, ..outage() }, long_waits(), &mut Receives::default())
+    };
+    let (with, without) = (of(Some(OperatorRecall::default())), of(None));
+    let cancelled = |summary: &Summary| summary.dead_lettered.get("cancelled").copied().unwrap_or_default();
+    assert!((200..300).contains(&cancelled(&with)), "about a quarter has failed: {with:?}");
+    assert_eq!(cancelled(&with), cancelled(&without));
+    assert_eq!(with.delivered + cancelled(&with), 1_000);
+    let by = |summary: &Summary| {
+        let minutes = summary.minutes.iter().enumerate().filter(|(_, minute)| minute.dead_lettered > 0);
+        minutes.map(|(minute, _)| minute).max()
+    };
+    assert!(
+        by(&with) <= Some(123) && by(&without) > Some(180),
+        "{:?}, {:?} without",
+        by(&with),
+        by(&without)
+    );
 }
 
 #[test]
