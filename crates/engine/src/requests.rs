@@ -235,7 +235,8 @@ impl<R: Requested> Entry<R> {
 
     /// The same entry, withdrawn. It keeps members that only a later version knows.
     pub(crate) fn withdrawn(&self) -> Self {
-        let members = self.text.trim_end().trim_end_matches('}');
+        let text = self.text.trim_end();
+        let members = text.strip_suffix('}').unwrap_or(text);
         Self::read(&format!(r#"{members},"withdrawn":true}}"#))
     }
 

@@ -288,6 +288,9 @@ fn an_edit_keeps_the_members_that_it_does_not_know() {
     let text = opened.write();
     assert!(text.ends_with(read), "{text}");
     assert_eq!(Pauses::read(&text).as_ref(), Ok(&opened));
+    let withdrawn = opened.withdrawn(|_| true, |_| true).write();
+    assert!(withdrawn.contains(r#""later":{"a":1},"withdrawn":true}],"#), "{withdrawn}");
+    assert_eq!(Pauses::read(&withdrawn).unwrap().cancels().count(), 1);
 }
 
 #[test]
