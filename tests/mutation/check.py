@@ -26,6 +26,7 @@ SUITES = {
     "engine": ["engine"],
     "moves": ["runs", "moves::"],
     "pauses": ["runs", "pauses::"],
+    "retries": ["runs", "retries::"],
     "chaos": ["runs", "chaos::"],
 }
 

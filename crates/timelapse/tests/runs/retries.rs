@@ -173,6 +173,31 @@ fn a_cancel_dead_letters_what_waits_and_recalls_it() {
     );
 }
 
+/// Calls are accepted and not answered, handlers die after theirs and write no line, and operators ask again and again.
+#[test]
+fn no_recall_repeats_a_call_that_may_have_been_accepted() {
+    (0..8u64).into_par_iter().for_each(|seed| {
+        let retries = (1..8).map(|turn| OperatorRetry::new(turn * 10 * MINUTE, MINUTE / 6).recalling());
+        let faults = Faults::default()
+            .with(Fault::InvokeAnswerLost, Strikes::always(0.2))
+            .with(Fault::HandlerDiedAfter, Strikes::always(0.2));
+        let scenario = Scenario {
+            seed,
+            events: 50,
+            outage: hours(3),
+            arrival_spread: 5 * MINUTE,
+            duration: hours(5),
+            faults,
+            retries: retries.collect(),
+            ..Scenario::default()
+        };
+        let settings = Settings { base_backoff: 20_000, jitter: Jitter::Equal, ..long_waits() };
+        let mut seen = After::new(Duration::ZERO);
+        watched(&scenario, settings, &mut seen);
+        assert!(seen.early > 50, "seed {seed}: {} came early", seen.early);
+    });
+}
+
 #[test]
 fn orders_that_are_garbled_or_meet_a_pause_lose_nothing() {
     let garbled = OperatorRetry { is_garbled: true, ..OperatorRetry::new(hours(8), MINUTE) };
