@@ -8,7 +8,7 @@ use comeback_engine::Policies;
 use comeback_operate::command::command_line;
 use comeback_operate::durations;
 use comeback_operate::numbers::read_number;
-use comeback_operate::retry::DEFAULT_WITHIN;
+use comeback_operate::request::DEFAULT_WITHIN;
 use comeback_timelapse::{
     Fault, Faults, OperatorCancel, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes,
 };
