@@ -67,9 +67,9 @@ async fn what_a_pause_held_returns_with_its_end(ministack: &MiniStack, stack: &S
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);
     drop(operator.comeback(&format!("pause {function} --reason 'a bad deploy' {STACK}")).ended(0));
-    // A second after it failed, it is due; and then it is held.
+    // By the time it is due, every handler has read the pause.
     let mut record: Value = serde_json::from_str(&record(function, "RetryAfter", "held")).expect("JSON");
-    record["responsePayload"]["errorMessage"] = "1s".into();
+    record["responsePayload"]["errorMessage"] = "45s".into();
     send(ministack, stack, &[record.to_string()]).await;
     eventually("the event to be held", async || {
         keys_of(ministack, stack, "hold").await.contains("held").then_some(())
