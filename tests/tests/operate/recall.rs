@@ -75,7 +75,8 @@ async fn what_a_pause_held_returns_with_its_end(ministack: &MiniStack, stack: &S
         keys_of(ministack, stack, "hold").await.contains("held").then_some(())
     })
     .await;
-    let resumed = operator.comeback(&format!("resume {function} {STACK} --json")).json(0);
+    let resumer = Operator::of_command(ministack, "resume", stack, function);
+    let resumed = resumer.comeback(&format!("resume {function} {STACK} --json")).json(0);
     assert_eq!(resumed["result"]["recalled"], 1, "{resumed:#}");
     eventually("the event to be retried", async || {
         keys_of(ministack, stack, "reinvoke").await.contains("held").then_some(())
