@@ -31,6 +31,7 @@ use crate::layout::Layout;
 use crate::operator::Operator;
 use crate::pauses::parameter::Parameter;
 use crate::pauses::requests::RequestInForce;
+pub use crate::pauses::requests::{Ask, Kind};
 use crate::pauses::{self, forgotten_note, named, noticed_within, read_text, target_name};
 use crate::recall::{Recalled, Written, recall};
 use crate::request::follow::Watch;
@@ -58,61 +59,6 @@ pub struct RequestEvents {
     pub keys: Vec<String>,
     /// The reason.
     pub why: Option<String>,
-}
-
-/// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "ask", rename_all = "snake_case")]
-pub enum Ask {
-    /// To retry events now.
-    Retry {
-        /// The retries are spread over this time, in whole seconds.
-        #[serde(rename = "within_seconds", serialize_with = "whole_seconds")]
-        within: Duration,
-    },
-    /// To dead-letter them.
-    Cancel,
-}
-
-impl Ask {
-    /// The words before a request of this kind, such as in `retry now: orders`.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::Retry { .. } => "retry now",
-            Self::Cancel => "cancel",
-        }
-    }
-
-    /// Its kind.
-    pub const fn kind(self) -> Kind {
-        match self {
-            Self::Retry { .. } => Kind::Retry,
-            Self::Cancel => Kind::Cancel,
-        }
-    }
-}
-
-/// A kind of request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// To retry events now.
-    Retry,
-    /// To dead-letter them.
-    Cancel,
-}
-
-impl Kind {
-    /// Its verb.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Cancel => "cancel",
-        }
-    }
-}
-
-fn whole_seconds<S: serde::Serializer>(within: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(within.as_secs())
 }
 
 /// The plan of a request: the events that it reaches, and by when.

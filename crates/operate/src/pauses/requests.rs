@@ -1,12 +1,68 @@
 //! The requests in force, as the commands show them.
 
+use std::time::Duration;
+
 use comeback_engine::{Pauses, Request, Timestamp};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::pauses::target_name;
-use crate::request::Ask;
 use crate::text;
 use crate::text::Text;
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum Ask {
+    /// To retry events now.
+    Retry {
+        /// The retries are spread over this time, in whole seconds.
+        #[serde(rename = "within_seconds", serialize_with = "whole_seconds")]
+        within: Duration,
+    },
+    /// To dead-letter them.
+    Cancel,
+}
+
+impl Ask {
+    /// The words before a request of this kind, such as in `retry now: orders`.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Retry { .. } => "retry now",
+            Self::Cancel => "cancel",
+        }
+    }
+
+    /// Its kind.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Retry { .. } => Kind::Retry,
+            Self::Cancel => Kind::Cancel,
+        }
+    }
+}
+
+/// A kind of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// To retry events now.
+    Retry,
+    /// To dead-letter them.
+    Cancel,
+}
+
+impl Kind {
+    /// Its verb.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
+fn whole_seconds<S: Serializer>(within: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(within.as_secs())
+}
 
 /// A request of `comeback retry` or `comeback cancel`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

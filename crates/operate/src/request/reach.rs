@@ -10,7 +10,7 @@ use crate::deployment::Deployment;
 use crate::durations;
 use crate::numbers::{counted, grouped};
 use crate::pauses::noticed_within;
-use crate::request::Ask;
+use crate::pauses::requests::Ask;
 use crate::waiting::events::{WaitingEvent, Waits, Why};
 use crate::waiting::no_error_matches;
 

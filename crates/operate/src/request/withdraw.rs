@@ -15,9 +15,9 @@ use crate::layout::Layout;
 use crate::numbers::counted;
 use crate::operator::Operator;
 use crate::pauses::parameter::Parameter;
+use crate::pauses::requests::Kind;
 use crate::pauses::requests::RequestInForce;
 use crate::pauses::{self, forgotten_note, named, noticed_within};
-use crate::request::Kind;
 use crate::text;
 use crate::text::quoted;
 

@@ -13,7 +13,7 @@ use crate::layout::Fact;
 use crate::metrics::LastHour;
 use crate::numbers::{counted, grouped, rounded};
 use crate::pauses::OpenPause;
-use crate::request::Kind;
+use crate::pauses::requests::Kind;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 
@@ -206,8 +206,8 @@ mod tests {
     use crate::change::tests::plain;
     use crate::deployment::Deployment;
     use crate::failure::Failure;
+    use crate::pauses::requests::Ask;
     use crate::pauses::requests::RequestInForce;
-    use crate::request::Ask;
 
     #[test]
     fn what_could_not_be_read_is_said_beside_the_rest() {
