@@ -154,7 +154,7 @@ fn any_request() -> impl Strategy<Value = Request> {
             by,
             why,
             until: until.map(at),
-            withdrawn: at(from).as_secs() % 3 == 0,
+            withdrawn: at(from).as_secs().is_multiple_of(3),
         })
 }
 
