@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use comeback_engine::{
-    Cancel, NotRecalled, Pause, PauseTarget, Pauses, Recall, Request, RetryNow, Rules, Timestamp,
+    Cancel, HOLD, NotRecalled, Pause, PauseTarget, Pauses, RETURNS_SOON, Recall, Request, RetryNow, Rules,
+    Timestamp,
 };
 use serde::Serialize;
 
@@ -29,6 +30,9 @@ const TOGETHER: usize = 1_000;
 /// Between two looks at the clock while the handler reads the parameter.
 const TICK: Duration = Duration::from_secs(1);
 
+/// The handler hides a held message for [`HOLD`] at most, so that it has a line of this time; and lines arrive late.
+pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
+
 /// What became of the messages that a recall was about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recalled {
@@ -48,8 +52,13 @@ pub struct Recalled {
     pub failed: BTreeMap<String, u64>,
 }
 
-/// A message to hide anew, by its receipt handle, until its retry is due.
-type Chosen = (String, Timestamp);
+/// A message to hide anew until its retry is due.
+struct Chosen {
+    receipt_handle: String,
+    due: Timestamp,
+    /// When it returns by itself.
+    returns: Timestamp,
+}
 
 /// What a change has written to the pauses' document.
 #[derive(Clone, Debug)]
@@ -73,6 +82,11 @@ impl Written {
             Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => Some(request),
             Self::Resume(..) => None,
         }
+    }
+
+    /// The time in which the lines about its messages were written; `None`: as far back as an event can wait.
+    fn lines(&self) -> Option<Duration> {
+        matches!(self, Self::Resume(..)).then_some(HELD_LINES)
     }
 
     /// A document with this request. The end of a pause is written elsewhere.
@@ -124,11 +138,11 @@ async fn choose(
 ) -> Result<(Vec<Chosen>, Recalled), Failure> {
     until_it_is_read(operator, deployment, written.at()).await;
     let now = operator.now();
-    let scope = Scope { handles: true, ..Scope::of(wanted) };
+    let scope = Scope { wanted, since: written.lines(), handles: true };
     let reading = Reading::read(operator, deployment.clone(), scope, now).await?;
     let policies = deployment.policies().ok();
     let none = Pauses::default();
-    let pauses = reading.pauses().unwrap_or(&none);
+    let pauses = reading.known_pauses()?.unwrap_or(&none);
     let (Some(policies), Some(entry)) = (&policies, written.find(pauses)) else {
         return Err(Failure::undone("another operator has changed the pauses or the settings meanwhile"));
     };
@@ -138,7 +152,8 @@ async fn choose(
         match entry.due(message, kind, rules, now) {
             Ok(due) => {
                 let handle = message.handle.as_ref().expect("BUG: recalled without a handle");
-                chosen.push((handle.receipt_handle.as_ref().to_owned(), due));
+                let receipt_handle = handle.receipt_handle.as_ref().to_owned();
+                chosen.push(Chosen { receipt_handle, due, returns: message.next_check() });
             }
             Err(NotRecalled::Before) => left.before += 1,
             Err(NotRecalled::Moved) => left.moved += 1,
@@ -147,7 +162,7 @@ async fn choose(
             Err(_) => {}
         }
     }
-    chosen.sort_unstable_by_key(|(_, due)| *due);
+    chosen.sort_unstable_by_key(|message| message.due);
     Ok((chosen, left))
 }
 
@@ -191,13 +206,19 @@ impl Recalled {
                 return Err(Failure::interrupted(""));
             }
             let now = operator.now();
-            let until = |(handle, due): &Chosen| {
-                (handle.clone(), Duration::from_secs(due.since(now).as_millis().div_ceil(1_000) as u64))
+            // It took a while to read the log and to recall the messages before these. One that has returned meanwhile may be
+            // hidden for a call.
+            let soon = now.saturating_add(RETURNS_SOON);
+            let still: Vec<&Chosen> = some.iter().filter(|message| message.returns > soon).collect();
+            self.soon += (some.len() - still.len()) as u64;
+            let until = |message: &&Chosen| {
+                let left = message.due.since(now).as_millis().div_ceil(1_000) as u64;
+                (message.receipt_handle.clone(), Duration::from_secs(left))
             };
-            let calls = some.iter().map(until).collect();
+            let calls = still.iter().map(until).collect();
             let answers = aws.hide(&deployment.retry_queue.url, calls, &tell_pause(operator)).await;
-            for ((_, due), answer) in some.iter().zip(answers) {
-                self.count(*due, answer)?;
+            for (message, answer) in still.iter().zip(answers) {
+                self.count(message.due, answer)?;
             }
             done += some.len() as u64;
         }
@@ -333,6 +354,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_a_pause_has_held_since_the_question_returns_too() {
+        let (aws, operator) = sample();
+        let from = aws.time().as_secs() - 120;
+        let paused =
+            format!(r#"{{"v":1,"pauses":[{{"target":"*","from":{from},"until":null,"spread":1800}}]}}"#);
+        let opened = operator.account.aws.put_parameter(Sample::PAUSES, &paused, true).await;
+        assert!(opened.unwrap().is_some());
+        let resume = ResumeRetries { operator: operator.clone(), function: None, spread: None };
+        let plan = resume.plan().await.unwrap();
+        waits(&operator, &aws, "k-1", "hold").await;
+        let Performed::Done(resumed, Ok(())) = resume.perform(&plan).await else { panic!("not done") };
+        let value = serde_json::to_value(&resumed).unwrap();
+        assert_eq!((&value["held"]["recalled"], &value["result"]["recalled"]), (&json!(1), &json!(1)));
+    }
+
+    #[tokio::test]
     async fn what_is_cancelled_returns_at_once_to_be_dead_lettered() {
         let (aws, operator) = sample();
         for (key, action) in [("k-1", "defer"), ("k-2", "hold"), ("k-3", "defer")] {
@@ -381,6 +418,33 @@ mod tests {
         // A later request cannot know that.
         let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("denied") };
         assert_eq!(serde_json::to_value(&requested).unwrap()["result"]["before"], 1);
+    }
+
+    #[tokio::test]
+    async fn what_returned_while_the_log_was_read_is_left_alone() {
+        let (aws, operator) = sample();
+        let deployment = operator.deployment().await.unwrap();
+        let now = aws.time();
+        let mut chosen = Vec::new();
+        for (key, seconds) in [("k-1", 60), ("k-2", 61)] {
+            let receipt_handle = waits(&operator, &aws, key, "defer").await;
+            let returns = now.saturating_add(Duration::from_secs(seconds));
+            chosen.push(Chosen { receipt_handle, due: now, returns });
+        }
+        let mut recalled = Recalled::default();
+        recalled.hide(&operator, &deployment, chosen).await.unwrap();
+        assert_eq!((recalled.recalled, recalled.soon, visible(&aws)), (1, 1, 1));
+    }
+
+    #[tokio::test]
+    async fn pauses_that_cannot_be_read_again_are_named() {
+        let (aws, operator) = sample();
+        let deployment = operator.deployment().await.unwrap();
+        aws.deny("ssm:GetParameter");
+        let written = Written::Resume(PauseTarget::All, aws.time());
+        let (_, end) = recall(&operator, &deployment, &Wanted::default(), &written).await;
+        let said = end.unwrap_err().to_string();
+        assert!(said.contains("ssm:GetParameter") && said.contains("stands"), "{said}");
     }
 
     #[test]

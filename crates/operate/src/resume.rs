@@ -17,7 +17,7 @@ use crate::pause::is_paused;
 use crate::pauses::edits::{self, check_spread, open_of, spread_ended};
 use crate::pauses::parameter::Parameter;
 use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, named, noticed_within};
-use crate::recall::{Recalled, Written, recall};
+use crate::recall::{HELD_LINES, Recalled, Written, recall};
 use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};
@@ -109,33 +109,31 @@ impl Change for ResumeRetries {
     }
 
     async fn perform(&self, plan: &ResumePlan) -> Performed<ResumePlan, Resumed> {
-        match self.plan().await {
+        // More may be held than when the question was asked.
+        let held = match self.plan().await {
             Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
-            Ok(_) => {}
+            Ok(now) => now.held,
             Err(failure) => return Performed::Failed(failure),
-        }
+        };
         let (ended, forgotten) = match self.close(plan).await {
             Ok(closed) => closed,
             Err(failure) => return Performed::Failed(failure),
         };
         let written = Written::Resume(plan.target.clone(), ended);
         let (mut result, mut end) = (None, Ok(()));
-        if plan.held.as_ref().is_some_and(|held| held.recalled > 0) {
+        if held.as_ref().is_some_and(|held| held.recalled > 0) {
             let (recalled, done) = recall(&self.operator, &plan.deployment, &self.wanted(), &written).await;
             (result, end) = (Some(recalled), done);
         }
         let now = self.operator.now();
         let forgotten_now = forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect();
         let resumed = Resumed {
-            plan: ResumePlan { forgotten: forgotten_now, result, ..plan.clone() },
+            plan: ResumePlan { forgotten: forgotten_now, held, result, ..plan.clone() },
             note: forgotten_note(&forgotten),
         };
         Performed::Done(resumed, plan.still_covered().and(end))
     }
 }
-
-/// The handler hides a held message for as long at most, so that it has a line of this time; and lines arrive late.
-const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
 
 impl ResumeRetries {
     /// The events that the pauses of the target hold, once they are closed as this document has it.

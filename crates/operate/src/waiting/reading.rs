@@ -231,6 +231,15 @@ impl Reading {
         self.pauses.as_ref().ok()?.as_ref()
     }
 
+    /// The pauses' document; `None` if the handler reads none.
+    ///
+    /// # Errors
+    ///
+    /// The document could not be read.
+    pub fn known_pauses(&self) -> Result<Option<&Pauses>, Failure> {
+        self.pauses.as_ref().map(Option::as_ref).map_err(Clone::clone)
+    }
+
     /// The deployment.
     pub fn deployment(&self) -> &Deployment {
         &self.deployment
