@@ -5,7 +5,7 @@ use axum::Router;
 use comeback_operate::pause::PauseRetries;
 use comeback_operate::pauses::edits::{End, Wanted, read_length, read_reason};
 use comeback_operate::pauses::read_text;
-use comeback_operate::request::{Ask, DEFAULT_WITHIN, RequestEvents, read_error, read_within};
+use comeback_operate::request::{Ask, DEFAULT_WITHIN, RequestEvents, read_error, read_key, read_within};
 use comeback_operate::resume::ResumeRetries;
 use comeback_operate::{CommandName, durations};
 
@@ -156,7 +156,7 @@ static CANCEL: ChangeForm = ChangeForm {
 fn request(fields: &Fields, ask: Ask) -> Result<Asked, String> {
     let function = function(fields)?;
     let error = value(fields, "error", "Error", read_error)?;
-    let keys: Result<Vec<String>, String> = fields.all("key").map(read_text).collect();
+    let keys: Result<Vec<String>, String> = fields.all("key").map(read_key).collect();
     let keys = keys.map_err(|why| format!("Key: {why}"))?;
     let why = value(fields, "why", "Reason", read_text)?;
     Ok(Asked::new(move |operator| RequestEvents { operator, ask, function, error, keys, why }))

@@ -159,7 +159,9 @@ impl RequestEvents {
         let unknown = if is_complete { Duration::ZERO } else { longest_hiding(&policies, &target) };
         let hidden = reach.hidden.max(unknown);
         let mut notes = reading.notes_on_all(begin);
-        notes.extend(holding(&pauses, &target, begin).map(|pause| paused_note(pause, &deployment)));
+        // What is cancelled needs no call, so no pause holds it.
+        let pause = holding(&pauses, &target, begin).filter(|_| self.ask != Ask::Cancel);
+        notes.extend(pause.map(|pause| paused_note(pause, &deployment)));
         Ok(RequestPlan {
             requested: None,
             checked_within_seconds: hidden.as_secs(),
@@ -244,6 +246,19 @@ pub fn read_error(text: &str) -> Result<String, String> {
         return Err("must be an error type such as Timeout*; omit --error for every error".into());
     }
     read_text(text)
+}
+
+/// Reads the key of an event.
+///
+/// # Errors
+///
+/// If it is empty, or SSM would not store it.
+pub fn read_key(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        Err("must be an event's key: comeback waiting --each lists them".into())
+    } else {
+        read_text(text)
+    }
 }
 
 /// The handler's policies.
@@ -474,11 +489,30 @@ pub(crate) mod tests {
         assert!(plain(&plan).starts_with("retry now: orders, requested at "), "{}", plain(&plan));
         let Performed::Done(withdrawn, Ok(())) = orders.perform(&plan).await else { panic!("not done") };
         let said = plain(&withdrawn);
-        let expected = "orders: retry 1 request was withdrawn; events not reached yet keep their own due times\n\
+        let expected = "orders: 1 retry request was withdrawn; events not reached yet keep their own due times\n\
                         Takes effect within 38s; until then, the handler may still retry.\n";
         assert_eq!(said, expected);
         let Performed::Outdated(again) = orders.perform(&plan).await else { panic!("still in force") };
         assert!(again.question().is_none() && again.end().is_err());
+    }
+
+    /// Resuming would make the calls that nobody wants any more.
+    #[tokio::test]
+    async fn a_cancel_does_not_advise_to_resume() {
+        let (aws, operator) = sample();
+        moves(&aws, "k-1");
+        let paused = r#"{"v":1,"pauses":[{"target":"*","from":1700000000,"until":null,"spread":0}]}"#;
+        let opened = operator.account.aws.put_parameter(Sample::PAUSES, paused, true).await;
+        assert!(opened.unwrap().is_some());
+        let retry = request(&operator);
+        let cancel = RequestEvents { ask: Ask::Cancel, ..retry.clone() };
+        let said = async |asked: RequestEvents| plain(&asked.plan().await.unwrap());
+        let (retry, cancel) = (said(retry).await, said(cancel).await);
+        assert!(retry.contains("end that first: comeback resume"), "{retry}");
+        assert!(
+            cancel.contains("1 waiting event will be cancelled") && !cancel.contains("resume"),
+            "{cancel}"
+        );
     }
 
     #[tokio::test]

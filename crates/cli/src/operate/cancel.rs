@@ -4,7 +4,7 @@ use clap::{ArgGroup, Args};
 use comeback_operate::function::FunctionName;
 use comeback_operate::pauses::read_text;
 use comeback_operate::request::withdraw::WithdrawRequests;
-use comeback_operate::request::{Ask, Kind, RequestEvents, read_error};
+use comeback_operate::request::{Ask, Kind, RequestEvents, read_error, read_key};
 
 use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
@@ -30,7 +30,7 @@ pub(crate) struct CancelArguments {
     #[arg(long, value_name = "GLOB", value_parser = read_error)]
     error: Option<String>,
     /// Only the event with this key, also when it fails later; may be repeated up to 20 times
-    #[arg(long, value_name = "KEY", value_parser = read_text)]
+    #[arg(long, value_name = "KEY", value_parser = read_key)]
     key: Vec<String>,
     /// Show what would be cancelled and by when, without requesting it
     #[arg(long)]
@@ -38,7 +38,8 @@ pub(crate) struct CancelArguments {
     /// Reason, stored with the request and in each dead-letter
     #[arg(long, value_name = "TEXT", value_parser = read_text)]
     why: Option<String>,
-    /// Withdraw the requests to cancel this function's events; with --all, those made with --all
+    /// Withdraw the requests to cancel this function's events; with --all, those made with --all, or with --key and no
+    /// function
     #[arg(long, conflicts_with_all = ["error", "key", "dry_run", "why"])]
     withdraw: bool,
     #[command(flatten)]
@@ -83,6 +84,7 @@ mod tests {
             (&[][..], "required"),
             (&["orders", "--all"], "cannot be used with"),
             (&["orders", "--error", ""], "must be an error type such as Timeout*"),
+            (&["--key", ""], "must be an event's key"),
             (&["orders", "--withdraw", "--error", "T*"], "cannot be used with"),
         ] {
             assert!(read(refused).is_err_and(|error| error.contains(why)), "{refused:?}");

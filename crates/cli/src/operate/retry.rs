@@ -10,7 +10,7 @@ use comeback_operate::pauses::read_text;
 use comeback_operate::request::follow::Watch;
 use comeback_operate::request::withdraw::WithdrawRequests;
 use comeback_operate::request::{
-    Ask, DEFAULT_WITHIN, Kind, RequestEvents, RequestPlan, Requested, read_error, read_within,
+    Ask, DEFAULT_WITHIN, Kind, RequestEvents, RequestPlan, Requested, read_error, read_key, read_within,
 };
 use comeback_operate::{Change, Failure, Performed};
 
@@ -43,7 +43,7 @@ pub(crate) struct RetryArguments {
     #[arg(long, value_name = "GLOB", value_parser = read_error)]
     error: Option<String>,
     /// Only the event with this key, even if its function asked for the wait; may be repeated up to 20 times
-    #[arg(long, value_name = "KEY", value_parser = read_text)]
+    #[arg(long, value_name = "KEY", value_parser = read_key)]
     key: Vec<String>,
     /// Show what would be retried and by when, without requesting it
     #[arg(long)]
@@ -54,7 +54,7 @@ pub(crate) struct RetryArguments {
     /// Reason, stored with the request
     #[arg(long, value_name = "TEXT", value_parser = read_text)]
     why: Option<String>,
-    /// Withdraw this function's requests; with --all, those made with --all
+    /// Withdraw this function's requests; with --all, those made with --all, or with --key and no function
     #[arg(long, conflicts_with_all = ["within", "error", "key", "dry_run", "watch", "why"])]
     withdraw: bool,
     #[command(flatten)]
@@ -136,6 +136,8 @@ mod tests {
             (&["--error", " "], "must be an error type such as Timeout*"),
             (&["--error", "{{T*}}"], "must not contain {{"),
             (&["--why", "{{x}}"], "must not contain {{"),
+            (&["--key", ""], "must be an event's key"),
+            (&["--key", "{{x}}"], "must not contain {{"),
             (&["--withdraw", "--error", "T*"], "cannot be used with"),
             (&["--withdraw", "--within", "5m"], "cannot be used with"),
         ] {

@@ -153,10 +153,9 @@ impl Answer for Withdrawn {
         let WithdrawPlan { withdrawn, noticed_within_seconds, name, kind, others, .. } = &self.plan;
         let mut layout = Layout::default();
         let kind = kind.name();
-        let requests = counted(withdrawn.len() as u64, "request was", "requests were");
-        layout.line(format!(
-            "{name}: {kind} {requests} withdrawn; events not reached yet keep their own due times"
-        ));
+        let [one, many] = [format!("{kind} request was"), format!("{kind} requests were")];
+        let requests = counted(withdrawn.len() as u64, &one, &many);
+        layout.line(format!("{name}: {requests} withdrawn; events not reached yet keep their own due times"));
         if let Some(noticed) = noticed_within_seconds.map(Duration::from_secs).map(durations::text) {
             layout.line(format!("Takes effect within {noticed}; until then, the handler may still {kind}."));
         }
