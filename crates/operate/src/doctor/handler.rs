@@ -309,9 +309,9 @@ pub(crate) fn pauses_have_room(facts: &Facts) -> Judged {
         "when it is full, ended pauses are dropped, oldest first, and their time counts towards MAX_AGE \
          again; with none left to drop, nothing more can be paused",
         text![
-            "resume functions and cancel retry requests that are no longer needed; ",
+            "resume functions that need no pause; requests leave it when they end: ",
             quoted(facts.deployment.command(CommandName::Pause, ["--list"])),
-            " lists them"
+            " lists both"
         ],
     ))
 }

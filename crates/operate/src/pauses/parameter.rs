@@ -76,7 +76,7 @@ pub fn nearly_full(pauses: &Pauses) -> Option<String> {
 
 impl From<TooLarge> for Failure {
     fn from(error: TooLarge) -> Self {
-        Self::undone(format!("{error}: shorten the reasons, resume functions, or cancel retry requests"))
+        Self::undone(format!("{error}: shorten the reasons, resume functions, or wait until requests end"))
     }
 }
 
