@@ -257,7 +257,7 @@ impl Recalled {
         };
         let left = [
             (*gone, "had left the queue"),
-            (*before, "recalled before; no message is recalled twice for one wait"),
+            (*before, "recalled or left by an earlier request; no message is recalled for a second one"),
             (*moved, "sent again with a delay: back within 15m"),
             (*soon, "returning as soon by themselves"),
         ];
@@ -276,6 +276,7 @@ mod tests {
     use super::*;
     use crate::aws::simulated::Sample;
     use crate::aws::{EntryFailureKind, NewMessage, Receive};
+    use crate::change::tests::plain;
     use crate::change::{Change, Performed, Plan as _};
     use crate::request::tests::{request, sample, writes};
     use crate::request::{Ask, RequestEvents};
@@ -418,6 +419,10 @@ mod tests {
         // A later request cannot know that.
         let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("denied") };
         assert_eq!(serde_json::to_value(&requested).unwrap()["result"]["before"], 1);
+        let left =
+            "1 message recalled or left by an earlier request; no message is recalled for a second one";
+        let said = plain(&requested);
+        assert!(said.contains(left), "{said}");
     }
 
     #[tokio::test]

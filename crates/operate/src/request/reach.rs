@@ -36,7 +36,7 @@ pub struct Reach {
     pub half_within_seconds: Option<u64>,
     /// All of them are retried within this time.
     pub all_within_seconds: Option<u64>,
-    /// Those that were recalled before, which the handler finds when their hiding ends.
+    /// Those that were recalled before, or could have been. The handler finds them when their hiding ends.
     pub before: u64,
     /// Those that were sent again with a delay, which the handler finds within 15 minutes.
     pub moved: u64,
@@ -160,7 +160,10 @@ impl Reach {
     fn not_recalled(&self) -> impl Iterator<Item = (u64, &'static str)> {
         let Self { before, moved, retry_after, paused, returning, unanswered, last_retry, .. } = *self;
         let all = [
-            (before, "recalled once before: the handler finds the request when their hiding ends"),
+            (
+                before,
+                "recalled or left by an earlier request: the handler finds this one when their hiding ends",
+            ),
             (moved, "sent again with a delay: the handler finds the request within 15m"),
             (retry_after, "which wait because their function asked for it (RetryAfter)"),
             (paused, "held by a pause: resume, then retry again"),
