@@ -120,6 +120,11 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         Self { keeps_handles: true, ..self }
     }
 
+    /// Returns true if it keeps receipt handles.
+    pub fn keeps_handles(&self) -> bool {
+        self.keeps_handles
+    }
+
     /// Takes a line. A line without an event changes nothing.
     pub fn take(&mut self, line: &LogLine<'_>) {
         let Some(event) = &line.event else { return };

@@ -336,8 +336,8 @@ pub struct TooLarge {
 impl Pauses {
     /// The document as it is written at `now`, and the pauses that had to leave it. What means nothing any more goes first:
     /// requests that are over, pauses that ended over 14 days ago, and who opened an ended one and why. If the
-    /// document is still too long, ended pauses leave, the one that ended first before the others: the time that they
-    /// paused counts towards `MAX_AGE` of their events again.
+    /// document is still too long, withdrawn requests leave; then ended pauses, the one that ended first before the others: the
+    /// time that they paused counts towards `MAX_AGE` of their events again.
     ///
     /// # Errors
     ///
@@ -349,11 +349,22 @@ impl Pauses {
             if bytes <= LONGEST_PAUSES {
                 return Ok((document, forgotten));
             }
+            if document.drop_withdrawn() {
+                continue;
+            }
             let ended = document.pauses.iter().enumerate().filter(|(_, pause)| pause.is_over(now));
             let first = ended.min_by_key(|(_, pause)| pause.until).map(|(index, _)| index);
             let Some(first) = first else { return Err(TooLarge { bytes }) };
             forgotten.push(document.pauses.remove(first));
         }
+    }
+
+    /// Drops the withdrawn requests. Returns false if there is none.
+    fn drop_withdrawn(&mut self) -> bool {
+        let before = self.retries.len() + self.cancels.len();
+        self.retries.retain(Entry::is_not_withdrawn);
+        self.cancels.retain(Entry::is_not_withdrawn);
+        self.retries.len() + self.cancels.len() < before
     }
 
     /// Drops what means nothing any more. Ended pauses of one target that overlap or adjoin become one.

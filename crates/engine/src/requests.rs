@@ -240,6 +240,10 @@ impl<R: Requested> Entry<R> {
         Self::read(&format!(r#"{members},"withdrawn":true}}"#))
     }
 
+    pub(crate) fn is_not_withdrawn(&self) -> bool {
+        !self.request.as_ref().is_ok_and(|requested| requested.parts().0.withdrawn)
+    }
+
     /// Whether no handler needs it any more.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.end.is_none_or(|end| end < now)

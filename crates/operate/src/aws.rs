@@ -137,6 +137,15 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
+    /// The same, for messages that a handler works on: a call without an answer is not repeated. If SQS had obeyed it, the handler
+    /// may have received the message since, and hidden it for a call of its own.
+    async fn recall(
+        &self,
+        url: &str,
+        messages: Vec<(String, Duration)>,
+        paused: Paused<'_>,
+    ) -> Vec<Result<(), EntryFailure>>;
+
     /// `ssm:GetParameter`.
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure>;
 

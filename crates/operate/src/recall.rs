@@ -147,6 +147,9 @@ async fn choose(
         return Err(Failure::undone("another operator has changed the pauses or the settings meanwhile"));
     };
     let rules = Rules { policies, pauses };
+    // This machine's clock may be slow.
+    let newest = reading.waits.all_messages().map(|(_, message, _)| message.at).max();
+    let now = newest.map_or(now, |newest| now.max(newest));
     let (mut chosen, mut left) = (Vec::new(), Recalled::default());
     for (_, message, kind) in reading.waits.all_messages() {
         match entry.due(message, kind, rules, now) {
@@ -216,7 +219,7 @@ impl Recalled {
                 (message.receipt_handle.clone(), Duration::from_secs(left))
             };
             let calls = still.iter().map(until).collect();
-            let answers = aws.hide(&deployment.retry_queue.url, calls, &tell_pause(operator)).await;
+            let answers = aws.recall(&deployment.retry_queue.url, calls, &tell_pause(operator)).await;
             for (message, answer) in still.iter().zip(answers) {
                 self.count(message.due, answer)?;
             }

@@ -351,6 +351,36 @@ fn withdrawing_a_request_leaves_everything_else() {
 }
 
 #[test]
+fn withdrawn_requests_make_room_for_a_pause() {
+    let keys: Vec<String> = (0..MOST_KEYS).map(|n| format!("{n:036}")).collect();
+    let request = Request {
+        target: PauseTarget::All,
+        at: at(0),
+        errors: Vec::new(),
+        keys,
+        by: None,
+        why: None,
+        until: None,
+        withdrawn: false,
+    };
+    let cancel = |n: u64| Cancel { request: Request { at: at(n), ..request.clone() } };
+    let full = (0..4).fold(Pauses::default(), |pauses, n| pauses.with_cancel(&cancel(n)));
+    let pause = Pause {
+        target: PauseTarget::All,
+        from: at(9),
+        until: None,
+        spread: Duration::ZERO,
+        by: Some("ops".into()),
+        why: Some("x".repeat(900)),
+    };
+    assert!(full.fitted(at(9)).is_ok() && full.with([pause.clone()]).fitted(at(9)).is_err());
+    let withdrawn = full.withdrawn(|_| false, |cancel| cancel.request.at == at(2));
+    let (fitted, forgotten) = withdrawn.with([pause.clone()]).fitted(at(9)).unwrap();
+    assert_eq!((fitted.cancels().count(), fitted.iter().next(), forgotten), (3, Some(&pause), Vec::new()));
+    assert_eq!(withdrawn.fitted(at(9)).unwrap().0.cancels().count(), 4, "they stay while there is room");
+}
+
+#[test]
 fn requests_are_written_and_read_back_as_on_2026_11_28() {
     let request = Request {
         target: PauseTarget::All,

@@ -27,7 +27,7 @@ use aws_sdk_ssm::types::ParameterType;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use comeback_delivery::{ErrorKind, classify};
+use comeback_delivery::{ErrorKind, Retries, classify};
 use comeback_engine::{QueueArn, Timestamp};
 
 use crate::aws::{
@@ -283,7 +283,16 @@ impl Aws for SdkAws {
         messages: Vec<(String, Duration)>,
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>> {
-        sqs::hide(&self.sqs, url, messages, paused).await
+        sqs::hide(&self.sqs, url, messages, Retries::default(), paused).await
+    }
+
+    async fn recall(
+        &self,
+        url: &str,
+        messages: Vec<(String, Duration)>,
+        paused: Paused<'_>,
+    ) -> Vec<Result<(), EntryFailure>> {
+        sqs::hide(&self.sqs, url, messages, Retries::none(), paused).await
     }
 
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure> {

@@ -104,6 +104,11 @@ impl Waits {
         Self { log: LogFold::default().keeping_handles(), ..Self::default() }
     }
 
+    /// Returns true if receipt handles are kept.
+    pub(super) fn keeps_handles(&self) -> bool {
+        self.log.keeps_handles()
+    }
+
     /// Takes a line of the handler's log.
     pub fn take(&mut self, line: &LogLine<'_>) {
         self.log.take(line);

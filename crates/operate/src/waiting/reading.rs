@@ -168,7 +168,9 @@ impl Reading {
             let Self { deployment, since, until, .. } = &*reading.borrow();
             (deployment.log_group.clone(), until.map_or(*since, |until| until.before(LATE).max(*since)))
         };
-        let search = Search { group: &group, term: "", since, until: Some(now), stream: None };
+        // A recall must know the newest line about a message, even if this machine's clock is slow.
+        let until = (!reading.borrow().waits.keeps_handles()).then_some(now);
+        let search = Search { group: &group, term: "", since, until, stream: None };
         let pages = Cell::new(0);
         let progress = |of| {
             let unit = "pages of the handler's log";
@@ -224,11 +226,6 @@ impl Reading {
         let pauses = pauses.as_ref().unwrap_or(&none);
         let noticed = noticed_within(&self.deployment).unwrap_or_default();
         self.waits.apply_pauses(|target| InForce::of(pauses, target, noticed, now));
-    }
-
-    /// The pauses' document; `None` if it is not known, or the handler reads none.
-    pub fn pauses(&self) -> Option<&Pauses> {
-        self.pauses.as_ref().ok()?.as_ref()
     }
 
     /// The pauses' document; `None` if the handler reads none.

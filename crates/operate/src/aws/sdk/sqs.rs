@@ -112,10 +112,12 @@ pub(super) async fn hide(
     client: &Client,
     url: &str,
     messages: Vec<(String, Duration)>,
+    retries: Retries,
     paused: Paused<'_>,
 ) -> Vec<Result<(), EntryFailure>> {
     let (tell, told) = pauses();
-    let changer = VisibilityChanger::new(client.clone(), url).concurrency(HIDING).on_pause(tell);
+    let changer = VisibilityChanger::new(client.clone(), url);
+    let changer = changer.retries(retries).concurrency(HIDING).on_pause(tell);
     let hidden = messages.into_iter().map(|(receipt_handle, timeout)| Visibility { receipt_handle, timeout });
     let answers = hearing(changer.send(hidden), told, paused).await;
     by_entry(answers).into_iter().map(|answer| answer.map_err(failure)).collect()

@@ -404,6 +404,15 @@ impl Aws for SimulatedAws {
         self.batch("sqs:ChangeMessageVisibility", url, messages, |_| 0, effect).await
     }
 
+    async fn recall(
+        &self,
+        url: &str,
+        messages: Vec<(String, Duration)>,
+        paused: Paused<'_>,
+    ) -> Vec<Result<(), EntryFailure>> {
+        self.hide(url, messages, paused).await
+    }
+
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure> {
         let effect = |state: &mut State| {
             let version = state.parameters.get(name).and_then(|it| it.versions.last()).cloned();
