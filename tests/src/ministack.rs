@@ -92,6 +92,8 @@ impl MiniStack {
             .with("BIND_HOST", "127.0.0.1")
             .with("GATEWAY_PORT", port.to_string())
             .with("RECORDED", recorded(name))
+            // The functions inherit it, and their SDKs name it: so the recorder knows the handler's requests.
+            .with("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023")
             // It unpacks functions here, and does not tidy up.
             .with("TMPDIR", &directory)
             // Checks each call against the policies of the caller's role and of the queue, which is TLS only.
