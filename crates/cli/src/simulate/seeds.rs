@@ -38,7 +38,7 @@ pub(super) fn run_seeds(
             .collect::<Vec<u64>>();
         let outcomes: Vec<(u64, Result<Summary, RunError>)> = together
             .into_par_iter()
-            .map(|seed| (seed, run(&arguments.with_faults(scenario, seed), policies, &mut ())))
+            .map(|seed| (seed, run(&arguments.with_faults(seed), policies, &mut ())))
             .collect();
         for (seed, outcome) in outcomes {
             tally.add(&outcome.map_err(|error| Failure::of_run(error, arguments.repeat(seed)))?);

@@ -39,8 +39,7 @@ type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 impl SimulateArguments {
     /// Refuses everything wrong at once, and what is wrong with both policies only once.
     pub fn checked(&self) -> Result<Checked, Failure> {
-        let scenario = self.simulation.scenario();
-        let scenario = self.with_faults(&scenario, scenario.seed);
+        let scenario = self.with_faults(self.simulation.scenario().seed);
         let other_flags = self.simulation.vs.as_ref().map(|changes| changes.applied_to(&self.policy));
         let targets = scenario.target_functions();
         let own = self.policy.policies(&targets);
@@ -60,8 +59,8 @@ impl SimulateArguments {
     }
 
     /// The scenario under another seed, with its faults.
-    pub fn with_faults(&self, scenario: &Scenario, seed: u64) -> Scenario {
-        self.faults.scenario(scenario, seed)
+    pub fn with_faults(&self, seed: u64) -> Scenario {
+        self.faults.scenario(&self.simulation.scenario(), seed)
     }
 
     /// The command that makes the run of one seed again, and its page.
