@@ -57,7 +57,7 @@ pub(crate) enum OperateCommand {
     Pause(pause::PauseArguments),
     /// Resume retries of a paused function, spread over time
     ///
-    /// What the pause held is recalled once the handler has read that it is over, which takes about a minute.
+    /// Held events are recalled once the handler has read that the pause is over, which takes about a minute.
     #[command(after_help = pause::RESUME_EXAMPLES)]
     Resume(pause::ResumeArguments),
     /// Retry waiting events of one function or all now, after a fix

@@ -56,7 +56,7 @@ pub struct WaitingMessage {
     pub handle: Option<Box<Handle>>,
 }
 
-/// What a line says of the message itself, with which an operator may end its hiding.
+/// The ids of a message, with which an operator may end its hiding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
     /// SQS's id.

@@ -1,5 +1,6 @@
 //! Pauses: an operator's request not to invoke a function for a while. All of them are one document, the SSM parameter that
-//! `PAUSES` names; the commands edit and write it, and the handler reads it. The `requests` are in it too. This file has the document's format, and what leaves it when it is full.
+//! `PAUSES` names; the commands edit and write it, and the handler reads it. The `requests` are in it too. This file has the
+//! document's format, and the order in which things leave it when it is full.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -83,7 +84,7 @@ impl Pauses {
         document
     }
 
-    /// The same document with one more cancel, whose moment is rounded up like that of a retry request.
+    /// The same document with one more cancel. Its moment is rounded up like that of a retry request.
     #[must_use]
     pub fn with_cancel(&self, cancel: &Cancel) -> Self {
         let mut document = self.clone();
@@ -131,8 +132,7 @@ impl Pauses {
         self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// What is wrong with each unreadable entry of `retries` and `cancels`, except those that have ended. Unreadable entries are
-    /// ignored.
+    /// The mistakes in unreadable entries of `retries` and `cancels`, except those that have ended. Such entries are ignored.
     pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         let retries = self.retries.iter().filter_map(move |entry| entry.problem(now));
         retries.chain(self.cancels.iter().filter_map(move |entry| entry.problem(now)))
@@ -229,7 +229,7 @@ impl Pauses {
     /// # Errors
     ///
     /// It is not such a document, it has an unknown version, or a time, a target or a spread in it makes no sense. Then
-    /// none of its pauses counts. An unreadable request is no error: it alone does not count.
+    /// none of its pauses counts. An unreadable request is no error, and only it is ignored.
     ///
     /// ```
     /// use comeback_engine::Pauses;
@@ -359,7 +359,7 @@ impl Pauses {
         }
     }
 
-    /// Drops the withdrawn requests. Returns false if there is none.
+    /// Removes the withdrawn requests. Returns false if there was none.
     fn drop_withdrawn(&mut self) -> bool {
         let before = self.retries.len() + self.cancels.len();
         self.retries.retain(Entry::is_not_withdrawn);

@@ -1,9 +1,9 @@
 //! Recall: which waiting messages an operator's request brings back at once, and how.
 //!
 //! Whoever has a message's receipt handle may change how long SQS hides it. The handler's line about a message that stays
-//! hidden has the handle, so an operator whose request makes a retry due sooner can hide the message anew until then. It only
-//! ever shortens a hiding. Three rules keep that safe, because an old handle still acts on a standard queue, on the hiding of a
-//! later receive too:
+//! hidden has the handle. So an operator whose request makes a retry due sooner can hide the message anew until then, never for
+//! longer than before. Three rules keep that safe, because on a standard queue an old handle also acts on the hiding of a later
+//! receive:
 //!
 //! - Only the newest line about a message counts. Without a handle, the message is not recalled.
 //! - A message that returns within a minute is left alone: a handler may have received it, and hidden it before a call.
@@ -21,7 +21,7 @@ use crate::requests::{Cancel, Request, RetryNow};
 use crate::time::Timestamp;
 use crate::timing::longest_between_reads;
 
-/// A message whose hiding ends sooner than this is not recalled.
+/// A message that returns by itself within this time is not recalled.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
 /// An entry of the pauses' document for which messages are recalled.
@@ -58,7 +58,7 @@ pub enum NotRecalled {
     Moved,
 }
 
-/// What the handler knows beside the messages: the settings and the pauses in force.
+/// The settings and the pauses in force.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'p> {
     /// The policies.
@@ -68,17 +68,15 @@ pub struct Rules<'p> {
 }
 
 impl Rules<'_> {
-    /// What has asked for a recall, in the order of the moments; of entries with the same moment, in the document's.
-    fn entries(&self, now: Timestamp) -> Vec<Recall<'_>> {
-        let over = self.pauses.iter().filter(|pause| pause.is_over(now));
+    /// The entries that recall messages, in the document's order.
+    fn entries(&self, now: Timestamp) -> impl Iterator<Item = Recall<'_>> {
+        let over = self.pauses.iter().filter(move |pause| pause.is_over(now));
         let requests =
             self.pauses.cancels().map(Recall::Cancel).chain(self.pauses.retries().map(Recall::Retry));
-        let mut entries: Vec<_> = requests.chain(over.map(Recall::Resume)).collect();
-        entries.sort_by_key(|entry| entry.at());
-        entries
+        requests.chain(over.map(Recall::Resume))
     }
 
-    /// How late a handler may notice an entry.
+    /// The longest time until a handler notices an entry.
     fn noticed(&self) -> Duration {
         longest_between_reads(self.policies.stack().settings().maximum_concurrency)
     }
@@ -120,7 +118,12 @@ impl Recall<'_> {
             return Err(NotRecalled::Soon);
         }
         let Some(handle) = &message.handle else { return Err(without_handle(message)) };
-        let mut earlier = rules.entries(now).into_iter().take_while(|entry| *entry != self);
+        // Of entries with the same moment, the document's first one counts.
+        let mut is_met = false;
+        let mut earlier = rules.entries(now).filter(|entry| {
+            is_met |= *entry == self;
+            entry.at() < self.at() || entry.at() == self.at() && !is_met
+        });
         if earlier.any(|entry| entry.covers(message, kind, rules).is_ok()) {
             return Err(NotRecalled::Before);
         }
@@ -128,8 +131,8 @@ impl Recall<'_> {
         if due < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
-    /// Whether it is about the message, and the handler that wrote the newest line about it may not have known it. That is so
-    /// whenever it is asked.
+    /// Checks that it is about the message, and that the handler which wrote the newest line may not have known it. The answer
+    /// does not change with time.
     fn covers(
         self,
         message: &WaitingMessage,
@@ -156,13 +159,13 @@ impl Recall<'_> {
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Whether a paused function's events are left alone. A cancelled event needs no call.
+    /// Returns true if it leaves alone the events of a paused function. A cancelled event needs no call.
     const fn waits_for_pauses(self) -> bool {
         !matches!(self, Self::Cancel(_))
     }
 
-    /// When the retry of a message is due by this entry, if it is about it. A copy of a moved message draws another moment than the handler will, which then hides it for the
-    /// rest.
+    /// The moment at which this entry makes the retry of a message due. For the copy of a moved message, the handler draws another
+    /// one, and hides the copy for the rest.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
             Self::Cancel(_) => self.at(),

@@ -43,7 +43,7 @@ pub enum PausesRead {
     Known {
         /// Those that are open for over 24 hours: they may have been forgotten.
         long: Vec<Pause>,
-        /// What is wrong with entries of `retries` and `cancels`, which are ignored.
+        /// The mistakes in entries of `retries` and `cancels`, which are ignored.
         unreadable_requests: Vec<String>,
     },
     /// The read failed. The pauses known before still count.

@@ -1,4 +1,4 @@
-//! An operator's requests, entries of the pauses' document: to retry what waits now, or to cancel it.
+//! The requests of operators, entries of the pauses' document: to retry waiting events now, or to cancel them.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// The most `keys` of a request. With more, a few requests would fill the parameter.
 pub const MOST_KEYS: usize = 20;
 
-/// What every request says: which events it is for, who made it, and when.
+/// The part that every request has: its events, who made it, and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The functions.
@@ -76,17 +76,17 @@ impl Request {
         self.until.map_or(latest, |until| until.min(latest))
     }
 
-    /// Whether handlers obey it at `now`.
+    /// Returns true if handlers obey it at `now`.
     pub fn is_in_force(&self, now: Timestamp) -> bool {
         !self.withdrawn && (self.at..=self.last_moment()).contains(&now)
     }
 
-    /// Whether it names single events.
+    /// Returns true if it names single events.
     pub fn names_keys(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// Whether it is for events of this function with this error and this key.
+    /// Returns true if it is for events of this function with this error and this key.
     pub fn covers(&self, function_arn: &str, error_type: Option<&str>, key: &str) -> bool {
         let names_event = self.keys.is_empty() || self.keys.iter().any(|named| named == key);
         names_event && self.target.covers(function_arn) && self.names_error(error_type)
@@ -146,7 +146,7 @@ pub(crate) struct Entry<R> {
     pub(crate) end: Option<Timestamp>,
 }
 
-/// A kind of request, of which the document has a list.
+/// A kind of request. The document has a list of each.
 pub(crate) trait Requested: Sized {
     /// `within` is in seconds.
     fn read(request: Request, within: Option<u64>) -> Result<Self, String>;
@@ -177,7 +177,7 @@ impl Requested for Cancel {
     }
 }
 
-/// What every version reads of an entry.
+/// The part of an entry that every version reads.
 #[derive(Deserialize)]
 struct When {
     at: u64,
@@ -244,12 +244,12 @@ impl<R: Requested> Entry<R> {
         !self.request.as_ref().is_ok_and(|requested| requested.parts().0.withdrawn)
     }
 
-    /// Whether no handler needs it any more.
+    /// Returns true once no handler needs it any more.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.end.is_none_or(|end| end < now)
     }
 
-    /// What is wrong with it, unless it is readable or has ended.
+    /// The mistake in it, unless it is readable or has ended.
     pub(crate) fn problem(&self, now: Timestamp) -> Option<&str> {
         let in_force = self.end.is_none_or(|end| now <= end);
         self.request.as_ref().err().filter(|_| in_force).map(String::as_str)

@@ -33,7 +33,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// The handler hides a held message for [`HOLD`] at most, so that it has a line of this time; and lines arrive late.
 pub(crate) const HELD_LINES: Duration = HOLD.saturating_add(Duration::from_secs(120));
 
-/// What became of the messages that a recall was about.
+/// The outcome of a recall, by messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recalled {
     /// Those that return when they are due.
@@ -60,7 +60,7 @@ struct Chosen {
     returns: Timestamp,
 }
 
-/// What a change has written to the pauses' document.
+/// An entry that a change has written to the pauses' document.
 #[derive(Clone, Debug)]
 pub(crate) enum Written {
     Retry(RetryNow),
@@ -250,7 +250,7 @@ impl Recalled {
         Ok(())
     }
 
-    /// What was done, and what was not and why, in lines.
+    /// The outcome in lines.
     pub(crate) fn lines(&self) -> Vec<Text> {
         let Self { recalled, all_due, gone, before, moved, soon, failed } = self;
         let messages = counted(*recalled, "message was", "messages were");

@@ -49,7 +49,7 @@ const LONGEST_UNANSWERED: Duration = Duration::from_secs(7_200);
 pub struct RequestEvents {
     /// The operator.
     pub operator: Operator,
-    /// What to do with them.
+    /// The aim.
     pub ask: Ask,
     /// Their function; `None` is every function.
     pub function: Option<FunctionName>,

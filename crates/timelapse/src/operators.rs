@@ -12,7 +12,7 @@ use rand::{Rng, RngExt};
 use crate::aws::agenda::START;
 use crate::faults::mix::generator;
 
-/// How an operator recalls messages, once every handler has read what was asked for.
+/// The way in which an operator recalls messages, once every handler has read what was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperatorRecall {
     /// The log that the operator reads lacks the lines that were written this lately.
@@ -43,7 +43,7 @@ pub struct OperatorPause {
     pub is_planned: bool,
     /// Time over which its events come back; at most [`LONGEST_SPREAD`].
     pub spread: Duration,
-    /// Whether the operator who resumes recalls what it held, and how.
+    /// The recall of what it held, if the operator who resumes makes one.
     pub recall: Option<OperatorRecall>,
 }
 
@@ -107,7 +107,7 @@ pub struct OperatorRetry {
     pub within: Duration,
     /// Whether its entry is unreadable, so that no handler obeys it.
     pub is_garbled: bool,
-    /// Whether the operator recalls what it covers, and how.
+    /// The recall of what it covers, if the operator makes one.
     pub recall: Option<OperatorRecall>,
 }
 
@@ -164,7 +164,7 @@ impl OperatorRetry {
 pub struct OperatorCancel {
     /// When the request is made, in whole seconds from the run's start.
     pub at: Duration,
-    /// Whether the operator recalls what it covers, and how.
+    /// The recall of what it covers, if the operator makes one.
     pub recall: Option<OperatorRecall>,
 }
 
@@ -217,7 +217,7 @@ pub(crate) struct PlannedRecall {
     pub(crate) recall: OperatorRecall,
 }
 
-/// What an operator has written, by its moment.
+/// An entry that an operator has written, by its moment.
 #[derive(Debug)]
 pub(crate) enum Written {
     Retry(Timestamp),

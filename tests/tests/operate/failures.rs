@@ -4,7 +4,7 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use comeback_tests::{MiniStack, Stack};
 use serde_json::json;
 
-/// What Lambda writes when an event has failed.
+/// The record that Lambda writes when an event has failed.
 pub(crate) fn record(function: &str, error: &str, request: &str) -> String {
     json!({
         "version": "1.0",

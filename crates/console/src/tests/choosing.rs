@@ -15,7 +15,7 @@ use crate::page::encoded;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A line about an event that waits, and whose message nobody has.
+/// A line about a waiting event. No queue has its message.
 fn waits(key: &str, error: &str) -> String {
     let line = json!({
         "timestamp": now(), "level": "INFO", "v": 1, "message_id": key, "key": key, "target": ORDERS, "retry": 1,

@@ -9,7 +9,7 @@ use crate::pauses::target_name;
 use crate::text;
 use crate::text::Text;
 
-/// What a request asks for.
+/// The aim of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
@@ -67,7 +67,7 @@ fn whole_seconds<S: Serializer>(within: &Duration, serializer: S) -> Result<S::O
 /// A request of `comeback retry` or `comeback cancel`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestInForce {
-    /// What it asks for.
+    /// Its aim.
     #[serde(flatten)]
     pub ask: Ask,
     /// The ARN of its function, or `*` for every function.

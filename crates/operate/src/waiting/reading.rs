@@ -64,7 +64,7 @@ pub struct Scope<'a> {
     pub wanted: &'a Wanted,
     /// Lines written in this time; `None`: as far back as an event can wait.
     pub since: Option<Duration>,
-    /// Whether receipt handles are kept, for a recall.
+    /// Receipt handles are kept, for a recall.
     pub handles: bool,
 }
 

@@ -8,7 +8,7 @@ use comeback_engine::Policies;
 use comeback_operate::command::command_line;
 use comeback_operate::durations;
 use comeback_operate::numbers::read_number;
-use comeback_operate::request::DEFAULT_WITHIN;
+use comeback_operate::request::{DEFAULT_WITHIN, read_within};
 use comeback_timelapse::{
     Fault, Faults, OperatorCancel, OperatorPause, OperatorRetry, Scenario, SimulatedTarget, Strikes,
 };
@@ -112,7 +112,7 @@ pub struct SimulationFlags {
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_now: Option<Duration>,
     /// Spread those retries over this time; at most 11h [default: 10m]
-    #[arg(long, value_name = "TIME", value_parser = durations::read, requires = "retry_now")]
+    #[arg(long, value_name = "TIME", value_parser = read_within, requires = "retry_now")]
     within: Option<Duration>,
     /// Minimum size of each payload, for the costs [default: about 100]
     #[arg(long, value_name = "BYTES")]
@@ -325,6 +325,13 @@ mod tests {
             SimulateArguments::from_arg_matches(&simulate.get_matches_from(shlex::split(line).unwrap()))
                 .unwrap();
         arguments.repeat(17)
+    }
+
+    #[test]
+    fn the_help_names_the_default_of_within() {
+        let help = SimulationFlags::augment_args(clap::Command::new("simulate")).render_help().to_string();
+        let default = durations::text(DEFAULT_WITHIN);
+        assert!(help.contains(&format!("at most 11h [default: {default}]")), "{help}");
     }
 
     #[test]

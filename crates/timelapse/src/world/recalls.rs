@@ -1,4 +1,4 @@
-//! What operators recall: the handler's log as they read it, and the hidings that they end.
+//! The recalls of operators: the handler's log as they read it, and the hidings that they end.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, DefaultHasher};
