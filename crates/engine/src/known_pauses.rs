@@ -20,14 +20,17 @@ const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to 
 /// The pauses that one environment of the handler knows of.
 ///
 /// It reads them before its first batch, and then at the first batch after max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s), or up
-/// to a quarter more. A failed read changes nothing. Until the first read works, each batch reads, and no function is
-/// invoked.
+/// to a quarter more. A failed read changes nothing and is repeated by the next batch, because what an operator has just
+/// recalled would wait anew; after further failures, each read comes later than the one before. Until the first read works,
+/// each batch reads, and no function is invoked.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// `None` without a parameter: nothing is ever paused.
     between_reads: Option<Duration>,
     known: Option<Pauses>,
     next_read: Option<Timestamp>,
+    /// Failed reads since the last that worked.
+    failures: u32,
 }
 
 impl KnownPauses {
@@ -37,12 +40,13 @@ impl KnownPauses {
             between_reads: Some(between_reads(policy.settings().maximum_concurrency)),
             known: None,
             next_read: None,
+            failures: 0,
         }
     }
 
     /// Those of a handler without the variable `PAUSES`: it never reads, and nothing is paused.
     pub(crate) fn none() -> Self {
-        Self { between_reads: None, known: Some(Pauses::default()), next_read: None }
+        Self { between_reads: None, known: Some(Pauses::default()), next_read: None, failures: 0 }
     }
 
     /// The pauses; `None` if no read has worked yet.
@@ -63,7 +67,9 @@ impl KnownPauses {
         now: Timestamp,
         message_id: &str,
     ) -> PausesRead {
-        let read = match answer.and_then(parsed) {
+        let answer = answer.and_then(parsed);
+        self.failures = if answer.is_ok() { 0 } else { self.failures.saturating_add(1) };
+        let read = match answer {
             Ok(pauses) => {
                 let long = pauses.open_for(LONG_PAUSE, now).cloned().collect();
                 let unreadable_requests = pauses.unreadable_requests(now).map(Into::into).collect();
@@ -74,11 +80,21 @@ impl KnownPauses {
             Err(problem) => PausesRead::Unknown(problem),
         };
         if self.known.is_some() {
-            let wait = self.between_reads.unwrap_or_default();
+            let wait = wait_after(self.failures, self.between_reads.unwrap_or_default());
             let more: f64 = generator(message_id, now.as_millis()).random_range(1.0..BETWEEN_READS_AT_MOST);
             self.next_read = Some(now.saturating_add(wait.mul_f64(more)));
         }
         read
+    }
+}
+
+/// The time until the next read after so many failures: none after the first, then 1/32 of the time between two reads,
+/// doubled by each until it is the whole.
+fn wait_after(failures: u32, between_reads: Duration) -> Duration {
+    match failures {
+        0 => between_reads,
+        1 => Duration::ZERO,
+        _ => between_reads / (1 << 7_u32.saturating_sub(failures)),
     }
 }
 
@@ -136,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_leaves_what_is_known_until_the_next_read() {
+    fn a_failure_leaves_what_is_known() {
         let mut known = of(10);
         known.read(Ok(text(&[pause(ORDERS, 0, None)])), at(0), "m-1");
         for answer in [Err(failure()), Ok(Some("garbage".into()))] {
@@ -148,10 +164,25 @@ mod tests {
                 answer.is_ok(),
                 "an operator can repair a garbled one: {problem:?}"
             );
-            assert!(known.known().unwrap().of_function(ORDERS).next().is_some() && next_read(&known) >= 300);
+            assert!(known.known().unwrap().of_function(ORDERS).next().is_some());
         }
         known.read(Ok(None), at(0), "m-1");
         assert_eq!(known.known(), Some(&Pauses::default()), "the parameter was deleted");
+    }
+
+    #[test]
+    fn a_failed_read_is_repeated_at_once_and_then_ever_later() {
+        let mut known = of(10);
+        known.read(Ok(None), at(0), "m-1");
+        for least in [0, 9, 18, 37, 75, 150, 300, 300] {
+            known.read(Err(failure()), at(0), "m-1");
+            let next = next_read(&known);
+            assert!((least..=least + least / 4 + 2).contains(&next), "{next} instead of {least} tenths");
+        }
+        known.read(Ok(None), at(0), "m-1");
+        assert!(next_read(&known) >= 300);
+        known.read(Err(failure()), at(0), "m-1");
+        assert_eq!(next_read(&known), 0, "the failures before do not count");
     }
 
     #[test]
