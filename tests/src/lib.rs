@@ -34,6 +34,6 @@ pub use repository::{built_command, root, scratch, template};
 pub use shell::{Background, PATIENCE, Shell, eventually, free_port, request, until};
 pub use stack::{ARCHITECTURE, SAMS_OWN, Stack, build, deploy_by_hand, deploy_example};
 pub use target::{
-    Consumer, LONGEST_TIMEOUT, answering_target, consumer_target, enveloped_target, example_target,
-    failing_target, kill, outage_target, plain_target,
+    Consumer, answering_target, consumer_target, enveloped_target, example_target, failing_target, kill,
+    outage_target, plain_target,
 };

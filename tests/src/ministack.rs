@@ -33,7 +33,8 @@ pub struct MiniStack {
     directory: PathBuf,
     shell: Shell,
     config: SdkConfig,
-    pub(crate) is_sped_up: bool,
+    /// How many times as fast as the machine's its clock runs.
+    pub(crate) speed: u32,
     /// The template of `sam build` with its code uploaded, once something was deployed.
     pub(crate) packaged: OnceCell<Result<String, String>>,
     /// The SQS client.
@@ -49,20 +50,20 @@ pub struct MiniStack {
 impl MiniStack {
     /// Starts the server and waits until it is healthy. `name` is its scratch folder.
     pub async fn start(name: &str) -> Result<Self, String> {
-        Self::start_with(name, &format!("exec {RUN}"), false).await
+        Self::start_with(name, &format!("exec {RUN}"), 1).await
     }
 
-    /// Starts a server whose clock runs `times` as fast, as does that of the functions it runs: with 60, a visibility timeout
-    /// of a minute takes a second. Its event source mappings look once a second for visible messages.
-    pub async fn start_sped_up(name: &str, times: u32) -> Result<Self, String> {
+    /// Starts a server whose clock runs `speed` times as fast, as does that of the functions it runs: with 60, a visibility
+    /// timeout of a minute takes a second. Its event source mappings look once a second for visible messages.
+    pub async fn start_sped_up(name: &str, speed: u32) -> Result<Self, String> {
         Shell::new().run("command -v faketime").map_err(|_| {
             "faketime is not installed: run `make faketime` (or apt-get install faketime)".to_owned()
         })?;
-        Self::start_with(name, &format!("exec faketime --exclude-monotonic -f '+0 x{times}' {RUN}"), true)
+        Self::start_with(name, &format!("exec faketime --exclude-monotonic -f '+0 x{speed}' {RUN}"), speed)
             .await
     }
 
-    async fn start_with(name: &str, command: &str, is_sped_up: bool) -> Result<Self, String> {
+    async fn start_with(name: &str, command: &str, speed: u32) -> Result<Self, String> {
         if !root().join(".tools/ministack/bin/ministack").exists() {
             return Err("MiniStack is not installed: run `make tools`".into());
         }
@@ -120,7 +121,7 @@ impl MiniStack {
             server,
             directory,
             shell,
-            is_sped_up,
+            speed,
             packaged: OnceCell::new(),
             sqs,
             lambda: aws_sdk_lambda::Client::new(&config),
@@ -133,6 +134,12 @@ impl MiniStack {
     /// The configuration for clients of other services.
     pub fn config(&self) -> &SdkConfig {
         &self.config
+    }
+
+    /// The longest timeout that Lambda gives a function, in seconds of the server's clock. On a faster one, 15 minutes would be
+    /// seconds, too few for a busy machine. MiniStack takes any.
+    pub fn longest_timeout(&self) -> i32 {
+        900 * self.speed as i32
     }
 
     /// The server's URL.

@@ -113,7 +113,7 @@ impl MiniStack {
         if stack.has_output("ExampleTargetName") {
             stack.target_logs = self.log_group(stack.output("ExampleTargetName")).await?;
         }
-        if !self.is_sped_up {
+        if self.speed == 1 {
             self.hide_briefly(stack.output("RetryQueueUrl")).await;
         }
         Ok(stack)

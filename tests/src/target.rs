@@ -10,9 +10,6 @@ use crate::pages;
 use crate::repository::{built_program, root, scratch};
 use crate::stack::built;
 
-/// Lambda's longest timeout in seconds. On a clock sixty times as fast it is 15 s.
-pub const LONGEST_TIMEOUT: i32 = 900;
-
 /// Creates a Python function that knows nothing of Comeback (`tests/targets/plain_target.py`). It logs each event it
 /// receives to `/aws/lambda/{name}`.
 pub async fn plain_target(ministack: &MiniStack, name: &str) {
@@ -151,7 +148,7 @@ async fn create(
         .runtime(runtime)
         .handler(format!("{module}.handler"))
         .environment(variables)
-        .timeout(LONGEST_TIMEOUT)
+        .timeout(ministack.longest_timeout())
         .role(role)
         .code(FunctionCode::builder().zip_file(Blob::new(archive)).build())
         .send()

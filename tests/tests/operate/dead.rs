@@ -34,7 +34,7 @@ pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(S
 }
 
 /// How many messages a queue has that are visible, and that are in flight.
-async fn depth(ministack: &MiniStack, queue_url: &str) -> (u64, u64) {
+pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> (u64, u64) {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,
         QueueAttributeName::ApproximateNumberOfMessagesNotVisible,

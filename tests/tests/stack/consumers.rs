@@ -80,11 +80,12 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
     orders.assert_none_ran_before_its_wait(ministack).await;
 }
 
-/// On a clock that runs 600 times as fast, a wait of almost 12 hours ends after 72 seconds.
+/// On a clock that runs 600 times as fast, a wait of almost 12 hours ends after 72 seconds. Had SQS refused it, the order
+/// would return with the queue's own timeout, after half of that.
 pub(crate) async fn wait_of_twelve_hours_is_served(world: &World) {
     const HALF_A_DAY: u64 = 43_170;
     let ministack = world.half_days().await;
-    let queues = Queues::create(ministack, "half-a-day", 5_400).await;
+    let queues = Queues::create(ministack, "half-a-day", HALF_A_DAY / 2).await;
     let options = json!({"base_backoff": HALF_A_DAY, "max_backoff": HALF_A_DAY, "jitter": "none"});
     let orders = Orders::of(ministack, "half-a-day", Consumer::Python, &queues, &options).await;
     queues.send(ministack, 1, 1, "OrderRefused", "closed until tomorrow").await;
@@ -93,9 +94,8 @@ pub(crate) async fn wait_of_twelve_hours_is_served(world: &World) {
     let at: Vec<f64> = orders.seen().iter().map(|seen| seen.at).collect();
     let [failed, taken] = at[..] else { panic!("it ran at {at:?}") };
     // SQS counts its 12 hours from the receive, so a cold start shortens the wait: by ten minutes for each second of ours.
-    // The poller looks once a minute of its clock.
     let waited = taken - failed;
-    assert!((HALF_A_DAY as f64 - 3_600.0..HALF_A_DAY as f64 + 7_200.0).contains(&waited), "{waited} s");
+    assert!(waited > 0.7 * HALF_A_DAY as f64, "{waited} s");
 }
 
 /// A queue and its dead-letter queue.

@@ -6,8 +6,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use comeback_tests::{
-    LONGEST_TIMEOUT, MiniStack, Shell, Stack, dead_letter, eventually, kill, log_lines, outage_target,
-    scratch,
+    MiniStack, Shell, Stack, dead_letter, eventually, kill, log_lines, outage_target, scratch,
 };
 use comeback_timelapse::Depth;
 use serde_json::{Value, json};
@@ -173,7 +172,7 @@ pub(crate) struct Seen {
 pub(crate) async fn give_time(ministack: &MiniStack, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let longer = ministack.lambda.update_function_configuration().function_name(handler);
-    longer.timeout(LONGEST_TIMEOUT).send().await.expect("Lambda changes the function");
+    longer.timeout(ministack.longest_timeout()).send().await.expect("Lambda changes the function");
 }
 
 /// Orders for a function that is out while a file exists. It notes its invocations in another file.
