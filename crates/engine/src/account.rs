@@ -1,5 +1,5 @@
-//! The AWS account as the handler sees it: the port, and the guard through which a batch calls it. This side decides what a
-//! failure means; the other side decides how many API calls a request takes, and repeats calls within the deadline.
+//! The AWS account as the handler sees it: the port, and the guard through which a batch calls it. The engine decides what a
+//! failure means; an implementation decides how many API calls a request takes, and repeats calls within the deadline.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,8 +27,8 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 pub const HANDLER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of an `Invoke`. Only its answer tells an accepted event from a lost one, so it is worth waiting for.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Every `Invoke` ends this long before the handler's own timeout, so that messages can still be dead-lettered and hidden if
-/// none was answered.
+/// Every `Invoke` ends this long before the handler's own timeout, so that messages can still be dead-lettered and hidden
+/// even if no `Invoke` was answered.
 pub const INVOKE_RESERVE: Duration = Duration::from_secs(10);
 /// A batch's deadline is this long before the handler's own timeout, so that a call under way and the response end in time.
 pub const RESERVE: Duration = CALL_TIMEOUT.saturating_add(Duration::from_secs(2));
@@ -44,7 +44,7 @@ const _: () = assert!(RESERVE.as_millis() < INVOKE_RESERVE.as_millis());
 
 /// The AWS calls that the handler makes. Each call names the messages it is about.
 ///
-/// `past_deadline` says whether it is too late to start an API call. An implementation asks before each one.
+/// `past_deadline` returns true once it is too late to start an API call. An implementation asks before each one.
 pub trait Account {
     /// Hides any number of messages of the retry queue. Returns a result for each, in order; a missing result counts as a
     /// failure.
@@ -88,7 +88,7 @@ pub trait Account {
     fn read_pauses(&self) -> impl Future<Output = Result<Option<String>, CallFailure>>;
 }
 
-/// A message to hide, and for how long.
+/// A message to hide, and the time to hide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisibilityChange<'a> {
     /// The message.
@@ -131,12 +131,12 @@ impl Move<'_> {
     }
 }
 
-/// Why SQS may not have accepted a copy.
+/// The failure to send a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MoveFailure {
-    /// It was not accepted. The message is hidden for its wait instead.
+    /// SQS did not accept the copy. The message is hidden for its wait instead.
     NotSent(CallFailure),
-    /// It was sent but not answered, so SQS may have accepted it. The message is hidden for at least one to two hours, so
+    /// The copy was sent but not answered, so SQS may have accepted it. The message is hidden for at least one to two hours, so
     /// that it cannot multiply with each wait.
     Unanswered(String),
 }
@@ -155,14 +155,14 @@ pub struct InFlightCount {
 pub struct CallFailure {
     /// The service's message.
     pub cause: String,
-    /// What an operator can do about it, if known.
+    /// The operator's remedy, if one is known.
     pub remedy: Option<Cow<'static, str>>,
 }
 
-/// Why an `Invoke` failed, one variant for each way to go on.
+/// The failure of an `Invoke`, with a variant for each way to go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvokeFailure {
-    /// Refused for now: throttled, 5xx, or something that an operator can fix. The message is kept and hidden; no retry is
+    /// Refused for now: throttled, 5xx, or a failure that an operator can fix. The message is kept and hidden; no retry is
     /// used up.
     Later(CallFailure),
     /// It was never sent. The message is kept and hidden; no retry is used up.
@@ -180,23 +180,23 @@ pub enum InvokeFailure {
 
 pub(crate) type Answer = Result<(), CallFailure>;
 
-/// The account as one batch uses it: never asked past the deadline, and with an answer for each entry, whatever the
+/// The account as one batch uses it: it is never called past the deadline, and each entry gets an answer, whatever the
 /// account does.
 pub(crate) struct Guarded<'c, A> {
     pub(crate) account: &'c A,
     pub(crate) past_deadline: &'c dyn Fn() -> bool,
 }
 
-/// Why a call gave no answer.
+/// The reason for a missing answer to a call.
 enum NoAnswer {
     NotStarted,
     Panicked,
 }
 
-/// The answers to a call, by the ids of the messages that it was about.
+/// The answers to a call, by message id.
 pub(crate) type Answers<E = CallFailure> = HashMap<String, Result<(), E>>;
 
-/// The account answers in the order of its entries. From here on, an answer goes by its message's id.
+/// The answers by message id. The account gives them in the order of its entries.
 fn by_message<'r, E: Clone>(
     records: impl Iterator<Item = &'r Record>,
     given: Vec<Result<(), E>>,
@@ -281,8 +281,8 @@ impl<A: Account> Guarded<'_, A> {
         by_message(records, given, otherwise)
     }
 
-    /// `call` does nothing until it is polled, so past the deadline the account is not even asked, and a panic anywhere
-    /// in the call is caught.
+    /// Awaits `call`, unless the deadline has passed. A future does nothing until it is polled, so past the deadline the account
+    /// is not called at all, and a panic anywhere in the call is caught.
     async fn started_in_time<O>(&self, call: impl Future<Output = O>) -> Result<O, NoAnswer> {
         if (self.past_deadline)() {
             return Err(NoAnswer::NotStarted);
@@ -303,7 +303,7 @@ fn failure(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Runs what handles one record, so that a bug in it harms no other.
+/// Runs `work` on one record, so that a bug in it harms no other record.
 pub(crate) fn isolated<O>(work: impl FnOnce() -> O) -> Result<O, CallFailure> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
 }
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_panic_is_a_failed_call() {
         assert_eq!(isolated(|| 7), Ok(7));
-        // Without the message that a panic prints.
+        // `resume_unwind` panics without printing a message.
         assert_eq!(isolated::<()>(|| resume_unwind(Box::new("planned"))), Err(panicked()));
     }
 }

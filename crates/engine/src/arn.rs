@@ -81,12 +81,12 @@ impl fmt::Display for FunctionArn {
 }
 
 impl QueueArn {
-    /// Whether this is a FIFO queue. A retry queue cannot be one.
+    /// Returns true for a FIFO queue. A retry queue cannot be one.
     pub fn is_fifo(&self) -> bool {
         self.name.ends_with(".fifo")
     }
 
-    /// Whether SQS accepts this account and this name: twelve digits, and up to 80 letters, digits, `-` and `_`,
+    /// Returns true if SQS accepts this account and this name: twelve digits, and up to 80 letters, digits, `-` and `_`,
     /// with `.fifo` at the end of a FIFO queue.
     pub fn is_valid(account: &str, name: &str) -> bool {
         let plain = name.strip_suffix(".fifo").unwrap_or(name);
@@ -138,8 +138,8 @@ pub fn short_name(arn: &str) -> &str {
 
 /// One entry of `TARGET_FUNCTIONS`: a function ARN whose name may contain `*`.
 ///
-/// Compared field by field, so `*` never crosses a `:`. Without a qualifier it allows every version and alias of the
-/// function; with one, only that one.
+/// It is compared field by field, so `*` never crosses a `:`. Without a qualifier, it allows every version and alias of the
+/// function; with a qualifier, only that one.
 ///
 /// ```
 /// use comeback_engine::FunctionPattern;
@@ -156,7 +156,7 @@ pub struct FunctionPattern {
     name: WildMatch,
 }
 
-/// Why a pattern of `TARGET_FUNCTIONS` or `POLICIES` is refused.
+/// The reason to refuse a pattern of `TARGET_FUNCTIONS` or `POLICIES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
     /// Not `arn:…:lambda:region:account:function:name[:qualifier]`.
@@ -198,7 +198,7 @@ impl FunctionPattern {
         self.arn.qualifier.as_deref()
     }
 
-    /// Whether the pattern allows this function ARN. Any other text is never allowed.
+    /// Returns true if the pattern allows this function ARN. A text that is not a function ARN is never allowed.
     pub fn allows(&self, arn: &str) -> bool {
         Fields::of(arn).is_some_and(|fields| {
             let FunctionArn { partition, region, account, qualifier, .. } = &self.arn;
@@ -210,7 +210,7 @@ impl FunctionPattern {
         })
     }
 
-    /// Whether this entry, taken literally, names that function.
+    /// Returns true if this entry, taken literally, names that function.
     pub(crate) fn is(&self, function: &HandlerFunction) -> bool {
         self.arn.region == function.region && self.arn.name == function.name
     }
@@ -262,7 +262,7 @@ impl PolicyPattern {
         }
     }
 
-    /// A bare name is that of a function in the retry queue's account and region, which are the handler's own.
+    /// From now on, a bare name stands for a function in the retry queue's account and region, which are the handler's own.
     pub(crate) fn set_home(&mut self, queue: &QueueArn) {
         if let Self::Name { home, .. } = self {
             *home = Some((queue.account.clone(), queue.region.clone()));
@@ -286,7 +286,7 @@ pub enum PauseTarget {
 }
 
 impl PauseTarget {
-    /// Whether the function is one of them.
+    /// Returns true if the function is one of them.
     pub fn covers(&self, function_arn: &str) -> bool {
         match self {
             Self::All => true,
@@ -313,8 +313,8 @@ impl fmt::Display for PauseTarget {
 }
 
 /// The retry handler's own name, from its runtime. The handler is never a target, whatever the patterns allow: it would
-/// retry its own batches. The runtime does not name its account, so a function of that name and region in another account is
-/// refused too.
+/// retry its own batches. The runtime does not give its account, so a function with that name and region in another account
+/// is refused too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerFunction {
     /// `AWS_LAMBDA_FUNCTION_NAME`.
@@ -324,7 +324,7 @@ pub struct HandlerFunction {
 }
 
 impl HandlerFunction {
-    /// What Lambda says of the function in its variables.
+    /// The name and region in the variables that Lambda sets.
     pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
         Some(Self { name: lookup("AWS_LAMBDA_FUNCTION_NAME")?, region: lookup("AWS_REGION")? })
     }
@@ -392,7 +392,7 @@ fn is_place(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// A version or an alias, or one of the two with a `$`; Lambda Managed Instances run the second.
+/// Returns true for a version, an alias, `$LATEST`, or `$LATEST.PUBLISHED`, which Lambda Managed Instances run.
 fn is_qualifier(qualifier: &str) -> bool {
     is_name(qualifier) || matches!(qualifier, "$LATEST" | "$LATEST.PUBLISHED")
 }

@@ -9,9 +9,10 @@ use crate::json::{object, string};
 use crate::record::{Attribute, GarbledAttribute, MOVED_ATTRIBUTE, Record, base_type};
 use crate::time::Timestamp;
 
-/// A batch of messages: the event with which the event source mapping invokes the handler.
+/// A batch of messages: the event that the event source mapping sends to the handler.
 ///
-/// Each message is parsed on its own, and only the members that the handler needs, so that a malformed one harms no other.
+/// Each message is parsed on its own, and only for the members that the handler needs, so that a malformed message harms no
+/// other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchEvent {
     /// The messages that can be handled, in order.
@@ -40,7 +41,7 @@ pub struct IncompleteMessage {
 pub struct GarbledMessage {
     /// The message's id.
     pub message_id: String,
-    /// What is wrong with the attribute.
+    /// The mistake in the attribute.
     pub problem: GarbledAttribute,
 }
 
@@ -128,7 +129,7 @@ impl BatchEvent {
         let event: Event<'_> = object(event).map_err(NotABatch)?;
         let mut batch = Self::default();
         for message in event.records {
-            // Anything but an object lacks everything.
+            // A message that is not an object lacks every member.
             let message: WireMessage<'_> = object(message.get()).unwrap_or_default();
             match message.record() {
                 Ok(mut record) => {
@@ -144,7 +145,7 @@ impl BatchEvent {
         Ok(batch)
     }
 
-    /// Whether every message can be reported failed by its id.
+    /// Checks that every message can be reported failed by its id.
     ///
     /// # Errors
     ///
@@ -164,7 +165,7 @@ impl BatchEvent {
 impl WireMessage<'_> {
     /// # Errors
     ///
-    /// The first thing that is missing.
+    /// The first missing field or attribute.
     fn record(&self) -> Result<Record, IncompleteMessage> {
         let message_id = self.message_id.and_then(string).unwrap_or_default();
         let lacks = |what| IncompleteMessage { message_id: message_id.clone(), what };
@@ -193,7 +194,7 @@ impl WireMessage<'_> {
         })
     }
 
-    /// The sender's attributes. One that SQS would not take again is left out, so that it cannot hold up a dead-letter.
+    /// The sender's attributes, without those that SQS would not accept again: they could hold up a dead-letter.
     fn senders_attributes(&self) -> Vec<Attribute> {
         let attributes = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
         let attributes: BTreeMap<String, &RawValue> = attributes.unwrap_or_default();
@@ -203,7 +204,7 @@ impl WireMessage<'_> {
 
     /// # Errors
     ///
-    /// There is an attribute `Comeback`, and it is unreadable.
+    /// The attribute `Comeback` exists and is unreadable.
     fn restore(&self, record: &mut Record) -> Result<(), GarbledAttribute> {
         let attributes = self.message_attributes.and_then(|attributes| object(attributes.get()).ok());
         let MessageAttributes { comeback: Some(attribute) } = attributes.unwrap_or_default() else {

@@ -1,5 +1,4 @@
-//! The dead-letter on the wire, and its reason: what an operator sees of an event that was dead-lettered, and what a redrive
-//! starts it anew from.
+//! The dead-letter on the wire, and its reason. An operator sees it, and a redrive starts its event anew from it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,15 +13,15 @@ use crate::record::{Attribute, Record};
 /// Largest SQS message, with its attributes, in bytes. Source: SQS quotas, 1 MiB since August 2025.
 pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 
-/// Attributes are for filtering; the body holds the whole text.
+/// Maximum number of characters of our attributes. They are for filtering; the body holds the whole text.
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
-/// Why an event was dead-lettered.
+/// The reason to dead-letter an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// For filtering and counting.
     pub code: ReasonCode,
-    /// For people: what was found, and which limit it broke. Never the payload.
+    /// For people: the value that was found, and the limit that it broke. Never the payload.
     pub detail: String,
 }
 
@@ -32,7 +31,7 @@ impl Reason {
     }
 }
 
-/// The reasons for which the handler dead-letters. Users filter by their names, which never change.
+/// The handler's reasons to dead-letter. Users filter by their names, which never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonCode {
@@ -123,7 +122,7 @@ impl fmt::Display for Reason {
 pub struct DeadLetter {
     /// JSON, or the received body verbatim if it could not be parsed or is too large to wrap.
     pub body: String,
-    /// `Reason` and whatever else is known; if the message could not be parsed, also its sender's attributes.
+    /// `Reason` and whatever else is known. If the message could not be parsed, also its sender's attributes.
     pub attributes: Vec<Attribute>,
 }
 
@@ -147,7 +146,7 @@ pub(crate) struct ErrorBody<'a> {
     pub(crate) message: Option<&'a RawValue>,
 }
 
-/// The body read back: what distinguishes our dead-letters from any other JSON, and what a redrive needs.
+/// The body read back: the members that distinguish our dead-letters from any other JSON, and those that a redrive needs.
 #[derive(Deserialize)]
 pub(crate) struct Redriven<'a> {
     #[serde(deserialize_with = "reason")]
@@ -195,7 +194,7 @@ impl DeadLetter {
         dead_letter.or_verbatim(record, reason)
     }
 
-    /// The dead-letter of a record that could not be parsed: with its sender's attributes, which may say what it is.
+    /// The dead-letter of a record that could not be parsed, with its sender's attributes, which may tell what the record is.
     pub(crate) fn verbatim(record: &Record, reason: &Reason) -> Self {
         let ours = attributes([text("Reason", reason.code.name()), text("Detail", &reason.detail)]);
         let all = Attribute::beside(ours.clone(), &record.attributes);
@@ -206,7 +205,7 @@ impl DeadLetter {
         Self { attributes: ours, ..dead_letter }.or_verbatim(record, reason)
     }
 
-    /// Itself if it fits; otherwise the received body, with `Reason` if that fits.
+    /// This dead-letter if it fits; otherwise the received body, with `Reason` if that fits.
     fn or_verbatim(self, record: &Record, reason: &Reason) -> Self {
         if self.fits() {
             return self;

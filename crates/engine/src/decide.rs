@@ -83,11 +83,11 @@ use crate::timing::{
 
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// How much larger than this record the next one may be, apart from the payload. The next one's `responsePayload` holds the
-/// error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have none, for
-/// example if the event was throttled.
+/// Bytes by which the next record may be larger than this one, apart from the payload. The next one's `responsePayload` holds
+/// the error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have none,
+/// for example if the event was throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
-/// Characters of a text that a detail shows. Details are logged, and an error type may be a megabyte long.
+/// Maximum number of characters of a text in a detail. Details are logged, and an error type may be a megabyte long.
 const SHOWN_CHARACTERS: usize = 256;
 
 /// The next step for a message.
@@ -99,9 +99,9 @@ pub enum Action<'a> {
         due: Timestamp,
         /// Whole seconds, 1 to 43,170.
         visibility_timeout: Duration,
-        /// What gave the due time.
+        /// The rule or request that set the due time.
         due_by: DueBy,
-        /// What moved the due time forward.
+        /// The retry request that moved the due time forward, if one did.
         early: Option<Early>,
     },
     /// Keep the message although its retry is due, because its function is paused. This does not count as a retry.
@@ -115,14 +115,14 @@ pub enum Action<'a> {
     Reinvoke {
         /// When its retry was due.
         due: Timestamp,
-        /// What moved the due time forward.
+        /// The retry request that moved the due time forward, if one did.
         early: Option<Early>,
         /// The payload for the target.
         envelope: Envelope<'a>,
     },
     /// Dead-letter the event.
     DeadLetter {
-        /// Why.
+        /// The reason for it.
         reason: Reason,
     },
 }
@@ -174,7 +174,7 @@ impl<'r> Case<'_, 'r> {
         self.due().ok_or_else(|| self.out_of_time())
     }
 
-    /// Rules 2 to 4: what rules out a retry, whenever it would be due.
+    /// Rules 2 to 4: the reasons against a retry at any time.
     fn rule_out(&self) -> Result<(), Reason> {
         let Self { event, record, policy, now, .. } = *self;
         if !policy.allows(&event.function_arn) {
@@ -212,7 +212,7 @@ impl<'r> Case<'_, 'r> {
         Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
     }
 
-    /// Rule 6: why there is no time for a retry.
+    /// Rule 6: the reason if too little time is left for a retry.
     fn out_of_time(&self) -> Reason {
         if self.last_moment() < self.end_of_max_age() {
             kept_too_long(self.record, self.record.sent)
@@ -231,8 +231,8 @@ impl<'r> Case<'_, 'r> {
         shown(self.event.error_type().unwrap_or_default())
     }
 
-    /// Rules 8 and 10: how long to hide the message for the rest of its backoff, in whole seconds; `None` if it is due.
-    /// A message is never due on its first receive, because its backoff starts there.
+    /// Rules 8 and 10: the visibility timeout for the rest of the backoff, in whole seconds; `None` if the retry is due.
+    /// It is never due on the message's first receive, because the backoff starts there.
     fn left_to_serve(&self, due: Timestamp) -> Option<Duration> {
         let left = due.since(self.now);
         let first = self.record.is_first_receive();
@@ -254,7 +254,7 @@ impl<'r> Case<'_, 'r> {
         LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN)
     }
 
-    /// Rule 9: how long to hold the event, in whole seconds; `None` if its function is not paused.
+    /// Rule 9: the time to hold the event, in whole seconds; `None` if its function is not paused.
     fn hold(&self) -> Option<Duration> {
         let pauses = self.pauses.of_function(&self.event.function_arn);
         let active = pauses.filter(|pause| pause.is_active(self.now));
@@ -262,8 +262,8 @@ impl<'r> Case<'_, 'r> {
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
     }
 
-    /// Rule 11. SQS refuses a failure record over its limit, and nobody knows what Lambda does with it then. So the handler does
-    /// not make a retry whose failure might not come back.
+    /// Rule 11. SQS refuses a failure record over its limit, and it is unknown what Lambda does with the record then. So the
+    /// handler makes no retry whose failure might not come back.
     fn envelope(&self) -> Result<Envelope<'r>, Reason> {
         let Self { event, record, policy, .. } = self;
         let metadata = Metadata {
@@ -284,7 +284,7 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// The end of rule 4: why a message sent at `sent` is dead-lettered before SQS deletes it.
+/// The end of rule 4: the reason to dead-letter a message sent at `sent` before SQS deletes it; `None` if it may stay.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }
@@ -298,8 +298,8 @@ fn max_age(record: &Record, why: &str) -> Reason {
     Reason::new(ReasonCode::MaxAge, format!("{why}; receive {received} of its message{maybe}"))
 }
 
-/// A message is re-invoked on its second receive at the earliest. So from its third on, a re-invocation may have been sent and
-/// not answered.
+/// A remark for messages whose target may already have been called. The first re-invocation comes on the second receive at
+/// the earliest, so from the third on, one may have been sent and not answered.
 fn maybe_called(record: &Record) -> &'static str {
     if record.receive_count > 2 { "; an earlier call that was not answered may have succeeded" } else { "" }
 }

@@ -1,5 +1,5 @@
-//! What a function asks for its own retries, by the error it fails with: the type says what, and the message of a
-//! `RetryAfter` says when.
+//! A function's request for its own retries, made by the error it fails with: the error's type says what to do, and the
+//! message of a `RetryAfter` says when.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -9,15 +9,15 @@ use serde_json::value::RawValue;
 use crate::json::lossy_text;
 use crate::time::Timestamp;
 
-/// Characters kept of an ignored text.
+/// Maximum number of characters kept of an ignored text.
 const LONGEST_IGNORED: usize = 64;
-/// Between the parts of a qualified name: packages, nested classes and paths.
+/// Separators in a qualified name, of packages, nested classes and paths.
 const SEPARATORS: [char; 3] = ['.', '$', '/'];
-/// Between modules.
+/// The separator of modules.
 const PATH: &[u8] = b"::";
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
-/// What a function asks for its own retries.
+/// A function's request for its own retries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
     /// `RetryAfter`: no retry before this moment, which is after the failure.
@@ -26,7 +26,7 @@ pub enum Directive {
     Unreadable {
         /// The start of its message: at most 64 characters before the `;`, without control characters.
         text: String,
-        /// What is wrong with it, without quoting it.
+        /// The mistake in it, without quoting it.
         why: &'static str,
     },
     /// `NonRetryable`, `NonRetriable` or `NeverRetry`: no retry.
@@ -66,7 +66,7 @@ fn moment(message: &str, failed_at: Timestamp) -> Result<Timestamp, &'static str
     if moment > failed_at { Ok(moment) } else { Err("its time is not after the failure") }
 }
 
-/// What stands before the `;`, or all if nothing does, for a log and a terminal.
+/// The text before the `;`, or the whole text if that is empty, made safe for a log and a terminal.
 fn safe_start(message: &str) -> String {
     let start = message.split(';').next().unwrap_or_default().trim();
     let text = if start.is_empty() { message.trim() } else { start };
@@ -92,8 +92,8 @@ pub fn simple_name(error_type: &str) -> &str {
     shorter.filter(|name| !name.is_empty()).unwrap_or(class)
 }
 
-/// The names that globs are compared with: the whole `errorType`, the same without what is around a class's name, that
-/// without its package, the name of its class as written, and its [simple name](simple_name).
+/// The names that globs are compared with: the whole `errorType`; the qualified name in it, without `Function<…>`, `&` and
+/// generics; that without its package; the class's name as written; and its [simple name](simple_name).
 ///
 /// ```
 /// let names = comeback_engine::error_names("com.acme.Orders$RefusedException");
@@ -106,7 +106,7 @@ pub fn error_names(error_type: &str) -> [&str; 5] {
     [error_type, qualified, without_package, class_name(error_type), simple_name(error_type)]
 }
 
-/// Without Ruby's `Function<…>`, any `&`, and a generic `<…>` at the end.
+/// The name without Ruby's `Function<…>`, any `&`, and a generic `<…>` at the end.
 fn qualified_name(error_type: &str) -> &str {
     let inner = error_type.strip_prefix("Function<").and_then(|rest| rest.strip_suffix('>'));
     let name = inner.unwrap_or(error_type).trim_start_matches('&');
@@ -128,13 +128,13 @@ fn qualified_name(error_type: &str) -> &str {
 fn class_name(error_type: &str) -> &str {
     let name = without_number(qualified_name(error_type));
     let last = name.rsplit(SEPARATORS).next().unwrap_or(name);
-    // Names are short: to prepare a search for `::` would take longer than to look at each pair.
+    // Names are short: preparing a search for `::` would take longer than comparing each pair.
     let pairs = last.as_bytes().windows(PATH.len());
     pairs.rev().position(|pair| pair == PATH).map_or(last, |after| &last[last.len() - after..])
 }
 
-/// Without a `$` and digits at the end: bundlers number classes of the same name (`RetryAfter$1`), Java anonymous ones, and
-/// Scala ends its objects with a `$`.
+/// The name without a `$` and digits at the end: bundlers number classes of the same name (`RetryAfter$1`), Java numbers
+/// anonymous ones, and Scala ends its objects with a `$`.
 fn without_number(name: &str) -> &str {
     let mut name = name;
     while let Some(shorter) = name.trim_end_matches(|it: char| it.is_ascii_digit()).strip_suffix('$') {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_after_the_failure_is_ignored() {
+    fn a_time_before_the_failure_is_ignored() {
         let past = |text: &str| Directive::Unreadable {
             text: text.into(),
             why: "its time is not after the failure",
@@ -205,9 +205,9 @@ mod tests {
         }
     }
 
-    /// The consumers' readers share the cases.
+    /// The consumers read the same cases.
     #[test]
-    fn every_shared_name_is_read_as_it_says() {
+    fn shared_cases_give_their_simple_names() {
         #[derive(serde::Deserialize)]
         struct Case {
             error_type: String,
@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_a_name_comes_from_does_not_matter(
+        fn qualified_names_have_the_same_simple_name(
             path in "[a-z.$/]{0,12}",
             name in "[A-Z][A-Za-z]{0,12}[a-qs-z]",
             ending in "(Error|Exception)?(\\$[0-9]{0,2})?",

@@ -36,13 +36,13 @@ pub(crate) struct Case<'c, 'r> {
 /// When a retry is due.
 pub(crate) struct Due {
     pub(crate) at: Timestamp,
-    /// What gave it.
+    /// The rule or request that set it.
     pub(crate) by: DueBy,
     /// The retry request that moved it forward.
     pub(crate) early: Option<Early>,
 }
 
-/// What gave a retry its due time.
+/// The rule or request that set a retry's due time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DueBy {
@@ -177,9 +177,9 @@ impl Case<'_, '_> {
         policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }
 
-    /// `MAX_AGE` after the first failure, on a clock that stops while the function is paused, and after each pause
-    /// until every message that it held was checked again. An environment notices the end of a pause at its next read.
-    /// Just before that, it may still hold a message for [`HOLD`].
+    /// `MAX_AGE` after the first failure. Its clock stops while the function is paused, and after each pause until the handler
+    /// has checked every held message again. An environment notices the end of a pause at its next read; just before that, it
+    /// may still hold a message for [`HOLD`].
     ///
     /// A pause that looks open to this environment may have ended since its last read, so the clock stops only for time that
     /// is certainly paused. A later check never computes an earlier end, so a wait that fits now still fits then.
@@ -217,10 +217,10 @@ impl Case<'_, '_> {
         })
     }
 
-    /// The time from the end of a pause, `over`, until a last retry, computed as of the moment when every environment has
-    /// noticed that end. So a later pause, which moves the end of `MAX_AGE`, does not move events that come back after this
-    /// one. Before that moment, computed as of now, because a pause whose planned end has passed may have ended earlier,
-    /// since the last read.
+    /// The time from the end of a pause, `over`, until a last retry. It is computed as of the moment when every environment has
+    /// noticed that end, so that a later pause, which moves the end of `MAX_AGE`, does not move events that come back after this
+    /// one. Before that moment it is computed as of now: a pause whose planned end has passed may have ended earlier, since the
+    /// last read.
     fn left_at(&self, over: Timestamp) -> Duration {
         let noticed = over.saturating_add(longest_between_reads(self.policy.settings().maximum_concurrency));
         let then = Self { now: noticed.min(self.now), ..*self };

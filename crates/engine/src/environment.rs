@@ -36,7 +36,7 @@ const LOST_COPY: &str = "the copies may have been sent, so the originals return 
 
 /// One running handler: its policies, its room for hidden messages, and the pauses it knows of.
 ///
-/// It serves one queue. When a batch comes from another one, its room is unknown again.
+/// It serves one queue. If a batch comes from another one, its room is unknown again.
 #[derive(Clone, Debug)]
 pub struct Environment {
     policies: Arc<Policies>,
@@ -69,21 +69,21 @@ impl Environment {
         self.pauses.known()
     }
 
-    /// Handles one batch: decides for each message, then performs, deferrals first. While `TARGET_FUNCTIONS` is empty, every
-    /// message is kept until shortly before SQS would delete it. If a message has no id, the whole batch is kept.
+    /// Handles one batch: decides on each message, then performs the actions, deferrals first. While `TARGET_FUNCTIONS` is empty,
+    /// every message is kept until shortly before SQS would delete it. If a message has no id, the whole batch is kept.
     ///
     /// Messages about to be re-invoked or moved are first hidden for at least one to two hours, in the same call as the
-    /// deferrals. If this handler dies after its calls, none of them is repeated within the hour, except for a last retry
+    /// deferrals. If this handler crashes after its calls, none of them is repeated within the hour, except for a last retry
     /// before `MAX_AGE` ends.
     ///
-    /// The pauses are read first, if that is due; events of a paused function are held.
+    /// The pauses are read first, if a read is due; events of a paused function are held.
     ///
     /// A message that has to wait is hidden while the environment has room for it. Otherwise it is moved: sent again with
     /// a delay, and settled. Moves come last, and after them a count of the queue if there is little room. A new
     /// environment also counts first, while it reads the pauses.
     ///
-    /// `past_deadline` is asked before each call. Once it answers true no further call is started; what is left is
-    /// reported failed and comes back. No record, and no failure of the account, can harm another record: each is decided
+    /// `past_deadline` is asked before each call. Once it returns true, no further call is started; the remaining messages are
+    /// reported failed and come back. No record, and no failure of the account, can harm another record: each is decided
     /// and performed by itself, and its panics are caught.
     pub async fn handle<'a, A: Account>(
         &mut self,
@@ -105,14 +105,14 @@ impl Environment {
         let received = latest_copies(&batch.records);
         let mut messages: Vec<Message<'a>> =
             received.into_iter().map(|record| self.decide(record, now)).collect();
-        // Wait: to Done, or to Move without room. What is to be invoked or moved is guarded in the same call, so that none of
-        // it comes back at once if this handler dies.
+        // Wait: to Done, or to Move without room. Messages in Invoke and Move are guarded in the same call, so that none of
+        // them comes back at once if this handler crashes.
         let first_hiding = self.hide_within_room(&mut messages, now, &account).await;
         // Invoke: to Done, DeadLetter or Wait.
         self.invoke(&mut messages, now, &account).await;
         // DeadLetter: to Done or Wait.
         send_dead_letters(&mut messages, now, &account).await;
-        // Wait: as before. Messages whose calls failed, or could not be guarded, take the room that is left, each for its own
+        // Wait: as before. Messages whose calls failed, or could not be guarded, take the remaining room, each for its own
         // time in place of its guard.
         let second_hiding = self.hide_within_room(&mut messages, now, &account).await;
         // Move: to Done, or to Wait and, hidden after all, to Done.
@@ -148,7 +148,7 @@ impl Environment {
             Err(panic) => (None, Err(panic)),
         };
         let mut message = Message::received(record, event);
-        // Counts from the first sending: each copy is a new message, and would be kept forever.
+        // Counts from the first sending: each copy is a new message, so counted from its own it would be kept forever.
         let expiring = expiring(record, record.first_sent(), now);
         if let Some(wait) = Wait::carried(record, now) {
             message.keep(Why::Kept(Cause::WaitGoesOn), wait);
@@ -167,7 +167,7 @@ impl Environment {
         message
     }
 
-    /// Hides as many waiting messages as there is room for, and picks the rest, the cheapest to move, for moving.
+    /// Hides as many waiting messages as there is room for. The rest, which are the cheapest to move, are to be moved.
     async fn hide_within_room<A: Account>(
         &mut self,
         messages: &mut [Message<'_>],
@@ -178,7 +178,7 @@ impl Environment {
         self.hide(messages, now, account).await
     }
 
-    /// Hides what waits, and guards what is about to be re-invoked or moved: one call for all. Returns the first failure to
+    /// Hides the waiting messages, and guards those about to be re-invoked or moved, in one call. Returns the first failure to
     /// guard a re-invocation.
     async fn hide<A: Account>(
         &mut self,
@@ -196,7 +196,7 @@ impl Environment {
         for message in messages {
             let Some(answer) = answers.remove(&message.record.message_id) else { continue };
             match (&message.state, &answer) {
-                // What is guarded will leave the queue, or be hidden again and take room then.
+                // A guarded message takes no room yet: it leaves the queue, or is hidden again and takes room then.
                 (State::Wait { .. }, _) => self.room.take(1),
                 (State::Invoke { .. }, Err(failure)) => {
                     unguarded = unguarded.or_else(|| Some(failure.clone()))
@@ -205,11 +205,11 @@ impl Environment {
             }
             message.next(Happened::Hidden(answer));
         }
-        // Past the deadline, no call is made that would need a guard.
+        // Past the deadline, no calls follow, so none of them lacks its guard.
         unguarded.filter(|_| !(account.past_deadline)())
     }
 
-    /// How long the message is to be hidden now, if at all.
+    /// The time to hide the message now, for its wait or as a guard. `None` if it is not to be hidden.
     fn hiding(&self, message: &Message<'_>, now: Timestamp) -> Option<Duration> {
         match &message.state {
             State::Wait { wait, .. } => Some(wait.visibility_timeout),
@@ -291,7 +291,7 @@ impl Environment {
         message.next(Happened::NotInvoked { cause, failure, wait });
     }
 
-    /// Moves the messages that there was no room for. One that cannot be sent is hidden after all.
+    /// Moves the messages that did not fit into the room. If a copy cannot be sent, its message is hidden after all.
     async fn move_others<A: Account>(
         &mut self,
         messages: &mut [Message<'_>],
@@ -332,7 +332,7 @@ impl Environment {
     }
 }
 
-/// Whether a pause would change the action. SQS's own 14 days run on during a pause.
+/// Returns true if a pause could change the action. SQS's own 14 days are not extended by a pause.
 fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bool {
     match action {
         Action::Reinvoke { .. } => true,
@@ -343,8 +343,8 @@ fn depends_on_pauses(action: &Action<'_>, record: &Record, now: Timestamp) -> bo
     }
 }
 
-/// SQS may deliver a message twice in one batch. The copies are one event, so only the later is handled: its receipt
-/// handle is the valid one.
+/// The records without duplicates. SQS may deliver a message twice in one batch; only the later delivery is handled, because
+/// its receipt handle is the valid one.
 fn latest_copies(records: &[Record]) -> Vec<&Record> {
     let mut index_of: HashMap<&str, usize> = HashMap::with_capacity(records.len());
     let mut latest: Vec<&Record> = Vec::with_capacity(records.len());
@@ -359,8 +359,7 @@ fn latest_copies(records: &[Record]) -> Vec<&Record> {
     latest
 }
 
-/// If there is no room to hide all waiting messages, chooses the cheapest to be moved. A message stays if it must not be
-/// moved.
+/// If not all waiting messages fit into the room, marks the cheapest to be moved. A message stays if it must not be moved.
 fn choose_moves(messages: &mut [Message<'_>], room: u64) {
     let waiting = messages.iter().filter(|message| matches!(message.state, State::Wait { .. }));
     if waiting.count() as u64 <= room {
@@ -406,7 +405,7 @@ async fn read_pauses<A: Account>(
     Some(pauses.read(answer, now, &first.message_id))
 }
 
-/// An environment that has never counted has no room.
+/// Counts if the environment never has, because it has no room until then.
 async fn first_count_of<A: Account>(
     room: &mut Room,
     now: Timestamp,
@@ -415,7 +414,7 @@ async fn first_count_of<A: Account>(
     if room.is_unknown() { count(room, now, account).await } else { None }
 }
 
-/// Measures the room, if little is left.
+/// Counts the messages in flight, if little room is left.
 async fn count<A: Account>(room: &mut Room, now: Timestamp, account: &Guarded<'_, A>) -> Option<CallFailure> {
     if !room.is_low(now) {
         return None;

@@ -15,35 +15,35 @@ use crate::record::Record;
 use crate::stray;
 use crate::time::Timestamp;
 
-/// Lambda delivers a record within minutes. One sent to the queue this long after it was written was moved back by an
-/// operator, after SQS's own redrive had taken it.
+/// Lambda delivers a record within minutes. If a record was sent to the queue later than this after it was written, SQS had
+/// dead-lettered it, and an operator moved it back.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// A failed event, as far as its message shows: which retry comes next, since when, of which payload.
+/// A failed event, as its message shows it: the number of its next retry, its first failure, and its payload.
 #[derive(Clone, Debug)]
 pub struct FailedEvent<'a> {
     /// The function to re-invoke, exactly as the record names it.
     pub function_arn: Cow<'a, str>,
     /// Number of the next retry, from 1.
     pub retry: u64,
-    /// When the event first failed, in whole seconds, as envelopes carry it, so that every retry computes with the same
-    /// moment.
+    /// When the event first failed. Whole seconds, because envelopes carry only those, and every retry must compute with the
+    /// same moment.
     pub first_failure: Timestamp,
     /// The event's key, the same on every retry.
     pub origin_request_id: String,
     /// The request id of the invocation that failed, if the record names it.
     pub request_id: Option<String>,
-    /// When the last attempt failed, as its record says, but no later than the record was sent.
+    /// When the last attempt failed, by its record, but not after the record was sent.
     pub failed_at: Timestamp,
     /// The error of that attempt, if known.
     pub error: Option<InvocationError<'a>>,
-    /// What the function asks for with that error.
+    /// The function's request in that error.
     pub directive: Option<Directive>,
-    /// Whether the record says that the target does not exist.
+    /// True if the record says that the target does not exist.
     pub not_found: bool,
     /// The original payload, without its envelope.
     pub payload: Cow<'a, RawValue>,
-    /// The error's type as text, read once.
+    /// The error's type as text, decoded once.
     pub(crate) error_type: Option<Cow<'a, str>>,
     /// Bytes of the payload as the message holds it, envelope included.
     pub(crate) received_payload_bytes: usize,
@@ -54,7 +54,7 @@ impl<'a> FailedEvent<'a> {
     ///
     /// # Errors
     ///
-    /// `malformed_record`, `malformed_envelope` or `payload_lost`, with what is wrong.
+    /// `malformed_record`, `malformed_envelope` or `payload_lost`, with the mistake.
     pub fn read(record: &'a Record) -> Result<Self, Reason> {
         match InvocationRecord::read(&record.body) {
             Ok(failure) => Self::failed(record, failure),
@@ -115,7 +115,7 @@ impl<'a> FailedEvent<'a> {
             }
             None => (0, failure.timestamp.unwrap_or(record.first_sent()), None),
         };
-        // A record is sent after it is written: one from the future must not move what counts from it.
+        // A record is sent after it is written: one from the future must not delay the times that count from it.
         let failed_at = failure.timestamp.unwrap_or(record.first_sent()).min(record.first_sent());
         let error = failure.error;
         let error_type = error.and_then(|error| error.error_type).and_then(lossy_text);
@@ -142,8 +142,8 @@ impl<'a> FailedEvent<'a> {
         })
     }
 
-    /// A dead-letter's payload has no envelope, unless someone wrote the message by hand: it must not be enveloped
-    /// twice.
+    /// The event of a dead-letter. Its payload has no envelope, unless someone wrote the message by hand; that one is opened, so
+    /// that the payload is not enveloped twice.
     fn redriven(record: &Record, dead_letter: Redriven<'a>) -> Result<Self, Reason> {
         let anew = Self::anew(
             record,
@@ -155,7 +155,7 @@ impl<'a> FailedEvent<'a> {
         Ok(Self { origin_request_id, ..anew })
     }
 
-    /// A redriven event starts anew: its error and its retries are history.
+    /// A redriven event, which starts anew: its error and its retries no longer count.
     fn anew(
         record: &Record,
         function_arn: Cow<'a, str>,

@@ -23,7 +23,7 @@ pub struct InvocationRecord<'a> {
     pub timestamp: Option<Timestamp>,
     /// The event, byte for byte; in its envelope if this was a retry.
     pub request_payload: &'a RawValue,
-    /// Whether the target does not exist.
+    /// True if the target does not exist.
     pub not_found: bool,
     /// The function's error; `None` if it was throttled or never ran.
     pub error: Option<InvocationError<'a>>,
@@ -38,7 +38,7 @@ pub struct InvocationError<'a> {
     pub message: Option<&'a RawValue>,
 }
 
-/// A record, generic over the form in which its three objects are read.
+/// A record, generic over the form of its three objects: parsed, or raw.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a, Context, Response, Payload> {
@@ -53,10 +53,10 @@ struct Wire<'a, Context, Response, Payload> {
     response_payload: Option<Payload>,
 }
 
-/// As Lambda writes it: read at once.
+/// A record as Lambda writes it, read at once.
 type Plain<'a> =
     Wire<'a, Object<RequestContext<'a>>, Object<ResponseContext<'a>>, Object<ResponsePayload<'a>>>;
-/// Anything else: each part is read by itself.
+/// Any other record: each part is read by itself.
 type Odd<'a> = Wire<'a, &'a RawValue, &'a RawValue, &'a RawValue>;
 
 #[derive(Deserialize)]
@@ -87,7 +87,7 @@ struct ResponsePayload<'a> {
 }
 
 impl<'a> Odd<'a> {
-    /// An odd answer of the function leaves only that answer unknown.
+    /// Reads the parts. A malformed response of the function leaves only that response unknown.
     fn in_parts(self) -> Result<Plain<'a>, String> {
         let context =
             object(self.request_context.get()).map_err(|error| format!("requestContext: {error}"))?;
@@ -105,7 +105,7 @@ const ON_SUCCESS: &str = "condition is Success; make the retry queue the on-fail
 /// The detail of a [`ReasonCode::PayloadLost`].
 const LOST: &str = "it has no requestPayload, so the event is lost; Lambda may omit one that is too large";
 
-/// What is wrong with a body that could not be read.
+/// The reason to dead-letter a body that could not be read.
 fn why_unreadable(body: &str, error: String) -> Reason {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -120,7 +120,7 @@ fn why_unreadable(body: &str, error: String) -> Reason {
         Ok(WithoutPayload { request_context: Object(context) }) if context.is_of_a_success() => {
             malformed(ON_SUCCESS)
         }
-        // The alarm *lost payload* counts this reason, so nothing but such a record may have it.
+        // The alarm *lost payload* counts this reason, so only such a record may have it.
         Ok(_) => Reason::new(ReasonCode::PayloadLost, LOST),
         Err(_) => malformed(error),
     }
@@ -141,8 +141,8 @@ impl<'a> InvocationRecord<'a> {
     ///
     /// # Errors
     ///
-    /// The body is not an invocation record: what is missing. Or it is the record of a success, from a queue attached as
-    /// on-success destination: retrying it would run a function again that has done its work.
+    /// The body is not an invocation record; the reason says what is missing. Or it is the record of a success, from a queue
+    /// attached as on-success destination: a retry would repeat work that is done.
     pub fn read(body: &'a str) -> Result<Self, Reason> {
         let wire = match object::<Plain<'a>>(body) {
             Ok(plain) => plain,
@@ -177,7 +177,7 @@ impl<'a> InvocationRecord<'a> {
 
 #[cfg(test)]
 mod tests {
-    //! Read at once or in parts, a record says the same.
+    //! A record reads the same at once and in parts.
 
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -201,7 +201,7 @@ mod tests {
     ];
     const VALUES: [&str; 9] =
         ["null", "404", "1E400", "true", r#""Success""#, r#""é\n""#, r#""\ud800""#, r#""""#, "{}"];
-    /// What a derived struct would accept for an object.
+    /// Arrays that a derived struct would accept in place of an object.
     const ARRAYS: [&str; 4] = ["[]", r#"["a"]"#, r#"["a","b"]"#, r#"["a","b","c"]"#];
 
     fn object_of(names: &'static [&'static str], value: BoxedStrategy<String>) -> BoxedStrategy<String> {
@@ -213,7 +213,7 @@ mod tests {
         select(&VALUES[..]).prop_map(Into::into).boxed()
     }
 
-    /// Often whole, and often with odd parts.
+    /// A record: often whole, and often with odd parts.
     fn record() -> impl Strategy<Value = String> {
         let array = || select(&ARRAYS[..]).prop_map(Into::into);
         let inner = || prop_oneof![3 => object_of(&NAMES[5..], value()), 1 => value(), 2 => array()];
@@ -225,13 +225,13 @@ mod tests {
         })
     }
 
-    /// An object of these first members and of those of another.
+    /// An object with the first members, and those of another object.
     fn whole(first: &str, rest: &str) -> String {
         let rest = &rest[1..];
         if rest == "}" { format!("{}}}", first.trim_end_matches(',')) } else { format!("{first}{rest}") }
     }
 
-    /// All that a record says.
+    /// Everything that was read from a record, as text.
     fn said(wire: Plain<'_>) -> String {
         let Object(RequestContext { function_arn, request_id, condition }) = wire.request_context;
         let status = wire.response_context.map(|Object(context)| context.status_code);
@@ -242,8 +242,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_at_once_is_what_its_parts_say(body in record()) {
-            // If that fails, the parts are read, whatever they say.
+        fn both_ways_of_reading_agree(body in record()) {
+        // A record that cannot be read at once is read in parts anyway.
             if let Ok(at_once) = object::<Plain<'_>>(&body) {
                 let in_parts = object::<Odd<'_>>(&body).and_then(Odd::in_parts);
                 prop_assert_eq!(Ok(said(at_once)), in_parts.map(said), "{}", body);

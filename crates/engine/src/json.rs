@@ -1,4 +1,4 @@
-//! Reads JSON that others wrote, part by part, so that one odd part spoils no other.
+//! Reads JSON that others wrote, part by part, so that one malformed part spoils no other.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -38,7 +38,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// serde quotes a value of the wrong type, and then says which type it expected, and where.
+/// The error without the quoted value. For a wrong type, serde quotes the value, then names the expected type and the place.
 fn without_quotes(error: serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(", expected ") {
@@ -47,13 +47,13 @@ fn without_quotes(error: serde_json::Error) -> String {
     }
 }
 
-/// The text of a string that has to stay as it is, such as an id; `None` for any other value, and for a string that is not
+/// The text of a string that must not change, such as an id; `None` for any other value, and for a string that is not
 /// Unicode.
 pub(crate) fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// The text of a string that people read; `None` for any other value. Copied only where it has an escape.
+/// The text of a string that people read; `None` for any other value. It is copied only if it has an escape.
 pub(crate) fn lossy_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(|LossyText(text)| text)
 }
@@ -86,12 +86,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for LossyText<'a> {
                 Ok(LossyText(without_surrogates(bytes).into_owned().into()))
             }
         }
-        // serde_json writes a lone surrogate into bytes as UTF-8 would if it could. Arrays have no such visitor here.
+        // As bytes, serde_json passes on a lone surrogate, encoded like any other character. An array is refused: the visitor
+        // has no `visit_seq`.
         deserializer.deserialize_bytes(Text)
     }
 }
 
-/// The three bytes of each lone surrogate as one U+FFFD.
+/// The text, with the three bytes of each lone surrogate replaced by one U+FFFD.
 fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(bytes) {
         return text.into();
@@ -99,7 +100,7 @@ fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
-        // The bytes of a surrogate come as invalid ones each; the first is 0xED.
+        // Each of a surrogate's bytes comes as an invalid chunk of its own; the first is 0xED.
         if chunk.invalid().first() == Some(&0xed) {
             text.push(char::REPLACEMENT_CHARACTER);
         }
@@ -107,17 +108,17 @@ fn without_surrogates(bytes: &[u8]) -> Cow<'_, str> {
     text.into()
 }
 
-/// An id that has to stay as it is; `None` if it is empty.
+/// An id, unchanged; `None` if it is empty or not a string.
 pub(crate) fn id(raw: &RawValue) -> Option<String> {
     string(raw).filter(|id| !id.is_empty())
 }
 
-/// A text that people read; `None` if it is empty.
+/// A text that people read; `None` if it is empty or not a string.
 pub(crate) fn non_empty_text(raw: &RawValue) -> Option<String> {
     lossy_text(raw).filter(|text| !text.is_empty()).map(Cow::into_owned)
 }
 
-/// `Option<&RawValue>` reads `null` as absent; here it is a value.
+/// Reads `null` as a value; `Option<&RawValue>` alone would read it as absent.
 pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(deserializer).map(Some)
 }

@@ -10,23 +10,23 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `environment`, `message` | [`Environment`]: the way of a batch; and the states of each message on it |
-//! | `decide`, `due` | [`decide()`]: the rules, numbered; and when a retry is due |
-//! | `waits`, `room` | waits after failures and hops of moves; room to hide |
-//! | `known_pauses` | what an environment knows of pauses, and when it reads them |
+//! | `environment`, `message` | [`Environment`]: a batch from start to end; and the states of each message in it |
+//! | `decide`, `due` | [`decide()`]: the numbered rules; and when a retry is due |
+//! | `waits`, `room` | waits after failures, and hops of moves; [`Room`] for hidden messages |
+//! | `known_pauses` | the pauses that an environment has read, and when it reads them again |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |
 //! | `report` | [`BatchReport`]: the outcome of each message |
-//! | `log_line`, `log_fold` | [`LogLine`], which the handler logs of each, and [`LogFold`]: what all lines say together |
+//! | `log_line`, `log_fold` | [`LogLine`], written for each outcome; [`LogFold`], the state of each message by the log |
 //! | `batch_event`, `record` | [`BatchEvent`] and its messages: [`Record`], [`Attribute`], [`Moved`], [`TraceHeader`] |
 //! | `failed_event`, `invocation_record`, `directive` | the [`FailedEvent`] in a message, read from an [`InvocationRecord`], with its [`Directive`] |
-//! | `stray` | what a message is that is not a failure record |
+//! | `stray` | names for messages that are not failure records |
 //! | `dead_letter`, `received_dead_letter` | the dead-letter on the wire with its [`Reason`], and read back: [`ReceivedDeadLetter`] |
-//! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of the variables, and the [`Settings`] made from it; what an entry says; why a value is refused |
+//! | `settings`, `setting`, `setting_error` | [`SETTINGS`], the table of the variables, and the [`Settings`] made from it; an entry of the table; reasons to refuse a value |
 //! | `policy`, `policies` | [`Policy`], checked when built from [`Settings`] or variables; [`Policies`], with those of single functions |
 //! | `arn` | ARNs and their patterns |
 //! | `pauses`, `requests` | [`Pauses`]: the document, read, written and fitted; [`RetryNow`] and [`Cancel`], entries of it |
 //! | `recall` | [`Recall`]: the waiting messages that an entry brings back at once |
-//! | `timing` | the times that several rules reckon with, such as [`HOLD`] |
+//! | `timing` | the times that several rules share, such as [`HOLD`] |
 //! | `json`, `seed`, `time` | lenient JSON; seeded generators; [`Timestamp`] |
 
 mod account;

@@ -1,4 +1,4 @@
-//! What the lines of the handler's log say together: which messages wait, for what and until when, and which are settled.
+//! The state of each message by the lines of the handler's log: it waits, for a cause and until a time, or is settled.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasher;
@@ -9,25 +9,26 @@ use crate::log_line::{LogLine, LoggedEvent, What};
 use crate::report::Cause;
 use crate::time::Timestamp;
 
-/// A function may write anything as an error's type. Past this many functions and errors, events are counted together.
+/// Maximum number of kinds of messages, beyond which messages are counted together: a function may write anything as an
+/// error's type.
 const MOST_KINDS: usize = 1_000;
 
 /// The messages in a log, from lines in any order. A line may come twice.
 ///
 /// Each failure of an event comes as a message of its own. All lines about that message, and about its copies, name the same
-/// key, target, retry, first failure and failed invocation, and no other message's lines do. The message waits unless one of
+/// key, target, retry, first failure and failed invocation, and no other message's lines do. The message is settled if any of
 /// its lines settles it. That line may be older than the others, because a handler writes its lines when its batch ends, and
-/// another handler may have received the message meanwhile. Otherwise its latest line says what it waits for.
+/// another handler may have received the message meanwhile. Otherwise the message waits, as its latest line says.
 ///
 /// A log may lack lines, because of its level or its retention. A message without a line is unknown. If the last line about a
 /// message is missing, the line before it counts: a settled message may seem to wait, but no waiting message seems settled.
 ///
-/// It takes about 200 bytes for each waiting message, and 20 for each settled one.
+/// Each waiting message takes about 200 bytes, and each settled one 20.
 #[derive(Clone, Debug, Default)]
 pub struct LogFold<S> {
     hasher: S,
-    /// By a hash of what their lines share. A `HashMap` copies itself into ever larger tables, and the allocator does not give
-    /// the old ones back before the program ends.
+    /// By a hash of the fields that a message's lines share. Not a `HashMap`, which copies itself into ever larger tables: the
+    /// allocator does not give the old ones back before the program ends.
     waiting: BTreeMap<u64, WaitingMessage>,
     settled: HashSet<u64, S>,
     kinds: Vec<MessageKind>,
@@ -46,17 +47,17 @@ pub struct WaitingMessage {
     pub retry: u64,
     /// When the event first failed.
     pub first_failure: Timestamp,
-    /// What it waits for.
+    /// The end of its wait.
     pub waits_for: WaitsFor,
     /// When the handler wrote the newest line about it.
     pub at: Timestamp,
-    /// How long it was hidden then, in seconds.
+    /// The time for which it was hidden then, in seconds.
     delay: u32,
-    /// By which it may be recalled; `None` if that line has none, or the fold keeps none.
+    /// The handle for recalling it; `None` if that line has none, or the fold keeps none.
     pub handle: Option<Box<Handle>>,
 }
 
-/// The ids of a message, with which an operator may end its hiding.
+/// The ids of a message that an operator needs to end its hiding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
     /// SQS's id.
@@ -65,23 +66,23 @@ pub struct Handle {
     pub receipt_handle: Box<str>,
 }
 
-/// What a message waits for.
+/// The end of a message's wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitsFor {
     /// The due time of its retry.
     Due {
         /// When that is.
         due: Timestamp,
-        /// What gave it.
+        /// The rule or request that set it.
         by: DueBy,
     },
     /// The end of its function's pause.
     Resume,
     /// The handler's next try of a failed call.
     NextTry {
-        /// Why it failed.
+        /// The cause of the failure.
         cause: Cause,
-        /// When it tries again; `None` if the message could not be hidden.
+        /// When the handler tries again; `None` if the message could not be hidden.
         at: Option<Timestamp>,
     },
 }
@@ -93,11 +94,11 @@ pub struct MessageKind {
     pub target: Option<String>,
     /// The error of its failed invocation.
     pub error_type: Option<String>,
-    /// The text of a `RetryAfter` that was ignored, and why; of several texts, the last in their order.
+    /// The text of an ignored `RetryAfter`, and why it was ignored; the last in sorted order if there are several.
     pub retry_after_ignored: Option<String>,
 }
 
-/// State of one message, by the log.
+/// The state of one message, by the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageState<'f> {
     /// It waits.
@@ -107,14 +108,14 @@ pub enum MessageState<'f> {
 }
 
 impl<S: BuildHasher + Clone> LogFold<S> {
-    /// An empty log. Strangers may choose what is hashed, so the hasher should be unpredictable.
+    /// A fold of no lines. Strangers may choose the hashed texts, so the hasher should be unpredictable.
     pub fn new(hasher: S) -> Self {
         let settled = HashSet::with_hasher(hasher.clone());
         let (waiting, kinds, kind_of) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         Self { hasher, waiting, settled, kinds, kind_of, keeps_handles: false }
     }
 
-    /// The same, which keeps receipt handles. It takes 500 bytes more for each waiting message.
+    /// The same fold, keeping receipt handles. Each waiting message takes 500 bytes more.
     #[must_use]
     pub fn keeping_handles(self) -> Self {
         Self { keeps_handles: true, ..self }
@@ -125,7 +126,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         self.keeps_handles
     }
 
-    /// Takes a line. A line without an event changes nothing.
+    /// Adds a line. A line without an event changes nothing.
     pub fn take(&mut self, line: &LogLine<'_>) {
         let Some(event) = &line.event else { return };
         let id = self.id(event);
@@ -139,7 +140,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         }
         let says = (line.timestamp, waits_for, delay);
         if let Some(known) = self.waiting.get_mut(&id) {
-            // Of two lines with the same time, either may come first.
+            // If two lines have the same time, the result must not depend on their order.
             if (known.at, known.waits_for, known.delay) < says {
                 (known.at, known.waits_for, known.delay) = says;
                 known.handle = self.keeps_handles.then(|| Handle::of(line)).flatten();
@@ -148,7 +149,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         }
         let LoggedEvent { key, retry, first_failure, retry_after_ignored, .. } = event;
         let kind = self.kind(event);
-        // What is counted together has no function to say it of.
+        // Messages that are counted together have no one function that the text could describe.
         let of_one = self.kinds.get_mut(kind as usize).filter(|kind| kind.target.is_some());
         if let Some((ignored, known)) = retry_after_ignored.as_deref().zip(of_one)
             && known.retry_after_ignored.as_deref() < Some(ignored)
@@ -178,7 +179,7 @@ impl<S: BuildHasher + Clone> LogFold<S> {
         &self.kinds
     }
 
-    /// How many messages were settled.
+    /// The number of settled messages.
     pub fn settled(&self) -> usize {
         self.settled.len()
     }
@@ -221,14 +222,14 @@ impl Handle {
 }
 
 impl WaitingMessage {
-    /// When the handler checks it again, unless it was moved.
+    /// When the handler checks the message again, unless it was moved.
     pub fn next_check(&self) -> Timestamp {
         self.at.saturating_add(Duration::from_secs(self.delay.into()))
     }
 }
 
 impl WaitsFor {
-    /// What a message waits for after a line, and for how many seconds it was hidden then; `None` if the line settles it.
+    /// The end of a message's wait by a line, and the seconds for which it was hidden then; `None` if the line settles it.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

@@ -1,5 +1,5 @@
-//! A line of the handler's log about a message: who, when, and what happened. The handler writes this type, and whoever reads
-//! its log reads this type.
+//! A line of the handler's log about a message: its event, the time, and the outcome. The handler writes this type, and the
+//! readers of its log read it.
 
 use std::borrow::Cow;
 
@@ -15,17 +15,17 @@ use crate::record::TraceHeader;
 use crate::report::{BatchReport, Cause, End, Outcome, Why};
 use crate::time::Timestamp;
 
-/// CloudWatch drops lines that are too long. Text from queues and services is cut after this many characters.
+/// Maximum number of characters of a text from a queue or a service, because CloudWatch drops lines that are too long.
 const LONGEST_TEXT: usize = 512;
-/// A longer receipt handle is left out. SQS's have about 400 characters.
+/// Maximum length of a receipt handle; a longer one is left out. SQS's have about 400 characters.
 const LONGEST_HANDLE: usize = 1_024;
 
-/// What happened to a message in one batch, as one line of JSON.
+/// The outcome of a message in one batch, as one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine<'a> {
     /// When the handler wrote it, at the end of the batch.
     pub timestamp: Timestamp,
-    /// Level by which Lambda's log settings filter the line.
+    /// The level, for the filter in Lambda's log settings.
     pub level: LogLevel,
     /// The version of this format.
     pub v: Version,
@@ -34,13 +34,13 @@ pub struct LogLine<'a> {
     /// Its event; `None` if the message was not parsed.
     #[serde(flatten)]
     pub event: Option<LoggedEvent<'a>>,
-    /// What happened.
+    /// The outcome.
     #[serde(flatten)]
     pub what: What<'a>,
     /// The id of its X-Ray trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
-    /// SQS's receipt handle, with which an operator may end the message's hiding; see [`Outcome::receipt_handle`].
+    /// SQS's receipt handle, for an operator to end the message's hiding; see [`Outcome::receipt_handle`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt_handle: Option<Cow<'a, str>>,
 }
@@ -61,7 +61,7 @@ pub enum LogLevel {
     Error,
 }
 
-/// The event in a message, and its next retry. All lines about a message have the same, and so have those about its copies.
+/// The event in a message, and its next retry: the same in all lines about the message and its copies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedEvent<'a> {
     /// The event's `origin_request_id`: the same on every retry.
@@ -76,10 +76,10 @@ pub struct LoggedEvent<'a> {
     /// The invocation that failed before this retry, if its record names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Cow<'a, str>>,
-    /// The type of its error, where that is known.
+    /// The type of its error, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<Cow<'a, str>>,
-    /// The entry of `POLICIES` that counts for the function; `None` if the policy is the stack's.
+    /// The entry of `POLICIES` that applies to the function; `None` if the policy is the stack's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Cow<'a, str>>,
     /// The time that a `RetryAfter` asked for.
@@ -98,14 +98,14 @@ pub enum What<'a> {
     Defer {
         /// When the retry is due.
         due: Timestamp,
-        /// What gave that time.
+        /// The rule or request that set that time.
         due_by: DueBy,
-        /// How long it is hidden, or the delay of its copy.
+        /// Its visibility timeout, or the delay of its copy.
         delay: u64,
-        /// What moved the due time forward.
+        /// The retry request that moved the due time forward, if one did.
         #[serde(flatten)]
         early: Option<LoggedEarly<'a>>,
-        /// Why it could not be hidden, in which case it comes back sooner.
+        /// The failure to hide it, after which it comes back sooner.
         #[serde(flatten)]
         failure: Option<LoggedFailure<'a>>,
     },
@@ -113,12 +113,12 @@ pub enum What<'a> {
     Hold {
         /// When the retry was due.
         due: Timestamp,
-        /// How long it is hidden, or the delay of its copy.
+        /// Its visibility timeout, or the delay of its copy.
         delay: u64,
         /// When the handler checks its copy, if it was moved.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// Why it could not be hidden, in which case it comes back sooner.
+        /// The failure to hide it, after which it comes back sooner.
         #[serde(flatten)]
         failure: Option<LoggedFailure<'a>>,
     },
@@ -129,31 +129,31 @@ pub enum What<'a> {
         /// The new invocation, if Lambda named it.
         #[serde(skip_serializing_if = "Option::is_none")]
         invoke_request_id: Option<Cow<'a, str>>,
-        /// What moved the due time forward.
+        /// The retry request that moved the due time forward, if one did.
         #[serde(flatten)]
         early: Option<LoggedEarly<'a>>,
     },
     /// It was dead-lettered, which settles it.
     DeadLetter {
-        /// Why.
+        /// The reason for it.
         reason: ReasonCode,
         /// The reason in words.
         detail: Cow<'a, str>,
-        /// When the retry was due, if it was the target that refused it.
+        /// When the retry was due, if the target refused it.
         #[serde(skip_serializing_if = "Option::is_none")]
         due: Option<Timestamp>,
     },
     /// It is kept, and the handler tries again.
     Keep {
-        /// Why.
+        /// The cause.
         cause: Cause,
-        /// How long it is hidden, or the delay of its copy; `None` if it could not be hidden.
+        /// Its visibility timeout, or the delay of its copy; `None` if it could not be hidden.
         #[serde(skip_serializing_if = "Option::is_none")]
         delay: Option<u64>,
         /// When the handler checks its copy, if it was moved.
         #[serde(skip_serializing_if = "Option::is_none")]
         not_before: Option<Timestamp>,
-        /// Why it is to be dead-lettered, if the dead-letter could not be sent. The line about that has the words.
+        /// The reason to dead-letter it, if the dead-letter could not be sent. The dead-letter's own line has it in words.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<ReasonCode>,
         /// The call that failed.
@@ -179,12 +179,12 @@ pub struct LoggedEarly<'a> {
 pub struct LoggedFailure<'a> {
     /// The service's message.
     pub problem: Cow<'a, str>,
-    /// What an operator can do about it, where that is known.
+    /// The operator's remedy, if one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Cow<'a, str>>,
 }
 
-/// Why a text is not read as a [`LogLine`].
+/// The reason why a text is not read as a [`LogLine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotALine {
     /// The text is not a line about a message.
@@ -198,7 +198,7 @@ impl LogLine<'_> {
     ///
     /// # Errors
     ///
-    /// The text is not about a message, or of a later version.
+    /// The text is not about a message, or has a later version.
     pub fn read(text: &str) -> Result<LogLine<'static>, NotALine> {
         #[derive(Deserialize)]
         struct AnyVersion {
@@ -210,7 +210,7 @@ impl LogLine<'_> {
         })
     }
 
-    /// What failed, if a call did.
+    /// The call that failed, if one did.
     pub const fn failure(&self) -> Option<&LoggedFailure<'_>> {
         self.what.failure()
     }
@@ -303,7 +303,7 @@ impl<'a> What<'a> {
         }
     }
 
-    /// Whether the message leaves the queue with its event: re-invoked or dead-lettered.
+    /// Returns true if the message leaves the queue with its event, because it was re-invoked or dead-lettered.
     pub const fn settles(&self) -> bool {
         match self {
             Self::Reinvoke { .. } | Self::DeadLetter { .. } => true,
@@ -339,7 +339,7 @@ fn cut(text: &str) -> Cow<'_, str> {
     text.char_indices().nth(LONGEST_TEXT).map_or(text, |(end, _)| &text[..end]).into()
 }
 
-/// Returns true for a receipt handle that a line may have: printable ASCII, and not long.
+/// Returns true for a receipt handle that fits in a line: printable ASCII, and not too long.
 fn is_plain(handle: &str) -> bool {
     handle.len() <= LONGEST_HANDLE && handle.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
@@ -359,7 +359,7 @@ impl<'de> Deserialize<'de> for Version {
     }
 }
 
-/// A first failure has no milliseconds, and no line needs four bytes that say so.
+/// Writes the time without `.000`: a first failure is in whole seconds, so those four bytes say nothing.
 fn to_the_second<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     let text = moment.to_string();
     match text.strip_suffix(".000Z") {

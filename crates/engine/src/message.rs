@@ -1,4 +1,4 @@
-//! A message on its way through a batch: one state for each phase, and the table of what takes it to the next.
+//! A message on its way through a batch: a state for each phase, and the table of transitions.
 
 use std::mem::take;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Message<'a> {
     pub(crate) state: State<'a>,
 }
 
-/// Whether the handler has hidden a message for one to two hours.
+/// The result of hiding a message for one to two hours before its call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guard {
     NotTried,
@@ -32,7 +32,7 @@ pub(crate) enum Guard {
     Failed,
 }
 
-/// What is still to be done with a message.
+/// The next step for a message.
 #[derive(Default)]
 pub(crate) enum State<'a> {
     /// Decide.
@@ -40,7 +40,7 @@ pub(crate) enum State<'a> {
     Received,
     /// Keep it, by hiding it: its backoff is not over, or its call failed.
     Wait { why: Why, wait: Wait },
-    /// Keep it, by sending a copy in its place: there is no room to hide it.
+    /// Keep it, by sending a copy in its place, for want of room to hide it.
     Move { why: Why, wait: Wait },
     /// Call its target again.
     Invoke { due: Timestamp, early: Option<Early>, envelope: Envelope<'a> },
@@ -50,14 +50,14 @@ pub(crate) enum State<'a> {
     Done(End),
 }
 
-/// What has happened to a message.
+/// An event that may change a message's state.
 pub(crate) enum Happened {
-    /// There is no room to hide it.
+    /// It does not fit into the room for hidden messages.
     NoRoom,
     /// It was hidden: for its wait, or as a guard before its call.
     Hidden(Answer),
     Moved,
-    /// Its copy was not accepted, or may be on its way: it waits after all, for this long at least.
+    /// Its copy was not accepted, or may be on its way. The message waits after all, for at least this time.
     NotMoved {
         at_least: Duration,
     },
@@ -99,8 +99,8 @@ impl<'a> Message<'a> {
         self.state = State::Wait { why, wait };
     }
 
-    /// Not decided. It waits as after a failed call, so that 1,000 receives outlast SQS's 14 days. Shortly before these end,
-    /// it is dead-lettered.
+    /// Keeps a message without a decision. It waits as after a failed call, so that 1,000 receives outlast SQS's 14 days.
+    /// Shortly before these end, when a reason is `expiring`, it is dead-lettered instead.
     pub(crate) fn keep_unless(&mut self, expiring: Option<Reason>, why: Why, now: Timestamp) {
         match expiring {
             Some(reason) => self.dead_letter(reason, now),
@@ -108,7 +108,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Its event can no longer be retried, or its target has refused it for good.
+    /// Dead-letters the message: its event can no longer be retried, or its target has refused it for good.
     pub(crate) fn dead_letter(&mut self, reason: Reason, now: Timestamp) {
         let due = if let State::Invoke { due, .. } = self.state { Some(due) } else { None };
         let dead_letter = isolated(|| match &self.event {
@@ -124,7 +124,7 @@ impl<'a> Message<'a> {
         };
     }
 
-    /// The table of transitions. In all other cases, the state stays: a message is guarded before its call, for example.
+    /// The table of transitions. In all other cases the state stays, for example when a message is guarded before its call.
     pub(crate) fn next(&mut self, happened: Happened) {
         if let (State::Move { .. } | State::Invoke { .. }, Happened::Hidden(answer)) =
             (&self.state, &happened)
@@ -163,7 +163,7 @@ impl<'a> Message<'a> {
         };
     }
 
-    /// The copy that takes its place, if it is to be moved.
+    /// The copy to send in the message's place, if it is to be moved.
     pub(crate) fn copy(&self) -> Option<Move<'a>> {
         let State::Move { why, wait } = &self.state else { return None };
         Some(self.copy_for(why, wait))
@@ -175,7 +175,7 @@ impl<'a> Message<'a> {
     }
 
     /// The cost of moving a waiting message, in bytes to be sent; `u64::MAX` if SQS would refuse its copy, or if its guard
-    /// failed. `None` if it does not wait.
+    /// failed. `None` if the message is not waiting.
     pub(crate) fn cost_of_moves(&self) -> Option<u64> {
         let State::Wait { why, wait } = &self.state else { return None };
         let bytes = self.copy_for(why, wait).size();
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use crate::decide::expiring;
 
-    /// No message is known that makes `decide` panic, so the test panics in its place.
+    /// No known message makes `decide` panic, so the test panics in its place.
     #[test]
     fn a_message_whose_decision_panics_is_kept_until_sqs_would_delete_it() {
         let sent = Timestamp::from_secs(1);

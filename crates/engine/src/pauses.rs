@@ -1,6 +1,6 @@
-//! Pauses: an operator's request not to invoke a function for a while. All of them are one document, the SSM parameter that
-//! `PAUSES` names; the commands edit and write it, and the handler reads it. The `requests` are in it too. This file has the
-//! document's format, and the order in which things leave it when it is full.
+//! Pauses: an operator's request not to invoke a function for a while. All of them are in one document, the SSM parameter
+//! that `PAUSES` names; the commands edit and write it, and the handler reads it. The `requests` are in it too. This file has
+//! the document's format, and the order in which entries leave it when it is full.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -50,16 +50,16 @@ pub struct Pause {
     /// Events due in the pause come back spread over this time after its end: whole seconds, at most
     /// [`LONGEST_SPREAD`].
     pub spread: Duration,
-    /// Who opened it. Only while it is open.
+    /// Who opened it; kept only while it is open.
     pub by: Option<String>,
-    /// The reason they gave. Only while it is open.
+    /// The reason they gave; kept only while it is open.
     pub why: Option<String>,
 }
 
 /// The longest spread of a pause, 14 days: SQS keeps no message for longer.
 pub const LONGEST_SPREAD: Duration = RETENTION;
 
-/// The longest time after which a pause can be planned to end, 14 days: SQS keeps no message for longer.
+/// The longest planned pause, 14 days: SQS keeps no message for longer.
 pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
 /// No function is paused.
@@ -76,7 +76,7 @@ impl Pauses {
     }
 
     /// The same document with one more retry request. Its moment is rounded up to a second: rounded down, it would miss the
-    /// latest events that have failed.
+    /// latest failed events.
     #[must_use]
     pub fn with_retry(&self, retry: &RetryNow) -> Self {
         let mut document = self.clone();
@@ -132,7 +132,7 @@ impl Pauses {
         self.cancels.iter().filter_map(|entry| entry.request.as_ref().ok())
     }
 
-    /// The mistakes in unreadable entries of `retries` and `cancels`, except those that have ended. Such entries are ignored.
+    /// The mistakes in unreadable entries of `retries` and `cancels` that have not ended. The handler ignores these entries.
     pub fn unreadable_requests(&self, now: Timestamp) -> impl Iterator<Item = &str> {
         let retries = self.retries.iter().filter_map(move |entry| entry.problem(now));
         retries.chain(self.cancels.iter().filter_map(move |entry| entry.problem(now)))
@@ -148,18 +148,18 @@ fn withdraw<R: Requested>(entries: &mut [Entry<R>], is_it: impl Fn(&R) -> bool) 
 }
 
 impl Pause {
-    /// Whether it has begun and is not over.
+    /// Returns true if the pause has begun and is not over.
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.from <= now && !self.is_over(now)
     }
 
-    /// Whether its end has come.
+    /// Returns true if the pause has ended.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// When a message that it held returns, unless the message has less time left: its end + U(0, `spread`), seeded by the
-    /// message's first id and the retry. `None` while it has no end.
+    /// When a held message returns, unless the message has less time left: the pause's end + U(0, `spread`), seeded by the
+    /// message's first id and the retry. `None` while the pause has no end.
     pub fn returns_at(&self, first_id: &str, retry: u64) -> Option<Timestamp> {
         self.until.map(|until| returns_at(until, self.spread, first_id, retry))
     }
@@ -228,8 +228,8 @@ impl Pauses {
     ///
     /// # Errors
     ///
-    /// It is not such a document, it has an unknown version, or a time, a target or a spread in it makes no sense. Then
-    /// none of its pauses counts. An unreadable request is no error, and only it is ignored.
+    /// The text is not such a document, it has an unknown version, or a time, a target or a spread in it makes no sense. Then
+    /// none of its pauses counts. An unreadable request is not an error; only that request is ignored.
     ///
     /// ```
     /// use comeback_engine::Pauses;
@@ -252,7 +252,7 @@ impl Pauses {
             read.map_err(|what| GarbledPauses::Malformed(format!("pause {number}: {what}")))
         };
         let pauses = pauses.into_iter().zip(1..).map(read).collect::<Result<Vec<_>, _>>()?;
-        // If a member appears twice, the last one counts: that must not make the pauses unreadable.
+        // A member that appears twice must not make the pauses unreadable: the last one counts.
         let members: BTreeMap<String, &RawValue> = object(text).map_err(GarbledPauses::Malformed)?;
         let retries = members.get("retries").map_or_else(Vec::new, |list| entries(list));
         let cancels = members.get("cancels").map_or_else(Vec::new, |list| entries(list));
@@ -321,7 +321,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Bytes of a String parameter in SSM's standard tier. Source: "Managing parameter tiers", AWS Systems Manager User
+/// Maximum bytes of a String parameter in SSM's standard tier. Source: "Managing parameter tiers", AWS Systems Manager User
 /// Guide.
 pub const LONGEST_PAUSES: usize = 4_096;
 
@@ -334,14 +334,14 @@ pub struct TooLarge {
 }
 
 impl Pauses {
-    /// The document as it is written at `now`, and the pauses that had to leave it. What means nothing any more goes first:
-    /// requests that are over, pauses that ended over 14 days ago, and who opened an ended one and why. If the
-    /// document is still too long, withdrawn requests leave; then ended pauses, the one that ended first before the others: the
-    /// time that they paused counts towards `MAX_AGE` of their events again.
+    /// The document as it is written at `now`, and the pauses that had to leave it. Entries without effect leave first: requests
+    /// that are over, pauses that ended over 14 days ago, and of other ended pauses, who opened them and why. If the document
+    /// is still too long, withdrawn requests leave, and then ended pauses, in the order of their ends: the time that they paused
+    /// counts towards `MAX_AGE` of their events again.
     ///
     /// # Errors
     ///
-    /// It is too long even without ended pauses.
+    /// The document is too long even without ended pauses.
     pub fn fitted(&self, now: Timestamp) -> Result<(Self, Vec<Pause>), TooLarge> {
         let (mut document, mut forgotten) = (self.tidied(now), Vec::new());
         loop {
@@ -359,7 +359,7 @@ impl Pauses {
         }
     }
 
-    /// Removes the withdrawn requests. Returns false if there was none.
+    /// Removes the withdrawn requests. Returns true if there were any.
     fn drop_withdrawn(&mut self) -> bool {
         let before = self.retries.len() + self.cancels.len();
         self.retries.retain(Entry::is_not_withdrawn);
@@ -367,7 +367,7 @@ impl Pauses {
         self.retries.len() + self.cancels.len() < before
     }
 
-    /// Drops what means nothing any more. Ended pauses of one target that overlap or adjoin become one.
+    /// Drops everything without effect. Ended pauses of one target that overlap or adjoin become one.
     fn tidied(&self, now: Timestamp) -> Self {
         let is_kept = |pause: &&Pause| pause.until.is_none_or(|until| now.since(until) <= RETENTION);
         let mut tidied: Vec<Pause> = Vec::new();
@@ -390,13 +390,13 @@ impl Pause {
         Self { by: None, why: None, ..self }
     }
 
-    /// Whether both are over, of one target, and nothing lies between them. The other begins later.
+    /// Returns true if both pauses are over, have one target, and leave no gap between them. The other begins later.
     fn adjoins(&self, other: &Self, now: Timestamp) -> bool {
         let both_over = self.is_over(now) && other.is_over(now);
         both_over && self.target == other.target && self.until.is_some_and(|until| other.from <= until)
     }
 
-    /// Events due in either come back after the later end, as that pause says.
+    /// Merges the other pause into this one. Events due in either come back after the later end, over that pause's spread.
     fn absorb(&mut self, other: &Self) {
         if other.until >= self.until {
             (self.until, self.spread) = (other.until, other.spread);

@@ -10,8 +10,7 @@ use crate::setting_error::{BadEntry, SettingError};
 
 /// The stack's policy, and those of single functions.
 ///
-/// A function's policy is that of the first entry of `POLICIES` that matches it. What the entry does not set is the
-/// stack's.
+/// The first entry of `POLICIES` that matches a function sets its policy. Settings that the entry lacks are the stack's.
 ///
 /// ```
 /// use comeback_engine::Policies;
@@ -60,7 +59,7 @@ impl PolicyEntry {
         &self.policy
     }
 
-    /// Whether the entry applies to the function with this ARN, if no earlier entry does.
+    /// Returns true if the entry applies to the function with this ARN, unless an earlier entry does.
     pub fn is_about(&self, function_arn: &str) -> bool {
         self.pattern.matches(function_arn)
     }
@@ -81,7 +80,7 @@ impl Policies {
     /// Every refused variable and entry. An entry is refused if a stack with its settings would be.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<SettingError>> {
         let stack = Policy::from_variables(&lookup);
-        // What is wrong with the stack's own variables is reported once, not again for each entry.
+        // A mistake in the stack's own variables is reported once, not again for each entry.
         let inherited = |name: &str| match &stack {
             Ok(_) => lookup(name),
             Err(_) => (name == "TARGET_FUNCTIONS").then(String::new),
@@ -139,7 +138,7 @@ impl Policies {
     }
 }
 
-/// Without policies of single functions.
+/// The stack's policy alone.
 impl From<Policy> for Policies {
     fn from(stack: Policy) -> Self {
         Self { stack, entries: Vec::new() }
@@ -151,7 +150,7 @@ fn entries_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(';').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-/// The functions that an entry of `POLICIES` is about, as it names them.
+/// The pattern of an entry of `POLICIES`, as written.
 fn pattern_of(entry: &str) -> &str {
     entry.split_whitespace().next().unwrap_or_default()
 }

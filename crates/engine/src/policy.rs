@@ -1,4 +1,4 @@
-//! The policy that checked settings make.
+//! A policy: settings that passed every check.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::setting::{Kind, Setting};
 use crate::setting_error::SettingError;
 use crate::settings::{BACKOFF_RANGE, Settings};
 
-/// What `BACKOFFS` replaces.
+/// The variables that `BACKOFFS` replaces.
 pub(crate) const REPLACED_BY_BACKOFFS: [&str; 2] = ["BASE_BACKOFF", "MAX_BACKOFF"];
 
 /// [`Settings`] that passed every check: the policy of all functions or of one.
@@ -62,7 +62,7 @@ impl Policy {
         })
     }
 
-    /// The settings that it was made from.
+    /// The settings that the policy was made from.
     pub const fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -77,7 +77,7 @@ impl Policy {
         &self.backoff
     }
 
-    /// Whether `TARGET_FUNCTIONS` allows the function, and it is not the handler.
+    /// Returns true if `TARGET_FUNCTIONS` allows the function and it is not the handler.
     pub fn allows(&self, function_arn: &str) -> bool {
         self.entry_of(function_arn).is_some()
     }
@@ -88,19 +88,19 @@ impl Policy {
         self.target_functions.iter().find(|pattern| !is_handler && pattern.allows(function_arn))
     }
 
-    /// Whether `TARGET_FUNCTIONS` is empty: nothing is attached yet, so every message is kept.
+    /// Returns true if `TARGET_FUNCTIONS` is empty: nothing is attached yet, so every message is kept.
     pub const fn keeps_everything(&self) -> bool {
         self.target_functions.is_empty()
     }
 
-    /// Whether an error of this type goes straight to the dead-letter queue, by one of its [names](error_names).
+    /// Returns true if an error of this type goes straight to the dead-letter queue, by one of its [names](error_names).
     pub(crate) fn is_non_retryable(&self, error_type: &str) -> bool {
         let names = error_names(error_type);
         self.non_retryable_errors.iter().any(|glob| names.iter().any(|name| glob.matches(name)))
     }
 }
 
-/// Exponential from `base` to `cap` seconds, in whole seconds, as SQS counts.
+/// An exponential backoff from `base` to `cap` seconds, in whole seconds, as SQS counts.
 pub(crate) fn in_seconds(base: u64, cap: u64, jitter: Jitter) -> Backoff {
     whole_seconds(Backoff::exponential(Duration::from_secs(base), Duration::from_secs(cap)), jitter)
 }
@@ -134,7 +134,7 @@ impl Settings {
 
     fn refused_base(&self) -> Option<SettingError> {
         let Self { base_backoff: base, max_backoff, .. } = *self;
-        // Only the cap is refused if it is bad itself, not the base for it.
+        // If the cap itself is bad, only the cap is refused, and not also the base.
         let max = if BACKOFF_RANGE.contains(&max_backoff) { max_backoff } else { *BACKOFF_RANGE.end() };
         (!(1..=max).contains(&base)).then_some(SettingError::BaseBackoff { base, max })
     }

@@ -1,4 +1,4 @@
-//! A message of the dead-letter queue read back, whoever put it there, and the body with which its event starts anew.
+//! A message of the dead-letter queue read back, whoever put it there, and the body that starts its event anew.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 pub enum DeadLetterKind {
     /// The dead-letter of an event that was parsed.
     Event,
-    /// A received body verbatim, with its reason: it could not be parsed, or left no room for a dead-letter.
+    /// A received body verbatim, with its reason: it could not be parsed, or was too large to wrap.
     Verbatim,
     /// An invocation record without a reason: SQS's own redrive took it from the retry queue.
     Record,
@@ -25,23 +25,23 @@ pub enum DeadLetterKind {
     Unknown,
 }
 
-/// A message of the dead-letter queue. Whatever it does not say readably is `None`.
+/// A message of the dead-letter queue. Missing or unreadable members are `None`.
 #[derive(Clone, Debug)]
 pub struct ReceivedDeadLetter<'a> {
     record: &'a Record,
     /// Its kind.
     pub kind: DeadLetterKind,
-    /// Why the event was dead-lettered. SQS never says, for a [`DeadLetterKind::Record`].
+    /// The reason for the dead-letter. `None` for a [`DeadLetterKind::Record`], because SQS gives no reason.
     pub reason: Option<ReasonCode>,
-    /// The groups that were found, and the limit that was exceeded.
+    /// The reason in words: the value that was found, and the limit that it broke.
     pub detail: Option<String>,
     /// The event's function, with its qualifier.
     pub function_arn: Option<Cow<'a, str>>,
-    /// Retries made.
+    /// The number of retries made.
     pub retries_made: Option<u64>,
     /// When the event first failed.
     pub first_failure: Option<Timestamp>,
-    /// When the event was dead-lettered, but not after the message was sent; if the message does not say, when it was sent.
+    /// When the event was dead-lettered, but not after the message was sent; the time of sending if the message does not say.
     pub dead_lettered_at: Timestamp,
     /// The event's key: its `origin_request_id`, or the message's first id.
     pub key: Option<String>,
@@ -100,8 +100,8 @@ impl<'a> ReceivedDeadLetter<'a> {
         }
     }
 
-    /// The body has the form of a dead-letter. The handler wrote it unless its attributes say otherwise: only a received
-    /// body goes with `Detail`, or with another reason than its own. Such a body may claim anything.
+    /// Reads a body that has the form of a dead-letter. The handler wrote it, unless its attributes show that it is a body
+    /// dead-lettered verbatim: then they have a `Detail`, or a reason other than the body's. A verbatim body may claim anything.
     fn with_body(self, dead_letter: Redriven<'a>) -> Self {
         let is_received =
             self.detail.is_some() || self.reason.is_some_and(|reason| reason != dead_letter.reason);
@@ -113,8 +113,8 @@ impl<'a> ReceivedDeadLetter<'a> {
         Self { kind: DeadLetterKind::Verbatim, reason, detail, dead_lettered_at, ..event }
     }
 
-    /// The body with which the event starts anew on the retry queue, for its own function or for another one: with its
-    /// payload and its key, without its error. The message needs no attributes.
+    /// The body that starts the event anew on the retry queue, for its own function or for another one. It has the event's
+    /// payload and key, but not its error. The message needs no attributes.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl<'a> ReceivedDeadLetter<'a> {
     pub fn redriven(&self, function_arn: Option<&str>) -> Result<String, Reason> {
         let event = FailedEvent::read(self.record)?;
         Ok(json_of(&Body {
-            // A redrive only checks that it is a reason. For a record that SQS itself took, this is the nearest.
+            // A redrive only checks that this is a known reason. `MaxAge` is the nearest for a record that SQS dead-lettered.
             reason: self.reason.unwrap_or(ReasonCode::MaxAge).name(),
             detail: self.detail.as_deref().unwrap_or_default(),
             function_arn: function_arn.unwrap_or(&event.function_arn),
@@ -135,7 +135,7 @@ impl<'a> ReceivedDeadLetter<'a> {
         }))
     }
 
-    /// The handler, or SQS, left it as it was received.
+    /// Reads an invocation record, which the handler or SQS dead-lettered as it was received.
     fn with_record(self, failure: InvocationRecord<'a>) -> Self {
         let (payload, metadata) = match comeback_envelope::open(failure.request_payload) {
             Ok(event) => (event.payload, Some(event.metadata)),

@@ -1,4 +1,4 @@
-//! A message of the retry queue, with what its attributes say: the message it was before moves, and its trace.
+//! A message of the retry queue, with the data in its attributes: the original of a moved message, and the trace.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::json::object;
 use crate::time::Timestamp;
 
 /// A message of the retry queue, as the event source mapping delivers it: SQS's attributes are typed, the body is still JSON
-/// text. [`restore`](Self::restore) turns a moved message back into the message that it was first.
+/// text. [`restore`](Self::restore) turns a moved message back into its original.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// SQS's id; the same on every receive.
@@ -18,12 +18,12 @@ pub struct Record {
     pub receipt_handle: String,
     /// The invocation record, as JSON text.
     pub body: String,
-    /// `ApproximateReceiveCount`: 1 on the first receive, and not exact. For a moved message it includes the receives of
-    /// the messages before it.
+    /// `ApproximateReceiveCount`: 1 on the first receive, and not exact. For a moved message, it includes the receives of
+    /// its original and of earlier copies.
     pub receive_count: u32,
     /// `SentTimestamp`.
     pub sent: Timestamp,
-    /// `ApproximateFirstReceiveTimestamp`; for a moved message, that of the message it was first.
+    /// `ApproximateFirstReceiveTimestamp`; for a moved message, that of its original.
     pub first_receive: Timestamp,
     /// The original of a moved message; `None` if the message was never moved.
     pub moved: Option<Moved>,
@@ -40,25 +40,25 @@ pub struct Attribute {
     pub name: Cow<'static, str>,
     /// `String`, `Number` or `Binary`, perhaps with a label: `Number.int`.
     pub data_type: Cow<'static, str>,
-    /// Never empty. In Base64 if it is binary.
+    /// The value, which is never empty. In Base64 if it is binary.
     pub value: String,
 }
 
-/// Message attributes of one message. Source: "Amazon SQS message metadata", SQS Developer Guide.
+/// Maximum number of a message's attributes. Source: "Amazon SQS message metadata", SQS Developer Guide.
 const MOST_ATTRIBUTES: usize = 10;
 
 impl Attribute {
-    /// Whether the value is Base64, as the event of a mapping has it.
+    /// Returns true if the value is Base64, as in the event of a mapping.
     pub fn is_binary(&self) -> bool {
         base_type(&self.data_type) == "Binary"
     }
 
-    /// Bytes that SQS counts; of a binary value, a third more.
+    /// The bytes that SQS counts. For a binary value this is a third too many, because the value is Base64.
     pub(crate) fn size(&self) -> usize {
         self.name.len() + self.data_type.len() + self.value.len()
     }
 
-    /// `ours`, and after them the sender's attributes, up to the ten that SQS takes. Our names win.
+    /// `ours`, followed by the sender's attributes, up to the ten that SQS accepts. If a name is in both, ours wins.
     pub(crate) fn beside(mut ours: Vec<Self>, senders: &[Self]) -> Vec<Self> {
         let is_free = |it: &&Self| ours.iter().all(|our| our.name != it.name);
         let kept: Vec<Self> = senders.iter().filter(is_free).cloned().collect();
@@ -74,8 +74,8 @@ pub(crate) fn base_type(data_type: &str) -> &str {
 }
 
 impl Record {
-    /// Turns a moved message back into the one that it was first, by its attribute `Comeback`: it has the same due time,
-    /// and is never on its first receive. SQS's own times bound the times that it claims.
+    /// Turns a moved message back into its original, by its attribute `Comeback`: the due time stays the same, and the receive
+    /// is never the first. SQS's own times bound those in the attribute.
     ///
     /// # Errors
     ///
@@ -88,27 +88,27 @@ impl Record {
         Ok(())
     }
 
-    /// Whether this is the message's first receive: its event has just failed.
+    /// Returns true on the message's first receive: its event has just failed.
     pub fn is_first_receive(&self) -> bool {
         self.receive_count <= 1
     }
 
-    /// The id of the message that it was first, which seeds the draw of its backoff.
+    /// The id of the message as first sent: the original's, if it was moved. It seeds the draw of the backoff.
     pub(crate) fn first_id(&self) -> &str {
         self.moved.as_ref().map_or(&self.message_id, |moved| &moved.message_id)
     }
 
-    /// When the message that it was first was sent.
+    /// When the message was first sent: the original, if it was moved.
     pub(crate) fn first_sent(&self) -> Timestamp {
         self.moved.as_ref().map_or(self.sent, |moved| moved.sent)
     }
 }
 
-/// The name of the message attribute, a String.
+/// The name of the message attribute that describes the original of a moved message, a String.
 pub const MOVED_ATTRIBUTE: &str = "Comeback";
-/// Characters of a message id. Source: "Queue and message identifiers", SQS Developer Guide.
+/// Maximum number of characters of a message id. Source: "Queue and message identifiers", SQS Developer Guide.
 const LONGEST_ID: usize = 100;
-/// A wait that a message carries ends at most this long after its sending: two hours, the longest after an unanswered
+/// The latest end of a wait that a message carries, counted from its sending: two hours, the longest wait after an unanswered
 /// `Invoke`.
 pub(crate) const LONGEST_CARRIED: Duration = Duration::from_secs(7_200);
 
@@ -119,13 +119,13 @@ pub struct Moved {
     pub message_id: String,
     /// Its `SentTimestamp`; not after this message's own.
     pub sent: Timestamp,
-    /// Its `ApproximateFirstReceiveTimestamp`; between the two.
+    /// Its `ApproximateFirstReceiveTimestamp`; not before its `SentTimestamp`, and not after this message's.
     pub first_receive: Timestamp,
-    /// Its receives, and those of the copies since then whose wait was over; 1 at least.
+    /// Its receives, and those of later copies whose wait was over; 1 at least.
     pub receives: u32,
-    /// How often it was moved; 1 at least.
+    /// The number of moves since; 1 at least.
     pub moves: u32,
-    /// No call is made for it before this moment, because an earlier one failed or its function is paused.
+    /// The earliest moment for a call, because an earlier call failed or the function is paused.
     pub not_before: Option<Timestamp>,
 }
 
@@ -134,7 +134,7 @@ pub struct Moved {
 #[error("the attribute Comeback is unreadable: {0}")]
 pub struct GarbledAttribute(pub(crate) String);
 
-/// Times are in milliseconds since the epoch, as SQS writes them.
+/// The attribute's JSON. Times are in milliseconds since the epoch, as SQS writes them.
 #[derive(Deserialize, Serialize)]
 struct Wire<'a> {
     #[serde(borrow)]
@@ -171,8 +171,8 @@ impl Moved {
         })
     }
 
-    /// The attribute of the message that follows this one. A copy that only `waits_on` counts as received once when its
-    /// wait is over, as a hidden message does.
+    /// The attribute of this message's next copy. Receives of a copy that only `waits_on` do not count, so that the whole wait
+    /// counts as one receive, like that of a hidden message.
     pub(crate) fn next(record: &Record, not_before: Option<Timestamp>, waits_on: bool) -> String {
         let receives = match &record.moved {
             Some(moved) if waits_on => moved.receives,
@@ -190,16 +190,16 @@ impl Moved {
     }
 }
 
-/// Bytes of a trace header that is passed on; Lambda's own have some 150.
+/// Maximum length of a trace header that is passed on; Lambda's own have some 150 bytes.
 const LONGEST_TRACE: usize = 512;
 
-/// An `AWSTraceHeader` that has X-Ray's form, `Root=1-8 hex digits-24 hex digits`, and ends there or goes on with `;`. It
-/// is queue content, so nothing else is passed on.
+/// An `AWSTraceHeader` in X-Ray's form: `Root=1-8 hex digits-24 hex digits`, then nothing or a `;` and more. It is queue
+/// content, so a header in any other form is not passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHeader<'a>(&'a str);
 
 impl<'a> TraceHeader<'a> {
-    /// The message's header; `None` if it has none, or one with another form.
+    /// The message's header; `None` if it has none, or one in another form.
     pub fn of(record: &'a Record) -> Option<Self> {
         Self::read(record.trace_header.as_deref()?)
     }

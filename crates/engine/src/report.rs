@@ -1,4 +1,4 @@
-//! The outcome of a batch, message by message: what the response and every log line are made of.
+//! The outcome of a batch, message by message. The response and every log line are made from it.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::pauses::Pause;
 use crate::record::Record;
 use crate::time::Timestamp;
 
-/// A message that is hidden no longer than this is not recalled: it returns soon anyway.
+/// A message hidden for no longer than this is not recalled, because it returns soon anyway.
 pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
 
 /// The outcome of a batch, one [`Outcome`] for each message.
@@ -21,16 +21,16 @@ pub(crate) const NOT_RECALLED: Duration = Duration::from_secs(120);
 pub struct BatchReport<'a> {
     /// The batch.
     pub batch: &'a BatchEvent,
-    /// Why the whole batch was kept untouched; `None` if it was handled.
+    /// The reason to keep the whole batch untouched; `None` if it was handled.
     pub kept_whole: Option<MissingMessageId>,
     /// In the order of the batch; for a message delivered twice in it, the later copy.
     pub outcomes: Vec<Outcome<'a>>,
     /// Result of the batch's moves.
     pub moves: Moves,
-    /// Why messages could not be hidden before they were re-invoked. If this handler crashes, their calls are repeated after
-    /// the queue's own visibility timeout.
+    /// The failure to hide messages before they were re-invoked. If this handler crashes, their calls are repeated after the
+    /// queue's own visibility timeout.
     pub unguarded: Option<CallFailure>,
-    /// Why the messages in flight could not be counted. Until the next count there is no room for hidden messages.
+    /// The failure to count the messages in flight. Until the next count, no more messages can be hidden.
     pub count_failure: Option<CallFailure>,
     /// The result of reading the pauses, if they were read.
     pub pauses: Option<PausesRead>,
@@ -41,12 +41,12 @@ pub struct BatchReport<'a> {
 pub enum PausesRead {
     /// The pauses.
     Known {
-        /// Those that are open for over 24 hours: they may have been forgotten.
+        /// Those that have been open for over 24 hours, and may have been forgotten.
         long: Vec<Pause>,
         /// The mistakes in entries of `retries` and `cancels`, which are ignored.
         unreadable_requests: Vec<String>,
     },
-    /// The read failed. The pauses known before still count.
+    /// The read failed. The pauses of the last read still apply.
     AsBefore(CallFailure),
     /// The read failed, like every one before it in this environment. Any function may be paused, so none is invoked, and
     /// no event is too old.
@@ -60,12 +60,12 @@ pub struct Moves {
     pub made: usize,
     /// Hidden instead, because they could not be sent.
     pub failed: usize,
-    /// Why the first of those could not be sent.
+    /// The failure of the first of those.
     pub problem: Option<CallFailure>,
 }
 
 impl<'a> BatchReport<'a> {
-    /// Nothing was done yet. If a message has no id, nothing will be.
+    /// The report of a batch before it is handled. If a message has no id, the batch is kept whole.
     pub fn new(batch: &'a BatchEvent) -> Self {
         Self {
             batch,
@@ -106,23 +106,22 @@ pub struct Outcome<'a> {
 pub enum End {
     /// On the retry queue, hidden.
     Hidden {
-        /// Why it waits.
+        /// The reason for the wait.
         why: Why,
-        /// How long it is hidden.
+        /// Its visibility timeout.
         timeout: Duration,
-        /// Its hiding guards a call that may have been accepted: until it ends, no copy of the event may be made.
+        /// True if its hiding guards a call that may have been accepted: until the hiding ends, no copy of the event may be made.
         is_guard: bool,
-        /// Why it could not be hidden. It comes back after the queue's own visibility timeout, or when its guard ends.
+        /// The failure to hide it. It comes back after the queue's own visibility timeout, or when its guard ends.
         failure: Option<CallFailure>,
     },
     /// Replaced on the retry queue by a copy with a delay.
     Moved {
-        /// Why it waits.
+        /// The reason for the wait.
         why: Why,
         /// The copy's delay.
         delay: Duration,
-        /// When the handler checks the copy again, if it waits for a reason other than its backoff; several moves may take
-        /// it there.
+        /// When the handler checks the copy again, perhaps after several moves; `None` if the copy waits only for its backoff.
         not_before: Option<Timestamp>,
     },
     /// Settled: its target was re-invoked.
@@ -136,21 +135,21 @@ pub enum End {
     },
     /// Settled: it is on the dead-letter queue.
     DeadLettered {
-        /// When the retry was due, if it was the target that refused it.
+        /// When the retry was due, if the target refused it.
         due: Option<Timestamp>,
-        /// Why the event is dead-lettered.
+        /// The reason for it.
         reason: Reason,
     },
 }
 
-/// Why a message waits.
+/// The reason why a message waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Its retry is not due yet.
     Deferred {
         /// When it is.
         due: Timestamp,
-        /// What gave that time.
+        /// The rule or request that set that time.
         due_by: DueBy,
         /// The retry request that moved it forward, if one did.
         early: Option<Early>,
@@ -160,32 +159,31 @@ pub enum Why {
         /// When the retry was due.
         due: Timestamp,
     },
-    /// No decision was made: no function may be re-invoked yet, an earlier wait is not over, or it is not known whether its
-    /// function is paused.
+    /// No decision was made: no function may be re-invoked yet, an earlier wait is not over, or its function may be paused.
     Kept(Cause),
     /// Its re-invocation failed.
     NotInvoked {
-        /// How.
+        /// The kind of failure.
         cause: Cause,
         /// When the retry was due.
         due: Timestamp,
-        /// The call.
+        /// The failed call.
         failure: CallFailure,
     },
     /// Its dead-letter could not be sent.
     NotDeadLettered {
-        /// When the retry was due, if it was the target that refused it.
+        /// When the retry was due, if the target refused it.
         due: Option<Timestamp>,
-        /// Why the event is to be dead-lettered.
+        /// The reason to dead-letter the event.
         reason: Reason,
-        /// The call.
+        /// The failed call.
         failure: CallFailure,
     },
     /// Deciding failed, because of a bug.
     Undecided(CallFailure),
 }
 
-/// Why a message is kept that is neither deferred nor held.
+/// The cause for keeping a message that is neither deferred nor held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -231,7 +229,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Re-invoked, dead-lettered or moved. Anything else is reported failed, so that SQS keeps it.
+    /// Returns true if the message was re-invoked, dead-lettered or moved. Any other is reported failed, so that SQS keeps it.
     pub const fn settled(&self) -> bool {
         match self.end {
             End::Reinvoked { .. } | End::DeadLettered { .. } | End::Moved { .. } => true,
@@ -239,7 +237,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Why it waits, if it does.
+    /// The reason for its wait; `None` if it was re-invoked or dead-lettered.
     pub const fn why(&self) -> Option<&Why> {
         match &self.end {
             End::Hidden { why, .. } | End::Moved { why, .. } => Some(why),
@@ -253,7 +251,7 @@ impl Outcome<'_> {
         self.why().and_then(Why::failure).or(not_hidden)
     }
 
-    /// Whether it is a copy that was only moved once more. Its first move has named the due time.
+    /// Returns true for a copy that was only moved once more. The log line of its first move shows the due time.
     pub fn only_moves_on(&self) -> bool {
         self.delay().is_some() && self.record.moved.is_some() && self.problem().is_none()
     }
@@ -267,7 +265,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// Why the event is dead-lettered.
+    /// The reason to dead-letter the event, even if its dead-letter could not be sent.
     pub const fn reason(&self) -> Option<&Reason> {
         match &self.end {
             End::DeadLettered { reason, .. }
@@ -277,7 +275,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// How long the message is hidden; `None` if it is not.
+    /// The message's visibility timeout; `None` if it is not hidden.
     pub const fn visibility_timeout(&self) -> Option<Duration> {
         match self.end {
             End::Hidden { timeout, failure: None, .. } => Some(timeout),
@@ -285,21 +283,21 @@ impl Outcome<'_> {
         }
     }
 
-    /// The receipt handle by which an operator may end the hiding early. `None` if the message does not stay hidden, returns soon
-    /// anyway, or must not return before.
+    /// The receipt handle that lets an operator end the hiding early. `None` if the message does not stay hidden, returns soon
+    /// anyway, or must not return early.
     pub fn receipt_handle(&self) -> Option<&str> {
         let End::Hidden { why, timeout, is_guard: false, failure: None } = &self.end else { return None };
         (*timeout > NOT_RECALLED && why.may_be_recalled()).then_some(&self.record.receipt_handle)
     }
 
-    /// The delay of the copy that replaces it.
+    /// The delay of the copy that replaces it; `None` if it was not moved.
     pub const fn delay(&self) -> Option<Duration> {
         if let End::Moved { delay, .. } = self.end { Some(delay) } else { None }
     }
 }
 
 impl End {
-    /// Whether its log line names the event: not while the message waits whatever its event is.
+    /// Returns true if its log line names the event. A message that waits whatever its event is does not.
     pub(crate) const fn names_its_event(&self) -> bool {
         let (Self::Hidden { why, .. } | Self::Moved { why, .. }) = self else { return true };
         !matches!(why, Why::Kept(Cause::WaitGoesOn | Cause::Unattached))
@@ -307,7 +305,7 @@ impl End {
 }
 
 impl Why {
-    /// The cause in its log line, if it is neither deferred nor held.
+    /// The cause in the message's log line; `None` if it is deferred or held.
     pub const fn cause(&self) -> Option<Cause> {
         match self {
             Self::Deferred { .. } | Self::Held { .. } => None,
@@ -317,7 +315,7 @@ impl Why {
         }
     }
 
-    /// The call that failed, if it waits because of that.
+    /// The failed call, if it is the reason for the wait.
     pub const fn failure(&self) -> Option<&CallFailure> {
         match self {
             Self::NotInvoked { failure, .. }

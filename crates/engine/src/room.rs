@@ -1,4 +1,4 @@
-//! How many messages one environment of the handler may still hide.
+//! The number of messages that one environment of the handler may still hide.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use crate::policy::Policy;
 use crate::setting::HideUpTo;
 use crate::time::Timestamp;
 
-/// Time between two counts of an environment. SQS's count of messages in flight may be as old.
+/// Time between two counts of an environment. SQS's own count of messages in flight may be this old.
 /// Source: "Amazon SQS standard queues", SQS Developer Guide: approximate attributes settle within a minute.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(60);
-/// It is time to count when there is less room than a batch of ten may need.
+/// With less room than this, which a batch of ten may need, it is time to count.
 const LOW: u64 = 10;
 
-/// How many messages of one retry queue one environment of the handler may still hide.
+/// The number of messages of one retry queue that one environment of the handler may still hide.
 ///
 /// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
 /// `MAXIMUM_CONCURRENCY`) messages, or for none if *n* is larger. Each message that stays hidden when a batch ends
 /// takes one place. Hiding a message before it is re-invoked or moved takes none: it leaves the queue in the same batch,
-/// or is hidden anew. An environment has no room before its first count, or after a failed one.
+/// or is hidden again. An environment has no room before its first count, or after a failed one.
 ///
 /// # Why this bounds the messages in flight
 ///
@@ -30,10 +30,10 @@ const LOW: u64 = 10;
 /// 2. the room that one count gives it, at most *H* / 2*P*. Only a count within a minute of *s* can still find a
 ///    count below *H*, and counts are a minute apart.
 ///
-/// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller, whatever it has
-/// hidden of it so far. So at most 2 × *H* messages and one batch for each poller are in flight. With the highest
-/// `HIDE_UP_TO`, 55,000, and 1,000 pollers, that is SQS's limit of 120,000. A handler that dies, and a deletion that
-/// Lambda loses, add what was hidden: a batch for two hours, and the originals of what was moved for up to 12.
+/// Over all pollers that is *H*. In addition, the handler may be working on one batch for each poller, however many of its
+/// messages it has hidden so far. So at most 2 × *H* messages and one batch for each poller are in flight. With the highest
+/// `HIDE_UP_TO`, 55,000, and 1,000 pollers, that is SQS's limit of 120,000. If a handler crashes, or Lambda loses a deletion,
+/// hidden messages add to that: a batch for two hours, and the originals of moved messages for up to 12.
 #[derive(Clone, Debug)]
 pub struct Room {
     hide_up_to: HideUpTo,
@@ -54,7 +54,7 @@ impl Room {
         Self { left: 0, counted: None, ..self.clone() }
     }
 
-    /// How many messages may be hidden now.
+    /// The number of messages that may be hidden now.
     pub(crate) const fn left(&self) -> u64 {
         match self.hide_up_to {
             HideUpTo::Always => u64::MAX,
@@ -67,18 +67,18 @@ impl Room {
         self.left = self.left.saturating_sub(messages);
     }
 
-    /// Whether the environment has not counted yet, and a count could give it room.
+    /// Returns true if the environment has not counted yet and a count could give it room.
     pub(crate) const fn is_unknown(&self) -> bool {
         self.counted.is_none() && self.share_of(0) > 0
     }
 
-    /// Whether there is little room, and a batch that starts `now` may count.
+    /// Returns true if there is little room and a batch that starts `now` may count.
     pub(crate) fn is_low(&self, now: Timestamp) -> bool {
         let may_count = self.counted.is_none_or(|at| now.since(at) >= BETWEEN_COUNTS);
         self.share_of(0) > 0 && self.left < LOW && may_count
     }
 
-    /// Takes the answer to a count. A failed count counts as made `now`.
+    /// Sets the room by the answer to a count. A failed count was made `now` and found no room.
     pub(crate) fn counted(&mut self, count: &Result<InFlightCount, CallFailure>, now: Timestamp) {
         self.left = count.as_ref().map_or(0, |count| self.share_of(count.in_flight));
         self.counted = Some(count.as_ref().map_or(now, |count| count.at));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_count_comes_when_room_is_low_and_a_minute_after_the_last() {
+    fn low_room_is_counted_a_minute_after_the_last_count() {
         let mut room = room(HideUpTo::UpTo(1_000), 5);
         room.counted(&found(0, 1), at(0));
         room.take(90);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_count_could_not_change_the_room_none_is_made() {
+    fn a_count_that_could_change_nothing_is_not_made() {
         for (hide_up_to, pollers, left) in
             [(HideUpTo::Always, 2, u64::MAX), (HideUpTo::UpTo(0), 2, 0), (HideUpTo::UpTo(39), 20, 0)]
         {
@@ -161,7 +161,7 @@ mod tests {
         /// may as soon as it may, a batch is always in hand, and nothing ever comes back. Now and then a new
         /// environment replaces one.
         #[test]
-        fn at_most_twice_as_many_and_a_batch_a_poller_are_in_flight(
+        fn messages_in_flight_are_bounded(
             most in 1..2_000u64,
             pollers in 2..20u64,
             turns in prop::collection::vec((0..20usize, 0..30u64, 0..10u8), 1..600),

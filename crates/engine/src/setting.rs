@@ -1,4 +1,4 @@
-//! What an entry of the table of settings says, and what is made from it.
+//! An entry of the table of settings, and the types and readers made from the table.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -18,29 +18,29 @@ pub struct Setting {
     pub meaning: &'static str,
     /// The values that it takes.
     pub kind: Kind,
-    /// Value if the variable is not set.
+    /// The value if the variable is not set.
     pub default: Unset,
-    /// What the setting applies to.
+    /// The events or the deployment that the setting applies to.
     pub scope: Scope,
 }
 
-/// What a [`Setting`] applies to.
+/// The events or the deployment that a [`Setting`] applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// How a function's events are retried: an entry of `POLICIES` may set it too.
+    /// The retries of a function's events: an entry of `POLICIES` may set it too.
     Function,
-    /// How the events of the whole queue are retried.
+    /// The retries of all events of the queue.
     Stack,
     /// The handler's place in an AWS account. Simulations have their own.
     Deployment,
 }
 
-/// What applies if a [`Setting`] is not set.
+/// The default of a [`Setting`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unset {
     /// This value.
     Is(&'static str),
-    /// Not a value; described in words.
+    /// No value; described in words.
     Means(&'static str),
 }
 
@@ -63,7 +63,7 @@ pub enum Kind {
     },
     /// A comma-separated list of `Seconds`, none shorter than the one before.
     SecondsList {
-        /// In seconds, of each.
+        /// Of each, in seconds.
         range: RangeInclusive<u64>,
         /// The range's end, in words.
         most: &'static str,
@@ -142,7 +142,7 @@ impl Setting {
         SettingError::Unreadable { name: self.name, value: value.to_owned(), form: self.kind.form() }
     }
 
-    /// The word that is set for a [`Kind::Choice`], or its default.
+    /// The word that a [`Kind::Choice`] is set to, or its default.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl Setting {
         value.expect("BUG: a default that its kind refuses")
     }
 
-    /// The variable's value. One that cannot be read is noted, and its default used, so that the others are still checked.
+    /// The variable's value. If it cannot be read, an error is noted and the default used, so that the others are still checked.
     pub(crate) fn read<T: Value>(
         &self,
         lookup: impl Fn(&str) -> Option<String>,
@@ -190,12 +190,12 @@ pub(crate) trait Value: Sized {
     /// Reads it from trimmed text.
     fn read(text: &str, kind: &Kind) -> Option<Self>;
 
-    /// For settings whose default is not a text.
+    /// The default of settings that have none in text.
     fn nothing() -> Option<Self> {
         None
     }
 
-    /// Its text, if it is outside the range of its kind.
+    /// The value as text, if it is outside the range of its kind.
     fn outside(&self, _: &Kind) -> Option<String> {
         None
     }
@@ -261,7 +261,7 @@ impl Value for bool {
     }
 }
 
-/// `HIDE_UP_TO`: how many messages may be hidden at once. Others wait as delayed messages.
+/// `HIDE_UP_TO`: the number of messages that may be hidden at once. Others wait as delayed messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HideUpTo {
     /// Every message is hidden, however many there are.
@@ -318,7 +318,7 @@ macro_rules! settings {
         }
 
         impl Settings {
-            /// What `lookup` says of each, and whatever cannot be read.
+            /// The settings by `lookup`, and an error for each that cannot be read.
             pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> (Self, Vec<SettingError>) {
                 let mut errors = Vec::new();
                 let settings = Self {
@@ -328,7 +328,7 @@ macro_rules! settings {
                 (settings, errors)
             }
 
-            /// Each that is outside its own range.
+            /// An error for each setting outside its own range.
             pub(crate) fn out_of_range(&self) -> impl Iterator<Item = SettingError> {
                 [$($(Setting::named($name).out_of_range(&self.$field),)?)*].into_iter().flatten()
             }

@@ -1,8 +1,8 @@
-//! Why a setting is refused.
+//! Reasons to refuse a setting.
 
 use crate::arn::BadPattern;
 
-/// Why a setting is refused. Values are never clamped.
+/// The reason to refuse a setting. Values are never clamped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// Text that is not a value of the variable.
@@ -63,7 +63,7 @@ pub enum SettingError {
     /// `BASE_BACKOFF` or `MAX_BACKOFF` is set with `BACKOFFS`.
     #[error("{0} is set together with BACKOFFS, which replaces it; set only one of the two")]
     BesideBackoffs(&'static str),
-    /// Not set. Set to nothing, it would mean that no function is attached yet.
+    /// `TARGET_FUNCTIONS` is not set. An empty value would mean that no function is attached yet.
     #[error(
         "TARGET_FUNCTIONS is not set; list the ARNs of the functions to retry, or set it empty to keep what \
          arrives"
@@ -74,7 +74,7 @@ pub enum SettingError {
     TargetFunction {
         /// The entry.
         entry: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         problem: BadPattern,
     },
     /// An entry that names the handler.
@@ -85,7 +85,7 @@ pub enum SettingError {
     PolicyEntry {
         /// The entry.
         entry: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         problem: BadEntry,
     },
 }
@@ -94,7 +94,7 @@ fn way_out(base: u64, max: u64) -> &'static str {
     if base > max { ": lower it, or raise MAX_BACKOFF" } else { "" }
 }
 
-/// Why an entry of `POLICIES` is refused.
+/// The reason to refuse an entry of `POLICIES`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadEntry {
     /// Its first word is not a pattern.

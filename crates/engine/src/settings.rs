@@ -20,7 +20,7 @@ pub const MAX_RETRIES_RANGE: RangeInclusive<u64> = 0..=10_000;
 pub const BACKOFF_RANGE: RangeInclusive<u64> = 1..=LONGEST_VISIBILITY.as_secs() - VISIBILITY_MARGIN.as_secs();
 /// `BACKOFF_RANGE`'s end in words.
 const LONGEST_BACKOFF: &str = "12 hours less 30 s";
-/// `HIDE_UP_TO`, where it is a number: twice the most, and a batch for each of 1,000 pollers, are SQS's 120,000 messages
+/// `HIDE_UP_TO`, if it is a number: twice the maximum, and a batch for each of 1,000 pollers, make SQS's 120,000 messages
 /// in flight.
 pub const HIDE_UP_TO_RANGE: RangeInclusive<u64> = 0..=55_000;
 /// `MAXIMUM_CONCURRENCY`: Lambda's own range of an event source mapping's `MaximumConcurrency`.
@@ -139,7 +139,7 @@ impl Setting {
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If no setting has this name.
     pub fn named(name: &str) -> &'static Self {
         SETTINGS.iter().find(|setting| setting.name == name).expect("BUG: no such setting")
     }

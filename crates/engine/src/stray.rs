@@ -1,5 +1,5 @@
-//! Messages that are not failure records, by what they are: each is named with what to change, so that an operator need not
-//! recognize its body.
+//! Names for messages that are not failure records. Each name says what to change, so that an operator need not recognize
+//! the body.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::record::Record;
 
 type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// What the message is; `None` if nothing is known about its kind.
+/// The message's kind in words, and what to change; `None` if the kind is unknown.
 pub(crate) fn named(record: &Record) -> Option<String> {
     let has = |name: &str| record.attributes.iter().any(|attribute| attribute.name == name);
     // Source: "Adding a dead-letter queue", Lambda Developer Guide.
@@ -32,8 +32,8 @@ pub(crate) fn named(record: &Record) -> Option<String> {
         .or_else(|| target_event(&members))
 }
 
-/// The record of an event source mapping, with the batch that it dropped. Sources: the pages on failure destinations of
-/// Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
+/// The failure record of an event source mapping, which describes the batch that it dropped. Sources: the pages on failure
+/// destinations of Kinesis, DynamoDB and Kafka mappings, Lambda Developer Guide.
 fn mapping(members: &Members<'_>) -> Option<String> {
     let (member, batch) = members.iter().find(|(name, _)| name.ends_with("BatchInfo"))?;
     members.get("requestContext")?;
@@ -89,10 +89,10 @@ fn event_bridge(members: &Members<'_>) -> Option<String> {
     ))
 }
 
-/// Why something wrapped is not a failure record; `None` if it is one.
+/// The reason why a wrapped text is not a failure record; `None` if it is one.
 fn not_a_record(body: &str) -> Option<String> {
     let why = InvocationRecord::read(body).err()?.detail;
-    // Not `named`: what is wrapped may be wrapped again, and again.
+    // Not `named`, which would recurse: the wrapped text may be wrapped again, any number of times.
     Some(object(body).ok().and_then(|members| mapping(&members)).unwrap_or(why))
 }
 
@@ -104,7 +104,7 @@ fn s3_test(members: &Members<'_>) -> Option<String> {
     })
 }
 
-/// What a target function is invoked with, without the record of its failure.
+/// An event for a target function, without the record of its failure.
 fn target_event(members: &Members<'_>) -> Option<String> {
     #[derive(Deserialize)]
     struct Source<'a> {
@@ -127,7 +127,7 @@ fn member<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     lossy_text(members.get(name)?)
 }
 
-/// An ARN, short and printable: the detail is logged, and the message may be anybody's.
+/// A member that is a short, printable ARN: the detail is logged, and anyone may have written the message.
 fn arn<'a>(members: &Members<'a>, name: &str) -> Option<Cow<'a, str>> {
     let is_one = |arn: &Cow<'_, str>| {
         arn.starts_with("arn:") && arn.len() <= 256 && arn.bytes().all(|byte| byte.is_ascii_graphic())

@@ -8,7 +8,7 @@ use chrono::DateTime;
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// 9999-12-31T23:59:59Z, in seconds. Anything later is a mistake, such as milliseconds.
+/// 9999-12-31T23:59:59Z, in seconds since the epoch. A later time is a mistake, such as a time in milliseconds.
 pub(crate) const LATEST: u64 = 253_402_300_799;
 
 /// A moment, in milliseconds since the epoch, like SQS's own attributes.
@@ -18,12 +18,12 @@ pub(crate) const LATEST: u64 = 253_402_300_799;
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// From milliseconds since the epoch.
+    /// The moment this many milliseconds after the epoch.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
-    /// From seconds since the epoch.
+    /// The moment this many seconds after the epoch.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000))
     }
@@ -57,7 +57,7 @@ impl Timestamp {
         Self::from_secs(self.0.div_ceil(1_000))
     }
 
-    /// This moment and `duration`, to the millisecond.
+    /// The moment `duration` after this one, to the millisecond.
     #[must_use]
     pub fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
@@ -69,7 +69,7 @@ impl Timestamp {
         Self(self.0.saturating_sub(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// Time since `earlier`; zero if this is not after it.
+    /// Time since `earlier`; zero if this moment is not after it.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -84,7 +84,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// As text, RFC 3339, which has four digits for a year. A later moment is a mistake, and `null`.
+/// RFC 3339 text, whose years have four digits. A later moment is a mistake, written as `null`.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.as_secs() > LATEST { serializer.serialize_none() } else { serializer.collect_str(self) }
@@ -103,7 +103,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 ///
 /// # Errors
 ///
-/// Says what a duration must be.
+/// A text that says what a duration must be.
 pub fn seconds(text: &str) -> Result<u64, String> {
     duration(text)
         .filter(|duration| duration.subsec_nanos() == 0)
@@ -122,7 +122,7 @@ pub fn seconds(text: &str) -> Result<u64, String> {
 /// assert_eq!(duration("15M"), None);
 /// ```
 pub fn duration(text: &str) -> Option<Duration> {
-    // humantime panics where a sum ends a nanosecond before u64's end. Ten digits a number are years enough.
+    // humantime panics on sums close to `u64::MAX`. Numbers of up to ten digits are long enough.
     let is_short = text.len() <= 64 && text.split(|it: char| !it.is_ascii_digit()).all(|run| run.len() <= 10);
     let mut units = text.split(|it: char| !it.is_ascii_alphabetic());
     let is_long = units.any(|unit| unit == "M" || unit.starts_with("mon") || unit.starts_with('y'));
@@ -133,7 +133,7 @@ pub fn duration(text: &str) -> Option<Duration> {
     }
 }
 
-/// The duration's seconds. A part of a second counts as a whole one, so that no wait ends early.
+/// The duration in seconds, rounded up so that no wait ends early.
 pub(crate) const fn ceil_secs(duration: Duration) -> u64 {
     duration.as_secs() + (duration.subsec_nanos() > 0) as u64
 }

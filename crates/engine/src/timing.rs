@@ -1,4 +1,4 @@
-//! The times that several rules reckon with: SQS's, and how often a paused event and the pauses are checked.
+//! The times that several rules share: SQS's limits, and the intervals at which paused events and the pauses are checked.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ pub const RETENTION: Duration = Duration::from_secs(14 * 86_400);
 pub const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 /// Subtracted from [`LONGEST_VISIBILITY`], because our call reaches SQS some time after the receive.
 pub(crate) const VISIBILITY_MARGIN: Duration = Duration::from_secs(30);
-/// The retry queue's own `VisibilityTimeout`. It must be over 14 days / 1,000, because SQS itself dead-letters a
-/// message after 1,000 receives: so a handler that cannot run loses nothing. If the handler was throttled, Lambda may
-/// deliver a message this long after its receive.
+/// The retry queue's own `VisibilityTimeout`. It must be over 14 days / 1,000: SQS itself dead-letters a message after
+/// 1,000 receives, and a handler that cannot run must lose nothing. If the handler was throttled, Lambda may deliver a
+/// message this long after its receive.
 pub const QUEUE_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(1_230);
-/// How long a message of a paused function is hidden before the handler checks it again. At this interval, 900 receives
-/// outlast the 14 days for which SQS keeps a message, and SQS allows 1,000.
+/// Time that a message of a paused function is hidden before the handler checks it again. At this interval, 900 receives
+/// outlast SQS's 14 days, and SQS allows 1,000.
 pub const HOLD: Duration = Duration::from_secs(RETENTION.as_secs() / 900);
 /// The longest wait after a failed call, such as a refused `Invoke`. At half of it on average, 1,000 receives outlast 14
 /// days.
@@ -27,8 +27,8 @@ const PER_ENVIRONMENT: Duration = Duration::from_millis(300);
 /// The longest time between two reads, as a multiple of the least, so that environments do not read together.
 pub(crate) const BETWEEN_READS_AT_MOST: f64 = 1.25;
 
-/// How late a busy environment may notice a change of the pauses: the longest time between two reads, 37.5 s, or 0.375 s for
-/// each of `MAXIMUM_CONCURRENCY` environments.
+/// The longest time between two reads of the pauses, and so the longest until a busy environment notices a change: 37.5 s,
+/// or 0.375 s for each of `MAXIMUM_CONCURRENCY` environments if that is longer.
 pub fn longest_between_reads(environments: u64) -> Duration {
     between_reads(environments).mul_f64(BETWEEN_READS_AT_MOST)
 }

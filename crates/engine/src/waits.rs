@@ -15,16 +15,16 @@ use crate::seed::generator;
 use crate::time::{Timestamp, ceil_secs};
 use crate::timing::LONGEST_AFTER_FAILURE;
 
-/// The wait after an unanswered `Invoke`, in seconds. An accepted one that fails becomes a chain of its own, and so
-/// does every repeat: with an hour between repeats, a blackout of up to an hour can double an event once at most.
+/// The wait after an unanswered `Invoke`, in seconds. If Lambda accepted it and it fails, it becomes a chain of its own, and
+/// so does every repeat. With an hour between repeats, a blackout of up to an hour can double an event only once.
 const AFTER_UNANSWERED: RangeInclusive<u64> = 3_600..=LONGEST_CARRIED.as_secs();
-/// `DelaySeconds` at most. Source: SQS quotas, "Message delay".
+/// The longest `DelaySeconds`. Source: SQS quotas, "Message delay".
 const LONGEST_HOP: u64 = 900;
 
-/// How long a message is kept.
+/// The wait of a message that is kept.
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
-    /// Whole seconds, 1 to 43,170: as much of the wait as SQS can hide the message for.
+    /// The part of the wait for which SQS can hide the message: whole seconds, 1 to 43,170.
     pub(crate) visibility_timeout: Duration,
     /// The whole wait, from now.
     pub(crate) left: Duration,
@@ -35,13 +35,13 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// Whole seconds from now, for a reason that the message itself does not show.
+    /// A wait of whole seconds from now, which the message itself does not show.
     pub(crate) fn from(now: Timestamp, wait: Duration) -> Self {
         let not_before = Some(now.saturating_add(wait));
         Self { visibility_timeout: wait, left: wait, not_before, is_guard: false }
     }
 
-    /// What is left of a wait that a moved message carries: a call for its original failed, or its function is paused.
+    /// The rest of a wait that a moved message carries: a call for its original failed, or its function is paused.
     pub(crate) fn carried(record: &Record, now: Timestamp) -> Option<Self> {
         let not_before = record.moved.as_ref()?.not_before?;
         let left = Duration::from_secs(ceil_secs(not_before.since(now)));
@@ -50,25 +50,25 @@ impl Wait {
         (!left.is_zero()).then_some(wait)
     }
 
-    /// The wait after a failed call, or of a message that cannot be decided yet.
+    /// The wait after a failed call, or until a message can be decided.
     pub(crate) fn after_failure(record: &Record, now: Timestamp) -> Self {
         Self::from(now, after_failure(record))
     }
 
-    /// The wait of a message whose re-invocation may have been accepted. It begins when the handler stopped waiting for the
-    /// answer, which the engine does not see.
+    /// The wait after a re-invocation that may have been accepted. It begins when the handler stopped waiting for the answer, a
+    /// moment that the engine does not see.
     pub(crate) fn after_unanswered(case: &Case<'_, '_>) -> Self {
         let hiding = after_unanswered(case);
         let wait = Self::from(case.now, hiding + INVOKE_TIMEOUT);
         Self { visibility_timeout: hiding, is_guard: true, ..wait }
     }
 
-    /// How many moves the wait takes; 1 at least.
+    /// The number of moves that the wait takes; 1 at least.
     pub(crate) fn hops(&self) -> u64 {
         ceil_secs(self.left).div_ceil(LONGEST_HOP).max(1)
     }
 
-    /// The delay of the first move, when all are about as long: ⌈left / ⌈left / 900⌉⌉ seconds, 1 to 900.
+    /// The delay of the first move, so that all are about as long: ⌈left / ⌈left / 900⌉⌉ seconds, 1 to 900.
     pub(crate) fn hop(&self) -> Duration {
         Duration::from_secs(ceil_secs(self.left).div_ceil(self.hops()).max(1))
     }
@@ -91,9 +91,9 @@ fn after_unanswered(case: &Case<'_, '_>) -> Duration {
     Duration::from_secs(wait.as_secs().max(1))
 }
 
-/// How long a message is hidden before a call that may be accepted unknown to any handler: one to two hours from the last
-/// moment at which this handler can make the call, cut by rule 6 if its event could be parsed. It always outlasts the
-/// handler, or the message would come back while its call is under way.
+/// The visibility timeout that guards a call. The call may be accepted without any handler learning of it, so the message is
+/// hidden for one to two hours from the last moment at which this handler can make the call, cut by rule 6 if its event
+/// could be parsed. The guard always outlasts the handler, or the message would come back while its call is under way.
 pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     let drawn = Duration::from_secs(generator_of(record).random_range(AFTER_UNANSWERED));
     let cut = case
@@ -101,7 +101,7 @@ pub(crate) fn guard(record: &Record, case: Option<&Case<'_, '_>>) -> Duration {
     HANDLER_TIMEOUT + Duration::from_secs(cut.unwrap_or(drawn).as_secs())
 }
 
-/// Seeded differently on each receive.
+/// A generator with a new seed on each receive.
 fn generator_of(record: &Record) -> Xoshiro256PlusPlus {
     generator(record.first_id(), u64::from(record.receive_count))
 }
