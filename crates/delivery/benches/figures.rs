@@ -1,7 +1,7 @@
-//! How many calls throttles cost, and how much memory a delivery takes: `cargo bench -p comeback-delivery --bench figures`
+//! Cost of throttling in calls, and memory of a delivery: `cargo bench -p comeback-delivery --bench figures`
 //!
-//! The services are simulated, on tokio's paused clock, so the calls and seconds are the same on any machine. Memory is
-//! the process's peak as Linux counts it (`VmHWM`), and each row is a process of its own.
+//! The services are simulated on tokio's paused clock, so calls and seconds are the same on any machine. Memory is the
+//! process's peak as Linux counts it (`VmHWM`), and each row is a separate process.
 
 use std::process::Command;
 
@@ -57,7 +57,7 @@ async fn figures() {
     }
 }
 
-/// Services that take a small part of a call: `least` is the time they need for what is past their burst.
+/// Services that take a small part of a call. `least` is the time they need for what exceeds their burst.
 async fn partly_throttled() {
     println!(
         "\n{:<44}{:>10}{:>8}{:>8}{:>9}{:>9}{:>7}",

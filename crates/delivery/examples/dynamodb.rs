@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     let deliver = Sender::new(aws_sdk_dynamodb::Client::new(&config), [Table::new(&table, "id")]);
 
-    // Two writes of one key never share a call, and the later one stands.
+    // Two writes to one key never share a call, and the later one stands.
     let puts = (0..200).map(|number| Write::put(&table, id(number)));
     let deletes = (0..200).step_by(2).map(|number| Write::delete(&table, id(number)));
     match deliver.send(puts.chain(deletes)).await {

@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
     let deliver = Sender::new(aws_sdk_firehose::Client::new(&config), stream);
 
-    // Firehose joins records as they are: the newline keeps them apart.
+    // Firehose joins records without a separator: the newline keeps them apart.
     let record = |number: u32| Record::builder().data(Blob::new(format!("order {number}\n"))).build();
     match deliver.send((0..1_000).map(record).collect::<Result<Vec<_>, _>>()?).await {
         Ok(delivered) => println!("{} records in {} calls", delivered.count(), delivered.calls),

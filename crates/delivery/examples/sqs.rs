@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     match deliver.send(messages).await {
         Ok(delivered) => println!("{} messages in {} calls", delivered.count(), delivered.calls),
         Err(undelivered) => {
-            // Each is here, with its reason. Keep them: write them down, or send them again later.
+            // Every undelivered message is here, with its reason. Keep them: write them down, or send them again later.
             for left in &undelivered.entries {
                 eprintln!("{}: {}", left.entry.body, left.cause);
             }

@@ -1,4 +1,4 @@
-//! Which entry is where. Every decision of a delivery is made here, and nothing here waits.
+//! The state of each entry. Every decision of a delivery is made here, and nothing here waits.
 
 mod answers;
 
@@ -15,19 +15,19 @@ use answers::Refusals;
 
 pub(crate) struct Board<E, R> {
     limits: Limits,
-    /// The open entries, by their place in the input.
+    /// The open entries, by their index in the input.
     tracks: BTreeMap<usize, Track<E>>,
-    /// What may go out now; the lowest index first. Of each lane, only its first open entry can be here.
+    /// Entries that may go out now, the lowest index first. Only the first open entry of a lane can be here.
     ready: BTreeSet<usize>,
-    /// Halves of calls that were refused whole, to go out as they are.
+    /// Halves of calls that were refused whole. They go out unchanged.
     halves: VecDeque<Vec<usize>>,
     lanes: Lanes,
-    /// Of each lane of which only the last entry is sent: the entry that is under way, or waits to be sent again.
+    /// For lanes that send only their last entry: the entry that is under way, or waits for a retry.
     under_way: HashMap<Lane, usize>,
     refusals: Refusals,
-    /// Calls in a row that failed whole, though another may work.
+    /// Consecutive calls that failed whole with an error that may pass.
     failed_whole: u64,
-    /// What is decided and not yet handed out.
+    /// Outcomes decided but not handed out.
     settled: Vec<Settled<E, R>>,
     pub(crate) progress: Progress,
 }
@@ -41,10 +41,10 @@ struct Track<E> {
     entry: Arc<E>,
     size: usize,
     lane: Option<Lane>,
-    /// Calls begun that carry it.
+    /// Calls that carried it, including those under way.
     calls: u64,
-    /// Those of them that use up no retry: they were refused whole and sent again in halves, or the service throttled
-    /// the entry and took others.
+    /// Calls that used up no retry: they were refused whole and halved, or the service throttled this entry and took
+    /// others.
     free: u64,
     place: Place,
     /// Its last error.
@@ -53,26 +53,26 @@ struct Track<E> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// May go out, or waits for its lane's first to be settled.
+    /// May go out, or waits until the entries before it in its lane are settled.
     Here,
     /// In a half of a call.
     InHalf,
     /// In a call.
     Away,
-    /// Until its next retry.
+    /// Waiting for its next retry.
     Waiting,
-    /// A later entry of its lane is sent instead of it.
+    /// A later entry of its lane is sent in its place.
     Replaced,
 }
 
-/// A batch to call with.
+/// A batch for one call.
 pub(crate) struct Batch<E> {
     indexes: Vec<usize>,
     is_half: bool,
     pub(crate) entries: Vec<Arc<E>>,
 }
 
-/// Entries that may go out again after a while.
+/// Entries that may go out again after a delay.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Delayed {
     pub(crate) delay: Duration,
@@ -96,7 +96,7 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// The next entry of the input.
+    /// Adds the next entry of the input.
     pub(crate) fn push<O: Operation<Entry = E, Receipt = R>>(&mut self, operation: &O, entry: E) {
         let index = self.progress.entries;
         self.progress.entries += 1;
@@ -121,7 +121,7 @@ impl<E, R: Clone> Board<E, R> {
         let before = lane.as_ref().and_then(|lane| self.lanes.push(lane, index));
         let goes_next = match before {
             None => true,
-            // In place of the one before it, unless that is under way.
+            // It replaces the one before it, unless that is under way.
             Some(before) => lane.as_ref().is_some_and(|lane| lane.only_last) && self.ready.remove(&before),
         };
         if goes_next {
@@ -131,18 +131,18 @@ impl<E, R: Clone> Board<E, R> {
         self.tracks.insert(index, Track { entry, size, lane, calls: 0, free: 0, place, error: None });
     }
 
-    /// Entries that are not settled.
+    /// The number of entries that are not settled.
     pub(crate) fn open(&self) -> usize {
         self.tracks.len()
     }
 
-    /// Whether there is a batch to [`take`](Self::take).
+    /// Returns true if there is a batch to [`take`](Self::take).
     pub(crate) fn is_ready(&self) -> bool {
         !self.ready.is_empty() || !self.halves.is_empty()
     }
 
-    /// Whether waiting for more entries would make the next batch, of this many entries at most, no fuller. Sums up fewer
-    /// entries than a call takes.
+    /// Returns true if waiting for more entries cannot make the next batch, of at most `most` entries, any fuller. Adds
+    /// up fewer entries than a call takes.
     pub(crate) fn is_full(&self, most: usize) -> bool {
         let bytes =
             || self.ready.iter().fold(0usize, |sum, index| sum.saturating_add(self.tracks[index].size));
@@ -151,8 +151,8 @@ impl<E, R: Clone> Board<E, R> {
             || bytes() >= self.limits.bytes
     }
 
-    /// The next batch, of this many entries at most. Halves go as they are. They come last, because one bad entry is not
-    /// to hold up other batches, unless every entry may be refused: then they tell.
+    /// Takes the next batch, of at most `most` entries. Halves go unchanged, and last, because one bad entry must not
+    /// hold up other batches. If every entry may be refused, they go first, because they show whether it is so.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };
@@ -173,7 +173,7 @@ impl<E, R: Clone> Board<E, R> {
     /// Makes ready the entries whose wait is over.
     pub(crate) fn waited(&mut self, entries: Vec<usize>) {
         for index in entries {
-            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left since.
+            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left meanwhile.
             track.place = Place::Here;
             match track.lane.clone() {
                 None => drop(self.ready.insert(index)),
@@ -194,10 +194,10 @@ impl<E, R: Clone> Board<E, R> {
 
 /// Packing: what goes out next.
 impl<E, R: Clone> Board<E, R> {
-    /// A batch in the order of input as far as lanes allow. It ends when it is full or the next
-    /// entry does not fit, so any two successive batches together exceed one of the limits.
+    /// Packs a batch in the order of input, as far as lanes allow. It ends when it is full or the next entry does not
+    /// fit, so any two successive batches together exceed one of the limits.
     fn pack(&mut self, most: usize) -> Vec<usize> {
-        // A few more may go if they are the last: a call for them alone would be wasted.
+        // A few more may go if they are the last: a separate call for them would be wasted.
         let most = if self.ready.len() <= most.saturating_add(most / 8) {
             most.saturating_add(most / 8)
         } else {
@@ -218,7 +218,7 @@ impl<E, R: Clone> Board<E, R> {
             self.ready.remove(&index);
             self.ready.extend(self.follower(index));
         }
-        // A follower that found no room waits until those before it are settled.
+        // A follower that did not fit waits until those before it are settled.
         for &index in &batch {
             if let Some(next) = self.follower(index) {
                 self.ready.remove(&next);
@@ -227,14 +227,14 @@ impl<E, R: Clone> Board<E, R> {
         batch
     }
 
-    /// The entry that may go with this one because their lane goes together.
+    /// The entry that may go with this one because entries of their lane share calls.
     fn follower(&self, index: usize) -> Option<usize> {
         let lane = self.tracks[&index].lane.as_ref().filter(|lane| lane.together)?;
         let next = self.lanes.after(lane, index)?;
         (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
-    /// Where only the last of a lane is sent: those before it are not.
+    /// Replaces the earlier entries of a lane that sends only its last one.
     fn replace_earlier(&mut self, index: usize) {
         let Some(lane) = self.tracks[&index].lane.clone().filter(|lane| lane.only_last) else { return };
         for earlier in self.lanes.before(&lane, index) {
@@ -243,7 +243,7 @@ impl<E, R: Clone> Board<E, R> {
         self.under_way.insert(lane, index);
     }
 
-    /// An entry of the lane has been settled or has waited: makes ready what may go next of it.
+    /// Makes ready the next entry of a lane, after one has been settled or has waited.
     fn release(&mut self, lane: &Lane) {
         if lane.only_last {
             let under_way = self.under_way.get(lane).and_then(|index| self.tracks.get(index));
@@ -258,7 +258,7 @@ impl<E, R: Clone> Board<E, R> {
             }
             self.ready.insert(last);
         } else {
-            // Unless it waits, or is under way beside others of the lane.
+            // Not if it waits, or is under way beside others of the lane.
             let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
             self.ready.extend(first);
         }
@@ -279,25 +279,25 @@ impl<E, R: Clone> Board<E, R> {
     }
 }
 
-/// What is not delivered, and what is left behind it.
+/// Entries that are not delivered, and those left behind them.
 impl<E, R: Clone> Board<E, R> {
-    /// Leaves each entry: nothing goes out any more, and nobody awaits the answer to what is under way.
+    /// Leaves every entry at the deadline: nothing goes out any more, and answers to calls under way are not awaited.
     pub(crate) fn stop(&mut self) {
         self.leave_all(Self::is_away, |_| Cause::Unanswered);
         self.leave_all(|_, _| true, Cause::Stopped);
     }
 
-    /// Leaves every entry: the delivery ends here.
+    /// Leaves every entry and ends the delivery.
     pub(crate) fn interrupt(&mut self) {
         self.leave_all(|_, _| true, Cause::Interrupted);
     }
 
-    /// Another call would not fare better now, so everything but what is under way is left.
+    /// Leaves everything except what is under way, because another call would fail too.
     fn halt(&mut self, error: &ServiceError) {
         self.leave_all(|board, track| !board.is_away(track), |_| Cause::Halted(error.clone()));
     }
 
-    /// Whether the entry is in a call, or one is that replaces it.
+    /// Returns true if the entry, or the one that replaces it, is in a call.
     fn is_away(&self, track: &Track<E>) -> bool {
         let by = || self.under_way.get(track.lane.as_ref()?).and_then(|index| self.tracks.get(index));
         match track.place {
@@ -307,10 +307,10 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// Leaves an entry, and the entries behind it in its lane, unless one of them would do in its place.
+    /// Leaves an entry, and the entries behind it in its lane, unless one of them can take its place.
     fn leave(&mut self, index: usize, cause: Cause) {
         if !self.tracks.contains_key(&index) {
-            return; // Left behind another of its call.
+            return; // Left behind another entry of its call.
         }
         let Some(lane) = self.set_left(index, cause) else { return };
         if lane.last_wins {
@@ -339,7 +339,7 @@ impl<E, R: Clone> Board<E, R> {
         self.halves.retain(|half| half.iter().any(|index| self.tracks.contains_key(index)));
     }
 
-    /// Gives the entry's lane.
+    /// Removes the entry, records why it was left, and returns its lane.
     fn set_left(&mut self, index: usize, cause: Cause) -> Option<Lane> {
         let track = self.tracks.remove(&index).expect("BUG: an entry is left once");
         self.ready.remove(&index);

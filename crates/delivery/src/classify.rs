@@ -1,7 +1,7 @@
-//! What the adapters share: how their senders wait, and from an AWS SDK error to a [`ServiceError`].
+//! Shared by the adapters: the sleep function, and the mapping from AWS SDK errors to [`ServiceError`].
 //!
-//! An adapter sends through the caller's own client, and switches the SDK's retries off call by call: a client made
-//! anew, with retries off, would open connections of its own.
+//! An adapter sends through the caller's own client, and switches the SDK's retries off call by call: a new client
+//! without retries would open connections of its own.
 
 use std::error::Error;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use crate::operation::Answer;
 use crate::operation::{ErrorKind, ServiceError};
 
-/// How the adapters' senders wait.
+/// The sleep function of the adapters' senders.
 pub type TokioSleep = fn(Duration) -> tokio::time::Sleep;
 
-/// Sends a call of this SDK's through the caller's client, once: the client's own retries are off.
+/// Sends a call once, through the caller's client: the client's own retries are off.
 macro_rules! send_once {
     ($sdk:ident, $call:expr) => {{
         let once = $sdk::config::retry::RetryConfig::disabled();
@@ -31,14 +31,13 @@ pub(crate) use send_once;
 
 /// Classifies an AWS SDK error.
 ///
-/// The service's code decides if it is known, otherwise the HTTP status. Without an answer the request
-/// may have arrived, and the error is transient; a request that could not be built is refused, and one that
-/// could not be signed, because there are no credentials, is denied. A 4xx
-/// with an unknown code is refused. A 4xx without a code comes from something between here and the
-/// service and is unknown, except a 413: the request is too large, whoever says so.
+/// A known service code decides; otherwise the HTTP status does. Without an answer the request may have arrived, so the
+/// error is transient. A request that could not be built is refused. One that could not be signed, because there are no
+/// credentials, is denied. A 4xx with an unknown code is refused. A 4xx without a code comes from something between
+/// here and the service, and is unknown; but with a 413 the request is too large, whoever sent the answer.
 ///
-/// The pause that the answer asks for (`Retry-After` in seconds, or AWS's `x-amz-retry-after` in milliseconds) is in
-/// [`ServiceError::retry_after`].
+/// The pause that the answer asks for (`Retry-After` in seconds, or AWS's `x-amz-retry-after` in milliseconds) goes
+/// into [`ServiceError::retry_after`].
 ///
 /// Sources: the codes that AWS SDKs retry (`aws-runtime`), and the services' API references ("Common
 /// errors", and the errors of each batch operation).
@@ -71,15 +70,15 @@ where
     said.with_retry_after(error.raw_response().and_then(retry_after))
 }
 
-/// A date is ignored, because there is no clock to compare it with.
+/// The pause that the answer asks for. A date is ignored, because there is no clock to compare it with.
 fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let number = |name| response.headers().get(name)?.trim().parse::<u32>().ok();
     let millis = number("x-amz-retry-after").map(|millis| Duration::from_millis(millis.into()));
     millis.or_else(|| number("retry-after").map(|seconds| Duration::from_secs(seconds.into())))
 }
 
-/// The answer for an entry with this result. The service's counts of failures are ignored; the entry's
-/// own result decides: an error code is a failure, retried if it is unknown; an id is a success, and neither is no answer.
+/// The answer for one entry, from its own result; the service's counts of failures are ignored. An error code is a
+/// failure (retried if unknown), an id is a success, and neither is no answer.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> Answer<R> {
     match (code, receipt) {
@@ -109,7 +108,7 @@ fn kind_without_code<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> E
     }
 }
 
-/// Whether there are none, or what names them is wrong. That they were not answered for in time may pass.
+/// Returns true if there are no credentials, or their configuration is wrong. A timeout of their provider is transient.
 fn has_no_credentials<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> bool {
     chain(error).any(|error| match error.downcast_ref() {
         Some(CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_)) => true,
@@ -118,7 +117,7 @@ fn has_no_credentials<E: Error + 'static>(error: &SdkError<E, HttpResponse>) -> 
     })
 }
 
-/// Of the SDK's own error, which has no public type, for a client without any provider of credentials.
+/// The text of an SDK error that has no public type: a client has no credentials provider.
 const NO_AUTH_SCHEME: &str = "failed to select an auth scheme";
 
 fn chain<E: Error + 'static>(
@@ -139,12 +138,12 @@ fn kind_of_status<E>(error: &SdkError<E, HttpResponse>) -> ErrorKind {
 
 /// The kind of a service's error code, if the code is known.
 pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
-    // SQS's older codes come with this prefix and without it.
+    // SQS's older codes come with or without this prefix.
     let code = code.strip_prefix("AWS.SimpleQueueService.").unwrap_or(code);
     let is_of_kms = code.get(..3).is_some_and(|prefix| prefix.eq_ignore_ascii_case("kms"));
     Some(match code {
-        // Services pass on the errors of KMS, each in a spelling of its own. A missing or disabled key is for an
-        // operator to correct; the queue or table itself is there, so it is not `Missing`.
+        // Services pass on KMS's errors, each with its own spelling. An operator must correct a missing or disabled
+        // key; the queue or table itself exists, so it is not `Missing`.
         _ if is_of_kms && !code.contains("Throttl") => ErrorKind::Denied,
         _ if is_of_kms || THROTTLING_ERRORS.contains(&code) => ErrorKind::Throttled,
         _ if TRANSIENT_ERRORS.contains(&code) => ErrorKind::Transient,
@@ -162,7 +161,7 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
         | "RequestTooLargeException"
         | "SerializedRequestEntityTooLargeException" => ErrorKind::TooLarge,
         "NonExistentQueue" | "QueueDoesNotExist" | "ResourceNotFoundException" => ErrorKind::Missing,
-        // Of a whole Firehose stream, or of EventBridge in a whole region.
+        // These concern a whole Firehose stream, or EventBridge in a whole region.
         "IncompleteSignature"
         | "InvalidClientTokenId"
         | "InvalidKMSResourceException"
@@ -187,7 +186,7 @@ pub(crate) fn kind_of_code(code: &str) -> Option<ErrorKind> {
 
 #[cfg(all(test, feature = "eventbridge", feature = "sqs"))]
 mod tests {
-    //! Errors as an SDK client makes them of HTTP answers. That each service's client does is in `tests/faults`.
+    //! Errors as an SDK client makes them from HTTP answers. `tests/faults` checks that each service's client does.
 
     use aws_sdk_sqs::config::{BehaviorVersion, Builder, Credentials, Region};
     use aws_smithy_http_client::test_util::infallible_client_fn;
@@ -204,14 +203,14 @@ mod tests {
         Builder::new().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-west-1"))
     }
 
-    /// The error of a call that is sent with this configuration.
+    /// The error of a call sent with this configuration.
     async fn failed(config: Builder) -> ServiceError {
         let call = aws_sdk_sqs::Client::from_conf(config.build()).send_message().message_body("one");
         let call = call.queue_url("https://sqs.eu-west-1.amazonaws.com/123456789012/orders");
         classify(&call.send().await.expect_err("an error"))
     }
 
-    /// The error of a call that gets this answer.
+    /// The error of a call answered like this.
     async fn answered(status: u16, headers: &[(&'static str, &str)], body: &'static str) -> ServiceError {
         let answer = http::Response::builder().status(status);
         let answer = headers.iter().fold(answer, |answer, (name, value)| answer.header(*name, *value));
@@ -226,7 +225,7 @@ mod tests {
         answered(status, &[("x-amzn-errortype", code)], BODY).await
     }
 
-    /// SQS, DynamoDB, Kinesis, Firehose, EventBridge and Lambda answer these.
+    /// Codes of SQS, DynamoDB, Kinesis, Firehose, EventBridge and Lambda.
     const CODES: [(ErrorKind, &[(u16, &str)]); 6] = [
         (
             ErrorKind::Throttled,
@@ -266,7 +265,7 @@ mod tests {
                 (403, "InvalidClientTokenId"),
                 (400, "KMS.AccessDeniedException"),
                 (400, "KMSAccessDeniedException"),
-                // The key is not there; the stream and the function are.
+                // The key is missing; the stream and the function exist.
                 (400, "KMSNotFoundException"),
                 (502, "KMSDisabledException"),
                 (400, "InvalidKMSResourceException"),
@@ -320,7 +319,7 @@ mod tests {
             (429, "", ErrorKind::Throttled),
             (503, "<html>", ErrorKind::Transient),
             (408, "", ErrorKind::Transient),
-            // Answered with success, but the answer cannot be read.
+            // A success with an unreadable body.
             (200, "{", ErrorKind::Transient),
             (413, "", ErrorKind::TooLarge),
             (404, "", ErrorKind::Unknown),
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_sent_is_refused_and_what_may_have_arrived_passes() {
+    fn unsent_is_refused_and_unanswered_is_transient() {
         let dispatch = |error| Bare::dispatch_failure(error);
         for (error, kind) in [
             (Bare::construction_failure("no region"), ErrorKind::Refused),
@@ -348,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_error_says_what_the_service_said_or_why_it_did_not_answer() {
+    async fn error_text_is_the_services_or_its_cause() {
         let denied = [("x-amzn-errortype", "AccessDeniedException")];
         for (status, headers, body, text) in [
             (403, &denied[..], r#"{"message": "not you"}"#, "AccessDeniedException: not you"),
@@ -369,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entrys_code_nobody_knows_is_retried() {
+    fn unknown_entry_code_is_retried() {
         for (code, kind) in [
             ("ProvisionedThroughputExceededException", ErrorKind::Throttled),
             ("ThrottlingException", ErrorKind::Throttled),
@@ -388,9 +387,9 @@ mod tests {
         }
     }
 
-    /// Without a request: no credentials, none that can be had, or none in time.
+    /// No request is made: no credentials exist, they cannot be loaded, or they did not come in time.
     #[tokio::test]
-    async fn no_credentials_are_denied_and_late_ones_may_come() {
+    async fn missing_credentials_are_denied_late_ones_retried() {
         use aws_credential_types::provider::{ProvideCredentials, future};
 
         #[derive(Debug)]
@@ -421,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_pause_that_a_service_asks_for_is_read() {
+    async fn requested_pause_is_read() {
         for (header, value, millis) in [
             ("retry-after", "7", Some(7_000)),
             ("x-amz-retry-after", "250", Some(250)),

@@ -15,10 +15,9 @@ use crate::run::{Intake, run};
 use crate::sender::Sender;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// Delivers every entry, or hands it back with its cause.
+    /// Delivers every entry, or hands it back with the cause.
     ///
-    /// Dropping this future drops the entries that are not delivered yet; where that may happen, use
-    /// [`start`](Self::start).
+    /// Dropping this future drops the entries not delivered by then. If that may happen, use [`start`](Self::start).
     ///
     /// # Errors
     ///
@@ -27,12 +26,12 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         self.send_until(entries, pending()).await
     }
 
-    /// As [`send`](Self::send), but ends with `deadline`, such as `tokio::time::sleep`, whatever is under way:
-    /// the entries of a call that hangs are handed back as [`Unanswered`](crate::Cause::Unanswered).
+    /// Like [`send`](Self::send), but ends when `deadline` does, such as `tokio::time::sleep`, even with calls under
+    /// way: the entries of a call that hangs are handed back as [`Unanswered`](crate::Cause::Unanswered).
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send).
+    /// Those of [`send`](Self::send).
     pub async fn send_until(
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
@@ -43,12 +42,12 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         delivery.finish()
     }
 
-    /// As [`send`](Self::send), but starts a call only while `may_start` answers true; those under way are let
-    /// finish, which takes as long as the client's own timeouts allow.
+    /// Like [`send`](Self::send), but starts a call only while `may_start` returns true. Calls under way may finish,
+    /// which takes as long as the client's own timeouts allow.
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send).
+    /// Those of [`send`](Self::send).
     pub async fn send_while(
         &self,
         entries: impl IntoIterator<Item = O::Entry>,
@@ -59,19 +58,19 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         delivery.finish()
     }
 
-    /// A delivery that can be interrupted without losing an entry. Nothing is sent until it is
+    /// Prepares a delivery that can be interrupted without losing an entry. Nothing is sent until it is
     /// [run](Delivery::run).
     pub fn start(&self, entries: impl IntoIterator<Item = O::Entry>) -> Delivery<'_, O, S> {
         Delivery::new(self, entries)
     }
 }
 
-/// Entries on their way: what [`Sender::start`] gives.
+/// A delivery that can be interrupted, from [`Sender::start`].
 ///
-/// The futures of [`run`](Self::run), [`run_until`](Self::run_until) and [`run_while`](Self::run_while) may be
-/// dropped at any moment. [`finish`](Self::finish) then hands back every entry that is not known to be delivered
-/// ([`Cause::Interrupted`](crate::Cause::Interrupted)); a call that was under way may have delivered
-/// it. Or run it again: what was under way counts as sent without an answer, and is retried.
+/// The futures of [`run`](Self::run), [`run_until`](Self::run_until) and [`run_while`](Self::run_while) may be dropped
+/// at any moment. [`finish`](Self::finish) then hands back every entry that is not known to be delivered
+/// ([`Cause::Interrupted`](crate::Cause::Interrupted)); a call that was under way may have delivered it. To continue,
+/// run it again: entries that were under way count as sent without an answer, and are retried.
 ///
 /// ```
 /// # use comeback_delivery::{Answer, ServiceError, Operation, Sender, limits::{Limits, SQS_RECEIPTS}};
@@ -118,15 +117,15 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
         self.run_until(pending()).await;
     }
 
-    /// As [`run`](Self::run), but ends with `deadline`, whatever is under way.
+    /// Like [`run`](Self::run), but ends when `deadline` does, even with calls under way.
     pub async fn run_until(&mut self, deadline: impl Future<Output = ()>) {
         self.run_to(|| true, deadline).await;
     }
 
-    /// As [`run`](Self::run), but starts a call only while `may_start` answers true.
+    /// Like [`run`](Self::run), but starts a call only while `may_start` returns true.
     ///
-    /// It is asked before each call and after each wait. A wait under way is not cut short; to end one
-    /// early, use [`run_until`](Self::run_until).
+    /// `may_start` is called before each call and after each wait. A wait is not cut short; to end one early, use
+    /// [`run_until`](Self::run_until).
     pub async fn run_while(&mut self, may_start: impl Fn() -> bool) {
         self.run_to(may_start, pending()).await;
     }
@@ -139,7 +138,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
         run(sender, board, intake, |outcome| settled.push(outcome)).instrument(span).await;
     }
 
-    /// Ends the delivery: the outcome of all entries.
+    /// Ends the delivery and returns the outcome of all entries.
     ///
     /// # Errors
     ///
@@ -165,7 +164,7 @@ impl<'s, O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Delivery<'s
     }
 }
 
-/// How far it is, and no entry.
+/// Progress only, without entries.
 impl<O: Operation, S> fmt::Debug for Delivery<'_, O, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delivery").field("progress", &self.board.progress).finish_non_exhaustive()

@@ -1,8 +1,8 @@
 //! DynamoDB: `BatchWriteItem`, puts and deletes over several tables.
 //!
-//! DynamoDB refuses a call that names a key twice, so writes of one key go out one after another, in
-//! the order of input, and the last one stands, even if an earlier one was refused. Repeating a write changes nothing, so a lost answer does
-//! no harm, unless someone else writes the same key in between.
+//! DynamoDB refuses a call that names a key twice, so writes to one key go out one after another, in the order of
+//! input. The last one stands, even if an earlier one was refused. Repeating a write changes nothing, so a lost answer
+//! does no harm, unless someone else writes to the same key in between.
 
 mod key;
 mod size;
@@ -20,7 +20,7 @@ use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
 pub use key::Table;
 pub use size::Attributes;
 
-/// Writes into tables.
+/// Writes to tables.
 ///
 /// ```no_run
 /// # async fn example(config: aws_config::SdkConfig) -> Result<(), Box<dyn std::error::Error>> {
@@ -40,13 +40,13 @@ pub use size::Attributes;
 pub type Sender = crate::Sender<BatchWriteItem, TokioSleep>;
 
 impl Sender {
-    /// A sender to these tables. It must know their keys. The client's own retries are switched off.
+    /// A sender to these tables, which it needs for their keys. The client's own retries are switched off.
     pub fn new(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
         Self::to(client, tables, false)
     }
 
-    /// As [`new`](Self::new), but of the writes of one key that wait for their turn only the last is sent. Those before it
-    /// count as delivered with it. If it is refused, the one before it is sent.
+    /// Like [`new`](Self::new), but of the waiting writes to one key, only the last is sent. Those before it count as
+    /// delivered with it. If it is refused, the write before it is sent.
     pub fn with_last_writes_only(client: Client, tables: impl IntoIterator<Item = Table>) -> Self {
         Self::to(client, tables, true)
     }
@@ -60,33 +60,33 @@ impl Sender {
 /// A put or a delete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// The name of its table, which is one of the sender's.
+    /// The name of one of the sender's tables.
     pub table: String,
-    /// What it does there.
+    /// The change to make there.
     pub action: Action,
 }
 
-/// What a [`Write`] does.
+/// The change that a [`Write`] makes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Puts this item in place of the one that has its key.
+    /// Puts this item, replacing any item with its key.
     Put(Attributes),
-    /// Deletes the item of this key, the key's attributes and no others.
+    /// Deletes the item with this key. The attributes are those of the key and no others.
     Delete(Attributes),
 }
 
 impl Write {
-    /// Puts this item into the table of this name, which is one of the sender's.
+    /// Puts this item into one of the sender's tables.
     pub fn put(table: impl Into<String>, item: Attributes) -> Self {
         Self { table: table.into(), action: Action::Put(item) }
     }
 
-    /// Deletes the item that has this key, the key's attributes and no others.
+    /// Deletes the item with this key. The attributes must be those of the key and no others.
     pub fn delete(table: impl Into<String>, key: Attributes) -> Self {
         Self { table: table.into(), action: Action::Delete(key) }
     }
 
-    /// The item that is put, or the key of the one that is deleted.
+    /// The item to put, or the key to delete.
     pub fn attributes(&self) -> &Attributes {
         let (Action::Put(attributes) | Action::Delete(attributes)) = &self.action;
         attributes
@@ -106,12 +106,12 @@ impl Write {
     }
 }
 
-/// `BatchWriteItem` into some tables.
+/// `BatchWriteItem` to some tables.
 #[derive(Debug)]
 pub struct BatchWriteItem {
     client: Client,
     tables: Vec<Table>,
-    /// Whether earlier writes of a key that wait are left out.
+    /// Earlier waiting writes to the same key are left out.
     only_last: bool,
 }
 
@@ -123,12 +123,12 @@ impl Operation for BatchWriteItem {
         DYNAMODB
     }
 
-    /// The bytes of the item once it is stored.
+    /// Size of the stored item.
     fn size(&self, write: &Write) -> usize {
         size::stored(write.attributes())
     }
 
-    /// The bytes of the write in the JSON of a call.
+    /// Size of the write in the JSON of a call.
     fn size_in_call(&self, write: &Write) -> usize {
         size::sent(&write.table, write.attributes())
     }
@@ -138,7 +138,7 @@ impl Operation for BatchWriteItem {
         Some(if self.only_last { key.only_last() } else { key.last_wins() })
     }
 
-    /// DynamoDB would refuse the whole call for one write without a proper key.
+    /// DynamoDB would refuse the whole call because of one write without a proper key.
     fn check(&self, write: &Write) -> Result<(), ServiceError> {
         self.key(write).map(drop)
     }
@@ -153,7 +153,7 @@ impl Operation for BatchWriteItem {
         let one_table = requests.len() == 1;
         match self.send(requests).await {
             Ok(unprocessed) => Ok(keys.iter().map(|key| taken(key, &unprocessed)).collect()),
-            // Of several tables, the one that is missing or not permitted is not named: the others go without it.
+            // With several tables, the error does not name the missing or forbidden one: the others go without it.
             Err(mut error) if error.kind.is_of_every_call() && !one_table => {
                 (error.kind, error.is_of_some) = (ErrorKind::Refused, true);
                 Err(error)
@@ -167,7 +167,7 @@ impl Operation for BatchWriteItem {
     }
 }
 
-/// DynamoDB gives no reason for what it left; most often the table's throughput is exceeded.
+/// DynamoDB gives no reason for an unprocessed write; most often the table's throughput is exceeded.
 fn taken(key: &Lane, unprocessed: &HashSet<Lane>) -> Answer {
     if unprocessed.contains(key) {
         return Err(ServiceError::new(ErrorKind::Throttled, "", "DynamoDB left it unprocessed"));
@@ -176,7 +176,7 @@ fn taken(key: &Lane, unprocessed: &HashSet<Lane>) -> Answer {
 }
 
 impl BatchWriteItem {
-    /// The keys that were not processed. An absent list counts as empty.
+    /// Sends the requests and returns the unprocessed keys. An absent list counts as empty.
     async fn send(
         &self,
         requests: HashMap<String, Vec<WriteRequest>>,
@@ -185,7 +185,7 @@ impl BatchWriteItem {
         let call = self.client.batch_write_item().set_request_items(Some(requests));
         let output = send_once!(aws_sdk_dynamodb, call)?;
         let unprocessed = output.unprocessed_items.unwrap_or_default();
-        // A key that was not in the call leaves open which was meant.
+        // An answer with a key that was not in the call does not tell which one was meant.
         let unprocessed: Option<HashSet<Lane>> = self.keys(&unprocessed).collect();
         unprocessed.filter(|unprocessed| unprocessed.is_subset(&asked)).ok_or_else(ServiceError::no_answer)
     }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_left_unprocessed_is_matched_by_its_key_however_it_is_written() {
+    async fn unprocessed_writes_are_matched_by_key() {
         let order =
             json!({"PutRequest": {"Item": {"pk": {"S": "a"}, "sk": {"N": "1"}, "more": {"BOOL": true}}}});
         let gone = json!({"DeleteRequest": {"Key": {"sk": {"N": "2.0"}, "pk": {"S": "a"}}}});
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unprocessed_item_that_was_not_sent_leaves_all_unanswered() {
+    async fn unknown_unprocessed_item_leaves_all_unanswered() {
         let of = |key: &str| json!([{"PutRequest": {"Item": {"pk": {"S": key}}}}]);
         for unprocessed in
             [json!({"customers": of("z")}), json!({"others": of("a")}), json!({"customers": [{}]})]
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_without_a_proper_key_stays_out_of_the_call() {
+    async fn write_without_proper_key_is_not_sent() {
         let (operation, bodies) = answering(200, &json!({"UnprocessedItems": {}}));
         let bad = [
             Write::put("nowhere", key("a", "1")),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_the_writes_of_a_key_only_the_last_goes_if_so_asked() {
+    async fn only_last_write_of_a_key_is_sent() {
         let (mut operation, bodies) = answering(200, &json!({"UnprocessedItems": {}}));
         operation.only_last = true;
         let put = |state: &str| {
@@ -369,9 +369,9 @@ mod tests {
     }
 
     proptest! {
-        /// Never less than the body has: the limit of a call would be broken. Never much more: it would be wasted.
+        /// Never less than the body, or a call would exceed its limit. Never much more, or calls would be half empty.
         #[test]
-        fn the_size_in_a_call_is_that_of_its_json(values in vec(value(), 1..12)) {
+        fn size_in_a_call_is_its_json(values in vec(value(), 1..12)) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
             let (operation, bodies) = answering(200, &json!({"UnprocessedItems": {}}));
             let writes: Vec<Write> = values.into_iter().enumerate().map(|(index, value)| {

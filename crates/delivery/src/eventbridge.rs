@@ -1,6 +1,6 @@
 //! EventBridge: `PutEvents`.
 //!
-//! An event that is sent again after its answer was lost is on the bus twice.
+//! An event is on the bus twice if it is sent again after its answer was lost.
 
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
@@ -9,7 +9,7 @@ use crate::classify::{TokioSleep, answer, send_once};
 use crate::limits::{EVENTBRIDGE, Limits};
 use crate::operation::{Answer, Operation, ServiceError};
 
-/// Puts events onto event buses: each names its own.
+/// Puts events onto event buses; each event names its bus.
 ///
 /// ```no_run
 /// # async fn example(config: aws_config::SdkConfig) -> Result<(), Box<dyn std::error::Error>> {
@@ -30,8 +30,7 @@ use crate::operation::{Answer, Operation, ServiceError};
 pub type Sender = crate::Sender<PutEvents, TokioSleep>;
 
 impl Sender {
-    /// A sender to the buses that the events name, or to the default one. The client's own retries
-    /// are switched off.
+    /// A sender to the buses that the events name, or to the default bus. The client's own retries are switched off.
     pub fn new(client: Client) -> Self {
         Self::over(PutEvents { client }, tokio::time::sleep)
     }
@@ -43,10 +42,10 @@ pub struct PutEvents {
     client: Client,
 }
 
-/// Bytes that EventBridge counts for a time, however it is written.
+/// Bytes that EventBridge counts for a time, in any notation.
 const TIME: usize = 14;
 
-/// EventBridge's answer for an event that it took.
+/// EventBridge's answer for an accepted event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventBridgeReceipt {

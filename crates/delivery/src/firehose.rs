@@ -1,7 +1,7 @@
 //! Data Firehose: `PutRecordBatch`.
 //!
-//! Firehose puts nothing between records: give each its own delimiter, such as a newline. A record that
-//! is sent again after its answer was lost arrives twice.
+//! Firehose puts nothing between records: end each with a delimiter, such as a newline. A record arrives twice if it is
+//! sent again after its answer was lost.
 
 use aws_sdk_firehose::Client;
 use aws_sdk_firehose::types::Record;
@@ -38,7 +38,7 @@ pub struct PutRecordBatch {
     stream: String,
 }
 
-/// Firehose's answer for a record that it took.
+/// Firehose's answer for an accepted record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FirehoseReceipt {

@@ -1,16 +1,16 @@
-//! How fast the calls of a sender may begin.
+//! The pace of a sender's calls.
 //!
 //! Every call passes the [`Gate`]. It bounds how many are under way, and while the service throttles it spaces them by
 //! the [`Pace`], which is pure: it takes the answers and says how long to wait.
 //!
-//! While the service takes part of a call, the next call is about as large as what it took. The rate of entries falls
-//! much as the window of DCTCP does ([RFC 8257], section 3.3): by half of the throttled share if that is small, by all of
-//! it if that is large, and at most once for the calls that were under way together. It rises as TCP's does ([RFC 5681],
-//! section 3.1): doubled up to where the service last took a part, from there by equal steps. So it swings by a few per
-//! cent around what the service takes, and is near it again soon after an outage.
+//! While the service takes part of a call, the next call is about as large as that part. The rate of entries falls much
+//! as the window of DCTCP does ([RFC 8257], section 3.3): by half of the throttled share if that is small, by all of it
+//! if that is large, and at most once for the calls that were under way together. It rises as TCP's does ([RFC 5681],
+//! section 3.1): doubled up to the rate at which the service last took a part, and by equal steps from there. So it
+//! swings by a few per cent around what the service takes, and is near it again soon after an outage.
 //!
-//! Calls then grow again, and their gap with them, up to half a second: ten entries every second are fewer calls than one
-//! entry ten times a second.
+//! Calls then grow again, and the gap between them grows with them, up to half a second: ten entries every second need
+//! fewer calls than one entry ten times a second.
 //!
 //! [RFC 8257]: https://www.rfc-editor.org/rfc/rfc8257#section-3.3
 //! [RFC 5681]: https://www.rfc-editor.org/rfc/rfc5681#section-3.1
@@ -22,22 +22,22 @@ use async_lock::{Semaphore, SemaphoreGuardArc};
 
 /// Gap after the first throttled call: 10 calls a second.
 const FIRST: f64 = 0.1;
-/// The longest gap. A service that takes less than a call in 5 s is down.
+/// The longest gap. A service that takes less than one call in 5 s is down.
 const LONGEST: f64 = 5.0;
-/// A waiting delivery checks its deadline after each step.
+/// The longest step of a wait. A waiting delivery checks its deadline after each step.
 const LONGEST_STEP: Duration = Duration::from_millis(100);
-/// Timers are no finer.
+/// The shortest gap: timers are no finer.
 const SHORTEST: f64 = 0.001;
-/// The rate rises by this part of the known one a call.
+/// Each call raises the rate by this fraction of the known rate.
 const STEP: f64 = 1.0 / 16.0;
 /// Calls grow by this factor while the gap is shorter than `COMFORTABLE`.
 const GROWTH: f64 = 1.5;
 const COMFORTABLE: f64 = 0.5;
-/// What a service asks for counts as at most our own next wait and this much more, so that it cannot stop a sender for
-/// a day.
+/// A pause that a service asks for is capped at our own next wait plus this, so that the service cannot stop a sender
+/// for a day.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What every call of a sender passes, whichever delivery or clone makes it.
+/// The gate that every call of a sender passes, whichever delivery or clone makes it.
 #[derive(Debug)]
 pub(crate) struct Gate {
     calls: Arc<Semaphore>,
@@ -49,12 +49,12 @@ pub(crate) struct Gate {
 /// Permission to make one call.
 pub(crate) struct Pass {
     _permit: SemaphoreGuardArc,
-    /// The round of the pace in which it began.
+    /// The round of the pace in which the call began.
     pub(crate) round: u64,
 }
 
 impl Gate {
-    /// `most` is the service's limit of entries in a call.
+    /// Opens a gate. `most` is the service's limit of entries per call.
     pub(crate) fn new(concurrency: usize, most: usize) -> Self {
         Self {
             calls: Arc::new(Semaphore::new(concurrency)),
@@ -65,12 +65,12 @@ impl Gate {
 
     /// Waits until a call may begin.
     pub(crate) async fn enter<F: Future<Output = ()>>(&self, sleep: impl Fn(Duration) -> F) -> Pass {
-        // In this order: who waits longest for a turn is next, whereas a permit goes to whoever asks first.
+        // In this order: turns are granted to whoever waits longest, but permits to whoever asks first.
         let _turn = self.turn.lock().await;
         let permit = self.calls.acquire_arc().await;
         let mut gone = Duration::ZERO;
         loop {
-            // Anew after each step: calls that are under way may have been answered meanwhile.
+            // Checked again after each step: calls under way may have been answered meanwhile.
             let step = self.pace().step(gone);
             if step.is_zero() {
                 return Pass { _permit: permit, round: self.pace().begin() };
@@ -91,23 +91,23 @@ impl Gate {
 pub(crate) struct Pace {
     /// The service's limit of entries in a call.
     most: usize,
-    /// Entries of the next call; grows in fractions.
+    /// Entries in the next call; grows in fractions.
     size: f64,
-    /// Seconds between the beginnings of two calls; 0 if nothing is known to be throttled.
+    /// Seconds between the beginnings of two calls; 0 if no throttling is known.
     gap: f64,
-    /// Seconds an entry at which the service last took a part of a call.
+    /// Seconds per entry when the service last took part of a call.
     known: Option<f64>,
-    /// Seconds an entry of the last call that the service took whole, if nothing was throttled since.
+    /// Seconds per entry of the last call that the service took whole, if nothing was throttled since.
     good: Option<f64>,
-    /// Calls in a row of which the service took nothing.
+    /// Consecutive calls of which the service took nothing.
     nothing: u32,
-    /// The next call comes after half of the gap.
+    /// The next call comes after half the gap.
     is_hasty: bool,
     /// Counts the times that the rate fell.
     round: u64,
-    /// What is left of what the service itself asked for.
+    /// The rest of the pause that the service asked for.
     pause: Duration,
-    /// What it has asked for since the last step began.
+    /// The longest pause asked for since the last step began.
     asked: Duration,
 }
 
@@ -129,12 +129,12 @@ impl Pace {
         }
     }
 
-    /// How many entries the next call may carry.
+    /// The number of entries that the next call may carry.
     pub(crate) fn size(&self) -> usize {
         (self.size as usize).clamp(1, self.most)
     }
 
-    /// A call begins; gives its round.
+    /// Begins a call and returns its round.
     fn begin(&mut self) -> u64 {
         self.is_hasty = false;
         self.round
@@ -145,13 +145,13 @@ impl Pace {
         Duration::from_secs_f64(if self.is_hasty { self.gap / 2.0 } else { self.gap })
     }
 
-    /// The next part of what a call has to wait for that has waited for so long; zero if it may begin.
+    /// The next step of a call's wait, after it has waited for `gone`; zero if it may begin.
     fn step(&mut self, gone: Duration) -> Duration {
         self.pause = self.pause.max(std::mem::take(&mut self.asked));
         self.next_gap().saturating_sub(gone).max(self.pause).min(LONGEST_STEP)
     }
 
-    /// So much of the pause is over.
+    /// Takes a finished step off the pause.
     fn waited(&mut self, step: Duration) {
         self.pause = self.pause.saturating_sub(step);
     }
@@ -161,18 +161,18 @@ impl Pace {
         Duration::from_secs_f64(self.gap)
     }
 
-    /// The service asked to be left alone for this long; `own` is how long what it did not take waits anyway. Gives what
-    /// that counts as.
+    /// Takes a pause that the service asked for, and returns how much of it counts. `own` is the time that the entries
+    /// it did not take wait anyway.
     pub(crate) fn pause(&mut self, asked: Duration, own: Duration) -> Duration {
         let pause = asked.min(own.max(self.gap()).saturating_add(PATIENCE));
         self.asked = self.asked.max(pause);
         pause
     }
 
-    /// Of the `entries` of a call of this round, this many were not throttled.
+    /// Takes in the answer to a call of `entries` that began in `round`: `taken` of them were not throttled.
     pub(crate) fn answered(&mut self, round: u64, entries: usize, taken: usize) {
         if round < self.round {
-            // It began before the rate fell, and says nothing of the new one.
+            // The call began before the rate fell, so it does not show how the new rate does.
         } else if taken < entries {
             self.fall(entries, taken);
         } else if self.gap > 0.0 {
@@ -194,7 +194,7 @@ impl Pace {
             (self.known, self.good, self.nothing) = (Some(slower), None, 0);
             self.space(slower);
         } else if let Some(good) = self.good.take() {
-            // A little too fast: what is missing comes sooner than the next call would.
+            // A little too fast: the missing entries go sooner than the next call would.
             let slower = good * (1.0 + STEP);
             (self.known, self.is_hasty) = (Some(slower), true);
             self.space(slower);
@@ -208,7 +208,7 @@ impl Pace {
         let an_entry = self.gap / self.size() as f64;
         (self.good, self.nothing) = (Some(an_entry), 0);
         let faster = match self.known {
-            // As fast as known or nearly so: rounding is not to count.
+            // As fast as known, or nearly: rounding must not matter.
             Some(known) if an_entry <= known * 1.001 => 1.0 / (1.0 / an_entry + STEP / known),
             Some(known) => (an_entry / 2.0).max(known),
             None => an_entry / 2.0,
@@ -223,7 +223,7 @@ impl Pace {
         }
     }
 
-    /// Spaces the calls so that an entry takes this many seconds.
+    /// Spaces the calls for this many seconds per entry.
     fn space(&mut self, an_entry: f64) {
         self.gap = (an_entry * self.size() as f64).clamp(SHORTEST, LONGEST);
     }
@@ -238,7 +238,7 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// A call as large as it may be.
+        /// A full call, of which the service takes this part.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_are_throttled_together_slow_it_once() {
+    fn concurrent_throttles_slow_it_once() {
         let mut pace = Pace::new(MOST);
         let together = [pace.round; 4];
         together.into_iter().for_each(|round| pace.answered(round, MOST, 0));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_call_is_as_large_as_what_was_taken_then_spaced() {
+    fn next_call_is_as_large_as_was_taken() {
         let mut pace = Pace::new(MOST);
         pace.take(0.5);
         assert_eq!((pace.gap(), pace.size()), (Duration::from_millis(50), 20));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_outage_it_is_soon_as_fast_as_before() {
+    fn it_recovers_soon_after_an_outage() {
         let mut pace = Pace::new(1);
         pace.take(0.0);
         pace.take(1.0);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_asks_for_is_waited_once_in_steps() {
+    fn requested_pause_is_waited_once_in_steps() {
         let mut pace = Pace::new(MOST);
         pace.pause(Duration::from_millis(250), Duration::ZERO);
         pace.pause(Duration::from_millis(200), Duration::ZERO);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_asks_for_is_bounded_by_what_we_would_wait() {
+    fn requested_pause_is_bounded_by_own_wait() {
         let paused = |gap, asked, own| {
             let mut pace = Pace { gap, ..Pace::new(MOST) };
             pace.pause(Duration::from_secs(asked), Duration::from_secs(own));
@@ -340,7 +340,7 @@ mod tests {
     }
 
     proptest! {
-        /// A bucket of tokens, one for an entry.
+        /// A token bucket, with one token for an entry.
         #[test]
         fn it_settles_near_what_the_service_takes(per_second in 0.5..2_000.0f64, most in 1..500usize) {
             let burst = per_second.max(1.0);
@@ -358,14 +358,14 @@ mod tests {
                     (taken, sent, seconds) = (taken + part, sent + entries, seconds + wait);
                 }
             }
-            // A thousand calls a second are the most.
+            // The maximum is a thousand calls a second.
             let ideal = per_second.min(most as f64 * 1_000.0) * seconds;
             prop_assert!(taken as f64 > 0.75 * ideal, "{taken} of {ideal}");
             prop_assert!(sent as f64 <= 1.6 * taken as f64, "{sent} sent for {taken}");
         }
 
         #[test]
-        fn the_gap_and_the_size_stay_in_their_bounds(parts in prop::collection::vec(0.0..=1.0f64, 0..200)) {
+        fn gap_and_size_stay_in_bounds(parts in prop::collection::vec(0.0..=1.0f64, 0..200)) {
             let mut pace = Pace::new(MOST);
             for part in parts {
                 pace.take(part);

@@ -1,8 +1,8 @@
 //! Kinesis Data Streams: `PutRecords`.
 //!
-//! Kinesis keeps no order among the records of a call, and a record that is sent again comes after
-//! those that went through. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`.
-//! A record that is sent again after its answer was lost is in the stream twice.
+//! Kinesis keeps no order among the records of a call, and a record that is sent again comes after those that went
+//! through. Where order matters, use `PutRecord` with `SequenceNumberForOrdering`. A record is in the stream twice if
+//! it is sent again after its answer was lost.
 
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::types::PutRecordsRequestEntry;
@@ -29,9 +29,9 @@ pub type Sender = crate::Sender<PutRecords, TokioSleep>;
 impl Sender {
     /// A sender to the stream of this name or ARN. The client's own retries are switched off.
     ///
-    /// A record may have 10 MiB if the stream's maximum record size is set to that. By default a stream
-    /// takes 1 MiB, and refuses the whole call for a larger record; the others then go in halves. Better give
-    /// [`limits`](Self::limits) with the stream's own `entry_bytes`: such a record is then handed back unsent.
+    /// A record may have 10 MiB if the stream's maximum record size allows it. By default a stream takes 1 MiB and
+    /// refuses the whole call for a larger record; the other records then go in halves. To get such a record back
+    /// unsent, set [`limits`](Self::limits) with the stream's own `entry_bytes`.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self::over(PutRecords { client, stream: stream.into() }, tokio::time::sleep)
     }
@@ -44,7 +44,7 @@ pub struct PutRecords {
     stream: String,
 }
 
-/// Kinesis's answer for a record that it took.
+/// Kinesis's answer for an accepted record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KinesisReceipt {

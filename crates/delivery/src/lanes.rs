@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-/// Entries of one lane go out one at a time, in the order of input, never two of them in one call:
-/// a FIFO queue's message group, or the key of a DynamoDB item. When one of them is left, those
-/// behind it are left too ([`Cause::Behind`](crate::Cause::Behind)): going on would change their order.
+/// A lane of entries that stay in order, such as a FIFO queue's message group or the key of a DynamoDB item. They go
+/// out one at a time, in the order of input, never two in one call. When one is left, those behind it are left too
+/// ([`Cause::Behind`](crate::Cause::Behind)): going on would change their order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
     name: Arc<[u8]>,
@@ -15,7 +15,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// The lane these parts name together, such as a table and a key. No two lists of parts name the same one.
+    /// The lane with this name, in parts, such as a table and a key. Different lists of parts are different lanes.
     pub fn new<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
         let mut name = Vec::new();
         for part in parts {
@@ -25,34 +25,34 @@ impl Lane {
         Self { name: name.into(), together: false, last_wins: false, only_last: false }
     }
 
-    /// The service keeps the order of a call's entries: several of this lane may go in one call, though not
-    /// in two at once. If it takes a later one of them and not an earlier, the earlier one is left
+    /// Several entries of this lane may go in one call, because the service keeps their order; still, only one call at
+    /// a time carries any. If the service takes a later entry but not an earlier one, the earlier one is left
     /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), and those behind it.
     #[must_use]
     pub fn together(self) -> Self {
         Self { together: true, ..self }
     }
 
-    /// Only the last entry of the lane counts in the end, so one that is left leaves none behind it: the next one goes
-    /// in its place.
+    /// Only the last entry of the lane matters in the end, so an entry that is left leaves none behind it: the next one
+    /// goes in its place.
     #[must_use]
     pub fn last_wins(self) -> Self {
         Self { last_wins: true, ..self }
     }
 
-    /// As [`last_wins`](Self::last_wins), and of the entries that wait for their turn only the last is sent. Those before
-    /// it are delivered with it, and have its receipt. If it is left, the one before it goes.
+    /// Like [`last_wins`](Self::last_wins), and of the entries that wait for their turn, only the last is sent. Those
+    /// before it are delivered with it, and have its receipt. If it is left, the one before it goes.
     #[must_use]
     pub fn only_last(self) -> Self {
         Self { only_last: true, ..self.last_wins() }
     }
 }
 
-/// The open entries of each lane, in their order. By default, one that is left leaves none that comes later.
+/// The open entries of each lane, in order. By default, an entry that is left does not affect entries added later.
 #[derive(Default)]
 pub(crate) struct Lanes {
     open: HashMap<Lane, VecDeque<usize>>,
-    /// Lanes that an entry was left of, if that matters to those that come later.
+    /// Lanes that lost an entry, if entries added later must be left too.
     broken: Option<HashSet<Lane>>,
 }
 
@@ -61,7 +61,7 @@ impl Lanes {
         Self { open: HashMap::new(), broken: Some(HashSet::new()) }
     }
 
-    /// The next entry of the lane; gives the one before it.
+    /// Adds an entry to its lane and returns the one before it.
     pub(crate) fn push(&mut self, lane: &Lane, index: usize) -> Option<usize> {
         let open = self.open.entry(lane.clone()).or_default();
         open.push_back(index);
@@ -93,7 +93,8 @@ impl Lanes {
         open.get(place + 1).copied()
     }
 
-    /// The entry was left: gives those behind it, which are left too, as will be all that come.
+    /// Closes the lane at an entry that was left. Returns the entries behind it: they, and any added later, are left
+    /// too.
     pub(crate) fn break_at(&mut self, lane: &Lane, index: usize) -> VecDeque<usize> {
         self.close(lane);
         let Some(open) = self.open.get_mut(lane) else { return VecDeque::new() };
@@ -103,14 +104,14 @@ impl Lanes {
         behind
     }
 
-    /// None of the lane goes any more, unless the last one wins.
+    /// Leaves all later entries of the lane, unless the last one wins.
     pub(crate) fn close(&mut self, lane: &Lane) {
         if let Some(broken) = self.broken.as_mut().filter(|_| !lane.last_wins) {
             broken.insert(lane.clone());
         }
     }
 
-    /// Removes this entry and those before it; gives them.
+    /// Removes and returns this entry and those before it.
     pub(crate) fn remove_through(&mut self, lane: &Lane, index: usize) -> Vec<usize> {
         let Some(open) = self.open.get_mut(lane) else { return Vec::new() };
         let place = open.iter().position(|&other| other == index).expect("BUG: an open entry is in its lane");

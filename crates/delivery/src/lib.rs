@@ -29,11 +29,11 @@
 //!   ([`ErrorKind::is_retriable`]). [`Retries`] limits how often.
 //! - **Halves cost few calls.** Finding one bad entry among *n* takes about 2 · log₂ *n* calls. If every entry is bad, it
 //!   takes 2 · *n* − 1. The halves are sent at once, and use up no retry.
-//! - **A mistake that refuses every entry ends the delivery.** Six calls that are refused whole for one code, two halves among
-//!   them, while the service has taken nothing: then everything is handed back ([`Cause::Halted`]). With at most 50 entries
-//!   left, halving goes on to the last.
-//! - **Partial throttling uses up no retry.** An entry that was throttled while others of its call were taken goes again, in a
-//!   call about as large as what was taken, as long as the service takes something.
+//! - **A mistake that refuses every entry ends the delivery.** Six calls are refused whole with one code, two of them
+//!   halves, and the service has taken nothing: then every entry is handed back ([`Cause::Halted`]). With at most 50
+//!   entries left, halving goes on to the last.
+//! - **Partial throttling uses up no retry.** If the service throttles some entries of a call and takes others, the
+//!   throttled ones go again in a call about as large as what it took.
 //! - **Batches are full.** Without lanes and failures, a delivery makes at most
 //!   3 · max(⌈entries / count⌉, ⌈bytes / limit⌉) + 1 calls, each within every limit. An entry that is too large for any call
 //!   is returned before anything is sent.
@@ -49,17 +49,17 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `sender` | [`Sender`]: its options, and what starts a delivery |
+//! | `sender` | [`Sender`]: its options, and the functions that start a delivery |
 //! | `delivery`, `stream` | [`Delivery`] of entries given at once; `Sender::send_stream`, [`Batcher`] of many tasks |
 //! | `run` | the loop of calls and waits |
-//! | `gate` | how many calls at once, and how fast while a service throttles |
-//! | `board` | which entry is where: packing, retries, what is left |
+//! | `gate` | the number of concurrent calls, and their pace while a service throttles |
+//! | `board` | the state of each entry: packing, retries, what is left |
 //! | `lanes` | [`Lane`]: entries that keep their order |
 //! | `operation` | [`Operation`]: a batch API, and [`ServiceError`], its answer for a failure |
 //! | `limits` | [`Limits`](limits::Limits): the limits of every service |
-//! | `retries` | [`Retries`]: how often, and after which waits |
+//! | `retries` | [`Retries`]: the number of retries, and the waits before them |
 //! | `outcome` | [`Delivered`], [`Undelivered`] with each entry [`Left`] and its [`Cause`] |
-//! | `classify` | from an AWS SDK error to a [`ServiceError`], and what the adapters share |
+//! | `classify` | AWS SDK errors as [`ServiceError`]s, and what the adapters share |
 //! | `sqs`, `dynamodb`, `kinesis`, `firehose`, `eventbridge` | the adapters, each behind its feature |
 
 mod board;
@@ -89,7 +89,7 @@ mod stream;
 #[cfg(feature = "sdk")]
 pub use classify::{TokioSleep, classify};
 pub use delivery::Delivery;
-/// Its `Stream` is what [`Sender::send_stream`] takes and gives.
+/// For the `Stream` in the signature of [`Sender::send_stream`].
 pub use futures_util;
 pub use lanes::Lane;
 pub use operation::{Answer, ErrorKind, Operation, ServiceError};

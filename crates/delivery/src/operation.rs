@@ -1,4 +1,4 @@
-//! What a batch API is to the sender: [`Operation`] and its errors.
+//! [`Operation`], the sender's view of a batch API, and its errors.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,53 +6,53 @@ use std::time::Duration;
 use crate::lanes::Lane;
 use crate::limits::Limits;
 
-/// What a service answered for one entry: its receipt, or an error.
+/// The service's answer for one entry: its receipt, or an error.
 pub type Answer<R = ()> = Result<R, ServiceError>;
 
-/// A batch API: its entries, their sizes and limits, and one call. Packing, retrying and counting are the sender's.
+/// A batch API: its entries, their sizes and limits, and one call. The sender packs, retries and counts.
 pub trait Operation {
-    /// What is delivered.
+    /// An entry to deliver.
     type Entry;
 
-    /// The service's answer for an entry that it took, such as a message's id; `()` for none.
+    /// The service's answer for an accepted entry, such as a message's id; `()` for none.
     type Receipt: Clone;
 
-    /// What one call takes; asked when its sender is made.
+    /// The limits of one call; read when a sender is made.
     fn limits(&self) -> Limits;
 
-    /// Bytes of the entry as the service counts them.
+    /// Bytes of the entry, as the service counts them.
     fn size(&self, entry: &Self::Entry) -> usize;
 
-    /// Bytes the entry takes of a call, where the service counts them otherwise there.
+    /// Bytes that the entry takes in a call, where the service counts them differently there.
     fn size_in_call(&self, entry: &Self::Entry) -> usize {
         self.size(entry)
     }
 
-    /// Whether the service would surely refuse the entry, or a whole call for it. It is then
+    /// Checks for entries that the service would surely refuse, alone or with their whole call. Such an entry is
     /// [refused](crate::Cause::Refused) unsent.
     ///
     /// # Errors
     ///
-    /// Why the service would refuse it.
+    /// The reason why the service would refuse it.
     fn check(&self, _entry: &Self::Entry) -> Result<(), ServiceError> {
         Ok(())
     }
 
-    /// The [`Lane`] the entry must keep to, if any.
+    /// The entry's [`Lane`], if it must keep an order.
     fn lane(&self, _entry: &Self::Entry) -> Option<Lane> {
         None
     }
 
-    /// One API call with these entries: at least one, within the limits, no two of one lane (unless it is
+    /// Makes one API call with these entries: at least one, within the limits, no two of one lane (unless the lane is
     /// [`together`](Lane::together)).
     ///
-    /// Answers for each in their order. One that is absent from the end of the list was not answered;
-    /// for one that is absent from its middle, answer [`ServiceError::no_answer`].
+    /// Returns an answer for each entry, in order. Entries missing from the end of the list count as not answered; for
+    /// one in the middle, return [`ServiceError::no_answer`].
     ///
     /// # Errors
     ///
-    /// The call failed whole. [`Denied`](crate::ErrorKind::Denied) and [`Missing`](crate::ErrorKind::Missing)
-    /// then end the delivery: no other call would fare better.
+    /// The call failed whole. [`Denied`](crate::ErrorKind::Denied) and [`Missing`](crate::ErrorKind::Missing) then end
+    /// the delivery, because every other call would fail too.
     fn call(
         &self,
         entries: &[&Self::Entry],
@@ -63,17 +63,17 @@ pub trait Operation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceError {
-    /// Its kind, which decides whether it is retried.
+    /// Decides whether it is retried.
     pub kind: ErrorKind,
-    /// The service's code, such as `AccessDeniedException`; empty where there was none.
+    /// The service's code, such as `AccessDeniedException`; empty if there was none.
     pub code: String,
-    /// The service's message, or the chain of causes where it never answered. **It may quote what was
-    /// sent**: log it only if you know that this service does not.
+    /// The service's message, or the chain of causes if it never answered. **It may quote what was sent**: log it only
+    /// if you know that this service does not.
     pub message: String,
-    /// The pause that the service asked for: no call of the sender begins before its end, or before 5 s more are over
-    /// than the sender would have waited anyway.
+    /// The pause that the service asked for. No call of the sender begins before its end, unless it is more than 5 s
+    /// longer than the sender would have waited anyway.
     pub retry_after: Option<Duration>,
-    /// A call was refused for some of its entries for sure, and not for all.
+    /// A call was certainly refused for some of its entries, but not for all.
     pub(crate) is_of_some: bool,
 }
 
@@ -81,39 +81,38 @@ pub struct ServiceError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The service asked for less: retried, and the whole sender slows down.
+    /// The service asked for fewer calls: retried, and the whole sender slows down.
     Throttled,
-    /// A 5xx, a timeout, a lost connection, an entry without an answer: retried. The entry may have
-    /// arrived nevertheless.
+    /// A 5xx, a timeout, a lost connection, or an entry without an answer: retried. The entry may have arrived all the
+    /// same.
     Transient,
     /// An unknown error: retried.
     Unknown,
-    /// The request or the entry is wrong and stays so. A call of several entries is sent again in halves.
+    /// The request or the entry is wrong, and will stay so. A call of several entries is sent again in halves.
     Refused,
-    /// Permissions, credentials or keys are wrong until someone corrects them, or there are none. Of a whole
-    /// call, it ends the delivery.
+    /// Permissions, credentials or keys are missing, or wrong until someone corrects them. For a whole call, it ends
+    /// the delivery.
     Denied,
-    /// The queue, table, stream, bus or function does not exist. Of a whole call, it ends the delivery.
+    /// The queue, table, stream, bus or function does not exist. For a whole call, it ends the delivery.
     Missing,
-    /// Over a limit of the service. A call of several entries is sent again in halves.
+    /// A limit of the service was exceeded. A call of several entries is sent again in halves.
     TooLarge,
     /// The operation panicked: a bug. The entry may have arrived.
     Panicked,
 }
 
 impl ErrorKind {
-    /// Whether another call may help. Errors of the sender are not retried.
+    /// Returns true if another call may succeed.
     pub const fn is_retriable(self) -> bool {
         matches!(self, Self::Throttled | Self::Transient | Self::Unknown)
     }
 
-    /// Whether a call that failed whole with it may have failed for one of its entries, and may go through
-    /// without that one.
+    /// Returns true if a call that failed whole with this kind may succeed without one of its entries.
     pub(crate) const fn may_be_of_one_entry(self) -> bool {
         matches!(self, Self::Refused | Self::TooLarge)
     }
 
-    /// Whether a call that failed whole with it says that every other call would.
+    /// Returns true if every other call would fail too, after a call that failed whole with this kind.
     pub(crate) const fn is_of_every_call(self) -> bool {
         matches!(self, Self::Denied | Self::Missing)
     }
@@ -125,13 +124,13 @@ impl ServiceError {
         Self { kind, code: code.into(), message: message.into(), retry_after: None, is_of_some: false }
     }
 
-    /// The same, and the service asked for this pause.
+    /// The same error, with the pause that the service asked for.
     #[must_use]
     pub fn with_retry_after(self, pause: Option<Duration>) -> Self {
         Self { retry_after: pause, ..self }
     }
 
-    /// The service answered, but not for this entry.
+    /// The error of an entry for which the service's answer has no result.
     pub fn no_answer() -> Self {
         Self::new(ErrorKind::Transient, "", "the service gave no answer for this entry")
     }
@@ -141,7 +140,7 @@ impl ServiceError {
     }
 }
 
-/// `Code: message`, or the one there is.
+/// `Code: message`, or whichever there is.
 impl fmt::Display for ServiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code.as_str(), self.message.as_str()) {

@@ -1,4 +1,4 @@
-//! How a delivery ended: each entry delivered, or left with its cause.
+//! The outcome of a delivery: each entry is delivered, or left with its cause.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,26 +12,26 @@ pub struct Delivered<R = ()> {
     pub receipts: Vec<R>,
     /// API calls made.
     pub calls: u64,
-    /// Those of them that carried an entry sent before.
+    /// Calls that carried an entry sent before.
     pub retries: u64,
 }
 
 /// Some entries were not delivered. Each is here, with its cause, in the order of input.
 ///
-/// Its text and its `Debug` form hold no entry, so it can be logged.
+/// Its `Display` and `Debug` texts contain no entry, so it can be logged.
 #[derive(PartialEq, Eq)]
 pub struct Undelivered<E, R = ()> {
-    /// What was left, by rising [`index`](Left::index); never empty.
+    /// The entries that were left, by rising [`index`](Left::index); never empty.
     pub entries: Vec<Left<E>>,
-    /// What was delivered, by rising [`index`](Sent::index).
+    /// The entries that were delivered, by rising [`index`](Sent::index).
     pub delivered: Vec<Sent<R>>,
     /// API calls made.
     pub calls: u64,
-    /// Those of them that carried an entry sent before.
+    /// Calls that carried an entry sent before.
     pub retries: u64,
 }
 
-/// How a delivery ended.
+/// The outcome of a delivery.
 pub type Outcome<O> = Result<
     Delivered<<O as Operation>::Receipt>,
     Undelivered<<O as Operation>::Entry, <O as Operation>::Receipt>,
@@ -40,7 +40,7 @@ pub type Outcome<O> = Result<
 /// An entry that was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent<R = ()> {
-    /// Its place in the input, from 0.
+    /// Its index in the input, from 0.
     pub index: usize,
     /// The service's receipt.
     pub receipt: R,
@@ -49,41 +49,40 @@ pub struct Sent<R = ()> {
 /// An entry that was not delivered.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Left<E> {
-    /// Its place in the input, from 0.
+    /// Its index in the input, from 0.
     pub index: usize,
     /// The entry, as it was given.
     pub entry: E,
-    /// Why.
+    /// The reason.
     pub cause: Cause,
-    /// Calls that carried it. It may have arrived all the same after more than one call, or after one without a
-    /// definite refusal: a retriable error, a panic, [`Cause::Halted`] or [`Cause::Behind`].
+    /// Calls that carried it. After more than one call it may have arrived all the same. So it may after one call that
+    /// was not definitely refused: a retriable error, a panic, [`Cause::Halted`] or [`Cause::Behind`].
     pub calls: u64,
 }
 
-/// Why an entry was left.
+/// The reason why an entry was left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// It can never fit, and was not sent.
+    /// It is over the limit, and was not sent.
     #[error("too large: {size} bytes, the limit is {limit}")]
     TooLarge {
         /// Bytes, as the service counts them.
         size: usize,
-        /// Bytes the service takes.
+        /// The service's limit.
         limit: usize,
     },
-    /// The service refused it, or the whole call that carried it for what no entry is to blame for, such as
-    /// a permission that is missing.
+    /// The service refused it. Or it refused the whole call for a reason that is not the entries' fault, such as a
+    /// missing permission.
     #[error("refused: {0}")]
     Refused(ServiceError),
     /// No retries are left; this is the last error.
     #[error("no retries left: {0}")]
     Exhausted(ServiceError),
-    /// The deadline came before it went out (again); its last error, if it was sent before.
+    /// The deadline came before it was sent (again). Contains its last error, if it was sent before.
     #[error("not sent before the deadline{}", since(.0))]
     Stopped(Option<ServiceError>),
-    /// The delivery was ended before it was done; its last error, if it had one. A call that was
-    /// under way for it may have delivered it.
+    /// The delivery was ended early. Contains its last error, if any. A call that was under way may have delivered it.
     #[error("interrupted{}", since(.0))]
     Interrupted(Option<ServiceError>),
     /// The hard deadline came while a call carried it, so it may have arrived.
@@ -96,8 +95,8 @@ pub enum Cause {
     /// An earlier entry of its [`Lane`](crate::Lane) was left, so it was not sent (again).
     #[error("not sent, because an earlier entry of the same group or key was not delivered")]
     Behind,
-    /// It failed, and a later entry of its [`Lane`](crate::Lane), in the same call, was taken: sent again, it would
-    /// come after that one.
+    /// It failed, and the service took a later entry of its [`Lane`](crate::Lane) in the same call. Sent again, it
+    /// would arrive after that one.
     #[error("failed, although a later entry of its group was delivered: {0}")]
     Overtaken(ServiceError),
 }
@@ -120,7 +119,7 @@ fn since(error: &Option<ServiceError>) -> String {
 }
 
 impl<R> Delivered<R> {
-    /// Entries.
+    /// The number of delivered entries.
     pub fn count(&self) -> usize {
         self.receipts.len()
     }
@@ -192,14 +191,14 @@ impl<E> std::error::Error for Left<E> {}
 /// The progress of a delivery, after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Entries in all; of a stream, those that were taken from it.
+    /// Entries in all; for a stream, those taken from it so far.
     pub entries: usize,
-    /// Those that were delivered.
+    /// Entries that were delivered.
     pub delivered: usize,
-    /// Those that were given up; the others are still to go.
+    /// Entries that were given up; the rest are still to go.
     pub left: usize,
     /// API calls made.
     pub calls: u64,
-    /// Those of them that carried an entry sent before.
+    /// Calls that carried an entry sent before.
     pub retries: u64,
 }

@@ -1,4 +1,4 @@
-//! How often an entry is retried, and after which waits.
+//! The number of an entry's retries, and the waits before them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use comeback_backoff::{Backoff, BackoffError, Jitter};
 
-/// The waits before an entry's retries: the nth wait comes before the nth retry, and where the waits end, so do the
-/// retries. What uses up no retry: the halves of a call that was refused whole, and a throttled entry of a call of which the
-/// service took others. It goes again after the wait of its next call, or the last wait there is.
+/// The waits before an entry's retries. The nth wait comes before the nth retry, and the retries end where the waits
+/// do. Two cases use up no retry: the halves of a call that was refused whole, and a throttled entry if the service
+/// took others of its call. Such an entry goes again after the wait of its next call, or after the last wait.
 #[derive(Clone)]
 pub struct Retries {
-    /// The wait before this retry; or else, if so asked, the last one there is.
+    /// The wait before this retry. If there is none and the flag is set, the last wait.
     wait: Arc<dyn Fn(usize, bool) -> Option<Duration> + Send + Sync>,
 }
 
@@ -20,11 +20,11 @@ const RETRIES: u64 = 5;
 const STEP: Duration = Duration::from_millis(100);
 
 impl Retries {
-    /// The default: 5 retries, each wait uniform over {1 ms … 100 ms · 2ⁿ⁻¹} ([full jitter](Jitter::Full)): on
-    /// average about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws its own.
+    /// The default: 5 retries, each wait uniform over {1 ms … 100 ms · 2ⁿ⁻¹} ([full jitter](Jitter::Full)), on average
+    /// about 0.05, 0.1, 0.2, 0.4 and 0.8 s. Each failed batch draws its own.
     ///
     /// The operating system seeds the draws, so that senders that fail together do not retry together. For the same
-    /// draws in every run: [`seeded`](Self::seeded).
+    /// draws in every run, use [`seeded`](Self::seeded).
     pub fn exponential() -> Self {
         let backoff = valid(Backoff::exponential(STEP, STEP * 16));
         // The one place that asks for entropy: senders must not retry in step by default.
@@ -32,10 +32,10 @@ impl Retries {
         Self::each(move || backoff.delays())
     }
 
-    /// As [`exponential`](Self::exponential), with draws that this seed sets.
+    /// Like [`exponential`](Self::exponential), with draws from this seed.
     pub fn seeded(seed: u64) -> Self {
         let backoff = valid(Backoff::exponential(STEP, STEP * 16));
-        // In the upper half, so that senders with neighbouring seeds share no draws.
+        // The seed goes into the upper half, so that senders with neighbouring seeds share no draws.
         let next = AtomicU64::new(seed.rotate_left(32));
         Self::each(move || backoff.seeded(next.fetch_add(1, Ordering::Relaxed)))
     }
@@ -50,13 +50,14 @@ impl Retries {
         Self::exact(Backoff::squared(STEP, STEP * 25))
     }
 
-    /// Every entry is sent once, even if it is throttled; only calls that are refused whole are sent again, in halves.
+    /// No retries: every entry is sent once, even if it is throttled. Only calls that are refused whole are sent again,
+    /// in halves.
     pub fn none() -> Self {
         Self::of([])
     }
 
-    /// These waits, the same for every entry: an array, a ladder's `ceilings()`, an iterator. If they are
-    /// endless, only a deadline ends the retries of an entry that keeps failing.
+    /// These waits, the same for every entry: an array, a ladder's `ceilings()`, an iterator. If they are endless, an
+    /// entry that keeps failing is retried until the deadline.
     pub fn of<D>(waits: D) -> Self
     where
         D: IntoIterator<Item = Duration>,
@@ -66,8 +67,8 @@ impl Retries {
         Self::each(move || waits.clone())
     }
 
-    /// The waits that `make` makes anew for each failed batch, so that they can have jitter:
-    /// `Retries::each(move || backoff.delays())`, with comeback-backoff's `Backoff`.
+    /// Waits made anew by `make` for each failed batch, so that they can have jitter: `Retries::each(move ||
+    /// backoff.delays())`, with comeback-backoff's `Backoff`.
     pub fn each<D: IntoIterator<Item = Duration>>(make: impl Fn() -> D + Send + Sync + 'static) -> Self {
         let wait = move |retry: usize, or_last: bool| {
             let mut waits = make().into_iter();
@@ -76,7 +77,7 @@ impl Retries {
         Self { wait: Arc::new(wait) }
     }
 
-    /// The wait before retry `n` (1 for the first), if there is one.
+    /// The wait before retry `n` (1 for the first); `None` past the last.
     pub(crate) fn wait(&self, n: u64) -> Option<Duration> {
         (self.wait)(usize::try_from(n).ok()?, false)
     }

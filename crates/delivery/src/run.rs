@@ -1,4 +1,4 @@
-//! The loop of calls and waits. The board decides; this awaits.
+//! The loop of calls and waits. The board decides; the loop awaits.
 
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -16,20 +16,20 @@ use crate::gate::Pass;
 use crate::operation::{Answer, ErrorKind, Operation, ServiceError};
 use crate::sender::Sender;
 
-/// Where entries come from, and when a delivery ends early.
+/// The source of the entries, and the conditions that end a delivery early.
 pub(crate) struct Intake<I, H, M, D> {
     pub(crate) source: I,
     /// The most entries that may be open at once.
     pub(crate) window: usize,
-    /// Whether outcomes are wanted now; asked again whenever the loop is polled.
+    /// Returns true while the caller wants outcomes; called whenever the loop is polled.
     pub(crate) is_wanted: H,
-    /// Asked before each call.
+    /// Called before each call; no call starts after it returns false.
     pub(crate) may_start: M,
-    /// Ends the delivery, whatever is under way.
+    /// Ends the delivery, even with calls under way.
     pub(crate) deadline: D,
 }
 
-/// Sends what is on the board and what the source gives. `settle` takes each outcome as it comes.
+/// Sends the entries on the board and those of the source. `settle` takes each outcome as it comes.
 pub(crate) async fn run<O, S, F>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,
@@ -47,7 +47,7 @@ pub(crate) async fn run<O, S, F>(
 {
     let Intake { source, window, is_wanted, may_start, deadline } = intake;
     let Sender { operation, sleep, retries, gate, linger, .. } = sender;
-    // A call waits for its turn anyway, which counts as part of its entries' wait.
+    // A call waits for its turn anyway, and that wait counts towards its entries' wait.
     let sleeping = |wait: Delayed| sleep(wait.delay.saturating_sub(gate.pace().gap())).map(|()| wait.entries);
     let mut deadline = pin!(deadline);
     let mut under_way = UnderWay {
@@ -69,7 +69,7 @@ pub(crate) async fn run<O, S, F>(
             if deadline.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Next::End);
             }
-            // A statement of its own: the pace is locked to its end.
+            // A separate statement: the pace stays locked until its end.
             let size = gate.pace().size();
             under_way.poll(context, board, size, &may_start)
         })
@@ -84,7 +84,7 @@ pub(crate) async fn run<O, S, F>(
                     Err(call) => under_way.calls.push(call),
                 }
             }
-            // It came too late, or what was ready was settled meanwhile.
+            // The deadline has come, or the ready entries were settled meanwhile.
             Next::Pass(_) => {}
             Next::Answered(answered) => {
                 under_way.waits.extend(take_in(sender, board, answered).map(sleeping))
@@ -104,22 +104,22 @@ enum Next<E, R> {
     /// A call may begin.
     Pass(Pass),
     Answered(Answered<E, R>),
-    /// These entries have waited.
+    /// These entries have finished their wait.
     Waited(Vec<usize>),
     /// Nothing is under way, or the deadline has come.
     End,
 }
 
-/// The batch and its pass, with what the service answered.
+/// A batch, its pass, and the service's answer.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<Answer<R>>, ServiceError>);
 
-/// What the loop awaits: the source, calls, waits, and the next batch's turn to go out.
+/// What the loop awaits: the source, calls, waits, and the turn of the next batch.
 struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
     source: Pin<&'f mut stream::Fuse<I>>,
     window: usize,
     calls: FuturesUnordered<C>,
     waits: FuturesUnordered<W>,
-    /// The turn at the sender's gate.
+    /// The wait for a turn at the sender's gate.
     entering: Pin<&'f mut Fuse<E>>,
     enter: N,
     /// The wait of a batch that is not full.
@@ -150,7 +150,7 @@ where
             return Poll::Ready(Next::Answered(answered));
         }
         if !may_start() {
-            // Nobody waits any more; calls are let finish.
+            // Waits end here; calls may finish.
             self.waits.clear();
             self.give_up_turn();
             return if self.calls.is_empty() { Poll::Ready(Next::End) } else { Poll::Pending };
@@ -174,12 +174,12 @@ where
         if is_over { Poll::Ready(Next::End) } else { Poll::Pending }
     }
 
-    /// Others of the sender may be waiting for it.
+    /// Lets other deliveries of the sender have the turn.
     fn give_up_turn(&mut self) {
         self.entering.set(Fuse::terminated());
     }
 
-    /// Whether a batch that is not full has waited for more entries. It begins to wait with the first question.
+    /// Returns true once a batch that is not full has waited long enough. The wait begins with the first query.
     fn has_lingered(&mut self, context: &mut Context<'_>) -> bool {
         let Some(linger) = &self.linger else { return true };
         if self.lingering.is_terminated() {
@@ -189,8 +189,8 @@ where
     }
 }
 
-/// Begins the call now, just after a look at the deadline, and not when it is first awaited. Gives it back if it is not
-/// answered at once.
+/// Begins the call now, right after the deadline was checked, instead of when it is first awaited. Returns the future
+/// if it is not ready at once.
 async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     let mut call = Box::pin(call);
     match poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
@@ -199,7 +199,7 @@ async fn begun<C: Future>(call: C) -> Result<C::Output, Pin<Box<C>>> {
     }
 }
 
-/// One call. A panic in it harms no entry but its own.
+/// Makes one call. A panic in it affects only its own entries.
 async fn call<O: Operation>(
     operation: std::sync::Arc<O>,
     batch: Batch<O::Entry>,
@@ -221,7 +221,7 @@ async fn call<O: Operation>(
     (batch, pass, result)
 }
 
-/// Gives the waits of those that go again.
+/// Takes in an answer, and returns the waits of the entries to send again.
 fn take_in<O: Operation, S>(
     sender: &Sender<O, S>,
     board: &mut Board<O::Entry, O::Receipt>,
@@ -242,11 +242,11 @@ fn take_in<O: Operation, S>(
     again.into_iter()
 }
 
-/// What a call says of the pace of the whole sender.
+/// What a call shows about the pace of the whole sender.
 struct Throttle {
-    /// How many entries were throttled; `None` if the call failed whole for another reason, which says nothing.
+    /// The number of throttled entries; `None` if the call failed whole for another reason, which shows nothing.
     entries: Option<usize>,
-    /// The longest pause that the service asked for, and its error.
+    /// The longest pause that the service asked for, with its error.
     asked: Option<(Duration, ServiceError)>,
 }
 

@@ -1,4 +1,4 @@
-//! The sender: what deliveries through one API share.
+//! The sender: options and limits shared by all deliveries through one API.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,12 +28,12 @@ pub struct Sender<O, S> {
 
 type OnPause = dyn Fn(Duration, &ServiceError) + Send + Sync;
 
-/// How many calls of one sender are under way at once by default.
+/// Concurrent calls of one sender, by default.
 pub const CONCURRENCY: usize = 4;
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// A sender over an operation, waiting by `sleep`, such as `tokio::time::sleep`. The adapters'
-    /// `new` is this with their operation.
+    /// A sender over an operation. It waits with `sleep`, such as `tokio::time::sleep`. The adapters' `new` calls this
+    /// with their operation.
     pub fn over(operation: O, sleep: S) -> Self {
         Self {
             limits: operation.limits(),
@@ -48,20 +48,20 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         }
     }
 
-    /// Waits by `sleep` instead: for tests that are not to wait, say, `|_| tokio::time::sleep(Duration::ZERO)`.
+    /// Replaces the function that waits. For tests that must not wait: `|_| tokio::time::sleep(Duration::ZERO)`.
     #[must_use]
     pub fn sleep(self, sleep: S) -> Self {
         Self { sleep: Arc::new(sleep), ..self }
     }
 
-    /// How often entries are sent again, and when; by default [`Retries::exponential`].
+    /// Sets the number of retries and the waits before them; by default [`Retries::exponential`].
     #[must_use]
     pub fn retries(self, retries: Retries) -> Self {
         Self { retries, ..self }
     }
 
-    /// At most this many calls are under way at once, of all deliveries of this sender and of the clones made
-    /// of it from now on; by default [`CONCURRENCY`].
+    /// Sets the maximum of concurrent calls, over all deliveries of this sender and of clones made from it afterwards;
+    /// by default [`CONCURRENCY`].
     ///
     /// # Panics
     ///
@@ -72,7 +72,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { concurrency: calls, gate: Arc::new(Gate::new(calls, self.limits.entries)), ..self }
     }
 
-    /// Lower limits than the service's own, such as those of a stream that takes smaller records.
+    /// Lowers the service's limits, for example for a stream that takes smaller records.
     ///
     /// # Panics
     ///
@@ -90,22 +90,23 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { limits, gate: Arc::new(Gate::new(self.concurrency, limits.entries)), ..self }
     }
 
-    /// How long a batch of [`send_stream`](Self::send_stream) or [`batcher`](Self::batcher) that is not full
-    /// waits for more entries; by default not at all: it goes as soon as none is at hand.
+    /// Sets the time that a batch of [`send_stream`](Self::send_stream) or [`batcher`](Self::batcher) waits for more
+    /// entries if it is not full. The default is zero: the batch goes as soon as no entry is at hand.
     #[must_use]
     pub fn linger(self, linger: Duration) -> Self {
         Self { linger, ..self }
     }
 
-    /// Calls `tell` after each call, with the progress of its delivery. A panic in it is caught, and changes
+    /// Calls `tell` after each call, with the progress of its delivery. A panic in `tell` is caught and changes
     /// nothing.
     #[must_use]
     pub fn on_progress(self, tell: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         Self { on_progress: Some(Arc::new(tell)), ..self }
     }
 
-    /// Calls `tell` when the service asked for a pause (`Retry-After`), with its error and the time for which the sender
-    /// pauses: what was asked for, but at most 5 s longer than it would have waited anyway. A panic in it is caught.
+    /// Calls `tell` when the service asks for a pause (`Retry-After`), with the error and the length of the sender's
+    /// pause: as long as the service asked, but at most 5 s longer than the sender would have waited anyway. A panic in
+    /// `tell` is caught.
     #[must_use]
     pub fn on_pause(self, tell: impl Fn(Duration, &ServiceError) + Send + Sync + 'static) -> Self {
         Self { on_pause: Some(Arc::new(tell)), ..self }
@@ -115,7 +116,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
 impl<O, S> Sender<O, S> {
     pub(crate) fn tell(&self, progress: Progress) {
         if let Some(tell) = &self.on_progress {
-            // The panic hook has reported it, and no entry is to be lost for it.
+            // The panic hook has reported it, and no entry may be lost because of it.
             let _: Result<(), _> = catch_unwind(AssertUnwindSafe(|| tell(progress)));
         }
     }

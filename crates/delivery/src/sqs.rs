@@ -1,9 +1,9 @@
 //! SQS: `SendMessageBatch`, `ChangeMessageVisibilityBatch`, `DeleteMessageBatch`.
 //!
-//! On a FIFO queue (its name ends in `.fifo`) the messages of one group go out one at a time, in the
-//! order of input, and when one is left, so are those behind it. A message without a group is refused
-//! unsent. One with a deduplication id arrives once, even if it is sent again because its answer was
-//! lost. On a standard queue there is no order, and a message that is sent again may arrive twice.
+//! On a FIFO queue (its name ends in `.fifo`) the messages of one group go out one at a time, in the order of input.
+//! When one is left, those behind it are left too. A message without a group is refused unsent. A message with a
+//! deduplication id arrives once, even if it is sent again because its answer was lost. On a standard queue there is no
+//! order, and a message that is sent again may arrive twice.
 
 use std::time::Duration;
 
@@ -28,12 +28,12 @@ impl Sender {
         Self::to(QueueClient { client, url: queue_url.into() }, false)
     }
 
-    /// As [`new`](Self::new), but on a FIFO queue several messages of one group go in one call, ten times as many
-    /// at once. SQS keeps their order.
+    /// Like [`new`](Self::new), but on a FIFO queue one call carries several messages of a group, up to ten. SQS keeps
+    /// their order.
     ///
     /// If SQS takes only some of them, an earlier one that failed is handed back
-    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)) with all behind those that were taken: sent again, it would come
-    /// after them. With [`new`](Self::new), it is sent again, and the others wait for it.
+    /// ([`Cause::Overtaken`](crate::Cause::Overtaken)), and so are all behind those that were taken: sent again, it
+    /// would come after them. With [`new`](Self::new), it is sent again, and the others wait for it.
     pub fn with_groups_together(client: Client, queue_url: impl Into<String>) -> Self {
         Self::to(QueueClient { client, url: queue_url.into() }, true)
     }
@@ -49,11 +49,11 @@ impl Sender {
 pub struct SendMessages {
     queue: QueueClient,
     fifo: bool,
-    /// Whether messages of one group may go in one call.
+    /// Messages of one group may share a call.
     together: bool,
 }
 
-/// SQS's answer for a message that it took.
+/// SQS's answer for an accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SqsReceipt {
@@ -68,23 +68,23 @@ pub struct SqsReceipt {
 pub struct Message {
     /// The body; SQS refuses an empty one.
     pub body: String,
-    /// Attributes by name, ten at most. They count in the message's size.
+    /// Attributes by name, at most ten. They count towards the message's size.
     pub attributes: Vec<(String, MessageAttributeValue)>,
-    /// A FIFO queue needs one: messages of one group keep their order. On a standard queue it names the tenant
-    /// (fair queues).
+    /// Required on a FIFO queue: messages of one group keep their order. On a standard queue it names the tenant (fair
+    /// queues).
     pub group_id: Option<String>,
     /// For a FIFO queue; not needed if the queue deduplicates by content.
     pub deduplication_id: Option<String>,
-    /// Nobody receives the message before; meanwhile it is not in flight. At most 15 minutes, and not on a
-    /// FIFO queue: SQS refuses more. Without one, the queue's own delay counts.
+    /// The time until the message can be received; until then it is not in flight. At most 15 minutes, and not on a
+    /// FIFO queue: SQS refuses both. `None` for the queue's own delay.
     pub delay: Option<Duration>,
-    /// `AWSTraceHeader`, SQS's one system attribute: it joins the message to a trace of X-Ray. It does not
-    /// count in the message's size.
+    /// `AWSTraceHeader`, SQS's one system attribute: it joins the message to an X-Ray trace. It does not count towards
+    /// the message's size.
     pub trace_header: Option<String>,
 }
 
 impl Message {
-    /// A message with nothing but a body.
+    /// A message with only a body.
     pub fn new(body: impl Into<String>) -> Self {
         Self {
             body: body.into(),
@@ -96,13 +96,13 @@ impl Message {
         }
     }
 
-    /// The same, received after this time at the earliest.
+    /// The same message, delayed by this time.
     #[must_use]
     pub fn delayed(self, delay: Duration) -> Self {
         Self { delay: Some(delay), ..self }
     }
 
-    /// With a FIFO queue's group and deduplication id.
+    /// The same message, with a FIFO queue's group and deduplication id.
     #[must_use]
     pub fn fifo(self, group_id: impl Into<String>, deduplication_id: impl Into<String>) -> Self {
         Self { group_id: Some(group_id.into()), deduplication_id: Some(deduplication_id.into()), ..self }
@@ -135,7 +135,7 @@ impl Operation for SendMessages {
         SQS_SEND
     }
 
-    /// The body, and each attribute's name, type and value.
+    /// Counts the body, and each attribute's name, type and value.
     fn size(&self, message: &Message) -> usize {
         let attributes = message.attributes.iter().map(|(name, attribute)| {
             let text = attribute.string_value().map_or(0, str::len);
@@ -145,7 +145,7 @@ impl Operation for SendMessages {
         message.body.len() + attributes.sum::<usize>()
     }
 
-    /// SQS refuses the whole call for one message without a group.
+    /// SQS refuses the whole call because of one message without a group.
     fn check(&self, message: &Message) -> Result<(), ServiceError> {
         if self.fifo && message.group_id.as_ref().is_none_or(String::is_empty) {
             let why = "a message to a FIFO queue needs a group: see `Message::fifo`";
@@ -172,7 +172,7 @@ impl Operation for SendMessages {
     }
 }
 
-/// Hides received messages of one queue, or shows them again.
+/// Hides received messages of one queue, or makes them visible again.
 ///
 /// ```no_run
 /// # async fn example(client: aws_sdk_sqs::Client, url: &str, receipt_handle: String) -> Result<(), Box<dyn std::error::Error>> {
@@ -197,13 +197,13 @@ impl VisibilityChanger {
 #[derive(Debug)]
 pub struct ChangeVisibility(QueueClient);
 
-/// For how long a received message is hidden, from now.
+/// A new visibility timeout for a received message, from now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visibility {
-    /// The one of the latest receive.
+    /// From the latest receive.
     pub receipt_handle: String,
-    /// At most 12 hours from the receive: SQS refuses more. A part of a second counts as a whole one, so
-    /// no message is shown early.
+    /// At most 12 hours from the receive: SQS refuses more. Rounded up to a whole second, so that no message is visible
+    /// early.
     pub timeout: Duration,
 }
 
@@ -215,7 +215,7 @@ impl Operation for ChangeVisibility {
         SQS_RECEIPTS
     }
 
-    /// Irrelevant: no limit of bytes applies.
+    /// Irrelevant: calls have no byte limit.
     fn size(&self, entry: &Visibility) -> usize {
         entry.receipt_handle.len()
     }
@@ -265,7 +265,7 @@ impl Operation for DeleteMessages {
         SQS_RECEIPTS
     }
 
-    /// Irrelevant: no limit of bytes applies.
+    /// Irrelevant: calls have no byte limit.
     fn size(&self, receipt_handle: &String) -> usize {
         receipt_handle.len()
     }
@@ -289,8 +289,7 @@ struct QueueClient {
     url: String,
 }
 
-/// As SQS counts time. A part of a second counts as a whole one, so that nothing comes early; what is too
-/// long SQS refuses itself.
+/// Seconds as SQS takes them, rounded up so that nothing comes early. SQS itself refuses values that are too large.
 fn whole_seconds(time: Duration) -> i32 {
     let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
     i32::try_from(seconds).unwrap_or(i32::MAX)
@@ -312,7 +311,7 @@ fn by_entry<'a, R>(
     answers
 }
 
-/// SQS itself says whether the sender is to blame, except that a throttle is always retried.
+/// SQS's own statement decides whether the sender is at fault, except that a throttle is always retried.
 fn error_of(entry: &BatchResultErrorEntry) -> ServiceError {
     let kind = match (kind_of_code(entry.code()), entry.sender_fault()) {
         (Some(ErrorKind::Throttled), _) => ErrorKind::Throttled,
@@ -325,7 +324,7 @@ fn error_of(entry: &BatchResultErrorEntry) -> ServiceError {
 
 #[cfg(test)]
 mod tests {
-    //! The SDK's own client against canned HTTP answers: what is asked, and how answers are read.
+    //! The SDK's own client against canned HTTP answers: the requests, and how answers are read.
 
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -348,7 +347,7 @@ mod tests {
 
     type Requests = Arc<Mutex<Vec<(String, Value)>>>;
 
-    /// A client whose requests get these answers, the last for all that follow. Its own retries are on.
+    /// A client whose requests get these answers in turn, then the last one again and again. Its own retries are on.
     fn answering(answers: impl IntoIterator<Item = (u16, Value)>) -> (Client, Requests) {
         let requests = Requests::default();
         let seen = requests.clone();
@@ -383,7 +382,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn messages_go_out_with_all_they_have() {
+    async fn messages_are_sent_with_all_fields() {
         let (client, requests) = answering([(200, done(0..5))]);
         let header = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1";
         let delayed = |millis| Message::new("x").delayed(Duration::from_millis(millis));
@@ -391,7 +390,7 @@ mod tests {
             Message { attributes: vec![("Reason".into(), string("why"))], ..Message::new("one") },
             Message::new("two").fifo("g", "d"),
             Message { trace_header: Some(header.into()), ..Message::new("three") },
-            // In whole seconds, never too few.
+            // Rounded up to whole seconds.
             delayed(1),
             delayed(u64::MAX),
         ];
@@ -411,7 +410,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn visibility_goes_out_in_whole_seconds_never_too_few() {
+    async fn visibility_is_rounded_up_to_seconds() {
         let (client, requests) = answering([(200, json!({"Successful": [{"Id": "0"}, {"Id": "1"}]}))]);
         let hidden =
             |millis| Visibility { receipt_handle: "handle".into(), timeout: Duration::from_millis(millis) };
@@ -426,7 +425,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_partial_answer_is_read_by_id_whatever_its_order() {
+    async fn partial_answer_is_read_by_id() {
         let failed =
             json!([{"Id": "2", "Code": "InvalidMessageContents", "SenderFault": true, "Message": "bad"}]);
         let first = json!({"Successful": done([3, 0])["Successful"], "Failed": failed});
@@ -436,13 +435,13 @@ mod tests {
         assert_eq!((undelivered.delivered.len(), undelivered.calls), (3, 2));
         assert_eq!(undelivered.entries[0].entry, Message::new("2"));
         assert_eq!(undelivered.entries[0].cause.to_string(), "refused: InvalidMessageContents: bad");
-        // Entry 1, without an answer, was sent again, under an id of that call.
+        // Entry 1, which got no answer, was sent again with an id of the new call.
         let again = json!([{"Id": "0", "MessageBody": "1"}]);
         assert_eq!(requests.lock().unwrap()[1].1["Entries"], again);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn ids_that_were_not_asked_for_are_no_answers() {
+    async fn unknown_ids_are_ignored() {
         let (client, _) = answering([(200, done([1, 7]))]);
         let sender = Sender::new(client, URL).retries(Retries::none());
         let undelivered = sender.send([Message::new("0")]).await.unwrap_err();
@@ -450,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn sqs_says_whether_an_error_is_the_senders_fault() {
+    fn sqs_decides_whose_fault_an_error_is() {
         let kind = |code, sender_fault| {
             let entry = BatchResultErrorEntry::builder().id("0").code(code).sender_fault(sender_fault);
             error_of(&entry.build().unwrap()).kind
@@ -479,7 +478,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_without_a_group_goes_to_no_fifo_queue() {
+    async fn fifo_message_without_group_is_refused() {
         let (client, requests) = answering([(200, done([0]))]);
         let no_group = Message { group_id: Some(String::new()), ..Message::new("two") };
         let messages = [Message::new("one"), no_group, Message::new("three").fifo("g", "d")];

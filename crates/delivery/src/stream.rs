@@ -18,13 +18,13 @@ use crate::outcome::{Cause, Left, Sent};
 use crate::run::{Intake, run};
 use crate::sender::Sender;
 
-/// Takes single entries from any number of tasks, and delivers them in batches: see
-/// [`Sender::batcher`]. Its clones feed the same batches.
+/// Takes single entries from any number of tasks and delivers them in batches: see [`Sender::batcher`]. Clones feed the
+/// same batches.
 pub struct Batcher<O: Operation> {
     requests: async_channel::Sender<Request<O>>,
 }
 
-/// An entry, and where its outcome goes.
+/// An entry, and the channel for its outcome.
 struct Request<O: Operation> {
     entry: O::Entry,
     reply: Reply<O>,
@@ -33,13 +33,13 @@ struct Request<O: Operation> {
 type Reply<O> = async_channel::Sender<Settled<<O as Operation>::Entry, <O as Operation>::Receipt>>;
 
 impl<O: Operation> Batcher<O> {
-    /// Waits until the entry is delivered, with others in one call.
+    /// Waits until the entry is delivered, in a call with others.
     ///
     /// If this future is dropped, the entry may be delivered all the same.
     ///
     /// # Errors
     ///
-    /// [`Left`]: it was not delivered, or the batcher's own future has ended ([`Cause::Interrupted`]).
+    /// [`Left`] if it was not delivered, or if the batcher's own future has ended ([`Cause::Interrupted`]).
     pub async fn send(&self, entry: O::Entry) -> Result<O::Receipt, Left<O::Entry>> {
         let (reply, outcome) = bounded(1);
         if let Err(refused) = self.requests.send(Request { entry, reply }).await {
@@ -63,23 +63,22 @@ impl<O: Operation> fmt::Debug for Batcher<O> {
 }
 
 impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
-    /// Delivers what the stream gives, and gives each outcome as it comes: an entry that was delivered, or is
-    /// handed back with its cause. For an iterator, use [`stream::iter`](futures_util::stream::iter).
+    /// Delivers the entries of a stream, and yields each outcome as it comes: delivered, or handed back with the cause.
+    /// For an iterator, use [`stream::iter`](futures_util::stream::iter).
     ///
-    /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · entries of a call are open at once, and
-    /// meanwhile the stream is not asked for more. Nor is it if the outcomes are not taken. A batch goes when
-    /// it is full, or when the stream has nothing at hand, at once or after [`linger`](Self::linger).
+    /// Memory is bounded: at most 2 · [concurrency](Self::concurrency) · (entries per call) are open at once. Beyond
+    /// that, or while the outcomes are not taken, the stream is not polled. A batch goes when it is full, or when the
+    /// stream has nothing at hand, at once or after [`linger`](Self::linger).
     ///
-    /// What ends a delivery, such as a permission that is missing, hands back the entries that are open then
-    /// ([`Cause::Halted`](crate::Cause::Halted)). Those that the stream gives afterwards are tried anew: stop taking
+    /// An error that ends a delivery, such as a missing permission, hands back the entries that are open then
+    /// ([`Cause::Halted`](crate::Cause::Halted)). Entries that the stream yields afterwards are tried anew: stop taking
     /// outcomes, or end the stream, if that is pointless. Once an entry of a [`Lane`](crate::Lane) is left, the rest of
     /// the lane is left too; the stream remembers such lanes.
     ///
-    /// Between two outcomes its calls stand still, and keep their places under the sender's limit: do not await
-    /// another delivery of the same sender there, but spawn it.
+    /// Between two outcomes its calls stand still but count towards the sender's limit: do not await another delivery
+    /// of the same sender there; spawn it.
     ///
-    /// Dropping the outcomes drops the entries that are open. To keep what the stream has not given, pass
-    /// `&mut` of it.
+    /// Dropping the outcomes drops the open entries. To keep the rest of the stream, pass `&mut` of it.
     pub fn send_stream<I: Stream<Item = O::Entry>>(
         &self,
         entries: I,
@@ -112,17 +111,17 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         })
     }
 
-    /// Batches the single entries of many tasks. Spawn the future: it makes the calls, and ends when the
-    /// batcher and all its clones are dropped and everything is delivered or handed back.
+    /// Batches the single entries of many tasks. Spawn the future: it makes the calls. It ends once the batcher and all
+    /// its clones are dropped and every entry is delivered or handed back.
     ///
-    /// A batch goes when it is full, or after [`linger`](Self::linger). At most as many entries are open as of a
-    /// [stream](Self::send_stream), and 64 more are at hand; meanwhile [`Batcher::send`] waits. If the future is
-    /// dropped, each entry is handed back. An entry of a [`Lane`](crate::Lane) that was left leaves those behind it
-    /// that are open, and none that comes later.
+    /// A batch goes when it is full, or after [`linger`](Self::linger). As many entries are open as for a
+    /// [stream](Self::send_stream), and up to 64 more are at hand; beyond that, [`Batcher::send`] waits. If the future
+    /// is dropped, each entry is handed back. If an entry of a [`Lane`](crate::Lane) is left, the open entries behind
+    /// it are left too, but none that comes later.
     pub fn batcher(self) -> (Batcher<O>, impl Future<Output = ()> + use<O, F, S>) {
-        // A channel allocates all its room at once.
+        // A channel allocates all its capacity at once.
         let (requests, received) = bounded(self.window().min(64));
-        // Made here, so that it hands entries back even if the future is dropped before it is first polled.
+        // Made here, so that entries are handed back even if the future is dropped before it is first polled.
         let board = Board::new(self.limits, Lanes::default());
         let desk = Desk::<O> { board, replies: Arc::default(), received };
         let running = async move {
@@ -144,13 +143,13 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         (Batcher { requests }, running)
     }
 
-    /// How many entries of a stream are open at once.
+    /// The maximum of open entries of a stream.
     pub(crate) fn window(&self) -> usize {
         self.limits.entries.saturating_mul(self.concurrency).saturating_mul(2)
     }
 }
 
-/// What the batcher's future holds. Dropped with entries on it, it hands each back.
+/// State of the batcher's future. Dropped with entries on it, it hands each back.
 struct Desk<O: Operation> {
     board: Board<O::Entry, O::Receipt>,
     replies: Replies<O>,
@@ -168,7 +167,7 @@ impl<O: Operation> Drop for Desk<O> {
     }
 }
 
-/// Where the outcomes go: the next entry's place, and the replies of the open ones by theirs.
+/// Replies to the tasks: the next entry's index, and the reply of each open entry by index.
 type Replies<O> = Arc<Mutex<(usize, BTreeMap<usize, Reply<O>>)>>;
 
 fn expect<O: Operation>(replies: &Replies<O>, reply: Reply<O>) {
@@ -184,7 +183,7 @@ fn settle<O: Operation>(replies: &Replies<O>, outcome: Settled<O::Entry, O::Rece
 }
 
 fn answer<O: Operation>(reply: &Reply<O>, outcome: Settled<O::Entry, O::Receipt>) {
-    // Nobody may wait for it any more.
+    // The task may no longer wait for it.
     let _: Result<(), _> = reply.try_send(outcome);
 }
 

@@ -1,4 +1,4 @@
-//! What the board makes of answers: an entry is delivered, goes again after a wait, or is left.
+//! Answers on the board: an entry is delivered, goes again after a wait, or is left.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,10 +8,10 @@ use crate::operation::{Answer, ErrorKind, ServiceError};
 use crate::outcome::{Cause, Sent};
 use crate::retries::Retries;
 
-/// This many calls in a row must fail whole before the service counts as down.
+/// Consecutive calls that must fail whole before the service counts as down.
 const DOWN: u64 = 6;
 
-/// Entries that failed, each with its error and whether that uses up a retry.
+/// Entries that failed, each with its error and `true` if that uses up a retry.
 type Failed = Vec<(usize, ServiceError, bool)>;
 
 impl<E, R: Clone> Board<E, R> {
@@ -87,12 +87,12 @@ impl<E, R: Clone> Board<E, R> {
         self.retry(again, retries)
     }
 
-    /// Entries whose calls and waits were dropped: those that were under way have failed without an answer.
+    /// Takes back the entries of dropped calls and waits. Those that were under way count as failed without an answer.
     pub(crate) fn resume(&mut self, retries: &Retries) -> Vec<Delayed> {
         let dropped =
             self.tracks.iter_mut().filter(|(_, track)| matches!(track.place, Place::Away | Place::Waiting));
         let dropped = dropped.map(|(&index, track)| {
-            // A refusal was the answer to a call that was halved, not to the half.
+            // A refusal was the answer to a call that was halved, not to its half.
             let passing = track.error.take().filter(|error| error.kind.is_retriable());
             (index, passing.unwrap_or_else(ServiceError::no_answer), true)
         });
@@ -100,7 +100,7 @@ impl<E, R: Clone> Board<E, R> {
         self.retry(dropped, retries)
     }
 
-    /// Perhaps for one of its entries, perhaps for all.
+    /// Takes in a refusal of a whole call, because of one of its entries or of all.
     fn refused_whole(&mut self, indexes: &[usize], is_half: bool, error: ServiceError) {
         if self.refusals.refused(&error, is_half, self.open()) {
             self.refuse(indexes, &error);
@@ -112,12 +112,12 @@ impl<E, R: Clone> Board<E, R> {
         }
     }
 
-    /// From the back: one that was sent has this error, and is not only behind another.
+    /// From the back: an entry that was sent gets this error, instead of being left behind another.
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
         indexes.iter().rev().for_each(|&index| self.leave(index, Cause::Refused(error.clone())));
     }
 
-    /// The call was refused whole, perhaps for one of its entries: each half may go without it.
+    /// Splits a call that was refused whole, perhaps because of one entry: the half without it may go through.
     fn halve(&mut self, batch: &[usize], error: &ServiceError) {
         for &index in batch {
             let track = self.track(index);
@@ -126,7 +126,7 @@ impl<E, R: Clone> Board<E, R> {
             track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
-        // Of a lane that goes together, what is in the second half waits for the first.
+        // Entries of a lane that shares calls: those in the second half wait for the first half.
         let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
         let of_first =
             |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
@@ -135,14 +135,14 @@ impl<E, R: Clone> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Entries of one batch may have been sent a different number of times: each number has its own wait. Those
-    /// of one lane wait together, as long as the one that was sent most often.
+    /// Schedules the retries. Entries of one batch may have been sent a different number of times, and each number has
+    /// its own wait. Those of one lane wait together, as long as the one that was sent most often.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();
         let mut of_lane: Option<(Lane, u64)> = None;
         for (index, error, uses_retry) in failed {
-            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left behind another of these.
+            let Some(track) = self.tracks.get_mut(&index) else { continue }; // Left behind another of them.
             let mut calls = track.calls;
             if uses_retry {
                 calls -= track.free;
@@ -166,14 +166,14 @@ impl<E, R: Clone> Board<E, R> {
                 None => exhausted.push((index, error)),
             }
         }
-        // From the back: one that was sent has its own error, and is not only behind another.
+        // From the back: an entry that was sent gets its own error, instead of being left behind another.
         for (index, error) in exhausted.into_iter().rev() {
             self.leave(index, Cause::Exhausted(error));
         }
         by_calls.into_values().flatten().collect()
     }
 
-    /// Where only the last of a lane is sent, those before it count as delivered with it.
+    /// Delivers an entry. In a lane that sends only its last entry, those before it count as delivered with it.
     fn deliver(&mut self, index: usize, receipt: &R) {
         let lane = self.tracks[&index].lane.clone();
         let delivered = match &lane {
@@ -192,19 +192,20 @@ impl<E, R: Clone> Board<E, R> {
     }
 }
 
-/// The error of a call of which the service throttled every entry.
+/// The error of a call in which the service throttled every entry.
 fn throttled_whole<R>(answers: &[Answer<R>]) -> Option<ServiceError> {
     let is_throttle = |answer: &Answer<R>| matches!(answer, Err(error) if error.kind == ErrorKind::Throttled);
     answers.first()?.as_ref().err().filter(|_| answers.iter().all(is_throttle)).cloned()
 }
 
-/// This many calls must be refused whole for one code, two halves among them, before every other is taken to be.
+/// Calls that must be refused whole for one code, two of them halves, before all are assumed to be.
 const CALLS: u32 = 6;
 const HALVES: u32 = 2;
-/// As few open entries are tried to the last: it takes at most twice as many calls, and the good ones go through.
+/// With this many open entries or fewer, each is tried: that takes at most twice as many calls, and the good ones go
+/// through.
 const FEW: usize = 50;
 
-/// The calls of a delivery that were refused whole, as long as the service has taken nothing.
+/// Calls of a delivery that were refused whole, until the service takes an entry.
 #[derive(Default)]
 pub(super) struct Refusals {
     code: Option<String>,
@@ -216,7 +217,8 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// A call was refused whole; whether every other would be. A call that is too large says nothing of smaller ones.
+    /// Takes in a call that was refused whole. Returns true if every other would be. A call that is too large says
+    /// nothing about smaller ones.
     pub(super) fn refused(&mut self, error: &ServiceError, is_half: bool, open: usize) -> bool {
         let code = self.code.get_or_insert_with(|| error.code.clone());
         self.differ |= *code != error.code || error.kind != ErrorKind::Refused || error.is_of_some;
@@ -230,7 +232,7 @@ impl Refusals {
         self.differ = true;
     }
 
-    /// Whether halves should go first, because they tell.
+    /// Returns true if halves should go first, because they show whether every entry is refused.
     pub(super) fn may_be_of_every_entry(&self, open: usize) -> bool {
         self.calls > 1 && !self.differ && open > FEW
     }

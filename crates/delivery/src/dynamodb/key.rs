@@ -1,4 +1,4 @@
-//! A DynamoDB item's primary key, so that writes of one item stay in order.
+//! A DynamoDB item's primary key. It keeps writes to one item in order.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -6,7 +6,7 @@ use super::size::Attributes;
 use crate::lanes::Lane;
 use crate::operation::{ErrorKind, ServiceError};
 
-/// A table, and the attributes that make its primary key.
+/// A table, and the attributes of its primary key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     pub(super) name: String,
@@ -15,18 +15,18 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table of this name (or ARN, if the writes name it so too) with this partition key.
+    /// The table with this name (or ARN, if the writes use it too) and this partition key.
     pub fn new(name: impl Into<String>, partition_key: impl Into<String>) -> Self {
         Self { name: name.into(), partition: partition_key.into(), sort: None }
     }
 
-    /// With this sort key.
+    /// Adds a sort key.
     #[must_use]
     pub fn sort(self, sort_key: impl Into<String>) -> Self {
         Self { sort: Some(sort_key.into()), ..self }
     }
 
-    /// The lane that all writes of one item share.
+    /// The lane shared by all writes to one item.
     pub(super) fn key(&self, attributes: &Attributes) -> Result<Lane, ServiceError> {
         let mut parts = vec![self.name.clone().into_bytes()];
         for name in self.names() {
@@ -39,7 +39,7 @@ impl Table {
         Ok(Lane::new(parts))
     }
 
-    /// As [`key`](Self::key), for attributes that must be a key and nothing else.
+    /// Like [`key`](Self::key), for attributes that must be the key and nothing else.
     pub(super) fn key_alone(&self, attributes: &Attributes) -> Result<Lane, ServiceError> {
         let key = self.key(attributes)?;
         match attributes.keys().find(|&name| self.names().all(|key| key != name)) {
@@ -71,8 +71,8 @@ fn canonical(value: &AttributeValue) -> Option<[Vec<u8>; 2]> {
     }
 }
 
-/// `1`, `1.0`, `+01` and `10e-1` name one item. A text that is no number stays as it is, for DynamoDB to
-/// refuse.
+/// The number in a normal form: `1`, `1.0`, `+01` and `10e-1` name one item. A text that is not a number stays as it
+/// is, for DynamoDB to refuse.
 fn canonical_number(text: &str) -> String {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(unsigned) => (true, unsigned),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn one_number_is_one_key_however_it_is_written() {
+    fn equal_numbers_are_one_key() {
         for same in ["1", "1.0", "+1", "01", "10e-1", "0.1E1", "0.10e+1"] {
             assert_eq!(number(same), number("1"), "{same}");
         }
@@ -120,7 +120,7 @@ mod tests {
         for other in ["10", "-1", "0.1", "11", "1e1", "0"] {
             assert_ne!(number(other), number("1"), "{other}");
         }
-        // Not numbers: whatever they are, they are not alike.
+        // Not numbers, so each stays distinct.
         for (one, other) in [("", "-"), ("1e", "1"), ("x", "y"), (".", "0"), ("1e99999999999", "1")] {
             assert_ne!(number(one), number(other));
         }
@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_keeps_its_key_through_any_exponent(digits in 1u64.., shift in 0usize..20) {
+        fn number_keeps_its_key_with_any_exponent(digits in 1u64.., shift in 0usize..20) {
             let written = format!("{digits}{}e-{shift}", "0".repeat(shift));
             prop_assert_eq!(number(&written), number(&digits.to_string()));
             prop_assert_ne!(number(&written), number(&format!("-{digits}")));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn types_tables_and_sort_keys_tell_keys_apart() {
+    fn types_tables_and_sort_keys_distinguish_keys() {
         let text = |text: &str| AttributeValue::S(text.into());
         assert_ne!(key(text("1")), number("1"));
         assert_ne!(key(text("1")), key(AttributeValue::B(b"1".to_vec().into())));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_with_its_reason() {
+    fn invalid_key_is_refused_with_reason() {
         let table = Table::new("t", "pk").sort("sk");
         let with = |name: &str, value| (name.to_owned(), value);
         let (pk, sk) =

@@ -1,4 +1,4 @@
-//! The two sizes of an item: up to 400 KB stored, and its share of the 16 MB of JSON of a call.
+//! The two sizes of an item: up to 400 KB stored, and its share of a call's 16 MB of JSON.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 /// Attributes by name: an item, or its key.
 pub type Attributes = HashMap<String, AttributeValue>;
 
-/// Bytes that DynamoDB counts for the item: attribute names and values.
+/// Size of an item as DynamoDB counts it: attribute names and values.
 /// Source: DynamoDB developer guide, "DynamoDB item sizes and formats".
 pub(super) fn stored(item: &Attributes) -> usize {
     item.iter().map(|(name, value)| name.len() + stored_value(value)).sum()
 }
 
-/// A list or a map has 3 bytes of its own, and 1 for each member.
+/// Bytes of a list or a map itself; each member adds `MEMBER`.
 const CONTAINER: usize = 3;
 const MEMBER: usize = 1;
 
@@ -30,20 +30,20 @@ fn stored_value(value: &AttributeValue) -> usize {
             CONTAINER + values.iter().map(|value| MEMBER + stored_value(value)).sum::<usize>()
         }
         AttributeValue::M(values) => CONTAINER + stored(values) + MEMBER * values.len(),
-        // A type newer than the SDK: DynamoDB counts it.
+        // A type newer than the SDK. DynamoDB will count it.
         _ => 0,
     }
 }
 
-/// About 1 byte for two significant digits, and 1 more; leading and trailing zeros do not count. This is
-/// the least it can be, so that no item is refused that DynamoDB would take.
+/// About 1 byte for two significant digits, plus 1; leading and trailing zeros do not count. This is the minimum, so
+/// that no item is refused that DynamoDB would take.
 fn stored_number(number: &str) -> usize {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     digits.trim_matches('0').len().div_ceil(2) + 1
 }
 
-/// Bytes of the write in the JSON of a call and of the JSON around it, or a little more.
+/// Size of a write in the JSON of a call, with the JSON around it, or slightly more.
 pub(super) fn sent(table: &str, attributes: &Attributes) -> usize {
     // `"table":[…],` and `{"DeleteRequest":{"Item":…}},`, as if each write named its table.
     const AROUND: usize = r#""":[],{"DeleteRequest":{"Item":}},"#.len();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dynamodb_counts_for_a_value() {
+    fn values_count_as_in_dynamodb() {
         let two = || vec![S("a".into()), Null(true)];
         for (value, bytes) in [
             (S("é".into()), 2),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_counts_by_its_significant_digits() {
+    fn numbers_count_by_significant_digits() {
         for (number, bytes) in [
             ("0", 1),
             ("7", 2),

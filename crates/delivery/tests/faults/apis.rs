@@ -1,4 +1,4 @@
-//! The seven APIs behind one face, and what must hold of each delivery.
+//! The seven APIs behind one trait, and what must hold after each delivery.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use comeback_delivery::{
 
 use crate::service::Service;
 
-/// What was delivered, or left.
+/// The outcome of a delivery.
 pub(crate) type Outcome<A> = comeback_delivery::Outcome<<A as Api>::Operation>;
 
 pub(crate) type Entry<A> = <<A as Api>::Operation as Operation>::Entry;
@@ -25,8 +25,8 @@ pub(crate) trait Api: Sized {
 
     const LIMITS: Limits;
 
-    /// An entry's code that asks for another try, one that does not if the API has one, and whether a
-    /// list that is absent is no answer.
+    /// An entry's error code that is retried, one that is not (if the API has one), and whether an absent list counts
+    /// as no answer.
     const PASSING: &'static str;
     const FINAL: Option<&'static str> = None;
     /// With this code the service refuses a whole call for one entry.
@@ -45,16 +45,16 @@ pub(crate) trait Api: Sized {
     /// The text of an entry.
     fn text(entry: &Entry<Self>) -> String;
 
-    /// Bytes an entry has beside its text.
+    /// Bytes of an entry besides its text.
     const BESIDE: usize = 0;
 
-    /// A sender that never waits, and sends again five times at most.
+    /// A sender that never waits and retries at most five times.
     fn sender(service: &Service) -> Sender<Self::Operation, TokioSleep> {
         let sender = Self::over(Self::client(&config(service))).sleep(|_| tokio::time::sleep(Duration::ZERO));
         sender.retries(Retries::of([Duration::ZERO; 5]))
     }
 
-    /// Entries of these texts: `0`, `1`, …
+    /// Entries with the texts `0`, `1`, …
     fn entries(count: usize) -> Vec<Entry<Self>> {
         (0..count).map(|index| Self::entry(index.to_string())).collect()
     }
@@ -68,7 +68,7 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .endpoint_url(service.endpoint())
         .http_client(aws_smithy_http_client::Builder::new().build_http())
-        // On, as a user's are: the senders switch them off.
+        // On, like a user's: the senders switch them off.
         .retry_config(RetryConfig::standard().with_max_attempts(4))
         .sleep_impl(
             aws_sdk_sqs::config::SharedAsyncSleep::new(aws_smithy_async::rt::sleep::TokioSleep::new()),
@@ -76,10 +76,10 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
         .build()
 }
 
-/// Whatever the service did: every entry is delivered, or left with its own text, never both; none is
-/// done twice but one that may be believed not done; and no call was over a limit.
+/// Checks what holds whatever the service did: every entry is either delivered or left with its own text; only an entry
+/// that may be believed not done is done twice; and no call was over a limit.
 ///
-/// Gives back the causes, by text.
+/// Returns the causes, by text.
 pub(crate) fn accounted<A: Api>(
     service: &Service,
     texts: &[String],
@@ -199,7 +199,7 @@ api! {
 api! {
     BatchWriteItem: dynamodb::BatchWriteItem, aws_sdk_dynamodb, limits::DYNAMODB,
     {
-        // DynamoDB gives no code: what it did not do is in `UnprocessedItems`.
+        // DynamoDB gives no code: writes that it did not do are in `UnprocessedItems`.
         const PASSING: &'static str = "";
         const REFUSING_WHOLE: &'static str = "ValidationException";
         const ABSENT_IS_NO_ANSWER: bool = false;

@@ -1,4 +1,4 @@
-//! Entries at the services' limits, and of several tables.
+//! Entries at the services' limits, and for several tables.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::apis::{
 };
 use crate::service::{Answer, Service};
 
-crate::for_every_api!(as_many_entries_as_a_call_takes);
+crate::for_every_api!(full_calls_by_count);
 
-async fn as_many_entries_as_a_call_takes<A: Api>() {
+async fn full_calls_by_count<A: Api>() {
     let most = A::LIMITS.entries;
     for (count, calls) in [(most - 1, 1), (most, 1), (most + 1, 2), (3 * most, 3), (3 * most + 1, 4)] {
         let service = Service::obliging().await;
@@ -24,7 +24,7 @@ async fn as_many_entries_as_a_call_takes<A: Api>() {
     }
 }
 
-/// The text of an entry that counts as this many bytes.
+/// A text for an entry of this size, as the service counts it.
 fn text<A: Api>(index: usize, bytes: usize) -> String {
     let text = index.to_string();
     let rest = bytes - A::BESIDE - text.len();
@@ -42,14 +42,14 @@ async fn sent<A: Api>(sizes: &[usize]) -> (Vec<Cause>, usize) {
     (texts.iter().filter_map(|text| causes.remove(text)).collect(), calls)
 }
 
-async fn at_the_limit_of_an_entry<A: Api>() {
+async fn entry_at_its_byte_limit<A: Api>() {
     let limit = A::LIMITS.entry_bytes;
     let (causes, _) = sent::<A>(&[limit - 1, limit, limit + 1]).await;
     assert_eq!(causes, [Cause::TooLarge { size: limit + 1, limit }]);
 }
 
-async fn at_the_limits_of_bytes<A: Api>() {
-    at_the_limit_of_an_entry::<A>().await;
+async fn call_at_its_byte_limit<A: Api>() {
+    entry_at_its_byte_limit::<A>().await;
     let limit = A::LIMITS.bytes;
     let entries = limit.div_ceil(A::LIMITS.entry_bytes).max(2);
     for (bytes, calls) in [(limit - 1, 1), (limit, 1), (limit + 1, 2)] {
@@ -61,17 +61,17 @@ async fn at_the_limits_of_bytes<A: Api>() {
 }
 
 #[tokio::test]
-async fn as_many_bytes_as_an_entry_and_a_call_may_have() {
-    at_the_limits_of_bytes::<SendMessages>().await;
-    at_the_limits_of_bytes::<PutRecords>().await;
-    at_the_limits_of_bytes::<PutRecordBatch>().await;
-    at_the_limits_of_bytes::<PutEvents>().await;
-    at_the_limit_of_an_entry::<BatchWriteItem>().await;
+async fn bytes_at_the_limits() {
+    call_at_its_byte_limit::<SendMessages>().await;
+    call_at_its_byte_limit::<PutRecords>().await;
+    call_at_its_byte_limit::<PutRecordBatch>().await;
+    call_at_its_byte_limit::<PutEvents>().await;
+    entry_at_its_byte_limit::<BatchWriteItem>().await;
 }
 
-/// The JSON of a call can be far larger than its items are once they are stored.
+/// Items can be far larger in the JSON of a call than when they are stored.
 #[tokio::test]
-async fn a_call_of_items_that_grow_in_json() {
+async fn items_that_grow_in_json_fit() {
     let service = Service::obliging().await;
     let item = |index: usize| {
         let quotes = AttributeValue::S("\"".repeat(400_000));
@@ -83,9 +83,9 @@ async fn a_call_of_items_that_grow_in_json() {
     accounted::<BatchWriteItem>(&service, &texts(25), outcome);
 }
 
-/// DynamoDB refuses a call whole if one of its tables is not there, or not permitted, and says not which.
+/// DynamoDB refuses a whole call if one of its tables is missing or forbidden, and does not name the table.
 #[tokio::test]
-async fn a_table_that_is_missing_or_denied_keeps_nothing_from_the_others() {
+async fn bad_table_does_not_affect_others() {
     for (code, kind) in
         [("ResourceNotFoundException", ErrorKind::Missing), ("AccessDeniedException", ErrorKind::Denied)]
     {

@@ -1,4 +1,4 @@
-//! Failures of entries, calls and connections, and the caller's client: its connections are used, its retries are not.
+//! Failures of entries, calls and connections. The caller's client: its connections are used, its retries are not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,12 +12,12 @@ const RETRIES: u64 = 5;
 
 crate::for_every_api!(
     partial_failures_and_failed_calls_together,
-    a_failure_that_never_heals_hands_everything_back,
-    one_bad_entry_of_a_call_refused_whole_harms_no_other,
+    permanent_failure_hands_everything_back,
+    one_bad_entry_harms_no_other,
     a_mistake_that_refuses_every_entry_costs_few_calls,
-    what_is_the_senders_fault_is_not_sent_again,
-    lists_that_are_absent,
-    a_call_is_one_request_though_the_client_would_retry,
+    senders_fault_is_not_retried,
+    absent_lists,
+    call_is_one_request_despite_client_retries,
     senders_share_the_connections_of_their_client,
 );
 
@@ -45,7 +45,7 @@ async fn partial_failures_and_failed_calls_together<A: Api>() {
     }
 }
 
-async fn a_failure_that_never_heals_hands_everything_back<A: Api>() {
+async fn permanent_failure_hands_everything_back<A: Api>() {
     let fully = |code| Answer::Error(503, code);
     for (answer, kind) in [
         (fully("ServiceUnavailable"), ErrorKind::Transient),
@@ -68,7 +68,7 @@ async fn a_failure_that_never_heals_hands_everything_back<A: Api>() {
     }
 }
 
-async fn one_bad_entry_of_a_call_refused_whole_harms_no_other<A: Api>() {
+async fn one_bad_entry_harms_no_other<A: Api>() {
     for (status, code, kind) in
         [(400, A::REFUSING_WHOLE, ErrorKind::Refused), (413, "RequestEntityTooLarge", ErrorKind::TooLarge)]
     {
@@ -97,7 +97,7 @@ async fn a_mistake_that_refuses_every_entry_costs_few_calls<A: Api>() {
     for (code, most) in [
         (A::REFUSING_WHOLE, 12),
         ("InvalidSourceException", 12),
-        // One call tells, beside three that are under way with it.
+        // One call is enough, and three others are under way with it.
         ("InvalidKMSResourceException", 4),
         ("OperationDisabledException", 4),
     ] {
@@ -110,9 +110,9 @@ async fn a_mistake_that_refuses_every_entry_costs_few_calls<A: Api>() {
     }
 }
 
-async fn what_is_the_senders_fault_is_not_sent_again<A: Api>() {
+async fn senders_fault_is_not_retried<A: Api>() {
     let Some(code) = A::FINAL else { return };
-    // The third and the fifth entry of each first call; nothing else is sent again.
+    // The third and the fifth entry of each first call.
     let service = Service::start(move |call| {
         let refused = |place| [2, 4].contains(&place).then_some(code);
         Answer::Entries((0..call.entries.len()).map(refused).collect())
@@ -127,7 +127,7 @@ async fn what_is_the_senders_fault_is_not_sent_again<A: Api>() {
     assert_eq!(service.log().calls.len(), 2);
 }
 
-async fn lists_that_are_absent<A: Api>() {
+async fn absent_lists<A: Api>() {
     let service = Service::start(|_| Answer::Text("{}".into())).await;
     let outcome = A::sender(&service).send(A::entries(3)).await;
     assert_eq!(outcome.is_err(), A::ABSENT_IS_NO_ANSWER);
@@ -136,9 +136,9 @@ async fn lists_that_are_absent<A: Api>() {
     assert!(causes.values().all(|cause| cause.to_string() == unanswered), "{causes:?}");
 }
 
-/// Answers that only the results of single records explain, whatever the counts of failures say.
+/// The results of single records decide, whatever the counts of failures say.
 #[tokio::test]
-async fn what_is_said_of_an_entry_counts_and_not_the_counts() {
+async fn entry_results_outweigh_counts() {
     use crate::apis::{PutEvents, PutRecordBatch, PutRecords};
 
     async fn causes<A: Api>(answer: &'static str) -> Vec<Option<String>> {
@@ -149,7 +149,7 @@ async fn what_is_said_of_an_entry_counts_and_not_the_counts() {
     }
     let unanswered = Some("no retries left: the service gave no answer for this entry".to_owned());
     let throttled = |text: &str| Some(format!("no retries left: {text}"));
-    // No count; the third record is not answered.
+    // No count; the third record has no answer.
     assert_eq!(
         causes::<PutRecords>(
             r#"{"Records": [{"SequenceNumber": "1", "ShardId": "s"},
@@ -158,7 +158,7 @@ async fn what_is_said_of_an_entry_counts_and_not_the_counts() {
         .await,
         [None, throttled("ProvisionedThroughputExceededException: slower"), unanswered.clone()]
     );
-    // A count of 0, and yet a failure; a record with neither id nor code.
+    // A count of 0 despite a failure; a record with neither id nor code.
     assert_eq!(
         causes::<PutRecordBatch>(
             r#"{"FailedPutCount": 0, "RequestResponses":
@@ -167,7 +167,7 @@ async fn what_is_said_of_an_entry_counts_and_not_the_counts() {
         .await,
         [throttled("InternalFailure: no message"), unanswered.clone(), None]
     );
-    // A count without its failures is not believed; a code beside an id is.
+    // A count without failures is ignored; a code beside an id is a failure.
     assert_eq!(
         causes::<PutEvents>(
             r#"{"FailedEntryCount": 3, "Entries":
@@ -189,7 +189,7 @@ async fn what_is_said_of_an_entry_counts_and_not_the_counts() {
     assert_eq!(PutEvents::sender(&service).send(PutEvents::entries(21)).await.unwrap().calls, 3);
 }
 
-async fn a_call_is_one_request_though_the_client_would_retry<A: Api>() {
+async fn call_is_one_request_despite_client_retries<A: Api>() {
     for answer in [Answer::Error(500, "InternalFailure"), Answer::Error(400, "ThrottlingException")] {
         let service = Service::start(move |_| answer.clone()).await;
         let undelivered = A::sender(&service).retries(Retries::none()).send(A::entries(1)).await.unwrap_err();
@@ -197,7 +197,7 @@ async fn a_call_is_one_request_though_the_client_would_retry<A: Api>() {
     }
 }
 
-/// With the SDK's default HTTP client: one that the user sets is shared even by clients made anew.
+/// With the SDK's default HTTP client: a client that the user sets is shared even by new SDK clients.
 async fn senders_share_the_connections_of_their_client<A: Api>() {
     let service = Service::obliging().await;
     let mut config = config(&service).into_builder();

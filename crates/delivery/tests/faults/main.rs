@@ -1,5 +1,5 @@
-//! Every API against a service on a real socket that fails in every way there is. No test sleeps, and
-//! every draw has a seed.
+//! Every API against a service on a real socket that fails in every known way. No test sleeps, and every draw has a
+//! seed.
 
 #![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
 
@@ -8,7 +8,7 @@ mod entries;
 mod failing;
 mod service;
 
-/// Each of these generic tests, for each API.
+/// Runs each generic test for each API.
 macro_rules! for_every_api {
     ($($test:ident),+ $(,)?) => {
         $crate::for_every_api!(@api [$($test)+]

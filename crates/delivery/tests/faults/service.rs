@@ -1,4 +1,4 @@
-//! A service on a real socket that fails in the way that a test asks for.
+//! A service on a real socket that fails as a test asks.
 
 use std::collections::HashSet;
 use std::io;
@@ -15,18 +15,18 @@ use serde_json::{Map, Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What the service does with one call.
+/// The service's reaction to one call.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// Does every entry that has no error code here, in the order of the call, and says so.
+    /// Does every entry without an error code here, in the order of the call, and answers accordingly.
     Entries(Vec<Option<&'static str>>),
-    /// Does nothing, and answers this status and error code.
+    /// Does nothing, and answers with this status and error code.
     Error(u16, &'static str),
     /// Does everything, and closes the connection instead of answering.
     Lost,
     /// Does nothing and closes the connection.
     Closed,
-    /// Does everything, and answers this text with status 200.
+    /// Does everything, and answers with this text and status 200.
     Text(String),
 }
 
@@ -37,22 +37,22 @@ impl Answer {
     }
 }
 
-/// What became of the calls, by the texts of the entries.
+/// A record of the calls, by the texts of the entries.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// How often a client connected.
+    /// Number of connections opened.
     pub(crate) connections: usize,
     /// The entries of each call.
     pub(crate) calls: Vec<Vec<String>>,
     /// The entries done, in that order.
     pub(crate) done: Vec<String>,
-    /// Entries that a caller may believe not done: refused in an answer, or without one.
+    /// Entries that a caller may believe not done: refused in an answer, or not answered.
     pub(crate) doubtful: Vec<String>,
     /// Calls that the real service would have refused.
     pub(crate) violations: Vec<String>,
 }
 
-/// The service. It ends when this is dropped.
+/// The service. It ends when dropped.
 pub(crate) struct Service {
     address: std::net::SocketAddr,
     log: Arc<Mutex<Log>>,
@@ -101,7 +101,7 @@ struct State<A> {
 
 async fn serve<A: FnMut(&Call) -> Answer + Send + 'static>(stream: TcpStream, state: Arc<State<A>>) {
     let service = service_fn(move |request| handle(request, state.clone()));
-    // A connection that a test has closed is what it wanted.
+    // A test may close a connection on purpose.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -152,7 +152,7 @@ fn response(status: u16, error: &str, body: String) -> Response<Full<Bytes>> {
     builder.body(Full::new(Bytes::from(body))).expect("a status and valid headers")
 }
 
-/// A number in `0..bound`, the same for the same seed and position.
+/// A pseudo-random number in `0..bound`, fixed by seed and position.
 pub(crate) fn draw(seed: u64, position: u64, bound: u64) -> u64 {
     // SplitMix64.
     let mut z = seed.wrapping_add(position.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -161,7 +161,7 @@ pub(crate) fn draw(seed: u64, position: u64, bound: u64) -> u64 {
     (z ^ (z >> 31)) % bound
 }
 
-/// The members of a JSON array, none if it is absent.
+/// The members of a JSON array; empty if it is absent.
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -170,7 +170,7 @@ pub(crate) fn list(value: &Value) -> &[Value] {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) operation: String,
-    /// The entries, for `BatchWriteItem` with their `Table`, in the order of the body.
+    /// The entries in the order of the body; those of `BatchWriteItem` with their `Table`.
     pub(crate) entries: Vec<Value>,
     bytes: usize,
 }
@@ -186,7 +186,7 @@ impl Call {
         Self { operation, entries, bytes: bytes.len() }
     }
 
-    /// What tells one entry from another: a text that the test gave it.
+    /// The texts that the test gave the entries.
     pub(crate) fn texts(&self) -> Vec<String> {
         self.entries.iter().map(|entry| self.text(entry)).collect()
     }
@@ -208,7 +208,7 @@ impl Call {
         }
     }
 
-    /// The service's answer when these entries failed with these codes.
+    /// The service's answer if entries failed with these codes.
     pub(crate) fn answer(&self, codes: &[Option<&str>]) -> Value {
         let failed = codes.iter().filter(|code| code.is_some()).count();
         let results = |done: Value| -> Vec<Value> {
@@ -257,7 +257,7 @@ impl Call {
         Value::Object(tables)
     }
 
-    /// What the service would refuse the call for.
+    /// The reason why the real service would refuse the call.
     pub(crate) fn violation(&self) -> Option<String> {
         let (count, bytes) = match self.operation.as_str() {
             "BatchWriteItem" => (25, 16 * 1024 * 1024),

@@ -1,4 +1,4 @@
-//! How entries are packed: few batches, full ones, and the order of lanes.
+//! Packing: few batches, full ones, and the order of lanes.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn batches(limits: Limits, sizes: &[usize]) -> Vec<Vec<usize>> {
 }
 
 #[test]
-fn a_batch_is_full_at_a_limit_and_not_before() {
+fn batch_is_full_at_its_limit() {
     let limits = Limits { entries: 3, bytes: 10, entry_bytes: 10 };
     assert_eq!(batches(limits, &[1, 1, 1, 1]), [vec![0, 1, 2], vec![3]]);
     assert_eq!(batches(limits, &[4, 6, 4, 6]), [[0, 1], [2, 3]]);
@@ -29,14 +29,14 @@ fn a_batch_is_full_at_a_limit_and_not_before() {
 }
 
 #[test]
-fn sizes_that_overflow_together_are_over_the_limit() {
+fn overflowing_sizes_are_over_the_limit() {
     let half = usize::MAX / 2 + 1;
     let limits = Limits { entries: 10, bytes: usize::MAX - 1, entry_bytes: half };
     assert_eq!(batches(limits, &[half, half]), [[0], [1]]);
 }
 
 #[test]
-fn what_can_never_fit_is_refused_with_its_size_and_the_others_go() {
+fn too_large_entry_is_refused_others_go() {
     for limits in
         [Limits { entries: 3, bytes: 90, entry_bytes: 9 }, Limits { entries: 3, bytes: 9, entry_bytes: 90 }]
     {
@@ -54,7 +54,7 @@ fn what_can_never_fit_is_refused_with_its_size_and_the_others_go() {
 }
 
 #[test]
-fn a_call_may_count_an_entry_otherwise_than_the_entry_counts() {
+fn size_in_a_call_may_differ() {
     let limits = Limits { entries: 3, bytes: 10, entry_bytes: 8 };
     let service = Service { limits, overhead: 4, ..Service::new([Fate::Ok]) };
     let undelivered = complete(service.sender().send(sized(&[1, 1, 6, 7, 9]))).unwrap_err();
@@ -103,7 +103,7 @@ const LANE: Option<u8> = Some(1);
 const OTHER: Option<u8> = Some(2);
 
 #[test]
-fn a_lane_waits_for_its_first_and_the_others_do_not() {
+fn lane_waits_for_its_first_entry() {
     let service =
         Service { polls: 2, ..Service::new([Fate::Error(ErrorKind::Transient), Fate::Ok, Fate::Ok]) };
     complete(service.sender().send(entries([LANE, OTHER, LANE, OTHER]))).unwrap();
@@ -111,7 +111,7 @@ fn a_lane_waits_for_its_first_and_the_others_do_not() {
 }
 
 #[test]
-fn what_is_behind_an_entry_that_is_left_is_left_too() {
+fn entries_behind_a_left_one_are_left() {
     let script = [Fate::Error(ErrorKind::Refused), Fate::Ok, Fate::Ok];
     let service = Service::new(script);
     let undelivered = complete(service.sender().send(entries([LANE, OTHER, LANE, OTHER, None]))).unwrap_err();
@@ -125,7 +125,7 @@ fn what_is_behind_an_entry_that_is_left_is_left_too() {
 }
 
 #[test]
-fn what_is_behind_an_entry_that_never_fits_is_left_and_what_is_before_it_goes() {
+fn too_large_entry_splits_its_lane() {
     let limits = Limits { entry_bytes: 5, ..ROOMY };
     let service = Service { limits, ..Service::new([Fate::Ok]) };
     let mut entries = entries([LANE, LANE, LANE, OTHER]);
@@ -143,7 +143,7 @@ fn lanes_of_different_parts_are_different() {
 }
 
 #[test]
-fn a_lane_that_goes_together_fills_calls_and_never_two_at_once() {
+fn together_lane_fills_one_call_at_once() {
     let limits = Limits { entries: 3, ..ROOMY };
     let service = Service { limits, polls: 2, lanes: Lane::together, ..Service::new([Fate::Ok]) };
     complete(service.sender().send(entries([LANE, LANE, OTHER, LANE, LANE, OTHER, LANE]))).unwrap();
@@ -151,7 +151,7 @@ fn a_lane_that_goes_together_fills_calls_and_never_two_at_once() {
 }
 
 #[test]
-fn what_a_later_one_of_its_call_overtook_is_left_with_those_behind() {
+fn overtaken_entry_is_left_with_those_behind() {
     let failed = Fate::Error(ErrorKind::Transient);
     let limits = Limits { entries: 4, ..ROOMY };
     let service =
@@ -164,7 +164,7 @@ fn what_a_later_one_of_its_call_overtook_is_left_with_those_behind() {
 }
 
 #[test]
-fn the_last_of_a_call_go_again_together_and_in_order() {
+fn failed_tail_is_retried_in_order() {
     let failed = Fate::Error(ErrorKind::Transient);
     let limits = Limits { entries: 3, ..ROOMY };
     let script = [Fate::Ok, failed, failed, Fate::Ok];
@@ -174,7 +174,7 @@ fn the_last_of_a_call_go_again_together_and_in_order() {
 }
 
 #[test]
-fn where_the_last_wins_one_that_never_fits_leaves_none_behind() {
+fn last_wins_survives_a_too_large_entry() {
     let limits = Limits { entry_bytes: 5, ..ROOMY };
     let service = Service { limits, lanes: Lane::last_wins, ..Service::new([Fate::Ok]) };
     let mut entries = entries([LANE, LANE, LANE]);
@@ -184,7 +184,7 @@ fn where_the_last_wins_one_that_never_fits_leaves_none_behind() {
 }
 
 #[test]
-fn where_the_last_wins_a_write_that_is_left_keeps_no_later_one_back() {
+fn last_wins_survives_a_left_write() {
     let (refused, throttled) = (Fate::Error(ErrorKind::Refused), Fate::Error(ErrorKind::Throttled));
     for (fate, cause) in [
         (refused, Cause::Refused(error(ErrorKind::Refused))),
@@ -199,14 +199,14 @@ fn where_the_last_wins_a_write_that_is_left_keeps_no_later_one_back() {
 }
 
 #[test]
-fn where_only_the_last_is_sent_those_before_it_are_delivered_with_it() {
+fn only_last_delivers_those_before_it() {
     let service = Service { lanes: Lane::only_last, ..Service::new([Fate::Ok]) };
     let delivered = complete(service.sender().send(entries([LANE, OTHER, LANE, None, LANE, OTHER]))).unwrap();
     assert_eq!((service.sent(), delivered.count()), (vec![vec![3, 4, 5]], 6));
 }
 
 #[test]
-fn if_the_last_is_refused_the_one_before_it_goes() {
+fn refused_last_sends_the_one_before() {
     let refused = Fate::Error(ErrorKind::Refused);
     let service = Service { lanes: Lane::only_last, ..Service::new([refused, refused, Fate::Ok]) };
     let undelivered = complete(service.sender().send(entries([LANE; 4]))).unwrap_err();
@@ -216,14 +216,14 @@ fn if_the_last_is_refused_the_one_before_it_goes() {
 }
 
 #[test]
-fn a_write_that_waits_is_replaced_by_one_that_comes() {
+fn waiting_write_is_replaced_by_newer() {
     let (passing, refused) = (Fate::Error(ErrorKind::Transient), Fate::Error(ErrorKind::Refused));
     let one = Limits { entries: 1, ..ROOMY };
     let sent = |concurrency, script: &[Fate]| {
         let lanes = Lane::only_last;
         let service = Service { limits: one, polls: 3, lanes, ..Service::new(script) };
         let sender = service.sender().concurrency(concurrency).retries(Retries::of([Duration::ZERO]));
-        // A stream is asked for two entries for each call that may be under way.
+        // A stream is read up to two entries ahead for each concurrent call.
         let outcomes = sender.send_stream(stream::iter(entries([LANE; 5]))).collect::<Vec<_>>();
         let outcomes = complete(outcomes);
         assert_eq!(outcomes.len(), 5);
@@ -232,13 +232,13 @@ fn a_write_that_waits_is_replaced_by_one_that_comes() {
     };
     assert_eq!(sent(3, &[passing, Fate::Ok]).0, [[4], [4]], "all are at hand at once");
     assert_eq!(sent(2, &[passing, Fate::Ok]).0, [[3], [3], [4]], "none comes while four are open");
-    // The stream's lane does not break.
+    // A lane of a stream does not break.
     assert_eq!(sent(1, &[Fate::Ok, refused, Fate::Ok]), (vec![vec![1], vec![3], vec![4]], vec![3]));
 }
 
-/// While the last is under way, what ends the delivery does not hand back what it replaces.
+/// If a call is under way when the delivery ends, the entries that it replaces are not handed back.
 #[test]
-fn what_is_replaced_by_a_call_under_way_has_its_outcome() {
+fn replaced_entry_shares_outcome_under_way() {
     let one = Limits { entries: 1, ..ROOMY };
     let script = [Fate::Ok, Fate::Whole(ErrorKind::Denied)];
     for (first, arrived) in [([LANE, LANE, OTHER, None], true), ([OTHER, None, LANE, LANE], false)] {
@@ -251,7 +251,7 @@ fn what_is_replaced_by_a_call_under_way_has_its_outcome() {
 }
 
 proptest! {
-    /// Whatever fails: the entries of a lane that arrive do so in their order, each once.
+    /// Whatever fails: the entries of a lane that arrive do so once each, in their order.
     #[test]
     fn lanes_that_go_together_keep_their_order(
         lanes in prop::collection::vec(prop::option::of(0..3u8), 0..40),

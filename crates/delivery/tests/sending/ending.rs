@@ -1,4 +1,4 @@
-//! What ends a delivery early: a service that denies or is down, a deadline, an interruption.
+//! Early ends of a delivery: a service that denies or is down, a deadline, an interruption.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::service::{Fate, ROOMY, Service, complete, entries, error, poll_until}
 const ONE: Limits = Limits { entries: 1, ..ROOMY };
 
 #[test]
-fn one_call_that_is_denied_is_enough() {
+fn one_denied_call_ends_it() {
     for kind in [ErrorKind::Denied, ErrorKind::Missing] {
         let service = Service { limits: ONE, polls: 2, ..Service::new([Fate::Whole(kind)]) };
         let undelivered = complete(service.sender().concurrency(2).send(entries([None; 8]))).unwrap_err();
@@ -23,7 +23,7 @@ fn one_call_that_is_denied_is_enough() {
 }
 
 #[test]
-fn nobody_waits_for_the_retry_of_what_was_handed_back() {
+fn handed_back_entries_are_not_waited_for() {
     let script = [Fate::Whole(ErrorKind::Transient), Fate::Whole(ErrorKind::Denied)];
     let service = Service { limits: ONE, polls: 1, ..Service::new(script) };
     let never = |_| std::future::pending::<()>();
@@ -34,7 +34,7 @@ fn nobody_waits_for_the_retry_of_what_was_handed_back() {
 }
 
 #[test]
-fn a_service_that_is_down_ends_it_once_retries_ran_out() {
+fn service_down_ends_it_after_retries() {
     let service = Service { limits: ONE, ..Service::new([Fate::Whole(ErrorKind::Transient)]) };
     let undelivered = complete(service.sender().concurrency(1).send(entries([None; 50]))).unwrap_err();
     assert!(undelivered.calls <= 60, "{} calls", undelivered.calls);
@@ -43,7 +43,7 @@ fn a_service_that_is_down_ends_it_once_retries_ran_out() {
 }
 
 #[test]
-fn six_calls_that_fail_and_a_seventh_that_works_end_nothing() {
+fn later_success_keeps_it_going() {
     let down = [Fate::Whole(ErrorKind::Transient); 5];
     let service = Service { limits: ONE, ..Service::new([&down[..], &[Fate::Ok]].concat()) };
     let undelivered =
@@ -77,7 +77,7 @@ fn limits_cannot_be_raised() {
     let _ = service.sender().limits(Limits { entries: 11, ..ROOMY });
 }
 
-/// Whether the service's clock is there.
+/// Returns true once the service's clock has reached the moment.
 fn until(service: &Service, moment: u32) -> impl Fn() -> bool {
     move || service.clock.get() >= moment
 }
@@ -85,7 +85,7 @@ fn until(service: &Service, moment: u32) -> impl Fn() -> bool {
 const PASSING: Fate = Fate::Error(ErrorKind::Transient);
 
 #[test]
-fn past_the_deadline_nothing_is_called() {
+fn no_call_starts_past_the_deadline() {
     let service = Service::new([Fate::Ok]);
     let undelivered = complete(service.sender().send_while(entries([None]), || false)).unwrap_err();
     assert_eq!(service.sent().len(), 0);
@@ -94,10 +94,10 @@ fn past_the_deadline_nothing_is_called() {
 }
 
 #[test]
-fn a_call_under_way_is_let_finish_and_none_follows() {
+fn call_under_way_finishes_and_none_follows() {
     let limits = Limits { entries: 1, ..ROOMY };
     let service = Service { limits, polls: 3, ..Service::new([Fate::Ok, PASSING]) };
-    // The clock ticks when a call begins and when it ends: two begin.
+    // The clock ticks at the beginning and at the end of a call: two begin.
     let undelivered =
         complete(service.sender().concurrency(2).send_while(entries([None; 3]), || !until(&service, 2)()))
             .unwrap_err();
@@ -109,7 +109,7 @@ fn a_call_under_way_is_let_finish_and_none_follows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_is_not_cut_short_but_a_timer_beside_it_ends_it() {
+async fn only_a_timer_cuts_a_wait_short() {
     let service = Service::new([PASSING]);
     let hour = Duration::from_secs(3_600);
     let sender = Sender::over(&service, tokio::time::sleep).retries(Retries::of([hour]));
@@ -143,7 +143,7 @@ proptest! {
         let lanes = std::array::from_fn::<_, 12, _>(|n| (n % 3 == 0).then_some(1));
         let outcome = complete(service.sender().concurrency(concurrency).send_while(entries(lanes), || !until(&service, moment)()));
         for call in service.calls.borrow().iter() {
-            // It begins a tick after it was started.
+            // A call begins a tick after it was started.
             prop_assert!(call.began <= moment, "{call:?}");
             prop_assert!(call.answers.is_some(), "{call:?}");
         }
@@ -154,7 +154,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_not_answered_comes_back() {
+fn unanswered_entries_come_back() {
     let limits = Limits { entries: 2, ..ROOMY };
     let service = Service { limits, polls: 9, ..Service::new([Fate::Ok, PASSING, Fate::Ok]) };
     let sender = service.sender().concurrency(1);
@@ -175,7 +175,7 @@ fn what_was_not_answered_comes_back() {
 }
 
 #[test]
-fn run_again_it_sends_again_what_was_under_way_after_a_wait() {
+fn second_run_resends_what_was_under_way() {
     let service = Service { polls: 9, ..Service::new([Fate::Ok]) };
     let waits = Retries::of([Duration::from_millis(5)]);
     let sender = service.sender().retries(waits);

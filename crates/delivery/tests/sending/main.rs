@@ -1,4 +1,4 @@
-//! The core, over a service that follows a script; and what it traces.
+//! The core, over a scripted service; and its traces.
 
 mod batches;
 mod ending;
@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::service::{Fate, Service, complete, entries};
 
-/// What is traced while this runs.
+/// The trace of this work.
 fn traced(work: impl FnOnce()) -> String {
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -30,8 +30,8 @@ fn traced(work: impl FnOnce()) -> String {
             Ok(())
         }
     }
-    // What interests the first thread that meets a span counts for all, and another test's thread may be
-    // that one: so none is without a subscriber.
+    // The first thread to meet a span decides for all whether it is recorded, and that may be another test's thread. So
+    // none is without a subscriber.
     static EVERYWHERE: Once = Once::new();
     EVERYWHERE.call_once(|| {
         let all = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(io::sink);
@@ -51,7 +51,7 @@ fn traced(work: impl FnOnce()) -> String {
 }
 
 #[test]
-fn a_span_for_each_delivery_and_each_call_with_the_codes_and_never_a_message() {
+fn spans_hold_codes_and_no_message() {
     let service = Service::new([
         Fate::Whole(ErrorKind::Throttled),
         Fate::Ok,

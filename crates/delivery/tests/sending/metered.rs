@@ -1,4 +1,4 @@
-//! Services that take a number of entries a second, on tokio's paused clock. `benches/figures.rs` has them too.
+//! Services that take a number of entries a second, on tokio's paused clock. Also used by `benches/figures.rs`.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,15 +8,15 @@ use comeback_delivery::limits::{KINESIS, Limits};
 use comeback_delivery::{Answer, ErrorKind, Operation, ServiceError};
 use tokio::time::Instant;
 
-/// A service with a bucket of tokens for entries and one for bytes. What is past either is throttled.
+/// A service with one token bucket for entries and one for bytes. It throttles what exceeds either.
 pub(crate) struct Metered {
     limits: Limits,
     entry_bytes: usize,
-    /// Answers for each entry even if it takes none, as Kinesis does; DynamoDB and SQS fail the call.
+    /// Answers for each entry even if it takes none, like Kinesis; DynamoDB and SQS fail the call.
     answers_each: bool,
     buckets: Mutex<[Bucket; 2]>,
     calls: AtomicUsize,
-    /// Calls under way, and the most of them.
+    /// Calls under way, and their maximum so far.
     under_way: Mutex<(usize, usize)>,
 }
 
@@ -58,7 +58,7 @@ impl Metered {
         Self { entry_bytes, answers_each: true, buckets, ..Self::new(KINESIS, 0.0, 0.0) }
     }
 
-    /// The most calls that were under way at once.
+    /// The maximum of calls under way at once.
     pub(crate) fn most_under_way(&self) -> usize {
         self.under_way.lock().expect("no panic").1
     }
@@ -78,11 +78,11 @@ impl Metered {
     }
 }
 
-/// What a shard takes in a second, and at once.
+/// A shard's limit per second, and its burst.
 const SHARD_RECORDS: f64 = 1_000.0;
 const SHARD_BYTES: f64 = 1_048_576.0;
 
-/// Records of this size that a shard takes in a second.
+/// The number of records of this size that a shard takes in a second.
 pub(crate) fn shard_takes(entry_bytes: usize) -> f64 {
     SHARD_RECORDS.min(SHARD_BYTES / entry_bytes as f64)
 }

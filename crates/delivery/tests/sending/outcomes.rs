@@ -56,7 +56,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
 type Outcome = Result<Delivered, Undelivered<Entry>>;
 
 impl Case {
-    /// Runs it once for each of these numbers of polls, and interrupts it after them.
+    /// Runs the case, interrupting it after each of these numbers of polls.
     pub(crate) fn run(&self, interruptions: &[usize]) -> (Outcome, Vec<Call>) {
         let mut service = Service::new(self.script.clone());
         (service.limits, service.polls) = (self.limits, self.polls);
@@ -73,7 +73,7 @@ impl Case {
         (outcome, calls)
     }
 
-    /// What holds however a delivery ended.
+    /// Checks what holds however a delivery ended.
     pub(crate) fn check(&self, outcome: Outcome, calls: &[Call]) -> Result<(), TestCaseError> {
         let mut known: HashMap<usize, Vec<Option<ErrorKind>>> = HashMap::new();
         // Calls that used up no retry.
@@ -87,7 +87,7 @@ impl Case {
                     *free.entry(id).or_default() += 1;
                     continue;
                 }
-                // A call that was dropped counts as without an answer.
+                // A dropped call counts as one without an answer.
                 known.entry(id).or_default().push(answers.unwrap_or(Some(ErrorKind::Transient)));
             }
         }
@@ -143,7 +143,7 @@ impl Case {
         Ok(())
     }
 
-    /// One at a time, in order, and nothing behind what is not delivered.
+    /// Checks that entries of a lane go one at a time, in order, and none behind an undelivered one.
     fn check_lanes(&self, calls: &[Call]) -> Result<(), TestCaseError> {
         for lane in 0..4 {
             let mut last: Option<(usize, &Call)> = None;
@@ -156,7 +156,7 @@ impl Case {
                 };
                 if let Some((before, earlier)) = last {
                     prop_assert!(before <= id, "{before} before {id}");
-                    // One that was dropped is over.
+                    // A dropped call is over.
                     prop_assert!(earlier.answers.is_none() || earlier.ended < call.began);
                     if before < id {
                         let place = earlier.ids.iter().position(|&id| id == before).expect("its own call");
@@ -228,13 +228,13 @@ proptest! {
     }
 
     #[test]
-    fn at_whichever_poll_it_is_interrupted(case in case(), polls in prop::collection::vec(0..30usize, 1..4)) {
+    fn interrupted_at_any_poll_loses_nothing(case in case(), polls in prop::collection::vec(0..30usize, 1..4)) {
         let (outcome, calls) = case.run(&polls);
         case.check(outcome, &calls)?;
     }
 
     #[test]
-    fn and_goes_on_where_it_was_interrupted(case in case(), polls in 0..30usize) {
+    fn resumes_where_it_was_interrupted(case in case(), polls in 0..30usize) {
         let (outcome, calls) = case.run(&[polls, 100_000]);
         if let Err(undelivered) = &outcome {
             prop_assert!(!undelivered.entries.iter().any(|left| matches!(left.cause, Cause::Interrupted(_))));

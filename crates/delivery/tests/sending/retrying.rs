@@ -1,4 +1,4 @@
-//! Which waits, how often, and what goes again: entries that failed, and the halves of a call refused whole.
+//! Waits, their number, and what is sent again: failed entries, and the halves of a call refused whole.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn exponential_waits_are_drawn_under_their_ceilings() {
 }
 
 #[test]
-fn by_default_no_two_senders_wait_alike() {
+fn default_waits_differ_between_senders() {
     let drawn: Vec<_> = (0..4).map(|_| waits(Retries::default(), &[PASSING])).collect();
     for (waits, calls) in &drawn {
         assert_eq!(*calls, 6);
@@ -51,7 +51,7 @@ fn by_default_no_two_senders_wait_alike() {
 }
 
 #[test]
-fn batches_that_fail_at_once_draw_apart() {
+fn concurrent_failures_draw_different_waits() {
     let service = Service { limits: Limits { entries: 1, ..ROOMY }, polls: 1, ..Service::new([PASSING]) };
     complete(service.sender().retries(Retries::seeded(7)).send(entries([None; 4]))).unwrap_err();
     let first: Vec<_> = service.waits.borrow()[..4].to_vec();
@@ -73,7 +73,7 @@ fn the_last_error_is_the_cause() {
 }
 
 #[test]
-fn what_is_logged_holds_no_entry() {
+fn logs_hold_no_entry() {
     let service = Service::new([Fate::Error(ErrorKind::Refused)]);
     let undelivered = complete(service.sender().send(entries([None]))).unwrap_err();
     let (debug, text) = (format!("{undelivered:?}"), undelivered.to_string());
@@ -84,8 +84,8 @@ fn what_is_logged_holds_no_entry() {
 const THROTTLED: Fate = Fate::Error(ErrorKind::Throttled);
 
 #[test]
-fn a_throttled_entry_uses_up_a_retry_only_if_its_call_took_nothing() {
-    // Each call takes its first entry, and then the last one is alone.
+fn partial_throttling_uses_up_no_retry() {
+    // Each call takes its first entry, until the last one is alone.
     let taking_one = [Fate::Ok, THROTTLED, THROTTLED, Fate::Ok, THROTTLED];
     let service = Service::new([&taking_one[..], &[THROTTLED]].concat());
     let sender = service.sender().retries(Retries::of([Duration::ZERO; 2]));
@@ -95,14 +95,14 @@ fn a_throttled_entry_uses_up_a_retry_only_if_its_call_took_nothing() {
 }
 
 #[test]
-fn what_is_sent_once_is_sent_once_even_if_throttled_in_part() {
+fn no_retries_means_no_retry_of_throttled() {
     let service = Service::new([Fate::Ok, THROTTLED]);
     complete(service.sender().retries(Retries::none()).send(entries([None; 2]))).unwrap_err();
     assert_eq!(service.sent(), [[0, 1]]);
 }
 
 #[test]
-fn what_was_throttled_in_part_goes_on_after_an_interruption() {
+fn partial_throttling_survives_interruption() {
     let service = Service { polls: 9, ..Service::new([Fate::Ok, THROTTLED, Fate::Ok]) };
     let sender = service.sender().retries(Retries::of([Duration::ZERO]));
     let mut delivery = sender.start(entries([None; 2]));
@@ -116,7 +116,7 @@ fn many(entries: usize) -> Vec<Entry> {
 }
 
 #[test]
-fn a_mistake_that_refuses_every_entry_ends_it_in_few_calls() {
+fn general_mistake_ends_it_in_few_calls() {
     for (limit, concurrency) in [(10, 4), (10, 1), (25, 4), (500, 4), (1_000, 1)] {
         let limits = Limits { entries: limit, bytes: 10_000, entry_bytes: 10 };
         let all: Vec<usize> = (0..1_000).collect();
@@ -134,7 +134,7 @@ fn a_mistake_that_refuses_every_entry_ends_it_in_few_calls() {
 }
 
 #[test]
-fn entries_that_are_bad_here_and_there_are_found_whatever_the_first_calls_say() {
+fn scattered_bad_entries_are_all_found() {
     let bad: Vec<usize> = (0..1_000).step_by(9).collect();
     for concurrency in [1, 4] {
         let limits = Limits { entries: 10, ..ROOMY };
@@ -146,7 +146,7 @@ fn entries_that_are_bad_here_and_there_are_found_whatever_the_first_calls_say() 
 }
 
 #[test]
-fn calls_that_are_too_large_end_nothing() {
+fn too_large_calls_end_nothing() {
     let all: Vec<usize> = (0..60).collect();
     let service = Service { bad: (ErrorKind::TooLarge, all.clone()), ..Service::new([Fate::Ok]) };
     let undelivered = complete(service.sender().send(many(60))).unwrap_err();
@@ -158,7 +158,7 @@ fn refusing(bad: &[usize]) -> Service {
 }
 
 #[test]
-fn a_call_refused_for_one_entry_goes_again_in_halves_down_to_that_one() {
+fn refused_call_is_halved_to_the_bad_entry() {
     for kind in [ErrorKind::Refused, ErrorKind::TooLarge] {
         let service = Service { bad: (kind, vec![2]), ..Service::new([Fate::Ok]) };
         let undelivered =
@@ -182,9 +182,9 @@ fn other_batches_go_before_the_halves() {
 }
 
 #[test]
-fn past_the_deadline_no_half_goes() {
+fn no_half_goes_past_the_deadline() {
     let service = refusing(&[0]);
-    // A call begins and ends: two are over.
+    // Each call ticks at its beginning and its end, so two are over.
     let past_deadline = || service.clock.get() >= 4;
     let undelivered =
         complete(service.sender().concurrency(1).send_while(entries([None; 4]), || !past_deadline()))
@@ -196,7 +196,7 @@ fn past_the_deadline_no_half_goes() {
 
 proptest! {
     #[test]
-    fn every_other_entry_gets_through_in_few_calls(
+    fn good_entries_get_through_in_few_calls(
         (count, bad) in (1..40usize).prop_flat_map(|count| (Just(count), 0..count)),
         concurrency in 1..4usize,
     ) {
@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn whichever_entries_are_bad(count in 1..40usize, bad in prop::collection::vec(0..40usize, 0..40)) {
+    fn only_bad_entries_are_left(count in 1..40usize, bad in prop::collection::vec(0..40usize, 0..40)) {
         let service = Service { limits: Limits { entries: 40, ..ROOMY }, ..refusing(&bad) };
         let outcome = complete(service.sender().send(entries([None; 40])[..count].to_vec()));
         let left: Vec<usize> = outcome.err().map_or(vec![], |it| it.entries.iter().map(|it| it.index).collect());

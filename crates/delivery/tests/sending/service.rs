@@ -23,16 +23,16 @@ pub(crate) fn entries<const N: usize>(lanes: [Option<u8>; N]) -> Vec<Entry> {
     (0..N).map(|id| Entry { id, size: 1, lane: lanes[id] }).collect()
 }
 
-/// What is answered for each entry in turn; the last for all that follow.
+/// The answers for each entry in turn; the last one repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Ok,
     Error(ErrorKind),
-    /// Neither here nor behind it is there an answer.
+    /// No answer for this entry or those behind it.
     Cut,
-    /// If it is the fate of a call's first entry: the call fails whole.
+    /// For the first entry of a call: the call fails whole.
     Whole(ErrorKind),
-    /// If it is the fate of a call's first entry: the call panics.
+    /// For the first entry of a call: the call panics.
     Panic,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Fate {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) ids: Vec<usize>,
-    /// `None` while it is under way, or if it was dropped.
+    /// `None` while it is under way, and if it was dropped.
     pub(crate) answers: Option<Vec<Option<Fate>>>,
     pub(crate) began: u32,
     pub(crate) ended: u32,
@@ -50,17 +50,17 @@ pub(crate) struct Service {
     pub(crate) limits: Limits,
     pub(crate) script: Vec<Fate>,
     pub(crate) place: Cell<usize>,
-    /// How often a call or a wait is polled before it is done.
+    /// Number of polls until a call or a wait is done.
     pub(crate) polls: usize,
-    /// Bytes that an entry takes of a call beside its size.
+    /// Bytes that an entry takes in a call in addition to its size.
     pub(crate) overhead: usize,
-    /// A call that carries one of these fails whole with this kind, whatever the script says.
+    /// A call with one of these entries fails whole with this kind, whatever the script says.
     pub(crate) bad: (ErrorKind, Vec<usize>),
-    /// What its lanes are.
+    /// Configures the lanes.
     pub(crate) lanes: fn(Lane) -> Lane,
     pub(crate) calls: RefCell<Vec<Call>>,
     pub(crate) waits: RefCell<Vec<Duration>>,
-    /// Moves with every beginning and end.
+    /// Ticks at every beginning and end of a call.
     pub(crate) clock: Cell<u32>,
 }
 
@@ -175,7 +175,7 @@ impl Service {
 }
 
 impl Call {
-    /// Whether it was refused whole, and its entries are to go again in halves.
+    /// Returns true if it was refused whole and its entries go again in halves.
     pub(crate) fn was_halved(&self) -> bool {
         let first = self.answers.as_ref().and_then(|answers| answers[0]);
         self.ids.len() > 1 && matches!(first, Some(Fate::Whole(ErrorKind::Refused | ErrorKind::TooLarge)))
@@ -198,8 +198,8 @@ impl Call {
 }
 
 impl Fate {
-    /// The error that an entry of this fate comes to know; `None` if it is delivered. `first` is the
-    /// fate of its call's first entry.
+    /// The error reported for an entry with this fate; `None` if it is delivered. `first` is the fate of its call's
+    /// first entry.
     pub(crate) fn kind(fate: Option<Self>, first: Option<Self>) -> Option<ErrorKind> {
         match (first, fate) {
             (Some(Self::Panic), _) => Some(ErrorKind::Panicked),
@@ -214,7 +214,7 @@ pub(crate) fn error(kind: ErrorKind) -> ServiceError {
     ServiceError::new(kind, "Code", "message")
 }
 
-/// Pending so often.
+/// Stays pending for this many polls.
 async fn yields(mut polls: usize) {
     poll_fn(move |context| {
         if polls == 0 {
@@ -227,7 +227,7 @@ async fn yields(mut polls: usize) {
     .await;
 }
 
-/// Polls a future so often at most, then drops it.
+/// Polls a future at most this many times, then drops it.
 pub(crate) fn poll_up_to<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let context = &mut Context::from_waker(Waker::noop());
@@ -237,7 +237,7 @@ pub(crate) fn poll_up_to<F: Future>(polls: usize, future: F) -> Option<F::Output
     })
 }
 
-/// Polls a future until this is so, then drops it.
+/// Polls a future until the condition holds, then drops it.
 pub(crate) fn poll_until<F: Future>(so: impl Fn() -> bool, future: F) {
     let mut future = pin!(future);
     let context = &mut Context::from_waker(Waker::noop());
@@ -246,7 +246,7 @@ pub(crate) fn poll_until<F: Future>(so: impl Fn() -> bool, future: F) {
     }
 }
 
-/// To its end.
+/// Polls a future to its end.
 pub(crate) fn complete<F: Future>(future: F) -> F::Output {
     poll_up_to(100_000, future).expect("it never ends")
 }

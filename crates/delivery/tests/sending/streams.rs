@@ -7,7 +7,7 @@ use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::{Limits, SQS_SEND};
 use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Retries, Sender, ServiceError};
 
-/// A service that answers by this function of a call's entries.
+/// A service that answers with this function of a call's entries.
 struct By<F>(F);
 
 type Answers = Result<Vec<Answer<String>>, ServiceError>;
@@ -31,7 +31,7 @@ impl<F: Fn(Vec<usize>) -> A, A: Future<Output = Answers> + Send> Operation for B
 
 type Calls = Mutex<Vec<Vec<usize>>>;
 
-/// Refuses each multiple of 7, and remembers its calls.
+/// Refuses multiples of 7, and records its calls.
 fn choosy(calls: &Calls) -> By<impl Fn(Vec<usize>) -> Ready<Answers>> {
     let answer = |entry: &usize| match entry % 7 {
         0 => Err(ServiceError::new(ErrorKind::Refused, "Seven", "")),
@@ -50,7 +50,7 @@ fn hanging() -> By<impl Fn(Vec<usize>) -> Pending<Answers>> {
 }
 
 #[tokio::test]
-async fn each_entry_of_a_stream_has_one_outcome_and_batches_are_full() {
+async fn stream_entries_have_one_outcome_each() {
     let calls = Calls::default();
     let sender = Sender::over(choosy(&calls), tokio::time::sleep);
     let outcomes: Vec<_> = sender.send_stream(stream::iter(100..1_100)).collect().await;
@@ -74,7 +74,7 @@ async fn each_entry_of_a_stream_has_one_outcome_and_batches_are_full() {
 }
 
 #[tokio::test]
-async fn a_stream_is_asked_for_no_more_than_its_window() {
+async fn stream_is_not_read_past_its_window() {
     let (calls, given) = (Calls::default(), AtomicUsize::new(0));
     let sender = Sender::over(choosy(&calls), tokio::time::sleep).concurrency(2);
     let endless = stream::iter(1..).inspect(|_| {
@@ -84,13 +84,13 @@ async fn a_stream_is_asked_for_no_more_than_its_window() {
     for taken in 1..1_000 {
         outcomes.next().await.unwrap().map_or_else(|left| left.index, |sent| sent.index);
         let given = given.load(Ordering::Relaxed);
-        // Open ones, and outcomes that were not taken yet.
+        // Open entries, and outcomes not taken yet.
         assert!(given <= taken + 2 * 2 * 10 + 2 * 10, "{given} given, {taken} taken");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_trickles_in_lingers() {
+async fn trickling_entries_linger() {
     let calls = |linger| async move {
         let calls = Calls::default();
         let linger = Duration::from_millis(linger);
@@ -103,13 +103,13 @@ async fn what_trickles_in_lingers() {
         calls.lock().expect("no panic").iter().map(Vec::len).collect::<Vec<_>>()
     };
     assert_eq!(calls(0).await, [1; 30]);
-    // One comes each 10 ms: with the first of a batch, five in 45 ms.
+    // One entry comes every 10 ms: five in 45 ms, including the first.
     assert_eq!(calls(45).await, [5; 6]);
     assert_eq!(calls(10_000).await, [10; 3]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_carries_the_single_entries_of_many_tasks() {
+async fn batch_carries_entries_of_many_tasks() {
     let made: &Calls = Box::leak(Box::default());
     let sender = Sender::over(choosy(made), tokio::time::sleep).linger(Duration::from_millis(5));
     let (batcher, run) = sender.batcher();
@@ -130,11 +130,11 @@ async fn a_batch_carries_the_single_entries_of_many_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batcher_whose_future_is_dropped_hands_everything_back() {
+async fn dropped_batcher_hands_everything_back() {
     let sender = Sender::over(hanging(), tokio::time::sleep).concurrency(1);
     let (batcher, run) = sender.batcher();
     let running = tokio::spawn(run);
-    // In a call, open behind it, in the channel, and waiting for room there.
+    // One in a call, one open behind it, one in the channel, and one waiting for room there.
     let task = |entry| {
         let batcher = batcher.clone();
         tokio::spawn(async move { batcher.send(entry).await })
@@ -150,7 +150,7 @@ async fn a_batcher_whose_future_is_dropped_hands_everything_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batcher_whose_future_never_ran_hands_back_too() {
+async fn unpolled_batcher_hands_everything_back() {
     let (batcher, run) = Sender::over(hanging(), tokio::time::sleep).batcher();
     let task = tokio::spawn(async move { batcher.send(7).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -159,7 +159,7 @@ async fn a_batcher_whose_future_never_ran_hands_back_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_delivery_lets_a_short_one_of_its_sender_go() {
+async fn long_delivery_does_not_block_a_short_one() {
     let slow = By(|entries: Vec<usize>| async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(vec![Ok(String::new()); entries.len()])
@@ -171,7 +171,7 @@ async fn a_long_delivery_lets_a_short_one_of_its_sender_go() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     let start = tokio::time::Instant::now();
     assert!(sender.send([7]).await.is_ok());
-    // Not after the 500 s of the other. (The lock lets whoever comes first have it, until one has waited too long.)
+    // Not after the other's 500 s. (The lock goes to whoever comes first, until one has waited too long.)
     assert!(start.elapsed() <= Duration::from_secs(60), "{:?}", start.elapsed());
     long.abort();
 }
@@ -188,7 +188,7 @@ async fn a_hard_deadline_ends_calls_that_hang() {
 }
 
 #[test]
-fn what_a_generic_caller_sends_can_be_spawned() {
+fn generic_delivery_can_be_spawned() {
     fn spawned<O>(
         sender: Sender<O, fn(Duration) -> std::future::Ready<()>>,
         entries: Vec<O::Entry>,

@@ -10,8 +10,7 @@ use tokio::time::Instant;
 
 use crate::metered::{Metered, shard_takes, throttled};
 
-/// Sends this many entries. Everything must arrive, within one and a half times what the service needs for what is past
-/// its burst.
+/// Sends this many entries. All must arrive within 1.5 times the service's minimum for what exceeds its burst.
 async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, burst: f64, what: &str) {
     let sender = Sender::over(service, tokio::time::sleep).retries(Retries::seeded(7));
     let start = Instant::now();
@@ -23,7 +22,7 @@ async fn all_arrive_in_time(service: &Metered, entries: usize, per_second: f64, 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_takes_records_of_any_size_as_fast_as_it_can() {
+async fn shard_is_used_fully_at_any_size() {
     for kilobytes in [1, 2, 5, 10, 25, 50, 100] {
         let per_second = shard_takes(kilobytes * 1_000);
         // 2,516 records of 25 kB.
@@ -34,9 +33,9 @@ async fn a_shard_takes_records_of_any_size_as_fast_as_it_can() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_table_takes_all_writes_as_fast_as_it_can() {
+async fn slow_table_is_used_fully() {
     for per_second in [0.5f64, 1.0, 2.5, 5.0, 10.0, 25.0, 100.0] {
-        // What it saves up: a second, or five minutes as DynamoDB does.
+        // The burst: a second's worth, or five minutes' worth as with DynamoDB.
         for burst in [per_second.max(1.0), 300.0 * per_second] {
             for (name, limits) in [("DynamoDB", DYNAMODB), ("SQS", SQS_SEND), ("Kinesis", KINESIS)] {
                 let entries = (burst + 30.0 * per_second.max(2.0)) as usize;
@@ -48,9 +47,9 @@ async fn a_slow_table_takes_all_writes_as_fast_as_it_can() {
     }
 }
 
-/// The figures of a table with 100 writes a second and a burst of 500.
+/// A table with 100 writes a second and a burst of 500.
 #[tokio::test(start_paused = true)]
-async fn a_table_that_takes_less_gets_nearly_all_in_few_calls() {
+async fn slow_table_needs_few_calls() {
     let table = Metered::new(DYNAMODB, 100.0, 500.0);
     let outcome = Sender::over(&table, tokio::time::sleep).send(0..2_000).await;
     let delivered = comeback_delivery::by_entry(outcome).iter().filter(|it| it.is_ok()).count();
@@ -59,7 +58,7 @@ async fn a_table_that_takes_less_gets_nearly_all_in_few_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_throttles_throughout_costs_few_calls() {
+async fn endless_throttling_costs_few_calls() {
     let queue = Metered::new(SQS_SEND, 0.0, 0.0);
     let undelivered = Sender::over(&queue, tokio::time::sleep).send(0..10_001).await.unwrap_err();
     assert_eq!(undelivered.entries.len(), 10_001);
@@ -71,7 +70,7 @@ async fn a_service_that_throttles_throughout_costs_few_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tasks_of_a_sender_keep_to_one_limit_and_one_pace() {
+async fn tasks_share_one_limit_and_pace() {
     let table = &*Box::leak(Box::new(Metered::new(DYNAMODB, 100.0, 100.0)));
     let sender = Sender::over(table, tokio::time::sleep).concurrency(3);
     let start = Instant::now();
@@ -85,7 +84,7 @@ async fn the_tasks_of_a_sender_keep_to_one_limit_and_one_pace() {
     }
     assert_eq!(table.most_under_way(), 3);
     assert!(delivered >= 1_187, "{delivered} of 1,250");
-    // Entries of two deliveries never share a call, so that one which is throttled in part costs a call more.
+    // Entries of two deliveries never share a call, so a call throttled in part costs one call more.
     assert!(table.calls() <= 90, "{} calls, 50 would be the fewest", table.calls());
     assert!(start.elapsed() >= Duration::from_secs(10), "{:?}", start.elapsed());
 }
@@ -114,7 +113,7 @@ impl Operation for &Asking {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_call_begins_before_the_service_wants_one() {
+async fn no_call_begins_during_a_requested_pause() {
     let service = Asking(Duration::from_secs(4), Mutex::default());
     let sender =
         Sender::over(&service, tokio::time::sleep).retries(Retries::of([Duration::ZERO])).concurrency(1);
@@ -126,7 +125,7 @@ async fn no_call_begins_before_the_service_wants_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_of_a_day_counts_as_our_own_wait_and_five_seconds() {
+async fn day_long_pause_is_capped() {
     let told = std::sync::Arc::new(Mutex::new(Vec::new()));
     let tell = told.clone();
     let service = Asking(Duration::from_secs(86_400), Mutex::default());
@@ -144,7 +143,7 @@ async fn a_pause_of_a_day_counts_as_our_own_wait_and_five_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_past_the_deadline_is_not_waited_for() {
+async fn pause_past_the_deadline_is_not_waited() {
     let service = Asking(Duration::from_secs(3_600), Mutex::default());
     let sender = Sender::over(&service, tokio::time::sleep).retries(Retries::of([Duration::ZERO]));
     let start = Instant::now();
