@@ -1,10 +1,10 @@
-//! What a delay costs, beside backon's. It measures and prints ratios; there is no mark to pass.
+//! The cost of a delay, compared with backon's. The bench prints ratios; it has no threshold to pass.
 //!
 //! `cargo bench -p comeback-backoff --bench delays --config 'profile.bench.package."*".opt-level = 3'`
 //! (dependencies are otherwise built for size, which would hold backon back).
 //!
-//! The two do not draw alike: ours is uniform under the ceiling, by Xoshiro256++; backon's is the
-//! ceiling and up to as much again, by fastrand.
+//! The draws differ: ours is uniform under the ceiling, by Xoshiro256++; backon's is the ceiling plus up to as much
+//! again, by fastrand.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const CAP: Duration = Duration::from_secs(60);
 /// Delays taken of each iterator: the cap is reached at the 12th.
 const DELAYS: u64 = 20;
 
-/// The shortest time per delay seen, in nanoseconds, by the name of the bench.
+/// The shortest time per delay seen, in nanoseconds, by bench name.
 type Shortest = RefCell<BTreeMap<&'static str, f64>>;
 
 fn main() {
@@ -45,7 +45,7 @@ fn main() {
     print_ratios(&shortest.borrow());
 }
 
-/// Building an iterator and taking its delays, per delay.
+/// Measures building an iterator and taking its delays, per delay.
 fn measure<I: Iterator<Item = Duration>>(
     criterion: &mut Criterion,
     shortest: &Shortest,

@@ -1,4 +1,4 @@
-//! What a retry loop costs, beside backon's: an operation that fails three times, and waits that end at once.
+//! The cost of a retry loop, compared with backon's: an operation that fails three times, and waits that end at once.
 //!
 //! `cargo bench -p comeback-backoff --bench retrying --config 'profile.bench.package."*".opt-level = 3'`
 //! (dependencies are otherwise built for size, which would hold backon back).

@@ -13,12 +13,12 @@ use crate::jitter::Jitter;
 
 /// The waits before retries: a growth, a cap, a jitter, a tick and a number of retries.
 ///
-/// Every `Backoff` is valid: constructors and options refuse what would give a wait of zero, a rounded wait or one
-/// over the cap. By default a growing backoff has [full jitter](Jitter::Full), a list has none, and only a list
+/// Every `Backoff` is valid: constructors and options refuse settings that would give a wait of zero, a rounded wait or
+/// one over the cap. By default a growing backoff has [full jitter](Jitter::Full), a list has none, and only a list
 /// limits the number of retries.
 ///
-/// `&Backoff` is an `IntoIterator` of [`Delays`] and, with feature `backon`, a `backon::BackoffBuilder`. Each
-/// iterator has random numbers of its own.
+/// `&Backoff` is an `IntoIterator` of [`Delays`] and, with feature `backon`, a `backon::BackoffBuilder`. Each iterator
+/// has its own random numbers.
 ///
 /// ```
 /// use comeback_backoff::{Backoff, Jitter};
@@ -47,7 +47,7 @@ pub struct Backoff {
     retries: Option<u64>,
 }
 
-/// A decorrelated chain starts anew after this many draws, so that no wait takes more.
+/// A decorrelated chain starts anew after this many draws, so that no wait takes more draws than this.
 const LONGEST_CHAIN: u64 = 1 << 16;
 
 impl Backoff {
@@ -64,21 +64,21 @@ impl Backoff {
         Self::growing("base", base, cap, |base| Growth::Doubling { base })
     }
 
-    /// Ceilings min(cap, base · factorⁿ⁻¹), each to the nearest tick, for a growth that is gentler or steeper than
-    /// doubling.
+    /// Ceilings min(cap, base · factorⁿ⁻¹), each rounded to the nearest tick, for growth that is gentler or steeper
+    /// than doubling.
     ///
     /// # Errors
     ///
-    /// As [`exponential`](Self::exponential), and a `factor` that is not a finite number of at least 1.
+    /// Those of [`exponential`](Self::exponential), and a `factor` that is not a finite number of at least 1.
     pub fn exponential_by(factor: f64, base: Duration, cap: Duration) -> Result<Self, BackoffError> {
-        // Not a number is refused, too.
+        // This refuses NaN, too.
         if !(factor.is_finite() && factor >= 1.0) {
             return refused(format_args!("factor is {factor}; it must be a number of at least 1"));
         }
         Self::growing("base", base, cap, |base| Growth::Powers { base, factor })
     }
 
-    /// Ceilings that are all `delay`. For waits of exactly `delay`, ask for [`Jitter::None`].
+    /// Ceilings that are all `delay`. For waits of exactly `delay`, set [`Jitter::None`].
     ///
     /// # Errors
     ///
@@ -100,12 +100,12 @@ impl Backoff {
     ///
     /// # Errors
     ///
-    /// As [`linear`](Self::linear).
+    /// Those of [`linear`](Self::linear).
     pub fn squared(step: Duration, cap: Duration) -> Result<Self, BackoffError> {
         Self::growing("step", step, cap, |step| Growth::Polynomial { step, power: 2 })
     }
 
-    /// These waits and no more, without jitter unless asked for, which makes them ceilings. An empty list allows no
+    /// These waits and no more, without jitter by default; with jitter, they are ceilings. An empty list allows no
     /// retry.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(Growth::List(delays.into()), cap, Jitter::None))
     }
 
-    /// Draws each wait this way under its ceiling.
+    /// Sets how each wait is drawn under its ceiling.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl Backoff {
         })
     }
 
-    /// Allows at most this many retries, and so one call more. 0 allows no retry; the end of a list stays the end.
+    /// Limits the number of retries; there is one more call. 0 allows no retry, and a list still ends where it ends.
     #[must_use]
     pub fn with_retries(self, retries: u64) -> Self {
         Self { retries: Some(retries), ..self }
@@ -170,33 +170,33 @@ impl Backoff {
         self.ceiling(1)
     }
 
-    /// The longest wait there can be.
+    /// The longest possible wait.
     pub fn cap(&self) -> Duration {
         self.time(self.cap)
     }
 
-    /// How waits are drawn under their ceilings.
+    /// The distribution of waits under their ceilings.
     pub const fn jitter(&self) -> Jitter {
         self.jitter
     }
 
-    /// The longest wait before retry `n` (1 for the first; 0 counts as 1), whatever the number of retries. Past the
-    /// end of a list it is the last. Decorrelated waits have no ceiling but the cap.
+    /// The longest wait before retry `n` (1 for the first; 0 counts as 1), regardless of the number of retries. Past
+    /// the end of a list, the last wait. Decorrelated waits have no ceiling but the cap.
     pub fn ceiling(&self, n: u64) -> Duration {
         self.time(self.growth.ceiling(self.cap, n))
     }
 
-    /// The number of retries: of [`with_retries`](Self::with_retries), or the length of a list. `None` if it is not limited.
+    /// The number of retries, from [`with_retries`](Self::with_retries) or the length of a list. `None` if unlimited.
     pub fn retries(&self) -> Option<u64> {
         self.retries.into_iter().chain(self.growth.len()).min()
     }
 
-    /// The wait before retry `n` alone (1 for the first; 0 counts as 1): at least a tick and at most the cap. `None` past
-    /// the last [retry](Self::retries). For queues that keep the count themselves.
+    /// The wait before retry `n` alone (1 for the first; 0 counts as 1): at least a tick and at most the cap. `None`
+    /// past the last [retry](Self::retries). For queues that count the retries themselves.
     ///
     /// A generator in the same state gives the same wait. Decorrelated jitter takes `n` draws, the first `n - 1` to
-    /// reach its state; give it a generator seeded by the event, not by the retry. It starts a new chain after every
-    /// 65,536 retries, so that no wait takes more draws than that.
+    /// reach its state; seed its generator by the event, not by the retry. It starts a new chain after every 65,536
+    /// retries, so that no wait takes more draws than that.
     ///
     /// ```
     /// use comeback_backoff::Backoff;
@@ -226,15 +226,15 @@ impl Backoff {
         self.chained(retry + 1, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// The waits of one operation, each time on a seed of the operating system's, so that no two operations or
-    /// processes wait in step. (Without randomness from the operating system: on a fixed seed.)
+    /// The waits of one operation, seeded by the operating system each time, so that no two operations or processes
+    /// wait in step. (If the operating system has no randomness, the seed is fixed.)
     #[cfg(feature = "entropy")]
     pub fn delays(&self) -> Delays {
         self.seeded(getrandom::u64().unwrap_or(0))
     }
 
-    /// The waits of one operation, all determined by `seed`, for tests and simulations. Operations that share a seed
-    /// wait in step.
+    /// The waits of one operation, determined by `seed`, for tests and simulations. Operations that share a seed wait
+    /// in step.
     pub fn seeded(&self, seed: u64) -> Delays {
         self.with_rng(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
@@ -257,14 +257,14 @@ impl Backoff {
         Ok(Self::in_coarsest_ticks(growth, nanos("cap", cap)?, Jitter::Full))
     }
 
-    /// From lengths in nanoseconds.
+    /// Builds a backoff from lengths in nanoseconds, with the longest tick that divides them.
     fn in_coarsest_ticks(growth: Growth, cap: u64, jitter: Jitter) -> Self {
         let fine = Self { growth, cap, jitter, tick: 1, retries: None };
         let coarse = fine.in_ticks(1_000_000).or_else(|_| fine.in_ticks(1_000));
         coarse.unwrap_or(fine)
     }
 
-    /// The same waits in ticks of this many nanoseconds, or the length that is not a whole number of them.
+    /// The same waits in ticks of this many nanoseconds. The error is a length that is not a whole number of ticks.
     fn in_ticks(&self, tick: u64) -> Result<Self, u64> {
         let ticks = |length: u64| {
             let nanos = length * self.tick;
@@ -283,7 +283,7 @@ impl Backoff {
         self.time((0..draws).fold(base, |previous, _| self.draw(1, previous, rng)))
     }
 
-    /// One wait, in ticks. Every wait of this crate is drawn here.
+    /// One wait, in ticks. This function draws every wait of this crate.
     fn draw(&self, n: u64, previous: u64, rng: &mut (impl Rng + ?Sized)) -> u64 {
         let ceiling = self.growth.ceiling(self.cap, n);
         match self.jitter {
@@ -345,12 +345,12 @@ impl backon::BackoffBuilder for Backoff {
     }
 }
 
-/// The waits of one operation, made by a [`Backoff`]: each is at least a tick and at most the cap.
+/// The waits of one operation, from a [`Backoff`]. Each is at least a tick and at most the cap.
 ///
 /// **A clone repeats its original**: from the moment of cloning, both give the same waits. For two operations that
 /// must not wait in step, call [`Backoff::delays`] twice.
 ///
-/// It fits wherever an `IntoIterator<Item = Duration>` is asked for, as by tokio-retry, and is a `backon::Backoff`.
+/// It fits wherever an `IntoIterator<Item = Duration>` is required, as in tokio-retry, and is a `backon::Backoff`.
 #[derive(Clone, Debug)]
 pub struct Delays<R = Xoshiro256PlusPlus> {
     backoff: Backoff,
@@ -360,7 +360,7 @@ pub struct Delays<R = Xoshiro256PlusPlus> {
 }
 
 impl<R> Delays<R> {
-    /// The number of waits left, where it is limited.
+    /// The number of waits left; `None` if unlimited.
     fn left(&self) -> Option<u64> {
         self.backoff.retries().map(|retries| retries.saturating_sub(self.made))
     }

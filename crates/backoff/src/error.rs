@@ -1,10 +1,11 @@
-//! The error of a refused setting, and of an operation that a ladder gave up.
+//! The errors of a refused setting, and of an operation given up on a ladder.
 
 use alloc::string::{String, ToString};
 use core::fmt;
 use core::time::Duration;
 
-/// A setting was refused. The message names it, its value and what it must be; nothing is clamped or rounded instead.
+/// A refused setting. The message names the setting, its value and what it must be. Nothing is clamped or rounded
+/// instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackoffError(String);
 
@@ -22,16 +23,16 @@ impl fmt::Display for BackoffError {
 
 impl core::error::Error for BackoffError {}
 
-/// An operation that was given up at a rung of a [`ladder!`](crate::ladder). Its message says after how many calls; the error
-/// itself is the source.
+/// An operation that was given up at a rung of a [`ladder!`](crate::ladder). The message tells the number of calls and
+/// the time waited; the last call's error is the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryError<E> {
     /// The last call's error.
     pub error: E,
-    /// Calls made, the first included.
+    /// Calls made, including the first.
     pub attempts: u64,
-    /// Total time waited between them.
+    /// Total time waited between calls.
     pub waited: Duration,
 }
 
@@ -57,7 +58,7 @@ mod tests {
     use super::RetryError;
 
     #[test]
-    fn an_error_says_how_it_was_given_up_and_leads_to_its_source() {
+    fn retry_error_has_figures_and_source() {
         let (error, waited) = (Error::from(ErrorKind::TimedOut), Duration::from_millis(1_350));
         let error = RetryError { error, attempts: 4, waited };
         assert_eq!(error.to_string(), "gave up after 4 calls and 1.35s of waiting");

@@ -1,8 +1,8 @@
-//! How the ceilings of waits grow: by a factor, or through a list.
+//! Growth of the ceilings: by a factor, or through a list.
 
 use alloc::sync::Arc;
 
-/// How ceilings grow from one retry to the next. Lengths are in ticks of the caller's choice.
+/// The growth of ceilings from one retry to the next. Lengths are in ticks of the caller's choice.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Growth {
     /// base · 2ⁿ⁻¹.
@@ -11,7 +11,7 @@ pub(crate) enum Growth {
     Powers { base: u64, factor: f64 },
     /// step · nᵖ: constant for p = 0, linear for 1, squared for 2.
     Polynomial { step: u64, power: u32 },
-    /// The nth of a list; past its end, the last.
+    /// The nth wait of a list; past its end, the last.
     List(Arc<[u64]>),
 }
 
@@ -19,7 +19,7 @@ impl Growth {
     /// The ceiling before retry `n`, at most `cap`. Total for every `n`; 0 counts as 1.
     pub(crate) fn ceiling(&self, cap: u64, n: u64) -> u64 {
         let n = n.max(1);
-        // A saturated product is over every cap, so the cap is still right.
+        // A saturated product is over every cap, so the result is still right.
         cap.min(match self {
             Self::Doubling { base } => {
                 let doublings = u32::try_from(n - 1).unwrap_or(u32::MAX);
@@ -34,7 +34,7 @@ impl Growth {
         })
     }
 
-    /// The number of retries, where the growth limits it.
+    /// The number of retries; `None` if the growth does not limit it.
     pub(crate) fn len(&self) -> Option<u64> {
         match self {
             Self::List(ceilings) => Some(ceilings.len() as u64),
@@ -57,7 +57,7 @@ impl Growth {
 
 /// base · factorᵉ to the nearest tick, or 2⁶⁴ − 1 if it is larger. Exact for whole factors below 2⁵³.
 ///
-/// By squaring, with nothing but multiplication: the same on every machine, and `core` has no `powi`.
+/// By squaring, with only multiplication: the result is the same on every machine, and `core` has no `powi`.
 fn powers(base: u64, factor: f64, mut exponent: u64) -> u64 {
     let (mut power, mut square) = (1.0, factor);
     while exponent > 0 {
@@ -71,7 +71,7 @@ fn powers(base: u64, factor: f64, mut exponent: u64) -> u64 {
         return base;
     }
     let exact = base as f64 * power;
-    let whole = exact as u64; // which ends at 2⁶⁴ − 1, for infinity too
+    let whole = exact as u64; // saturates at 2⁶⁴ − 1, for infinity too
     let nearest = whole.saturating_add(u64::from(exact - whole as f64 >= 0.5));
     base.max(nearest)
 }

@@ -4,24 +4,24 @@ use core::time::Duration;
 
 use rand::{Rng, RngExt};
 
-/// How long an error asks its caller to wait, such as a server by its `Retry-After`. For [`Retry::hint`](crate::Retry::hint).
+/// The wait that an error asks for, such as a server's `Retry-After`. For [`Retry::hint`](crate::Retry::hint).
 ///
-/// A hint is never called early: either it is awaited in full, or the operation is given up.
+/// The operation is never called before the hint's end: the hint is awaited in full, or the operation is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// `None` to give up.
+    /// `None` gives the operation up.
     wait: Option<Duration>,
     may_shorten: bool,
 }
 
 impl Hint {
-    /// A wait to be served in full, however long it is.
+    /// A wait that is served in full, however long it is.
     pub const fn new(wait: Duration) -> Self {
         Self { wait: Some(wait), may_shorten: false }
     }
 
-    /// Reads a `Retry-After` header, or any other text that [`requested_wait`](crate::requested_wait) understands. A moment
-    /// before `now` is a wait of zero.
+    /// Reads a `Retry-After` header, or any other text that [`requested_wait`](crate::requested_wait) understands. A
+    /// time before `now` is a wait of zero.
     ///
     /// ```
     /// use comeback_backoff::Hint;
@@ -47,8 +47,8 @@ impl Hint {
         Self { wait: self.wait.filter(|wait| *wait <= longest), ..self }
     }
 
-    /// Also shortens a wait: the hint is awaited in place of the delay even if the delay is longer, so that a server which
-    /// says when it is ready is not kept waiting. A hint of zero then calls again at once.
+    /// Lets the hint shorten a wait: it is awaited in place of the delay even if the delay is longer, so that a server
+    /// that announces when it is ready is not kept waiting. A hint of zero then calls again at once.
     ///
     /// ```
     /// use comeback_backoff::Hint;
@@ -82,10 +82,10 @@ impl Hint {
         Self { wait: self.wait.map(longer), ..self }
     }
 
-    /// The wait in place of `delay`, which would be due without the hint: the longer of both, unless the hint
-    /// [may shorten](Self::may_shorten) it. `None` to give up.
+    /// The wait in place of `delay`, the wait that would be due without the hint. It is the longer of the two, unless
+    /// the hint [may shorten](Self::may_shorten) it. `None` to give up.
     ///
-    /// For a loop of your own; [`retry`](crate::retry()) calls it.
+    /// For your own loop; [`retry`](crate::retry()) calls it.
     pub fn over(self, delay: Duration) -> Option<Duration> {
         self.wait.map(|wait| if self.may_shorten { wait } else { wait.max(delay) })
     }
@@ -104,14 +104,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_spread_hint_is_never_early_and_at_most_a_tenth_late(wait: Duration, seed: u64) {
+        fn spread_adds_at_most_a_tenth(wait: Duration, seed: u64) {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
             let spread = Hint::new(wait).spread(&mut rng).over(Duration::ZERO).unwrap();
             prop_assert!(wait <= spread && spread <= wait.saturating_add(wait / 10));
         }
 
         #[test]
-        fn a_hint_is_awaited_in_full_or_given_up(wait: Duration, longest: Duration, delay: Duration) {
+        fn hint_is_awaited_in_full_or_given_up(wait: Duration, longest: Duration, delay: Duration) {
             prop_assert_eq!(Hint::new(wait).over(delay), Some(wait.max(delay)));
             let expected = (wait <= longest).then(|| wait.max(delay));
             prop_assert_eq!(Hint::new(wait).up_to(longest).over(delay), expected);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_covers_the_whole_tenth_and_revives_nothing() {
+    fn spread_covers_the_whole_tenth() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
         let hint = Hint::new(Duration::from_nanos(100));
         let waits: HashSet<u128> =

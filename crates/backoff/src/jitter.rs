@@ -1,11 +1,11 @@
-//! How a wait is drawn under its ceiling.
+//! The distribution of a wait under its ceiling.
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::error::BackoffError;
 
-/// How a wait is drawn under its ceiling c, in ticks.
+/// The distribution of a wait under its ceiling c, in ticks.
 ///
 /// The cap is applied to c first, and no draw is 0, which would be no backoff.
 ///
@@ -16,7 +16,7 @@ use crate::error::BackoffError;
 /// | decorrelated | {base … min(cap, 3·previous)} | (base + 3·previous) / 2 below the cap |
 /// | none | {c} | c |
 ///
-/// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015), which draws real numbers from 0. Its
+/// Source: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015), where draws are real numbers from 0. Its
 /// decorrelated jitter caps the draw, so a growing share of the waits piles up at the cap. This one caps the range.
 ///
 /// ```
@@ -27,7 +27,7 @@ use crate::error::BackoffError;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Jitter {
-    /// Uniform over {1 … c}. The default: it spreads retries the most.
+    /// Uniform over {1 … c}. The default, because it spreads retries the most.
     #[default]
     Full,
     /// Uniform over {⌈c/2⌉ … c}: never shorter than half the ceiling.

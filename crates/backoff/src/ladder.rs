@@ -1,10 +1,10 @@
-//! `ladder!`: waits as a type, checked when it compiles.
+//! `ladder!`: waits as a type, checked at compile time.
 
-/// Declares a type of waits in whole `ms`, `s`, `m` or `h`, each strictly longer than the one before, or it does not
-/// compile.
+/// Declares a type of waits in whole `ms`, `s`, `m` or `h`. It compiles only if each wait is longer than the one
+/// before.
 ///
-/// Climbing consumes a handle: `start()` gives the first rung, and each `climb()` gives that rung's wait and the next
-/// rung. There is no way back, no rung is climbed twice, and from the top there is only giving up.
+/// Climbing consumes a handle: `start()` returns the first rung, and each `climb()` returns that rung's wait and the
+/// next rung. No rung can be climbed twice or left downwards, and at the top one can only give up.
 ///
 /// | item of the type | meaning |
 /// |---|---|
@@ -65,10 +65,10 @@ macro_rules! ladder {
             const MILLIS: &'static [u64] = &[$($crate::__ladder::millis(::core::stringify!($rung))),+];
             /// The number of rungs, and so of retries.
             $vis const RUNGS: usize = Self::MILLIS.len();
-            /// The sum of all rungs: no climb waits longer.
+            /// The sum of all rungs, which is the longest total wait.
             $vis const LONGEST_TOTAL_WAIT: ::core::time::Duration = $crate::__ladder::total(Self::MILLIS);
 
-            /// The first rung. No wait has been served, one call may have been made.
+            /// The first rung. No wait has been served; one call may have been made.
             $vis fn start() -> Self {
                 Self(::core::time::Duration::ZERO)
             }
@@ -86,26 +86,26 @@ macro_rules! ladder {
 
         #[allow(dead_code)]
         impl<const RUNG: usize> $name<RUNG> {
-            /// Gives up. `error` is that of the last call.
+            /// Gives up. `error` is the last call's error.
             $vis fn give_up<E>(self, error: E) -> $crate::RetryError<E> {
                 $crate::__ladder::give_up(RUNG, self.0, error)
             }
         }
 
         $crate::ladder!(@climb $vis $name 0usize; $($rung),+);
-        // Evaluated by `cargo check`, and not only where the ladder is used.
+        // Evaluated by `cargo check`, even where the ladder is not used.
         const _: () = $crate::__ladder::check($name::<0>::MILLIS);
     };
     (@climb $vis:vis $name:ident $at:expr; $rung:tt $(, $above:tt)*) => {
         #[allow(dead_code)]
         impl $name<{ $at }> {
-            /// The wait to serve before the next call, and the next rung. Uses this one up.
+            /// Returns the wait to serve before the next call, and the next rung. Consumes this one.
             $vis fn climb(self) -> (::core::time::Duration, $name<{ $at + 1 }>) {
                 let wait = ::core::time::Duration::from_millis($name::<0>::MILLIS[$at]);
                 (wait, $name(self.0 + wait))
             }
 
-            /// As `climb`, with a wait drawn uniformly from 1 ms to the rung's. Only the ceilings rise.
+            /// Like `climb`, with a wait drawn uniformly from 1 ms to the rung's. Only the ceilings rise.
             $vis fn climb_jittered(
                 self,
                 rng: &mut (impl $crate::__ladder::Rng + ?Sized),
@@ -119,7 +119,7 @@ macro_rules! ladder {
     (@climb $vis:vis $name:ident $at:expr;) => {};
 }
 
-/// What the macro's expansion calls.
+/// Functions for the macro's expansion.
 pub mod private {
     use core::time::Duration;
 
@@ -128,7 +128,7 @@ pub mod private {
 
     use crate::RetryError;
 
-    /// The end after these rungs.
+    /// The error after giving up at this rung.
     pub fn give_up<E>(rungs: usize, waited: Duration, error: E) -> RetryError<E> {
         RetryError { error, attempts: rungs as u64 + 1, waited }
     }
@@ -138,7 +138,7 @@ pub mod private {
         Duration::from_millis(rng.random_range(1..=millis))
     }
 
-    /// Panics unless the rungs rise from 1 ms on. The compiler points at the caller, as in all of these.
+    /// Panics unless the rungs rise from 1 ms on. As in all of these functions, the compiler points at the caller.
     #[track_caller]
     pub const fn check(rungs: &[u64]) {
         require(rungs[0] > 0, "a rung must wait at least 1 ms");
@@ -186,14 +186,14 @@ pub mod private {
 
     #[track_caller]
     const fn within(millis: Option<u64>) -> u64 {
-        // In nanoseconds it must fit, too.
+        // It must fit in nanoseconds, too.
         match millis {
             Some(millis) if millis <= u64::MAX / 1_000_000 => millis,
             _ => panic!("a ladder must be shorter than 584 years"),
         }
     }
 
-    /// An assertion that the compiler reports where it is called, not inside the standard library.
+    /// An assertion that the compiler reports at the caller, not inside the standard library.
     #[track_caller]
     const fn require(holds: bool, what: &'static str) {
         assert!(holds, "{}", what);

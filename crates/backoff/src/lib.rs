@@ -1,19 +1,19 @@
 #![cfg_attr(all(feature = "entropy", feature = "retry-after"), doc = include_str!("../README.md"))]
 //! # Where to find it
 //!
-//! A [`Backoff`] says how long to wait before each retry, and [`Delays`] are the waits of one operation. [`retry()`]
-//! makes a [`Retry`], the loop that calls an operation and waits. Neither needs the other: the loop takes any
-//! durations, and the waits fit any loop.
+//! A [`Backoff`] gives the wait before each retry, and [`Delays`] are the waits of one operation. [`retry()`] makes a
+//! [`Retry`], the loop that calls an operation and waits. Neither needs the other: the loop takes any durations, and
+//! the waits fit any loop.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `backoff` | [`Backoff`], [`Delays`]: the waits |
-//! | `error` | [`BackoffError`]: a setting was refused; [`RetryError`]: a ladder was given up |
-//! | `growth` | how the ceiling of a wait grows from one retry to the next |
-//! | `jitter` | [`Jitter`]: how a wait is drawn under its ceiling |
+//! | `error` | [`BackoffError`]: a refused setting; [`RetryError`]: an operation given up on a ladder |
+//! | `growth` | growth of the ceilings from one retry to the next |
+//! | `jitter` | [`Jitter`]: the distribution of a wait under its ceiling |
 //! | `retry` | [`retry()`], [`retry_mut`], [`retry_blocking`], and [`Retry`] with their options |
 //! | `hint` | [`Hint`]: a wait that a server asks for |
-//! | `requested` | `requested_wait`: the texts in which it is asked for |
+//! | `requested` | `requested_wait`: reads the texts that ask for a wait |
 //! | `transient` | [`is_transient_status`], `is_transient_io`: errors worth a retry |
 //! | `ladder` | [`ladder!`]: waits whose growth the compiler checks |
 #![cfg_attr(not(test), no_std)]

@@ -1,17 +1,17 @@
-//! The grammar of a requested wait: what a `Retry-After` header or the message of a `RetryAfter` error may say.
+//! The grammar of a requested wait, in a `Retry-After` header or the message of a `RetryAfter` error.
 
 use alloc::format;
 use core::fmt;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes of a wait; the longest date has half as many.
+/// The longest text of a wait, in bytes; the longest date has half as many.
 const LONGEST_TEXT: usize = 64;
 
 const NANOS_A_SECOND: u128 = 1_000_000_000;
-/// 14 days, as long as SQS keeps a message. A bare number is seconds up to here.
+/// 14 days, as long as SQS keeps a message. A bare number up to here is seconds.
 const LONGEST_NUMBER: u128 = 1_209_600;
-/// A bare number from here on is an epoch time in seconds: it was reached in 2001.
+/// A bare number from here on is an epoch time in seconds. (The clock passed it in 2001.)
 const EPOCH_SECONDS: u128 = 1_000_000_000;
 /// A bare number from here on is an epoch time in milliseconds.
 const EPOCH_MILLIS: u128 = 1_000_000_000_000;
@@ -26,25 +26,25 @@ const UNITS: [(&str, u128); 5] = [
 ];
 /// Units before the `T` of an ISO 8601 duration.
 const ISO_DAYS: [(&str, u128); 2] = [("W", 604_800_000_000_000), ("D", 86_400_000_000_000)];
-/// Units after it.
+/// Units after the `T`.
 const ISO_TIME: [(&str, u128); 3] = [("H", 3_600_000_000_000), ("M", 60_000_000_000), ("S", 1_000_000_000)];
 
-/// Why a text is not a wait.
+/// The reason why a text is not a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnreadableWait {
     /// It does not begin with a duration or a date.
     NotAWait,
-    /// A bare number between 14 days of seconds and the first epoch time.
+    /// A bare number over 14 days in seconds, but less than the first epoch time.
     AmbiguousNumber,
-    /// A bare number that is an epoch time over 14 days away: it may have been meant otherwise.
+    /// A bare number that is an epoch time over 14 days away: it may mean something else.
     DistantNumber,
-    /// Years and months have no fixed length, and `15M` was meant as minutes.
+    /// Years and months have no fixed length, and `15M` may mean minutes.
     YearsOrMonths,
 }
 
 impl UnreadableWait {
-    /// The reason. It quotes nothing of the text.
+    /// The reason, without quoting the text.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NotAWait => "it does not begin with a duration or a date",
@@ -63,7 +63,7 @@ impl fmt::Display for UnreadableWait {
 
 impl core::error::Error for UnreadableWait {}
 
-/// Reads how long a text asks to wait, counted from `now`. A moment that has passed is a wait of zero. The text ends at a
+/// Reads the wait that a text asks for, counted from `now`. A time in the past is a wait of zero. The text ends at a
 /// `;`, or with the string.
 ///
 /// | form | examples |
@@ -87,7 +87,7 @@ impl core::error::Error for UnreadableWait {}
 ///
 /// # Errors
 ///
-/// Any other text, and a number that may have been meant otherwise.
+/// Any other text, or a number that may mean something else.
 pub fn requested_wait(text: &str, now: SystemTime) -> Result<Duration, UnreadableWait> {
     let text = text.split(';').next().unwrap_or_default().trim_ascii();
     if text.len() > LONGEST_TEXT {
@@ -108,7 +108,7 @@ pub fn requested_wait(text: &str, now: SystemTime) -> Result<Duration, Unreadabl
     }
 }
 
-/// Seconds, or a moment since the epoch.
+/// Reads a bare number as seconds, or as a time since the epoch.
 fn bare_number(number: Decimal, now: Duration) -> Result<Duration, UnreadableWait> {
     let seconds = number.times(NANOS_A_SECOND);
     if seconds <= LONGEST_NUMBER * NANOS_A_SECOND {
@@ -125,7 +125,7 @@ fn bare_number(number: Decimal, now: Duration) -> Result<Duration, UnreadableWai
     Ok(duration(wait))
 }
 
-/// What follows the `P`.
+/// Reads the part after the `P`.
 fn iso_duration(text: &str) -> Result<u128, UnreadableWait> {
     let Some((days, time)) = text.split_once('T') else { return sum(text, &ISO_DAYS) };
     let time = sum(time, &ISO_TIME)?;
@@ -136,7 +136,7 @@ fn iso_duration(text: &str) -> Result<u128, UnreadableWait> {
     }
 }
 
-/// The sum of numbers with units, each of them at most once and in the order of `units`. Only the last may have a fraction.
+/// The sum of numbers with units, each at most once and in the order of `units`. Only the last may have a fraction.
 fn sum(text: &str, units: &[(&str, u128)]) -> Result<u128, UnreadableWait> {
     let (mut rest, mut left, mut sum) = (text, units, 0_u128);
     loop {
@@ -165,7 +165,7 @@ fn sum(text: &str, units: &[(&str, u128)]) -> Result<u128, UnreadableWait> {
 /// An unsigned decimal number.
 #[derive(Clone, Copy)]
 struct Decimal {
-    /// Saturates.
+    /// Saturates if it is too large.
     whole: u128,
     /// Billionths, rounded up.
     billionths: u128,
@@ -173,7 +173,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// The number at the start of a text, and what follows it. A `.` or `,` needs digits on both sides.
+    /// The number at the start of a text, and the rest. A `.` or `,` needs digits on both sides.
     fn read(text: &str) -> Option<(Self, &str)> {
         let (whole, rest) = digits(text)?;
         let (fraction, rest) = match rest.strip_prefix(['.', ',']) {
@@ -188,13 +188,13 @@ impl Decimal {
         Some((number, rest))
     }
 
-    /// This many times `unit`, rounded up.
+    /// The number times `unit`, rounded up.
     const fn times(self, unit: u128) -> u128 {
         self.whole * unit + (self.billionths * unit).div_ceil(NANOS_A_SECOND)
     }
 }
 
-/// The digits at the start of a text, and what follows them.
+/// The digits at the start of a text, and the rest.
 fn digits(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
@@ -208,7 +208,7 @@ fn billionths(digits: &str) -> u128 {
     kept + u128::from(cut.bytes().any(|digit| digit != b'0'))
 }
 
-/// The moment since the epoch of `2026-09-14T16:46:54.145+02:00`.
+/// Reads a time such as `2026-09-14T16:46:54.145+02:00`, as a duration since the epoch.
 fn rfc3339(text: &str) -> Option<Duration> {
     let (date, rest) = (text.get(..10)?, text.get(10..)?.strip_prefix(['T', 't', ' '])?);
     let (minutes, rest) = (rest.get(..5)?, rest.get(5..)?);
@@ -225,18 +225,18 @@ fn rfc3339(text: &str) -> Option<Duration> {
     Some(at_offset(moment, offset)?.saturating_add(duration(billionths(fraction))))
 }
 
-/// The moment since the epoch of an HTTP date.
+/// Reads an HTTP date, as a duration since the epoch.
 fn http_date(text: &str) -> Option<Duration> {
     let (date, zone) = text.rsplit_once(' ')?;
     let offset = if matches!(zone, "GMT" | "UTC") { Some(0) } else { numeric_offset(zone) };
     let Some(offset) = offset else { return at_offset(httpdate::parse_http_date(text).ok()?, 0) };
     let with_zone = httpdate::parse_http_date(&format!("{date} GMT"));
-    // The form of asctime has no zone of its own.
+    // The asctime form has no zone of its own.
     let asctime = || httpdate::parse_http_date(date).ok().filter(|_| !date.ends_with("GMT"));
     at_offset(with_zone.ok().or_else(asctime)?, offset)
 }
 
-/// The seconds east of UTC of `+0200`, `+02:00` or `+02`.
+/// The offset of `+0200`, `+02:00` or `+02`, in seconds east of UTC.
 fn numeric_offset(zone: &str) -> Option<i64> {
     let sign = match zone.as_bytes().first()? {
         b'+' => 1,
@@ -252,14 +252,14 @@ fn numeric_offset(zone: &str) -> Option<i64> {
     Some(sign * (number(hours, 23)? * 3_600 + number(minutes, 59)? * 60))
 }
 
-/// A time that a clock `offset` seconds east of UTC shows, as a moment since the epoch. The epoch, if it is before.
+/// The time that a clock `offset` seconds east of UTC shows, as a duration since the epoch; zero if it is before.
 fn at_offset(shown: SystemTime, offset: i64) -> Option<Duration> {
     let shown = shown.duration_since(UNIX_EPOCH).ok()?;
     let shift = Duration::from_secs(offset.unsigned_abs());
     Some(if offset > 0 { shown.saturating_sub(shift) } else { shown + shift })
 }
 
-/// Saturates.
+/// Nanoseconds as a duration; saturates.
 fn duration(nanos: u128) -> Duration {
     match u64::try_from(nanos / NANOS_A_SECOND) {
         Ok(seconds) => Duration::new(seconds, (nanos % NANOS_A_SECOND) as u32),

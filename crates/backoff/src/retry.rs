@@ -9,12 +9,12 @@ use crate::hint::Hint;
 
 /// Calls `operation`, and calls it again after each of `delays` as long as it fails.
 ///
-/// There is at least one call, and at most one more than there are delays. `delays` is anything that yields
-/// durations: a [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If they are
-/// endless, so are the retries of an operation that keeps failing.
+/// There is at least one call, and at most one more than there are delays. `delays` is anything that yields durations:
+/// a [`&Backoff`](crate::Backoff), a [`ladder!`](crate::ladder)'s `ceilings()`, an array. If they are endless, an
+/// operation that keeps failing is retried forever.
 ///
-/// `operation` returns a future; one that changes what it borrows needs [`retry_mut`]. Nothing happens until
-/// [`sleep`](Retry::sleep) is awaited, which returns what the last call returned.
+/// `operation` returns a future; if it changes what it borrows, use [`retry_mut`]. Nothing happens until
+/// [`sleep`](Retry::sleep) is awaited, which returns the last call's result.
 ///
 /// ```
 /// use comeback_backoff::{Tally, retry};
@@ -41,12 +41,12 @@ where
     Retry::new(operation, delays)
 }
 
-/// As [`retry`], for an `async` closure that changes what it borrows, such as a connection.
+/// Like [`retry`], for an `async` closure that changes what it borrows, such as a connection.
 /// [`sleep_mut`](Retry::sleep_mut) runs it.
 ///
-/// It is apart because the compiler cannot see yet that such a future is `Send` inside another `async` block
-/// that is (rust-lang/rust#134997): spawn what `sleep_mut` returns, with all that it needs moved into the closure, or use
-/// [`retry`].
+/// It is separate because the compiler does not yet see that such a future is `Send` inside another `async` block
+/// (rust-lang/rust#134997). To spawn it, spawn the future that `sleep_mut` returns, with everything it needs moved into
+/// the closure, or use [`retry`].
 ///
 /// ```
 /// use comeback_backoff::retry_mut;
@@ -76,7 +76,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// As [`retry`], for an operation that blocks its thread. [`sleep_blocking`](Retry::sleep_blocking) runs it.
+/// Like [`retry`], for an operation that blocks its thread. [`sleep_blocking`](Retry::sleep_blocking) runs it.
 pub fn retry_blocking<Op, T, E, D>(operation: Op, delays: D) -> Retry<'static, Op, T, E, D::IntoIter>
 where
     Op: FnMut() -> Result<T, E>,
@@ -85,7 +85,7 @@ where
     Retry::new(operation, delays)
 }
 
-/// What delays are made of: [`Duration`], and nothing else.
+/// The item of the delays. Only [`Duration`] implements it.
 #[diagnostic::on_unimplemented(
     message = "a delay is a `Duration`, not `{Self}`",
     label = "these delays yield `{Self}`",
@@ -103,7 +103,7 @@ impl Delay for Duration {
     }
 }
 
-/// Never implemented: a [`Retry`] can be awaited once it knows how to wait.
+/// Never implemented: a [`Retry`] can be awaited only once it can wait.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "this retry does not know how to wait yet",
@@ -112,7 +112,7 @@ impl Delay for Duration {
 )]
 pub trait KnowsHowToWait: sealed::Sealed {}
 
-/// A retry without a `sleep`. The compiler shows the text above only for another type than the one that is awaited.
+/// A retry without a `sleep`. The compiler shows the text above only for a type other than the awaited one.
 #[doc(hidden)]
 pub struct Unfinished<Op>(PhantomData<Op>);
 
@@ -122,7 +122,7 @@ mod sealed {
     impl Sealed for core::time::Duration {}
 }
 
-/// A retry that has not started, with its options: what [`retry`], [`retry_mut`] and [`retry_blocking`] return.
+/// A retry that has not started, with its options, from [`retry`], [`retry_mut`] or [`retry_blocking`].
 #[must_use = "nothing is called until `sleep` or `sleep_mut` is awaited, or `sleep_blocking` is called"]
 pub struct Retry<
     't,
@@ -142,38 +142,38 @@ pub struct Retry<
     when_ok: WhenOk,
     hint: Hinting,
     notify: Notify,
-    /// No wait may end later, by `elapsed`.
+    /// The limit for the end of each wait, by `elapsed`.
     limit: Duration,
     elapsed: Elapsed,
-    /// All waits together may not be longer.
+    /// The limit of all waits together.
     longest_total: Duration,
     so_far: Tally,
     tally: Option<&'t mut Tally>,
     result: PhantomData<fn(&T, &E)>,
 }
 
-/// A call that failed, or that returned a value which [`when_ok`](Retry::when_ok) does not accept: what
-/// [`notify`](Retry::notify) is told.
+/// A call that failed, or returned a value that [`when_ok`](Retry::when_ok) does not accept, for
+/// [`notify`](Retry::notify).
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt<'r, T, E> {
-    /// What the call returned.
+    /// The call's result.
     pub result: Result<&'r T, &'r E>,
     /// The call's number: 1 for the first.
     pub number: u64,
     /// The wait before the next call. `None` if this was the last one.
     pub wait: Option<Duration>,
-    /// Calls that may still follow; 0 if this was the last one. `None` where the delays do not say how many they are.
+    /// Calls that may still follow; 0 if this was the last one. `None` if the number of delays is unknown.
     pub retries_left: Option<u64>,
 }
 
-/// What a retry took. [`Retry::tally`] counts it.
+/// The calls and waits of a retry, counted by [`Retry::tally`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
-    /// Calls made, the first included.
+    /// Calls made, including the first.
     pub attempts: u64,
-    /// Total time waited between them.
+    /// Total time waited between calls.
     pub waited: Duration,
 }
 
@@ -196,7 +196,7 @@ impl<Op, T, E, D> Retry<'static, Op, T, E, D> {
     }
 }
 
-/// The same retry with other options.
+/// Builds the same retry with other options.
 macro_rules! with {
     ($retry:ident: $($changed:ident),*; $($kept:ident),*) => {{
         let Self { $($kept,)* limit, longest_total, so_far, .. } = $retry;
@@ -216,13 +216,13 @@ where
     /// Retries only errors that `when` accepts, such as [`is_transient_io`](crate::is_transient_io). By default every
     /// error is retried.
     ///
-    /// [`sleep_blocking`](Self::sleep_blocking), which cannot be cancelled, asks again after each wait, so that `when` can end
-    /// the retries meanwhile.
+    /// [`sleep_blocking`](Self::sleep_blocking), which cannot be cancelled, calls `when` again after each wait, so that
+    /// `when` can end the retries meanwhile.
     pub fn when<When: FnMut(&E) -> bool>(self, when: When) -> Retry<'t, Op, T, E, D, When, O, H, N, C> {
         with!(self: when; operation, delays, when_ok, hint, notify, elapsed, tally)
     }
 
-    /// Also retries a call that succeeded with a value that `when_ok` accepts, such as a job that is still pending. The last
+    /// Also retries a call that returned a value that `when_ok` accepts, such as a job that is still pending. The last
     /// value is returned, whatever it is.
     ///
     /// ```
@@ -241,8 +241,8 @@ where
         with!(self: when_ok; operation, delays, when, hint, notify, elapsed, tally)
     }
 
-    /// Obeys the wait that an error asks for: each wait is the longer of its delay and its [`Hint`], which is awaited
-    /// in full or ends the retry, as the hint says. A hint adds no retry when no delay is left.
+    /// Obeys the wait that an error asks for: each wait is the longer of its delay and its [`Hint`]. The hint is
+    /// awaited in full or ends the retry, as it says. A hint adds no retry when no delay is left.
     pub fn hint<Hinting>(self, hint: Hinting) -> Retry<'t, Op, T, E, D, W, O, Hinting, N, C>
     where
         Hinting: FnMut(&E) -> Option<Hint>,
@@ -250,7 +250,7 @@ where
         with!(self: hint; operation, delays, when, when_ok, notify, elapsed, tally)
     }
 
-    /// Calls `notify` after each call that failed, the last one too, for a log or a metric.
+    /// Calls `notify` after each failed call, including the last, for a log or a metric.
     ///
     /// ```
     /// # use comeback_backoff::retry_blocking;
@@ -271,8 +271,8 @@ where
         with!(self: notify; operation, delays, when, when_ok, hint, elapsed, tally)
     }
 
-    /// Gives up instead of waiting past `limit`, so that no call but the first starts later. A call that has started
-    /// is not cut short. `elapsed` returns the time since the start that `limit` counts from.
+    /// Gives up instead of waiting past `limit`, so that only the first call can start later. A call that has started
+    /// is not cut short. `elapsed` returns the time that is compared with `limit`, counted from the start.
     pub fn max_elapsed<Elapsed: FnMut() -> Duration>(
         mut self,
         limit: Duration,
@@ -282,13 +282,13 @@ where
         with!(self: elapsed; operation, delays, when, when_ok, hint, notify, tally)
     }
 
-    /// Gives up instead of waiting for more than `limit` in total, hints included. The time of the calls does not count, so it
-    /// needs no clock.
+    /// Gives up instead of waiting longer than `limit` in total, including hints. The time of the calls does not count,
+    /// so this needs no clock.
     pub fn max_waited(self, limit: Duration) -> Self {
         Self { longest_total: limit, ..self }
     }
 
-    /// Counts in `tally` what the retry takes, from zero.
+    /// Counts the retry's calls and waits in `tally`, from zero.
     pub fn tally<'u>(self, tally: &'u mut Tally) -> Retry<'u, Op, T, E, D, W, O, H, N, C> {
         *tally = Tally::default();
         let tally = Some(tally);
@@ -358,11 +358,11 @@ where
         }
     }
 
-    /// The wait between a call that returned this and the next call; `None` if it was the last one.
+    /// The wait between a call with this result and the next call; `None` if it was the last one.
     fn wait_after(&mut self, result: &Result<T, E>) -> Option<Duration> {
         self.so_far.attempts = self.so_far.attempts.saturating_add(1);
         let is_retried = self.is_retried(result);
-        // The delay of the next call is among them.
+        // This includes the delay of the next call.
         let left = match self.delays.size_hint() {
             (least, Some(most)) if least == most => u64::try_from(most).ok(),
             _ => None,
@@ -383,7 +383,7 @@ where
         wait
     }
 
-    /// The wait before another call, unless a limit ends the retries.
+    /// The wait before another call; `None` if a limit ends the retries.
     fn next_wait(&mut self, error: Option<&E>) -> Option<Duration> {
         let delay = self.delays.next()?.duration();
         let hint = error.and_then(|error| (self.hint)(error));
@@ -394,7 +394,7 @@ where
     }
 }
 
-/// Only so that the compiler says what is missing where a retry is awaited.
+/// For the compiler's message when a retry is awaited without a `sleep`.
 impl<Op, T, E, D, W, O, H, N, C> Future for Retry<'_, Op, T, E, D, W, O, H, N, C>
 where
     Unfinished<Op>: KnowsHowToWait,

@@ -1,22 +1,22 @@
-//! Which HTTP statuses and I/O errors are worth a retry.
+//! HTTP statuses and I/O errors worth a retry.
 
 #[cfg(feature = "std")]
 use std::io;
 
-/// Whether an HTTP status says that the same request may succeed later: 408, 425, 429, 500, 502,
-/// 503 and 504.
+/// Returns true for an HTTP status after which the same request may succeed later: 408, 425, 429, 500, 502, 503 and
+/// 504.
 ///
 /// | status | why it is transient |
 /// |---|---|
-/// | 408, 504 | a timeout, of the server or of one behind it |
+/// | 408, 504 | a timeout of the server, or of one behind it |
 /// | 425 | asks for the request again, once the handshake is done |
 /// | 429, 503 | asks for the request again later, often with `Retry-After` |
 /// | 500 | an unexpected condition: most often a crash or an overload |
 /// | 502 | a proxy whose server is restarting |
 ///
-/// Not the other 4xx, which are errors of the request; not 501, 505, 506, 508, 510 and 511 (not
-/// implemented, version, negotiation, loop, extension, login), which do not change; and not 507, since no
-/// retry frees storage. Statuses of one vendor, such as 520 to 529, are left to their users.
+/// Excluded are: the other 4xx, which are errors of the request; 501, 505, 506, 508, 510 and 511 (not implemented,
+/// version, negotiation, loop, extension, login), which do not change; and 507, because no retry frees storage.
+/// Statuses of one vendor, such as 520 to 529, are left to their users.
 ///
 /// Repeat a request only if that is safe: after a timeout or a 5xx it may have taken effect.
 ///
@@ -30,8 +30,8 @@ pub const fn is_transient_status(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// Whether an I/O error is a transient one of the network: timeouts, resets, refused connections, and names that cannot be
-/// resolved for now.
+/// Returns true for transient network errors: timeouts, resets, refused connections, and names that cannot be resolved
+/// for now.
 ///
 /// | kind | why it is transient |
 /// |---|---|
@@ -41,9 +41,9 @@ pub const fn is_transient_status(status: u16) -> bool {
 /// | `UnexpectedEof` | the peer closed the connection in the middle of an answer |
 /// | `ConnectionRefused` | the peer is restarting |
 /// | `HostUnreachable`, `NetworkUnreachable`, `NetworkDown` | routes come back after a failover |
-/// | a lookup that failed for now (`EAI_AGAIN`, `WSATRY_AGAIN`), which has no kind | the name server did not answer |
+/// | a lookup that failed for now (`EAI_AGAIN`, `WSATRY_AGAIN`), which has no kind of its own | the name server did not answer |
 ///
-/// All others are about this machine or this call (permissions, addresses) and do not change. This is about
+/// All other errors concern this machine or this call (permissions, addresses) and do not change. The function is for
 /// connections: a file that ends too early is an `UnexpectedEof` as well, and stays too short.
 ///
 /// ```
@@ -69,8 +69,8 @@ pub fn is_transient_io(error: &io::Error) -> bool {
     ) || is_transient_lookup(error)
 }
 
-/// Whether the standard library could not resolve a name for now. It gives such an error no kind, and keeps the code of the
-/// resolver only on Windows.
+/// Returns true if the standard library could not resolve a name for now. It gives such an error no kind, and keeps the
+/// resolver's code only on Windows.
 ///
 /// Source: `gai_strerror(EAI_AGAIN)` of glibc, macOS and the BSDs, and of musl; WinSock's error 11002.
 #[cfg(feature = "std")]
@@ -96,14 +96,14 @@ mod tests {
     use super::is_transient_status;
 
     #[test]
-    fn seven_statuses_are_transient_of_all() {
+    fn exactly_seven_statuses_are_transient() {
         let transient: Vec<u16> = (0..=u16::MAX).filter(|&status| is_transient_status(status)).collect();
         assert_eq!(transient, [408, 425, 429, 500, 502, 503, 504]);
     }
 
     #[cfg(all(feature = "std", not(windows)))]
     #[test]
-    fn a_lookup_that_failed_for_now_is_transient() {
+    fn lookup_failed_for_now_is_transient() {
         let lookup = |why| Error::other(format!("failed to lookup address information: {why}"));
         for (why, expected) in [
             ("Temporary failure in name resolution", true),
@@ -119,7 +119,7 @@ mod tests {
 
     #[cfg(feature = "std")]
     #[test]
-    fn only_errors_of_the_network_are_transient() {
+    fn only_network_errors_are_transient() {
         use ErrorKind::*;
         let network = [TimedOut, ConnectionReset, ConnectionAborted, BrokenPipe, UnexpectedEof];
         let network =

@@ -1,4 +1,4 @@
-//! Every wait against its ceiling, and what is refused.
+//! Every wait against its ceiling, and refused settings.
 
 #![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
 
@@ -20,7 +20,7 @@ fn rng(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// A first ceiling and a cap of any size, most of them small.
+/// A first ceiling and a cap of any size, mostly small.
 fn first_and_cap() -> impl Strategy<Value = (u64, u64)> {
     let any = (1..=1u64 << 33, 0..=1u64 << 33);
     let small = (1..=5_000u64, 0..=1_000_000u64);
@@ -32,13 +32,13 @@ fn ticks(wait: Duration, tick: Duration) -> u64 {
     (wait.as_nanos() / tick.as_nanos()) as u64
 }
 
-/// Durations of `ticks` ticks; `Duration` multiplies by 32 bits only.
+/// Multiplies a duration by `ticks`; `Duration` itself multiplies by 32 bits only.
 fn times(tick: Duration, ticks: u64) -> Duration {
     Duration::from_nanos(tick.as_nanos() as u64 * ticks)
 }
 
-/// Each wait lies in its jitter's range under its ceiling, for every tick and jitter. The ceilings are tested beside
-/// `Growth`.
+/// Checks that each wait lies in its jitter's range under its ceiling, for every tick and jitter. The ceilings are
+/// tested beside `Growth`.
 fn check(
     backoff: impl Fn(&dyn Fn(u64) -> Duration) -> Result<Backoff, BackoffError>,
 ) -> Result<(), TestCaseError> {
@@ -85,10 +85,10 @@ proptest! {
         }
     }
 
-    /// The wait before retry n alone is the iterator's nth, from a generator in the same state: that before the nth
-    /// wait, or at the start for decorrelated jitter.
+    /// The wait before retry n alone is the iterator's nth, given a generator in the same state: the state before the
+    /// nth wait, or the initial state for decorrelated jitter.
     #[test]
-    fn a_wait_alone_is_the_iterators(
+    fn single_wait_equals_the_iterators(
         (base, cap) in first_and_cap(), seed: u64, jitter in prop::sample::select(Jitter::ALL.to_vec()),
     ) {
         let backoff = Backoff::exponential(MS * base as u32, times(MS, cap.max(base % (1 << 32))));
@@ -140,13 +140,13 @@ fn backoffs_grow_as_named() {
 }
 
 #[test]
-fn every_value_of_the_range_is_drawn() {
+fn every_value_in_range_is_drawn() {
     for (backoff, n, low, high) in [
         (seconds(1, 43_170, Jitter::Full), 8, 1, 128),
         (seconds(1, 43_170, Jitter::Equal), 8, 64, 128),
         (seconds(7, 7, Jitter::Equal), 3, 4, 7),
         (seconds(10, 1_000, Jitter::Decorrelated), 1, 10, 30),
-        // Where a chain starts anew.
+        // At the start of a new chain.
         (seconds(10, 1_000, Jitter::Decorrelated), (1 << 16) + 1, 10, 30),
         (seconds(10, 1_000, Jitter::Decorrelated), u64::MAX - 65_534, 10, 30),
     ] {
@@ -157,15 +157,15 @@ fn every_value_of_the_range_is_drawn() {
 }
 
 #[test]
-fn a_decorrelated_chain_differs_from_the_one_before() {
+fn decorrelated_chains_differ() {
     let backoff = seconds(10, 1_000_000, Jitter::Decorrelated);
     let waits = |chain: u64| [30, 31, 32].map(|n| backoff.delay((chain << 16) + n, &mut rng(7)));
     assert!(waits(0) != waits(1) && waits(1) != waits(2));
 }
 
-/// Counted, not timed.
+/// The test counts draws; it measures no time.
 #[test]
-fn a_decorrelated_wait_takes_one_chain_of_draws_at_most() {
+fn decorrelated_wait_draws_at_most_one_chain() {
     struct Counting(u64);
     impl rand::TryRng for Counting {
         type Error = std::convert::Infallible;
@@ -213,9 +213,9 @@ fn the_default_is_three_retries_with_full_jitter() {
     assert_eq!(Backoff::list([SECOND]).unwrap().jitter(), Jitter::None);
 }
 
-/// Figures to keep: a release that changed them would change every seeded user's waits.
+/// Pinned figures: a release that changed them would change every seeded user's waits.
 #[test]
-fn the_waits_of_a_seed_stay() {
+fn waits_of_a_seed_never_change() {
     let backoff = Backoff::exponential(MS * 50, SECOND * 2).unwrap().with_retries(8);
     let first_seed = rand::Rng::next_u64(&mut rng(7));
     let millis = |n| backoff.seeded(first_seed + n).map(|delay| delay.as_millis()).collect::<Vec<_>>();
@@ -246,7 +246,7 @@ fn ticks_are_as_coarse_as_the_durations_allow() {
 }
 
 #[test]
-fn what_cannot_be_right_is_refused_by_name() {
+fn invalid_settings_are_refused_by_name() {
     let refused = |backoff: Result<Backoff, BackoffError>| backoff.unwrap_err().to_string();
     let zero = Duration::ZERO;
     assert_eq!(refused(Backoff::exponential(zero, MS)), "base is zero; it must be longer");
@@ -300,7 +300,7 @@ fn decorrelated_jitter_is_refused_without_doubling() {
 }
 
 #[test]
-fn the_wait_before_one_retry_ends_where_the_waits_end() {
+fn single_wait_ends_with_the_waits() {
     let backoff = seconds(1, 60, Jitter::Full).with_retries(3);
     let list = Backoff::list([1, 2].map(Duration::from_secs)).unwrap();
     for (backoff, last) in

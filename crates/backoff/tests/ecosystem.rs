@@ -1,4 +1,4 @@
-//! Backoffs and delays where other libraries ask for them. Most of it need only compile; each is run too.
+//! Backoffs and delays in the APIs of other libraries. Most of it need only compile, but each is also run.
 
 #![expect(clippy::disallowed_methods, reason = "what others build is seeded by the operating system")]
 
@@ -41,7 +41,7 @@ async fn backon_retries_with_all_of_them() {
     assert_waits_60_ms(busy.retry(Short::ceilings()).sleep(sleep)).await;
 }
 
-/// A loop that asks only for durations, as tokio-retry's does.
+/// A loop that takes any durations, like tokio-retry's.
 async fn retry_busy(delays: impl IntoIterator<Item = Duration>) -> Result<(), &'static str> {
     for delay in delays {
         if busy().await.is_ok() {

@@ -1,4 +1,4 @@
-//! Each jitter draws uniformly over its range, and no wait says anything about another.
+//! Each jitter draws uniformly over its range, and waits are independent of each other.
 
 #![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
 
@@ -11,7 +11,7 @@ const BASE: u64 = 16;
 const CAP: u64 = 1_000;
 const SEEDS: u64 = 10_000;
 const WAITS: usize = 8;
-/// Allowed deviation, in standard errors. The seeds are fixed, so what passes once passes always.
+/// Allowed deviation, in standard errors. The seeds are fixed, so a pass is repeatable.
 const TOLERANCE: f64 = 5.0;
 
 /// The lowest and the highest wait that the jitter allows, in seconds.

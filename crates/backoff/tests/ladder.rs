@@ -23,7 +23,7 @@ fn figures_are_constants() {
 }
 
 #[test]
-fn each_rung_waits_longer_and_the_top_says_what_was_waited() {
+fn rungs_rise_and_the_top_reports_the_total() {
     let (first, rung) = Sends::start().climb();
     let (second, rung) = rung.climb();
     let (third, rung) = rung.climb();
@@ -36,7 +36,7 @@ fn each_rung_waits_longer_and_the_top_says_what_was_waited() {
 }
 
 #[test]
-fn giving_up_early_says_what_was_waited_so_far() {
+fn giving_up_early_reports_time_waited() {
     assert_eq!(Sends::start().give_up("gone").to_string(), "gave up after 1 call and 0ns of waiting");
     let (_, rung) = Sends::start().climb();
     let (_, rung) = rung.climb();
@@ -44,7 +44,7 @@ fn giving_up_early_says_what_was_waited_so_far() {
 }
 
 #[test]
-fn a_jittered_climb_draws_the_waits_of_the_jittered_backoff() {
+fn jittered_climb_equals_jittered_backoff() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
     let jittered = Sends::backoff().with_jitter(comeback_backoff::Jitter::Full).unwrap();
     let drawn: Vec<Duration> = jittered.with_rng(rng.clone()).collect();

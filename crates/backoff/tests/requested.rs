@@ -1,5 +1,5 @@
-//! The grammar of requested waits against the cases that every reader of it shares. A case has a `text`, the time at which
-//! it was `failed_at`, and the `wait` in seconds that it asks for, or why it is `ignored`.
+//! The grammar of requested waits, against cases shared with every other implementation. A case has a `text`, the time
+//! when it `failed_at`, and the `wait` in seconds, or the reason why it is `ignored`.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use comeback_backoff::{Hint, requested_wait};
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Those with a lone surrogate are left out: they are no text in Rust.
+/// Reads the cases, except those with a lone surrogate, which Rust strings cannot hold.
 fn cases() -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/directives/retry-after.json");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -17,7 +17,7 @@ fn cases() -> Vec<Value> {
 }
 
 #[test]
-fn every_case_is_read_as_it_says() {
+fn every_case_is_read_as_expected() {
     let cases = cases();
     assert!(cases.len() > 200, "only {} cases", cases.len());
     for case in &cases {
@@ -32,14 +32,14 @@ fn every_case_is_read_as_it_says() {
 }
 
 #[test]
-fn white_space_does_not_count_and_length_does() {
+fn white_space_is_ignored_and_length_limited() {
     let now = SystemTime::UNIX_EPOCH;
     assert_eq!(requested_wait(&format!("{}900", " ".repeat(1 << 20)), now), Ok(Duration::from_secs(900)));
     assert!(requested_wait(&"9".repeat(1 << 20), now).is_err());
     assert!(requested_wait(&format!("1{}", "s".repeat(64)), now).is_err());
 }
 
-/// A wait in whole seconds and milliseconds, and the texts that ask for it.
+/// Texts that ask for a wait, which is in whole seconds and milliseconds.
 fn spellings(wait: Duration) -> [String; 4] {
     let (seconds, millis) = (wait.as_secs(), wait.subsec_millis());
     let (hours, minutes, rest) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
@@ -53,7 +53,7 @@ fn spellings(wait: Duration) -> [String; 4] {
 
 proptest! {
     #[test]
-    fn all_spellings_of_a_wait_ask_for_the_same(millis in 0..100_000_000_000_u64, now in 0..250_000_000_000_u64) {
+    fn all_spellings_of_a_wait_are_equal(millis in 0..100_000_000_000_u64, now in 0..250_000_000_000_u64) {
         let (wait, now) = (Duration::from_millis(millis), SystemTime::UNIX_EPOCH + Duration::from_secs(now));
         for text in spellings(wait) {
             prop_assert_eq!(requested_wait(&text, now), Ok(wait), "{}", text);

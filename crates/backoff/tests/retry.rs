@@ -18,8 +18,8 @@ async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
     (result, Instant::now().duration_since(start))
 }
 
-/// An operation whose nth call has this result, with the delays 50, 70 and 1,000 ms: its end, the calls that it made and
-/// the time that it took.
+/// Retries an operation whose nth call has this result, with the delays 50, 70 and 1,000 ms. Returns its end, the
+/// number of calls and the time taken.
 async fn retried(results: &[Result<u64, &'static str>]) -> (Result<u64, &'static str>, u64, Duration) {
     let calls = Cell::new(0);
     let operation = async || {
@@ -34,7 +34,7 @@ async fn retried(results: &[Result<u64, &'static str>]) -> (Result<u64, &'static
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_once_per_failure_and_ends_with_the_last_result() {
+async fn waits_once_per_failure() {
     assert_eq!(retried(&[Ok(1)]).await, (Ok(1), 1, Duration::ZERO));
     assert_eq!(retried(&[Err("busy"), Err("busy"), Ok(3)]).await, (Ok(3), 3, MS * 120));
     let failing = [Err("busy"), Err("busy"), Err("busy"), Err("reset")];
@@ -43,7 +43,7 @@ async fn waits_once_per_failure_and_ends_with_the_last_result() {
     assert_eq!(retried(&[Err("busy"), Err("denied")]).await, (Err("denied"), 2, MS * 50));
 }
 
-/// The calls of an operation that never succeeds.
+/// An operation that never succeeds; it counts its calls.
 #[derive(Default)]
 struct Busy(Cell<u64>);
 
@@ -62,12 +62,12 @@ async fn delays_are_anything_that_yields_durations() {
     assert_eq!((climbed.attempts, climbed.waited), (3, Rungs::LONGEST_TOTAL_WAIT));
     let backoff = Rungs::backoff();
     assert_eq!(timed(retry(busy, backoff.seeded(7)).sleep(sleep)).await.1, MS * 150);
-    // On one thread only.
+    // Not `Send`: on one thread only.
     let local = std::rc::Rc::new(MS);
     assert_eq!(timed(retry(busy, (0..2).map(|_| *local)).sleep(sleep)).await.1, MS * 2);
 }
 
-/// What a caller writes `?` after.
+/// Types of result in which a caller may use `?`.
 #[tokio::test(start_paused = true)]
 async fn the_operations_own_error_comes_out() {
     async fn any() -> anyhow::Result<u64> {
@@ -143,7 +143,7 @@ async fn operations_may_change_what_they_borrow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_lengthens_a_wait_or_ends_the_retry_but_never_shortens_it() {
+async fn hint_never_shortens_a_wait_by_default() {
     let up_to = Some(MS * 30);
     for (hint, longest, waited) in [
         (None, up_to, Some(2)),
@@ -165,13 +165,13 @@ async fn a_hint_lengthens_a_wait_or_ends_the_retry_but_never_shortens_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_shortens_a_wait_if_it_may() {
+async fn hint_shortens_a_wait_if_allowed() {
     let hint = |_: &&str| Some(Hint::new(MS).may_shorten());
     assert_eq!(timed(retry(busy, [MS * 9; 2]).hint(hint).sleep(sleep)).await.1, MS * 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_makes_no_retry_of_its_own() {
+async fn hint_adds_no_retry() {
     let hint = |_: &&str| Some(Hint::new(MS));
     let calls = Busy::default();
     let _ = retry(|| calls.call(), [MS; 0]).hint(hint).sleep(sleep).await;
@@ -181,7 +181,7 @@ async fn a_hint_makes_no_retry_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_failure_is_notified_with_its_number_and_the_retries_left() {
+async fn every_failure_is_notified() {
     type Notice = (Result<(), &'static str>, u64, Option<Duration>, Option<u64>);
     let notices = RefCell::new(Vec::<Notice>::new());
     let notify = |it: comeback_backoff::Attempt<'_, (), &'static str>| {
@@ -198,18 +198,18 @@ async fn every_failure_is_notified_with_its_number_and_the_retries_left() {
     let expected =
         [(failed, 1, Some(MS * 5), Some(2)), (failed, 2, Some(MS * 7), Some(1)), (failed, 3, None, Some(0))];
     assert_eq!(notices.take(), expected);
-    // Whichever option ends the retries, and comes first.
+    // Whichever option ends the retries first.
     let last = [(failed, 1, None, Some(0))];
     let _ = retry(busy, delays).notify(notify).when(|_| false).sleep(sleep).await;
     assert_eq!(notices.take(), last);
     let _ = retry(busy, delays).notify(notify).max_elapsed(MS, || MS).sleep(sleep).await;
     assert_eq!(notices.take(), last);
-    // An endless retry says so, and so does one that does not know.
+    // An endless retry reports no number, and so does one of unknown length.
     let _ = retry(busy, std::iter::repeat(MS)).notify(notify).max_waited(MS).sleep(sleep).await;
     assert_eq!(notices.take(), [(failed, 1, Some(MS), None), (failed, 2, None, Some(0))]);
     let _ = retry(busy, [MS].into_iter().filter(|_| true)).notify(notify).sleep(sleep).await;
     assert_eq!(notices.take(), [(failed, 1, Some(MS), None), (failed, 2, None, Some(0))]);
-    // A success is no failure.
+    // A success is not notified.
     let _ = retry(async || Ok(()), delays).notify(notify).sleep(sleep).await;
     assert_eq!(notices.take(), []);
     let _ = retry(async || Ok(()), [MS]).notify(notify).when_ok(|()| true).sleep(sleep).await;
@@ -217,7 +217,7 @@ async fn every_failure_is_notified_with_its_number_and_the_retries_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_value_may_be_asked_for_again() {
+async fn unaccepted_value_is_retried() {
     let states = Cell::new(0);
     let state = async || {
         states.set(states.get() + 1);
@@ -230,7 +230,7 @@ async fn a_value_may_be_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_call_starts_past_the_limit_and_no_wait_is_served_in_vain() {
+async fn no_call_or_useless_wait_past_the_limit() {
     let start = Instant::now();
     let slow = async || {
         sleep(MS * 10).await;
@@ -238,14 +238,14 @@ async fn no_call_starts_past_the_limit_and_no_wait_is_served_in_vain() {
     };
     let elapsed = || Instant::now().duration_since(start);
     let mut tally = Tally::default();
-    // Calls of 10 ms and waits of 10 ms: at 0, 20, 40 and 60 ms. The wait that would end at 80 is not begun.
+    // Calls of 10 ms and waits of 10 ms: at 0, 20, 40 and 60 ms. The wait that would end at 80 ms does not begin.
     let work = retry(slow, [MS * 10; 99]).max_elapsed(MS * 79, elapsed);
     let _ = work.tally(&mut tally).sleep(sleep).await;
     assert_eq!((tally.attempts, tally.waited, elapsed()), (4, MS * 30, MS * 70));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_may_end_at_the_limit_which_bounds_hints_too() {
+async fn wait_may_end_at_the_limit() {
     let calls = Busy::default();
     let call = || calls.call();
     let at_once = Duration::ZERO;
@@ -259,7 +259,7 @@ async fn a_wait_may_end_at_the_limit_which_bounds_hints_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_waits_together_are_no_longer_than_their_limit() {
+async fn total_wait_stays_within_its_limit() {
     let wait = |limit, delays: [u64; 4]| async move {
         timed(retry(busy, delays.map(Duration::from_millis)).max_waited(limit).sleep(sleep)).await.1
     };
@@ -272,7 +272,7 @@ async fn the_waits_together_are_no_longer_than_their_limit() {
 }
 
 #[test]
-fn blocking_is_the_same_on_this_thread() {
+fn blocking_retry_behaves_alike() {
     let (mut calls, mut notices, mut slept, mut tally) = (0, 0, Vec::new(), Tally::default());
     let read = || {
         calls += 1;
@@ -289,9 +289,9 @@ fn blocking_is_the_same_on_this_thread() {
     assert_eq!((notices, slept), (3, vec![MS * 40, MS * 70, MS * 40]));
 }
 
-/// A thread that sleeps cannot be cancelled: this is how it stops when its process shuts down.
+/// A sleeping thread cannot be cancelled: this is how it stops when its process shuts down.
 #[test]
-fn a_blocking_retry_ends_when_it_is_told_to_during_a_wait() {
+fn blocking_retry_can_be_stopped() {
     let (stopped, calls) = (Cell::new(false), Cell::new(0));
     let call = || {
         calls.set(calls.get() + 1);

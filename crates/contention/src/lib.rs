@@ -1,12 +1,12 @@
-//! The contention study: N clients update one row under optimistic concurrency, and each backs off
-//! after a refused write. What does each jitter cost, and what does it save?
+//! The contention study: N clients update one row under optimistic concurrency, and each backs off after a refused
+//! write. It measures what each jitter costs and saves.
 //!
-//! The experiment is that of "Exponential Backoff And Jitter" (AWS Architecture Blog). A client
-//! reads the row's version and writes it back; the write is refused if another client's came in
-//! between, and after its backoff the client reads again. Each of the four hops takes
-//! |Normal(10 ms, 2 ms)|. A run ends when the last client has its answer; its calls are the writes.
+//! The experiment comes from "Exponential Backoff And Jitter" (AWS Architecture Blog). A client reads the row's version
+//! and writes it back. The write is refused if another client's came in between; after its backoff, the client reads
+//! again. Each of the four hops takes |Normal(10 ms, 2 ms)|. A run ends when the last client has its answer; its calls
+//! are the writes.
 //!
-//! It knows nothing of the rest of Comeback: neither the retry handler nor its policy takes part.
+//! It is independent of the rest of Comeback: neither the retry handler nor its policy takes part.
 //!
 //! ```
 //! use comeback_contention::{Point, Strategy, Study};
@@ -21,8 +21,8 @@
 //! |---|---|
 //! | `study` | [`Study`]: [`Point`]s checked, run on every core, averaged into a [`Report`]; [`growth_exponent`] |
 //! | `strategy` | [`Strategy`]: the wait after each refused write |
-//! | `race` | one run, an event for each call, and its stream of random numbers: what a study runs |
-//! | `reference` | the same run, an event for each message, with CPython's `random` and the published order of draws |
+//! | `race` | one run of a study, with one event per call, and its stream of random numbers |
+//! | `reference` | the same run, with one event per message, CPython's `random` and the published order of draws |
 
 mod race;
 mod reference;

@@ -15,20 +15,20 @@ use crate::strategy::{BASE_MS, Strategy};
 /// Time and calls of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Race {
-    /// When the last client had its answer, in ms.
+    /// The time when the last client had its answer, in ms.
     pub(crate) time_ms: f64,
-    /// How many writes the server saw, refused ones included.
+    /// Writes that the server saw, including refused ones.
     pub(crate) calls: u64,
 }
 
 /// A write as it reaches the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Write {
-    /// When, in ms from the run's start.
+    /// Arrival time, in ms from the run's start.
     pub at_ms: f64,
-    /// Who sent it, from 0.
+    /// The client that sent it, from 0.
     pub client: u32,
-    /// Whether the version it was based on was still the row's.
+    /// True if no other write was accepted since the client's read.
     pub accepted: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) trait Draws {
     fn uniform(&mut self, client: u32, low: f64, high: f64) -> f64;
 }
 
-/// Stream of one run, the same on any thread.
+/// Random stream of one run, the same on any thread.
 #[derive(Debug)]
 pub(crate) struct Stream(Xoshiro256PlusPlus);
 
@@ -73,7 +73,7 @@ impl Draws for Stream {
     }
 }
 
-/// One run, an event for each call.
+/// Simulates one run, with one event per call.
 ///
 /// A write is accepted if no other was accepted since its client's read, which is known when it arrives. So a client
 /// goes from one write to the next (answer, wait, read, version, write) in one step, and the outcome is that of
@@ -86,7 +86,7 @@ pub(crate) fn run(
 ) -> Race {
     let mut reads_ms: Vec<f64> = Vec::new();
     let mut memories = vec![BASE_MS; clients as usize];
-    // Each client's next write. Times are not negative, so their bits are ordered as they are.
+    // Each client's next write. Times are not negative, so their bits sort like the numbers.
     let mut next = BinaryHeap::new();
     for client in 0..clients {
         let read_ms = draws.hop(client);
@@ -115,7 +115,7 @@ pub(crate) fn run(
     Race { time_ms, calls }
 }
 
-/// When the write arrives that follows a read: a hop back with the version, and a hop with the write.
+/// Arrival time of the write after a read: one hop back with the version, and one with the write.
 fn write_ms(read_ms: f64, client: u32, draws: &mut impl Draws) -> f64 {
     read_ms + draws.hop(client) + draws.hop(client)
 }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_client_succeeds_exactly_once_and_time_goes_on() {
+    fn each_client_succeeds_exactly_once() {
         for strategy in Strategy::ALL {
             for clients in [1, 2, 7, 100] {
                 let mut writes = Vec::new();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_alone_succeeds_at_once_after_four_hops() {
+    fn lone_client_needs_four_hops() {
         let mut stream = Stream::new(3, 1, Strategy::Full, 0);
         let four_hops: f64 = (0..4).map(|_| Stream::hop(&mut stream, 0)).sum();
         let race = run(1, Strategy::Full, &mut Stream::new(3, 1, Strategy::Full, 0), |_| {});

@@ -1,4 +1,4 @@
-//! Reference mode: the same run with every message, and CPython's own random numbers.
+//! Reference mode: the same run with every message, and with CPython's random numbers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use rand_mt::Mt;
 use crate::race::{Draws, HOP_DEVIATION_MS, HOP_MEAN_MS, Race, Write};
 use crate::strategy::{BASE_MS, Strategy};
 
-/// Message between a client and the server. Each client has one under way.
+/// A message between a client and the server. Each client has one under way.
 #[derive(Clone, Copy)]
 enum Message {
     Read,
@@ -18,8 +18,8 @@ enum Message {
     Answer { accepted: bool },
 }
 
-/// One run, an event for each message, with its draws in the order of the published program: a hop
-/// when a message is sent, and after a refused write the hop of the next read, then its wait.
+/// Simulates one run with one event per message. Draws are in the order of the published program: a hop when a message
+/// is sent, and after a refused write the hop of the next read, then its wait.
 pub(crate) fn run(
     clients: u32,
     strategy: Strategy,
@@ -27,7 +27,7 @@ pub(crate) fn run(
     mut on_write: impl FnMut(Write),
 ) -> Race {
     let mut sent = 0u64;
-    // By arrival time; the order of sending breaks ties. Times are not negative, so their bits are ordered as they are.
+    // By arrival time; the order of sending breaks ties. Times are not negative, so their bits sort like the numbers.
     let mut sending = |arrives: f64, client: u32| {
         sent += 1;
         Reverse((arrives.to_bits(), sent, client))
@@ -69,11 +69,11 @@ pub(crate) fn run(
     Race { time_ms: now, calls }
 }
 
-/// 4·exp(-1/2)/√2, as `random.NV_MAGICCONST` has it.
+/// 4·exp(-1/2)/√2, as in `random.NV_MAGICCONST`.
 const NV_MAGICCONST: f64 = 1.715_527_769_921_413_5;
 
-/// CPython's `random.Random`: MT19937 with CPython's seeding and its ways to turn bits into numbers
-/// (Lib/random.py and Modules/_randommodule.c).
+/// CPython's `random.Random`: MT19937 with CPython's seeding and its conversion of bits to numbers (Lib/random.py and
+/// Modules/_randommodule.c).
 #[derive(Debug)]
 pub(crate) struct CPython(Mt);
 
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::race::{self, Stream};
 
-    /// A stream for each client, so that it does not matter in which order clients draw.
+    /// A stream for each client, so that the order in which clients draw does not matter.
     struct PerClient(Vec<Stream>);
 
     impl PerClient {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_for_each_call_changes_nothing() {
+    fn one_event_per_call_gives_the_same_result() {
         for strategy in Strategy::ALL {
             for (clients, seed) in [(1, 1), (2, 2), (3, 3), (10, 4), (60, 5), (150, 6)] {
                 let (mut some, mut all) = (Vec::new(), Vec::new());

@@ -5,19 +5,19 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// Half the ceiling of the first wait, in ms, because the study counts attempts from 1 as the published program does.
-/// Also what a client remembers before its first refusal.
+/// Half the ceiling of the first wait, in ms, because the study counts attempts from 1 like the published program. Also
+/// a client's memory before its first refusal.
 pub(crate) const BASE_MS: f64 = 5.0;
-/// Longest wait, in ms.
+/// The longest wait, in ms.
 const CAP_MS: f64 = 2_000.0;
 
-/// Wait of a client after its n-th refused write. With v = min(2000, 5·2ⁿ) ms:
+/// The wait of a client after its n-th refused write. Here v = min(2000, 5·2ⁿ) ms:
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// 0: again at once.
+    /// 0: the client tries again at once.
     None,
-    /// v: clients that were refused together come back together.
+    /// v: clients refused together come back together.
     Exponential,
     /// v/2 + uniform(0, v/2).
     Equal,
@@ -43,7 +43,7 @@ impl Strategy {
         }
     }
 
-    /// The wait after one more refusal. `memory` is v, or `last`; `uniform(low, high)` is drawn from at most once.
+    /// The wait after one more refusal. `memory` is v or `last`; `uniform(low, high)` is called at most once.
     pub(crate) fn wait(self, memory: &mut f64, mut uniform: impl FnMut(f64, f64) -> f64) -> f64 {
         match self {
             Self::None => return 0.0,
@@ -77,7 +77,7 @@ impl fmt::Display for Strategy {
 mod tests {
     use super::*;
 
-    /// The first ten waits, each draw falling at `share` of its range.
+    /// The first ten waits, with each draw at `share` of its range.
     fn waits(strategy: Strategy, share: f64) -> Vec<f64> {
         let mut memory = BASE_MS;
         (0..10).map(|_| strategy.wait(&mut memory, |low, high| low + (high - low) * share)).collect()
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn decorrelated_is_capped_after_the_draw() {
-        // From 2,000 the middle of 5 to 6,000 is cut, and a quarter is not.
+        // From 2,000, the middle of 5 to 6,000 is over the cap, and a quarter is not.
         let mut memory = 2_000.0;
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |low, high| (low + high) / 2.0), 2_000.0);
         assert_eq!(Strategy::Decorrelated.wait(&mut memory, |_, high| high / 4.0), 1_500.0);

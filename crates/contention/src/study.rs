@@ -7,9 +7,9 @@ use crate::race::{self, Race, Stream, Write};
 use crate::reference::{self, CPython};
 use crate::strategy::Strategy;
 
-/// The most clients of a point.
+/// The maximum of clients at a point.
 pub const MAX_CLIENTS: u32 = 100_000;
-/// The most clients that never wait: their calls grow with the square of their number.
+/// The maximum without backoff, where the number of calls grows with the square of the clients.
 pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
 
 /// Input of one cell of the report.
@@ -17,13 +17,13 @@ pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
 pub struct Point {
     /// Number of clients, 1 to [`MAX_CLIENTS`].
     pub clients: u32,
-    /// How they back off.
+    /// Their backoff.
     pub strategy: Strategy,
     /// Number of runs, at least 1.
     pub runs: u32,
 }
 
-/// Checked points, and how to run them.
+/// Checked points, and the settings of their runs.
 #[derive(Clone, Debug)]
 pub struct Study {
     points: Vec<Point>,
@@ -34,7 +34,7 @@ pub struct Study {
 /// The means, in the order of the points. As JSON: `{"cells":[{"clients","strategy","time_ms","calls"}]}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// One for each point.
+    /// One cell for each point.
     pub cells: Vec<Cell>,
 }
 
@@ -45,14 +45,14 @@ pub struct Cell {
     pub clients: u32,
     /// The point's strategy.
     pub strategy: Strategy,
-    /// When the last client had its answer, in ms.
+    /// Mean time until the last client had its answer, in ms.
     pub time_ms: f64,
-    /// Writes that the server saw.
+    /// Mean number of writes that the server saw.
     pub calls: f64,
     /// Number of runs.
     #[serde(skip)]
     pub runs: u32,
-    /// Standard error of `time_ms`, if there was more than one run.
+    /// Standard error of `time_ms`; `None` for one run.
     #[serde(skip)]
     pub time_ms_error: Option<f64>,
     /// Standard error of `calls`.
@@ -61,24 +61,25 @@ pub struct Cell {
 }
 
 impl Study {
-    /// Checks the points. With `reference`, the numbers are those of a Python program of the published model with the
-    /// same seed, to the last digit: a point's runs then share one stream, in order. Otherwise each run has its own.
+    /// Checks the points. With `reference`, the numbers match a Python program of the published model with the same
+    /// seed, to the last digit: a point's runs then share one stream, in order. Otherwise each run has its own.
     ///
     /// # Errors
     ///
-    /// Why the points are refused: for people.
+    /// The reason why the points are refused, for people.
     pub fn new(points: Vec<Point>, seed: u64, reference: bool) -> Result<Self, String> {
         check(&points)?;
         Ok(Self { points, seed, reference })
     }
 
-    /// Total that [`Study::run`] will report: the square of the clients for each run, which is about its duration.
+    /// The total that [`Study::run`] will report: the square of the clients for each run, which is roughly its
+    /// duration.
     pub fn work(&self) -> u64 {
         self.points.iter().map(|point| u64::from(point.clients).pow(2) * u64::from(point.runs)).sum()
     }
 
-    /// Runs every point on rayon's threads, whose number does not change a digit. Calls `progress` now and then with
-    /// the work done since its last call.
+    /// Runs every point on rayon's threads; their number does not change a digit. Calls `progress` now and then with
+    /// the work done since the last call.
     pub fn run(&self, progress: &(impl Fn(u64) + Sync)) -> Report {
         let cells = self.points.par_iter().map(|&point| {
             let Point { clients, strategy, runs } = point;
@@ -133,7 +134,7 @@ pub fn writes(clients: u32, strategy: Strategy, seed: u64) -> Result<Vec<Write>,
     Ok(writes)
 }
 
-/// Reports a run's progress by its accepted writes, at most about a hundred times.
+/// Reports a run's progress by its accepted writes, about a hundred times at most.
 fn counting(point: Point, progress: &impl Fn(u64)) -> impl FnMut(Write) {
     let step = (point.clients / 100).max(100).min(point.clients);
     let mut accepted = 0;
@@ -157,11 +158,11 @@ fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>
     (mean, (n > 1.0).then(|| (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// e where a strategy's calls grow as (clients)ᵉ: the slope of ln(calls) over ln(clients) by least
-/// squares. `None` for fewer than two numbers of clients.
+/// The exponent e if a strategy's calls grow as (clients)ᵉ: the least-squares slope of ln(calls) over ln(clients).
+/// `None` for fewer than two numbers of clients.
 ///
-/// Without backoff every change refuses the writes of all clients still there, so e nears 2; perfect
-/// spacing would give 1.
+/// Without backoff, every change refuses the writes of all remaining clients, so e approaches 2; perfect spacing would
+/// give 1.
 pub fn growth_exponent(cells: &[Cell], strategy: Strategy) -> Option<f64> {
     let logs: Vec<(f64, f64)> = cells
         .iter()
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn growth_is_the_least_squares_slope_of_one_strategy() {
         let e = std::f64::consts::E;
-        // A point off the line in the middle lifts it and does not turn it.
+        // A point off the line in the middle raises it without turning it.
         let calls = [(1, 1.0), (2, 4.0 * e), (4, 16.0)];
         let mut cells = calls.map(|(n, calls)| cell(n, Strategy::Equal, calls)).to_vec();
         cells.push(cell(9, Strategy::None, 7.0));

@@ -1,4 +1,4 @@
-//! The contention study as a whole: the published figures, and the same seed giving the same ones.
+//! The contention study as a whole: the published figures, and the same figures for the same seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,10 +19,10 @@ fn report(points: Vec<Point>, seed: u64, reference: bool) -> Report {
     Study::new(points, seed, reference).expect("a valid study").run(&|_| {})
 }
 
-/// Within 2 % of the published mean, where the two means' errors leave no doubt about as much. `tests/repository/golden.rs`
-/// compares the reference mode with the published model digit by digit.
+/// Within 2 % of the published mean, where the standard errors of both means are small enough to tell.
+/// `tests/repository/golden.rs` compares the reference mode with the published model digit by digit.
 #[test]
-fn a_hundred_and_ninety_clients_agree_with_the_published_figures() {
+fn figures_agree_with_published_ones() {
     let report = report(points(&[190], 2_500), 11, false);
     for (cell, (time_ms, calls)) in report.cells.iter().zip(PUBLISHED) {
         for (figure, ours, error, published) in [
@@ -52,7 +52,7 @@ fn the_number_of_threads_changes_nothing() {
 }
 
 #[test]
-fn what_else_is_run_changes_nothing() {
+fn other_points_change_nothing() {
     for reference in [false, true] {
         let alone = report(vec![Point { clients: 20, strategy: Strategy::Full, runs: 9 }], 5, reference);
         assert_eq!(report(points(&[10, 20], 9), 5, reference).cells[8], alone.cells[0]);
@@ -60,7 +60,7 @@ fn what_else_is_run_changes_nothing() {
 }
 
 #[test]
-fn errors_shrink_with_the_runs_and_one_run_has_none() {
+fn errors_shrink_with_more_runs() {
     let full = |runs| report(vec![Point { clients: 10, strategy: Strategy::Full, runs }], 5, false).cells[0];
     assert_eq!((full(1).time_ms_error, full(1).calls_error), (None, None));
     let ratio = full(100).time_ms_error.unwrap() / full(10_000).time_ms_error.unwrap();
@@ -80,14 +80,14 @@ fn progress_adds_up_to_the_work() {
 }
 
 #[test]
-fn the_writes_are_those_of_the_studys_first_run() {
+fn writes_equal_the_first_run() {
     let cell = report(vec![Point { clients: 40, strategy: Strategy::Equal, runs: 1 }], 5, false).cells[0];
     let writes = writes(40, Strategy::Equal, 5).unwrap();
     assert_eq!(writes.len() as f64, cell.calls);
     assert_eq!(writes.iter().filter(|write| write.accepted).count(), 40);
 }
 
-/// How many calls arrive within 5 ms of another's, on average, after the first two seconds.
+/// The mean number of calls within 5 ms of another's, after the first two seconds.
 fn crowding(strategy: Strategy) -> f64 {
     let late: Vec<f64> = writes(100, strategy, 3)
         .expect("a valid study")
@@ -100,7 +100,7 @@ fn crowding(strategy: Strategy) -> f64 {
 }
 
 #[test]
-fn without_jitter_calls_arrive_in_crowds() {
+fn no_jitter_makes_calls_crowd() {
     let (exponential, full) = (crowding(Strategy::Exponential), crowding(Strategy::Full));
     assert!(exponential > 10.0 * full, "{exponential} beside {full}");
 }

@@ -1,14 +1,14 @@
-//! The two errors with which a function says how it wants to be retried.
+//! The two errors with which a function controls its retries.
 
 use std::error::Error;
 use std::fmt::{self, Display};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// An error that fails the invocation and says when its next retry is due.
+/// An error that fails the invocation and sets when its next retry is due.
 ///
-/// The retry handler reads the moment from the start of the message of an error of the type `RetryAfter`. It adds up to
-/// a tenth of the wait as jitter, counts the retry, and retries before `MAX_AGE` ends even if that is earlier. A wait of
-/// zero or a moment in the past is ignored: the event gets the ordinary backoff.
+/// The retry handler reads the time from the start of the message of a `RetryAfter` error. It adds up to a tenth of the
+/// wait as jitter, counts the retry, and retries before `MAX_AGE` ends even if that is earlier. A wait of zero or a
+/// time in the past is ignored: the event gets the ordinary backoff.
 ///
 /// ```
 /// use comeback_envelope::RetryAfter;
@@ -26,20 +26,20 @@ impl RetryAfter {
     /// After this many seconds, counted from the failure.
     #[must_use]
     pub fn seconds(seconds: u64) -> Self {
-        // A larger number without a unit may have been meant as a date, so the handler reads none.
+        // A larger number without a unit may mean a date, so the handler ignores it.
         const MOST_WITHOUT_UNIT: u64 = 14 * 86_400;
         let unit = if seconds > MOST_WITHOUT_UNIT { "s" } else { "" };
         Self::written(format!("{seconds}{unit}"))
     }
 
-    /// After this wait, counted from the failure. A part of a second counts as a whole one.
+    /// After this wait, counted from the failure. Rounded up to a whole second.
     #[must_use]
     pub fn wait(wait: Duration) -> Self {
         Self::seconds(rounded_up(wait))
     }
 
-    /// At this moment, or at the first whole second after it. A moment before 1970 is written as 1970, and one after
-    /// 9999 as the end of that year.
+    /// At this time, rounded up to a whole second. A time before 1970 is written as 1970, and one after 9999 as the end
+    /// of that year.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -51,14 +51,14 @@ impl RetryAfter {
     /// ```
     #[must_use]
     pub fn at(moment: SystemTime) -> Self {
-        /// 9999-12-31T23:59:59Z, the last second that four digits of a year can write.
+        /// 9999-12-31T23:59:59Z, the last second with a four-digit year.
         const LAST: u64 = 253_402_300_799;
         let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
         let moment = UNIX_EPOCH + Duration::from_secs(rounded_up(since).min(LAST));
         Self::written(humantime::format_rfc3339_seconds(moment).to_string())
     }
 
-    /// Adds a reason for people, who find it with the error in the function's log and in a dead-letter.
+    /// Adds a reason for people, shown with the error in the function's log and in a dead-letter.
     #[must_use]
     pub fn because(self, reason: impl Display) -> Self {
         Self::written(format!("{self}; {reason}"))
@@ -73,7 +73,7 @@ fn rounded_up(time: Duration) -> u64 {
     time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0))
 }
 
-/// An error that fails the invocation and says that no retry can help.
+/// An error that fails the invocation because no retry can help.
 ///
 /// The event is dead-lettered as `non_retryable_error` with this reason.
 ///
@@ -89,7 +89,7 @@ impl NonRetryable {
     /// The `errorType` that the retry handler looks for.
     pub const ERROR_TYPE: &str = "NonRetryable";
 
-    /// For this reason.
+    /// An error with this reason.
     #[must_use]
     pub fn new(reason: impl Display) -> Self {
         Self(Directive { error_type: Self::ERROR_TYPE, message: reason.to_string() })
@@ -120,8 +120,8 @@ impl Error for NonRetryable {
     }
 }
 
-/// What either says. It is the cause of its error, because anyhow's box and thiserror's `transparent` hide the type of what
-/// they hold, and pass on its cause.
+/// The content of both errors. It is also the cause of its error, because anyhow's box and thiserror's `transparent`
+/// hide the type of the error they hold, and pass on its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Directive {
     error_type: &'static str,
@@ -150,10 +150,11 @@ mod with_lambda_runtime {
 
     const MOST_CAUSES: usize = 16;
 
-    /// The invocation record's error for a boxed error: a [`RetryAfter`] or [`NonRetryable`] among its causes keeps its name.
+    /// The error in the invocation record for a boxed error. A [`RetryAfter`] or [`NonRetryable`] among its causes
+    /// keeps its name.
     ///
-    /// `lambda_runtime` itself gives all boxed errors one name, which any other error still gets, and leaves out their
-    /// causes, whose texts are added.
+    /// `lambda_runtime` itself gives all boxed errors one name, and leaves out their causes. Here any other error keeps
+    /// that name, and the texts of the causes are added.
     ///
     /// ```
     /// use comeback_envelope::{RetryAfter, diagnostic};
@@ -180,7 +181,7 @@ mod with_lambda_runtime {
         }
     }
 
-    /// An error's text and that of its causes, as far as it does not have them already.
+    /// The text of an error and of its causes, without repeating texts that it already contains.
     fn with_causes(error: &(dyn Error + 'static)) -> String {
         let causes = successors(error.source(), |cause| (*cause).source()).take(MOST_CAUSES);
         causes.map(ToString::to_string).fold(error.to_string(), |said, cause| {
@@ -224,7 +225,7 @@ mod tests_with_lambda_runtime {
     }
 
     #[test]
-    fn the_text_of_an_error_has_its_causes_once() {
+    fn error_text_has_each_cause_once() {
         assert_eq!(said(&["could not ship"]), "could not ship");
         let chain = ["could not ship", "the query failed", "column zip is missing"];
         assert_eq!(said(&chain), "could not ship: the query failed: column zip is missing");
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_written_in_whole_seconds_rounded_up() {
+    fn waits_are_rounded_up_to_seconds() {
         for (wait, written) in [
             (Duration::ZERO, "0"),
             (Duration::from_secs(900), "900"),
@@ -255,9 +256,9 @@ mod tests {
         }
     }
 
-    /// The classes of the other languages write the same.
+    /// The classes in the other languages write the same.
     #[test]
-    fn every_shared_number_is_written_as_it_says() {
+    fn shared_numbers_are_written_as_expected() {
         #[derive(serde::Deserialize)]
         struct Case {
             seconds: f64,
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_turn_where_the_calendar_does() {
+    fn dates_follow_the_calendar() {
         assert_eq!(at(0), "1970-01-01T00:00:00Z");
         assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
         assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_beyond_four_digits_of_a_year_is_written_as_the_nearest() {
+    fn years_are_clamped_to_four_digits() {
         assert_eq!(at(253_402_300_800), "9999-12-31T23:59:59Z");
         let before = UNIX_EPOCH - Duration::from_secs(1);
         assert_eq!(RetryAfter::at(before).to_string(), "1970-01-01T00:00:00Z");
@@ -298,7 +299,7 @@ mod diagnostic_tests {
 
     use super::{NonRetryable, RetryAfter, diagnostic};
 
-    /// As libraries wrap a cause in what they were doing.
+    /// A wrapper with context, as libraries add it to a cause.
     #[derive(Debug)]
     struct Doing(&'static str, Box<dyn Error + Send + Sync>);
 
@@ -314,7 +315,7 @@ mod diagnostic_tests {
         }
     }
 
-    /// As thiserror's `transparent` and anyhow's box: it stands for the inner error, and has its cause.
+    /// Like thiserror's `transparent` and anyhow's box: it stands for the inner error, and has its cause.
     #[derive(Debug)]
     struct Transparent(NonRetryable);
 
@@ -336,7 +337,7 @@ mod diagnostic_tests {
     }
 
     #[test]
-    fn a_directive_keeps_its_name_and_message_even_as_a_cause() {
+    fn directive_keeps_its_name_as_a_cause() {
         assert_eq!(written(RetryAfter::seconds(900).because("closed")), ["RetryAfter", "900; closed"]);
         assert_eq!(written(NonRetryable::new("cancelled")), ["NonRetryable", "cancelled"]);
         let cause = Doing("asks the shop", RetryAfter::seconds(60).into());

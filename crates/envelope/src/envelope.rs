@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::members::{Member, is_object, members};
 use crate::metadata::{METADATA, Malformed, Metadata, ORIGINAL_PAYLOAD, Style};
 
-/// An event out of its envelope, as [`open`] returns it.
+/// An event out of its envelope, from [`open`].
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
     /// The payload of the first invocation, byte for byte: any JSON value, and never itself an envelope.
@@ -25,8 +25,8 @@ impl Event<'_> {
 
     /// A key that stays the same on every retry: the request id of the first invocation.
     ///
-    /// Pass the request id of the current invocation. It is the key on the first invocation, and where an envelope
-    /// has no id; Comeback's handler then writes it into the next retry's envelope.
+    /// Pass the request id of the current invocation. It is the key on the first invocation, and when an envelope has
+    /// no id; Comeback's handler then writes it into the next retry's envelope.
     ///
     /// ```
     /// let event = serde_json::value::RawValue::from_string(r#"{"order":7}"#.into())?;
@@ -50,7 +50,7 @@ impl Event<'_> {
 /// # Errors
 ///
 /// [`Malformed`] if `_retry_metadata` is present but the envelope is not valid. Let the target fail with it: the retry
-/// handler then dead-letters the event with the same words.
+/// handler then dead-letters the event with the same message.
 ///
 /// ```
 /// let event = serde_json::value::RawValue::from_string(
@@ -84,7 +84,7 @@ pub fn open(event: &RawValue) -> Result<Event<'_>, Malformed> {
     Ok(Event { payload, metadata: Some(metadata) })
 }
 
-/// The payload in wrap style, which allows no other key.
+/// The payload in wrap style. No other key is allowed.
 fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue, Malformed> {
     match payloads {
         [] => Err(Malformed::Missing(ORIGINAL_PAYLOAD)),
@@ -95,12 +95,12 @@ fn wrapped<'a>(payloads: &[&'a str], has_other_key: bool) -> Result<&'a RawValue
     }
 }
 
-/// The object without the member at `span`, one comma beside it, and the white space between the two.
+/// The object without the member at `span`. One comma beside it goes too, and the white space between the two.
 fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
     let (before, after) = (&object[..span.start], &object[span.end..]);
     let (before, after) = match after.trim_start().strip_prefix(',') {
         Some(after) => (before, after),
-        // It is the last member: the comma to remove, if there is one, is before it.
+        // It is the last member: any comma to remove is before it.
         None => (before.trim_end().strip_suffix(',').unwrap_or(before), after),
     };
     RawValue::from_string([before, after].concat())
@@ -110,15 +110,15 @@ fn without(object: &str, span: &Range<usize>) -> Box<RawValue> {
 /// An original payload and the metadata of its next retry.
 #[derive(Clone, Debug)]
 pub struct Envelope<'a> {
-    /// Travels as `_retry_metadata`. With an attempt of 0 or an empty id, [`open`] refuses what [`seal`](Self::seal)
-    /// writes.
+    /// Written as `_retry_metadata`. If the attempt is 0 or the id empty, [`open`] refuses the result of
+    /// [`seal`](Self::seal).
     pub metadata: Metadata,
     /// The payload of the first invocation. It must not be an envelope; [`open`] never returns one.
     pub original_payload: Cow<'a, RawValue>,
 }
 
 impl Envelope<'_> {
-    /// The JSON text to invoke the target with. It holds the payload's bytes unchanged.
+    /// The JSON text to invoke the target with. It contains the payload's bytes unchanged.
     ///
     /// ```
     /// use comeback_envelope::{Envelope, Metadata, Style};
@@ -148,8 +148,8 @@ impl Envelope<'_> {
     fn metadata_text(&self) -> String {
         let mut metadata = serde_json::to_string(&self.metadata).expect("BUG: metadata is plain JSON");
         if !metadata.is_ascii() {
-            // An id may hold these two, decoded from an escape. SQS would refuse the next failure's record if
-            // they were written raw.
+            // An id may contain these two characters, decoded from an escape. SQS would refuse the next failure's
+            // record if they were written raw.
             metadata = metadata.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff");
         }
         metadata
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn styles_are_read_by_the_name_they_are_written_with_and_no_other() {
+    fn styles_are_read_by_name_only() {
         for style in Style::ALL {
             let json = serde_json::to_string(&style).unwrap();
             assert_eq!(json, format!("{:?}", style.name()));
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Lambda would write them raw into the record of the next failure, and SQS would refuse it.
+    /// Lambda would write them raw into the record of the next failure, and SQS would refuse the record.
     #[test]
     fn characters_that_sqs_refuses_stay_escaped() {
         let id = "a\u{fffe}\u{ffff}b";

@@ -2,8 +2,8 @@
 //!
 //! A retried event reaches its target inside an *envelope*: the original payload, byte for byte, beside
 //! `_retry_metadata` (the number of the attempt, the time of the first failure, and an id that stays the same on every
-//! retry). This crate writes and reads that envelope, and has the two errors that tell the retry handler how to go on.
-//! It needs neither AWS nor a clock.
+//! retry). This crate writes and reads that envelope. It also has the two errors with which a function controls its
+//! retries. It needs neither AWS nor a clock.
 //!
 //! A target opens the event it was invoked with, and reads the payload:
 //!
@@ -26,7 +26,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `envelope` | [`open`] and [`Event`]: from an event to its payload; [`Envelope`]: from a payload to its next retry |
-//! | `metadata` | [`Metadata`], parsed strictly; [`Style`], how it travels; [`Malformed`], what can be wrong |
+//! | `metadata` | [`Metadata`], parsed strictly; [`Style`], its place beside the payload; [`Malformed`], the reasons to refuse it |
 //! | `members` | the members of a JSON object, with their byte ranges |
 //! | `directive` | [`RetryAfter`] and [`NonRetryable`], the errors that the retry handler obeys; their names in the record |
 
@@ -41,7 +41,7 @@ pub use directive::{NonRetryable, RetryAfter};
 pub use envelope::{Envelope, Event, open};
 pub use metadata::{Malformed, Metadata, Style, UnknownStyle};
 
-/// Compiles the README's examples.
+/// Tests the README's examples.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,6 +1,6 @@
-//! The members of a JSON object with their byte ranges, so that one can be removed and the rest keeps its bytes.
+//! The members of a JSON object with their byte ranges, so that one can be removed without changing the other bytes.
 //!
-//! The text is known to be JSON, as every [`RawValue`] is, so stepping over strings and counting brackets is enough.
+//! The text is known to be JSON, as in every [`RawValue`], so skipping strings and counting brackets is enough.
 //!
 //! [`RawValue`]: serde_json::value::RawValue
 
@@ -11,7 +11,7 @@ use memchr::memchr2;
 /// One member of an object.
 #[derive(Debug)]
 pub(crate) struct Member<'a> {
-    /// The key as it is written, with its quotes.
+    /// The key as written, with its quotes.
     key: &'a str,
     /// From the key's opening quote to the value's last byte.
     pub(crate) span: Range<usize>,
@@ -19,7 +19,8 @@ pub(crate) struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Whether its key is `name`, escaped or not. A key with a lone surrogate cannot be unescaped, and is no name.
+    /// Returns true if its key is `name`, escaped or not. A key with a lone surrogate cannot be unescaped, and matches
+    /// no name.
     pub(crate) fn is(&self, name: &str) -> bool {
         if self.key.contains('\\') {
             return serde_json::from_str::<String>(self.key).is_ok_and(|key| key == name);
@@ -28,16 +29,16 @@ impl Member<'_> {
     }
 }
 
-/// Whether a value, without white space before it, is an object.
+/// Returns true if a value, without leading white space, is an object.
 pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// The members of an object in their order. Any other value has none.
+/// The members of an object, in order. Any other value has none.
 pub(crate) fn members(value: &str) -> impl Iterator<Item = Member<'_>> {
     let mut rest = if is_object(value) { 1 } else { value.len() };
     std::iter::from_fn(move || {
-        // Between two members there are only white space and a comma, and after the last no quote.
+        // Between two members there is only white space and a comma, and after the last there is no quote.
         let start = find(value, rest, |byte| byte == b'"')?;
         let key_end = end_of_string(value, start);
         let colon = find(value, key_end, |byte| byte == b':').expect("BUG: a key without a value");
@@ -51,7 +52,7 @@ fn end_of_value(text: &str, start: usize) -> usize {
     match text.as_bytes()[start] {
         b'"' => end_of_string(text, start),
         b'{' | b'[' => end_of_brackets(text, start),
-        // A number or a word.
+        // A number or a literal.
         _ => find(text, start, |byte| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace())
             .unwrap_or(text.len()),
     }
@@ -71,7 +72,7 @@ fn end_of_brackets(text: &str, start: usize) -> usize {
     }
 }
 
-/// Past the closing quote of the string that opens at `start`.
+/// The position after the closing quote of the string that opens at `start`.
 fn end_of_string(text: &str, start: usize) -> usize {
     let mut at = start + 1;
     loop {
@@ -84,7 +85,7 @@ fn end_of_string(text: &str, start: usize) -> usize {
     }
 }
 
-/// The position of the first such byte from `start` on.
+/// The position of the first such byte, from `start` on.
 fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
     let rest = text.as_bytes().get(start..)?;
     rest.iter().position(|&byte| is_wanted(byte)).map(|after| start + after)
@@ -94,7 +95,7 @@ fn find(text: &str, start: usize, is_wanted: impl Fn(u8) -> bool) -> Option<usiz
 mod tests {
     use super::members;
 
-    /// `tests/round_trip.rs` reads and removes members of any object.
+    /// `tests/round_trip.rs` covers members of any object.
     #[test]
     fn a_span_goes_from_the_key_to_the_value() {
         let text = r#"{ "a" : [1, {"b":2}] , "c\"":"}" }"#;

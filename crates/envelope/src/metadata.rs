@@ -15,12 +15,12 @@ pub(crate) const ORIGINAL_PAYLOAD: &str = "_original_payload";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Metadata {
     /// The number of the retry that carries the event: 1 on the first re-invocation. A forged envelope may hold any
-    /// number from 1 to `u64::MAX`: do not let an addition overflow.
+    /// number from 1 to `u64::MAX`, so guard additions against overflow.
     pub attempt: u64,
-    /// When the event first failed, in epoch seconds. A forged envelope may hold any `u64`.
+    /// The time of the first failure, in epoch seconds. A forged envelope may hold any `u64`.
     pub initial_timestamp: u64,
-    /// The request id of the first invocation, the same on every retry; never empty. Comeback's handler always
-    /// writes one.
+    /// The request id of the first invocation, the same on every retry; never empty. Comeback's handler always writes
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_request_id: Option<String>,
 }
@@ -66,7 +66,7 @@ fn required<'a, T: Deserialize<'a>>(
     serde_json::from_str(value).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
-/// `null` counts as absent, as targets in other languages may write it.
+/// `null` counts as absent, because targets in other languages may write it.
 fn optional<'a, T: Deserialize<'a>>(
     values: &BTreeMap<&str, &'a str>,
     key: &'static str,
@@ -79,7 +79,7 @@ fn optional<'a, T: Deserialize<'a>>(
     }
 }
 
-/// How the metadata travels with the payload. [`open`](crate::open) always understands both.
+/// The place of the metadata beside the payload. [`open`](crate::open) always understands both styles.
 ///
 /// ```
 /// use comeback_envelope::Style;
@@ -93,8 +93,8 @@ pub enum Style {
     /// `{"_retry_metadata": …, "_original_payload": …}`: any payload, and the target unwraps it.
     #[default]
     Wrap,
-    /// `_retry_metadata` as one more key of the payload, for targets that ignore unknown keys.
-    /// A payload that is not an object is wrapped even then.
+    /// `_retry_metadata` as an additional key of the payload, for targets that ignore unknown keys. A payload that is
+    /// not an object is wrapped even so.
     Inline,
 }
 
@@ -111,7 +111,7 @@ impl Style {
     }
 }
 
-/// The name of a style was neither `wrap` nor `inline`, in lower case.
+/// The error for a style name other than `wrap` and `inline`, in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownStyle;
 
@@ -123,7 +123,7 @@ impl FromStr for Style {
     }
 }
 
-/// serde's own reader of an enum would accept `{"inline":null}` as well.
+/// serde's own derive would accept `{"inline":null}` as well.
 impl TryFrom<String> for Style {
     type Error = UnknownStyle;
 
@@ -148,7 +148,7 @@ impl std::error::Error for UnknownStyle {}
 
 /// Reasons to refuse an event that has `_retry_metadata`. The retry handler dead-letters it as `malformed_envelope`.
 ///
-/// The message names keys of the envelope and never what was found, so it can be logged.
+/// The message names keys of the envelope and never their values, so it can be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {

@@ -1,4 +1,4 @@
-//! Events that open, and what comes out of them; and each way an envelope can be wrong, with its exact words.
+//! Events that open, and their contents; and each malformed envelope, with its exact message.
 
 use comeback_envelope::{Malformed, open};
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ fn opened(event: &str) -> (String, u64, String) {
 }
 
 #[test]
-fn an_event_without_top_level_metadata_is_a_payload() {
+fn event_without_metadata_is_a_payload() {
     let events = [
         "null",
         "false",
@@ -50,7 +50,7 @@ fn a_wrapped_payload_is_any_json() {
     }
 }
 
-/// `@` stands for the member in each of its spellings. `round_trip` puts it anywhere.
+/// `@` stands for the member in each of its spellings. `round_trip` puts it in any place.
 #[test]
 fn an_inline_member_has_any_spelling() {
     for member in [
@@ -66,7 +66,7 @@ fn an_inline_member_has_any_spelling() {
 }
 
 #[test]
-fn metadata_may_lack_what_is_optional_and_hold_what_is_unknown() {
+fn metadata_may_lack_optional_keys() {
     let cases = [
         // The article's handler wrote no id.
         (r#""attempt":1,"initial_timestamp":1643667670"#, 1, "now"),
@@ -91,12 +91,12 @@ fn refusal(event: &str) -> Malformed {
     }
 }
 
-/// What wrap style says of `metadata`.
+/// The message for wrap style with this `metadata`.
 fn refused_metadata(metadata: &str) -> String {
     refusal(&format!(r#"{{"_retry_metadata":{metadata},"_original_payload":{{}}}}"#)).to_string()
 }
 
-/// `OK` stands for good metadata, `INLINE` for good metadata of inline style.
+/// The message for an event. `OK` stands for good metadata, `INLINE` for good metadata of inline style.
 fn refused(event: &str) -> String {
     let inline = r#"{"attempt":1,"initial_timestamp":0,"style":"inline"}"#;
     refusal(&event.replace("OK", r#"{"attempt":1,"initial_timestamp":0}"#).replace("INLINE", inline))
@@ -104,7 +104,7 @@ fn refused(event: &str) -> String {
 }
 
 #[test]
-fn each_refusal_has_its_words() {
+fn each_refusal_has_its_message() {
     for (event, words) in [
         (r#"{"_retry_metadata":OK,"_retry_metadata":OK,"_original_payload":{}}"#, METADATA_TWICE),
         (r#"{"_retry_metadata":OK,"_original_payload":{},"\u005fretry_metadata":null}"#, METADATA_TWICE),
@@ -136,7 +136,7 @@ const OTHER_KEY: &str =
 const NESTED: &str = "`_original_payload` is itself an envelope";
 
 #[test]
-fn each_refusal_of_metadata_has_its_words() {
+fn each_metadata_refusal_has_its_message() {
     for (metadata, words) in [
         ("{}", "`attempt` is missing"),
         (r#"{"initial_timestamp":0}"#, "`attempt` is missing"),
@@ -152,9 +152,9 @@ fn each_refusal_of_metadata_has_its_words() {
     }
 }
 
-/// Integers are read from the digits of an unsigned integer, and from nothing else.
+/// Integers are read only from the digits of an unsigned integer.
 #[test]
-fn each_refused_value_has_its_words() {
+fn each_refused_value_has_its_message() {
     let no_integers = r#"-1 -0 1.0 0.5 1e3 1E400 18446744073709551616 -9223372036854775809 "2" "" null true [1] [] {}
         {"$serde_json::private::Number":"1"}"#;
     let valid = r#"{"attempt":1,"initial_timestamp":0,"origin_request_id":"a1","style":"wrap"}"#;

@@ -1,5 +1,5 @@
-//! A payload comes out of its envelope byte for byte, whatever JSON *text* it is: what a parser would normalise away
-//! (big integers, `1.0`, `1E400`, duplicate keys, lone surrogates, white space) must survive.
+//! A payload comes out of its envelope byte for byte, whatever its JSON *text*: everything that a parser would
+//! normalise (big integers, `1.0`, `1E400`, duplicate keys, lone surrogates, white space) must survive.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::value::RawValue;
 
-/// Seals and opens `payload`, which must come back as it was.
+/// Seals and opens `payload`, which must come back unchanged.
 fn assert_round_trip(payload: &str, metadata: &Metadata, style: Style) {
     let payload = raw(payload);
     let envelope =
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn any_payload_without_an_envelope_is_itself(payload in payload()) {
+    fn payload_without_envelope_is_unchanged(payload in payload()) {
         let event = raw(payload);
         let opened = open(&event).expect("no envelope can be no malformed one");
         prop_assert_eq!(opened.payload.get(), event.get());
@@ -57,10 +57,10 @@ proptest! {
         prop_assert_eq!(opened.idempotency_key("r1"), "r1");
     }
 
-    /// The comma that goes is the one after the member, or before it if it is the last; white
-    /// space between the two goes as well, white space on the member's other side stays.
+    /// Removes the comma after the member, or the one before it if it is the last. White space between the two goes as
+    /// well; white space on the member's other side stays.
     #[test]
-    fn an_inline_member_is_taken_out_wherever_it_stands(
+    fn inline_member_is_removed_anywhere(
         members in payload_members(),
         place in any::<prop::sample::Index>(),
         before in space(),
@@ -93,7 +93,7 @@ fn raw(text: impl Into<String>) -> Box<RawValue> {
     RawValue::from_string(text.into()).expect("the test gives valid JSON")
 }
 
-/// Any JSON value, often with keys and values an envelope has, at any depth.
+/// Any JSON value, often with the keys and values of an envelope, at any depth.
 fn value() -> BoxedStrategy<String> {
     scalar()
         .prop_recursive(4, 32, 5, |inner| {
@@ -102,7 +102,7 @@ fn value() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// Any value that is no envelope: at its top level no key is `_retry_metadata`.
+/// Any value that is not an envelope: it has no top-level key `_retry_metadata`.
 fn payload() -> BoxedStrategy<String> {
     prop_oneof![
         scalar(),
@@ -149,7 +149,7 @@ fn scalar() -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// A string or key: characters as they are, short escapes, and `\u` escapes, lone surrogates included.
+/// A string or key: raw characters, short escapes, and `\u` escapes, including lone surrogates.
 fn string() -> BoxedStrategy<String> {
     let piece = prop_oneof![
         3 => any::<char>().prop_filter("escaped elsewhere", |c| *c >= ' ' && !"\"\\".contains(*c)).prop_map(String::from),
@@ -184,7 +184,7 @@ fn members(keys: BoxedStrategy<String>, values: BoxedStrategy<String>) -> BoxedS
     vec(member, 0..5).prop_map(with_a_duplicate).boxed()
 }
 
-/// Repeats the first of several members as the last one.
+/// Repeats the first of several members at the end.
 fn with_a_duplicate(mut members: Vec<String>) -> Vec<String> {
     if members.len() > 3 {
         members.push(members[0].clone());
