@@ -1,4 +1,4 @@
-//! One [`Account`] for the simulation and the rehearsal: the handler's deliveries over a [`Service`].
+//! [`SimulatedAccount`]: the handler's deliveries over a [`Service`], for the simulation and the rehearsal.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, Pending, Ready, pending, ready};
@@ -17,7 +17,7 @@ pub(crate) type Invoked = Result<Option<String>, InvokeFailure>;
 
 /// AWS's side of the handler's calls.
 pub(crate) trait Service {
-    /// Whether the handler lives for one more call.
+    /// Returns false if the handler dies before its next call.
     fn lives_on(&mut self) -> bool {
         true
     }
@@ -26,7 +26,7 @@ pub(crate) trait Service {
 
     fn invoke(&mut self, record: &Record, function_arn: &str, payload: String) -> Invoked;
 
-    /// The handler is about to send these dead-letters.
+    /// Called before the handler sends these dead-letters.
     fn decides_to_dead_letter(&mut self, _: &[DeadLettered<'_>]) {}
 
     fn send_dead_letters(&mut self, dead_lettered: &[&&DeadLettered<'_>]) -> Answers;
@@ -42,9 +42,9 @@ pub(crate) trait Service {
 pub(crate) struct SimulatedAccount<S> {
     pub(crate) service: RefCell<S>,
     retries: Retries,
-    /// How long the handler has waited between its calls. Only its deadline comes nearer meanwhile.
+    /// Time that the handler has waited between its calls. It only brings the handler's deadline nearer.
     pub(crate) waited: Cell<Duration>,
-    /// A call is being performed. A panic in it is ours, but the handler takes it for the call's and goes on.
+    /// True during a call. If a call panics, the bug is ours, but the handler takes it for a failed call and goes on.
     pub(crate) at_work: Cell<bool>,
 }
 
@@ -128,7 +128,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
     async fn read_pauses(&self) -> Result<Option<String>, CallFailure> {
         let answer = self.call(S::read_pauses).await;
         if answer.is_err() {
-            // As long as the slowest answer takes.
+            // The slowest answer takes this long.
             self.wait(PAUSES_TIMEOUT);
         }
         answer
@@ -147,7 +147,7 @@ struct Calls<'a, S, E> {
 }
 
 impl<S: Service, E> Calls<'_, S, E> {
-    // In a box: a delivery is kilobytes, and the handler's future would hold and copy one for each of its calls.
+    // Boxed: a delivery is kilobytes, and the handler's future would hold and copy one for each of its calls.
     async fn deliver(
         self,
         entries: impl IntoIterator<Item = E>,

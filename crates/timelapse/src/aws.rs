@@ -1,5 +1,5 @@
-//! What AWS does: an SQS queue, an event source mapping and asynchronous invocations, on a virtual clock.
-//! Nothing here knows of faults, of the checks, or of how an event ends.
+//! Simulated AWS: an SQS queue, an event source mapping and asynchronous invocations, on a virtual clock. Nothing here
+//! knows about faults, the checks, or how an event ends.
 
 pub(crate) mod agenda;
 pub(crate) mod contract;

@@ -1,5 +1,5 @@
-//! What must hold of every run, and the [`Oracle`](oracle::Oracle) that checks it. The oracle is told what happens, call
-//! by call, and does its own arithmetic; of the engine's, it uses only the ceiling of a backoff.
+//! The invariants of every run, and the [`Oracle`](oracle::Oracle) that checks them. The oracle follows the run call by
+//! call and does its own arithmetic; the only code it shares with the engine is the ceiling of a backoff.
 
 pub(crate) mod books;
 pub(crate) mod bounds;
@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use crate::event::EventNumber;
 
-/// How long a receive hides a message that the handler does not hide.
+/// The queue's visibility timeout, which applies to a message that the handler does not hide.
 const UNHIDDEN: Duration = Duration::from_secs(1_230);
 
 texts! {
-    /// Something that must hold of every run, whatever strikes. It is checked as the run goes.
+    /// Something that must hold in every run, whatever faults strike. It is checked during the run.
     pub enum Invariant;
-    /// What must hold, in one clause.
+    /// The rule, in one clause.
     pub fn statement;
 
     NoneVanishes = "every event ends delivered, dead-lettered with a reason, or still waiting",

@@ -1,4 +1,5 @@
-//! The events of a run. Their payload has what parsers like to change: numbers such as `1.0`, escapes and white space.
+//! The events of a run. Their payloads contain things that parsers tend to change: numbers such as `1.0`, escapes and
+//! white space.
 
 use std::fmt::{self, Write};
 
@@ -12,12 +13,12 @@ impl fmt::Display for EventNumber {
     }
 }
 
-/// These enclose what fills a payload up.
+/// The texts around a payload's filler.
 const NOTE: &str = r#","note":""#;
 const END: &str = "\"}";
 
 impl EventNumber {
-    /// Writes the event's payload, and fills it up to this many bytes if it has fewer.
+    /// Writes the event's payload, padded to at least this many bytes.
     pub(crate) fn write_payload(self, bytes: usize, text: &mut String) {
         let Self(event) = self;
         text.clear();

@@ -1,4 +1,4 @@
-//! What goes wrong in a run: each [`Fault`], the [mix](mix::Faults) of a run, and the dice that say when one strikes.
+//! The faults of a run: each [`Fault`], the [mix](mix::Faults) of a run, and the dice that decide when one strikes.
 
 pub(crate) mod fault;
 pub(crate) mod mix;
@@ -18,7 +18,7 @@ use mix::{Faults, generator};
 #[derive(Debug)]
 pub(crate) struct Dice {
     dice: [Option<Die>; Fault::ALL.len()],
-    /// Which fault struck which event since the notes were last taken.
+    /// The faults that struck, with their events, since the notes were last taken.
     pub(crate) notes: Vec<(Fault, EventNumber)>,
 }
 
@@ -47,20 +47,20 @@ impl Dice {
         Self { dice, notes: Vec::new() }
     }
 
-    /// Gives the generator for whatever else a fault draws, if it is to strike. The caller then [notes](Self::note) it.
+    /// Returns a generator for the fault's other draws if it strikes. The caller then [notes](Self::note) it.
     pub(crate) fn roll(&mut self, fault: Fault, now: Timestamp) -> Option<&mut Xoshiro256PlusPlus> {
         let die = self.dice[fault as usize].as_mut()?;
         let strikes = (die.from..die.until).contains(&now) && die.rng.random_bool(die.rate);
         strikes.then_some(&mut die.rng)
     }
 
-    /// A fault has struck once, and these are the events it struck.
+    /// Notes one strike of a fault, and the events it struck.
     pub(crate) fn note(&mut self, fault: Fault, events: impl IntoIterator<Item = EventNumber>) {
         self.dice[fault as usize].as_mut().expect("BUG: a fault struck that is off").struck += 1;
         self.notes.extend(events.into_iter().map(|event| (fault, event)));
     }
 
-    /// Rolls, and notes that it struck.
+    /// Rolls, and notes a strike.
     pub(crate) fn strikes(
         &mut self,
         fault: Fault,
@@ -74,7 +74,7 @@ impl Dice {
         strikes
     }
 
-    /// How often each fault struck, of those that can, by name; `None` if none can.
+    /// Strikes of each fault that can strike, by name; `None` if none can.
     pub(crate) fn struck(&self) -> Option<BTreeMap<&'static str, u64>> {
         let on = Fault::ALL.iter().zip(&self.dice).filter_map(|(fault, die)| Some((fault, die.as_ref()?)));
         let struck: BTreeMap<_, _> = on.map(|(fault, die)| (fault.name(), die.struck)).collect();

@@ -16,7 +16,7 @@ use crate::scenario::Scenario;
 use crate::targets::Mix;
 use prices::{ApiCall, CallCounts};
 
-/// What is counted while a run goes on.
+/// Counts kept during a run.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) calls: CallCounts,
@@ -27,7 +27,7 @@ pub(crate) struct Tallies {
     /// Moves made while messages in flight were under half of `HIDE_UP_TO`.
     pub(crate) moves_with_room: u64,
     pub(crate) minutes: Vec<Minute>,
-    /// Of each target, the retries in each minute.
+    /// For each target, the retries in each minute.
     retries_by_target: Vec<Vec<u32>>,
 }
 
@@ -49,7 +49,7 @@ pub struct Minute {
 }
 
 impl Tallies {
-    /// Nothing yet of a run of this many targets that lasts until `end`.
+    /// Empty tallies for a run with this many targets, until `end`.
     pub(crate) fn until(end: Timestamp, targets: usize) -> Self {
         let minutes = index(end) + 1;
         Self {
@@ -69,7 +69,7 @@ impl Tallies {
         &mut self.minutes[index(now)]
     }
 
-    /// The queue had this many messages from one moment to another.
+    /// Notes that the queue had this depth from one moment to another.
     pub(crate) fn note_depth(&mut self, from: Timestamp, until: Timestamp, depth: Depth) {
         let [visible, in_flight, delayed] = [depth.visible, depth.in_flight, depth.delayed]
             .map(|messages| u32::try_from(messages).unwrap_or(u32::MAX));
@@ -87,8 +87,8 @@ fn index(moment: Timestamp) -> usize {
 
 /// The figures of a run. `delivered` + `dead_lettered` + `waiting` + `not_arrived` = `events`, always.
 ///
-/// Its JSON has the members below in this order, and no figure of the machine it was made on. Members may be added,
-/// never renamed.
+/// Its JSON has the members below in this order, and nothing that depends on the machine. Members may be added, never
+/// renamed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// As in the scenario.
@@ -97,12 +97,12 @@ pub struct Summary {
     pub events: usize,
     /// Length of the run.
     pub virtual_seconds: u64,
-    /// Events for which a run of the target succeeded.
+    /// Events that a run of the target delivered.
     pub delivered: usize,
     /// Dead-lettered events, by reason. Two reasons are not the handler's: `max_receive_count`, if SQS itself moved the
     /// message to the dead-letter queue, and `expired`, if SQS deleted it after 14 days.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Events still on their way.
+    /// Events still waiting.
     pub waiting: usize,
     /// Events that would have arrived after the end of the run.
     pub not_arrived: usize,
@@ -120,11 +120,12 @@ pub struct Summary {
     pub peak_visible: usize,
     /// Most messages delayed at once: sent again, and neither visible nor in flight until their delay is over.
     pub peak_delayed: usize,
-    /// Times that a message was sent again with a delay instead of being hidden.
+    /// Messages sent again with a delay instead of being hidden.
     pub moves: u64,
-    /// Moves made with under half of `HIDE_UP_TO` in flight: no environment can use another's share of the room.
+    /// Moves made with under half of `HIDE_UP_TO` in flight, because no environment can use another's share of the
+    /// room.
     pub moves_with_room: u64,
-    /// How often each API call was made.
+    /// Number of calls to each API.
     pub api_calls: CallCounts,
     /// Compute of the retry handler, in GB-seconds.
     pub handler_gb_seconds: f64,
@@ -134,16 +135,16 @@ pub struct Summary {
     pub log_bytes: u64,
     /// List price of the calls, the compute and the logs, in US dollars.
     pub cost_usd: f64,
-    /// Figures of each target; empty, and not in the JSON, if there is only one.
+    /// Figures of each target; empty, and omitted from the JSON, if there is only one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetFigures>,
-    /// Faults that struck; `None`, and not in the JSON, if none could.
+    /// Faults that struck; `None`, and omitted from the JSON, if none could.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultCounts>,
     /// The run minute by minute. Not part of the JSON.
     #[serde(skip)]
     pub minutes: Vec<Minute>,
-    /// How many of the events that arrived were retried 0 times, once, and so on. Not part of the JSON.
+    /// Number of arrived events with 0 retries, one, and so on. Not part of the JSON.
     #[serde(skip)]
     pub events_by_attempts: Vec<usize>,
     /// Events that arrived during the outage, delivered or not. Not part of the JSON.
@@ -155,7 +156,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Sums up a run that has ended, in which these faults could strike. An error if an event has vanished.
+    /// Sums up a run that has ended, in which these faults could strike. Returns an error if an event has vanished.
     pub(crate) fn of(
         scenario: &Scenario,
         tallies: Tallies,
@@ -225,11 +226,11 @@ pub struct TargetFigures {
     pub target: String,
     /// Events for it.
     pub events: usize,
-    /// Events for which a run of it succeeded.
+    /// Events that a run of it delivered.
     pub delivered: usize,
     /// Dead-lettered events, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
-    /// Events still on their way.
+    /// Events still waiting.
     pub waiting: usize,
     /// Events that would have arrived after the end of the run.
     pub not_arrived: usize,
@@ -267,7 +268,7 @@ impl TargetFigures {
     }
 }
 
-/// How often each value occurs, from 0 to the largest.
+/// Number of occurrences of each value, from 0 to the largest.
 fn counts(values: &[u64]) -> Vec<usize> {
     let mut counts = vec![0; values.iter().max().map_or(0, |&most| most as usize + 1)];
     for &value in values {
@@ -276,7 +277,7 @@ fn counts(values: &[u64]) -> Vec<usize> {
     counts
 }
 
-/// To a millionth, which hides the last bits of floating-point arithmetic.
+/// Rounds to a millionth, which hides the last bits of floating-point arithmetic.
 fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
 }
@@ -293,7 +294,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// By nearest rank, so that each is one of the values; `None` if there are none.
+    /// By nearest rank, so that each is one of the values; `None` without values.
     ///
     /// ```
     /// use comeback_timelapse::Percentiles;
@@ -308,7 +309,7 @@ impl Percentiles {
     }
 }
 
-/// The value at this percentile by nearest rank; `None` if there are none.
+/// The value at this percentile by nearest rank; `None` without values.
 pub(crate) fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }
@@ -318,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_minute_has_the_most_of_each() {
+    fn minute_has_the_maximum_of_each_depth() {
         let at = |secs| START.saturating_add(Duration::from_secs(secs));
         let mut tallies = Tallies::until(at(180), 1);
         tallies.note_depth(at(0), at(10), Depth { visible: 1, in_flight: 20, delayed: 300 });

@@ -1,5 +1,5 @@
-//! Retries in fast motion: SQS, Lambda and the event source mapping on a virtual clock, driving the retry handler's own
-//! code, `comeback_engine::Environment`.
+//! Simulates retries in fast motion: SQS, Lambda and the event source mapping on a virtual clock, driving the retry
+//! handler's own code, `comeback_engine::Environment`.
 //!
 //! ```
 //! use comeback_engine::{Policies, Policy, Settings};
@@ -17,16 +17,16 @@
 //! | file | holds |
 //! |---|---|
 //! | `simulation` | [`run`]: the loop over the agenda, and one batch through the handler |
-//! | `world` | the simulated account: what each happening leads to, the handler's calls, and what strikes them |
+//! | `world` | the simulated account: effects of each happening, the handler's calls, and the faults that strike |
 //! | `aws` | SQS, the event source mapping and Lambda |
-//! | `check` | [`Invariant`]: what must hold of every run; the oracle that checks it |
-//! | `faults` | [`Fault`]: what goes wrong, how often and when |
+//! | `check` | the [`Invariant`]s of every run; the oracle that checks them |
+//! | `faults` | [`Fault`]s, their rates and their windows |
 //! | `account`, `rehearsal` | the handler's deliveries; [`rehearse`]: one batch on an AWS that accepts everything |
-//! | `scenario`, `targets`, `operators`, `event` | what happens in a run: its settings, functions, pauses and events |
-//! | `figures`, `watch` | what is seen of a run: [`Summary`] and prices; [`Watcher`], [`Trace`], [`Violation`] |
+//! | `scenario`, `targets`, `operators`, `event` | the input of a run: its settings, functions, pauses and events |
+//! | `figures`, `watch` | the output of a run: [`Summary`] and prices; [`Watcher`], [`Trace`], [`Violation`] |
 //! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |
 
-/// An enum, and a text for each of its variants, which also documents it.
+/// An enum with a text for each of its variants, which also documents it.
 macro_rules! texts {
     (
         $(#[doc = $of_enum:literal])* pub enum $name:ident;

@@ -1,4 +1,4 @@
-//! From a goal to a policy: every policy of a grid is rehearsed with the same events, and the cheapest recommended.
+//! From a goal to a policy: rehearses every policy of a grid with the same events, and recommends the cheapest.
 
 mod candidate;
 mod goal;
@@ -25,44 +25,45 @@ pub struct Plan {
     pub goal: Goal,
     /// The cheapest policy that meets the goal.
     pub cheapest: Option<Candidate>,
-    /// Why no policy meets the goal; empty if one does.
+    /// The reasons why no policy meets the goal; empty if one does.
     pub limits: Vec<Limit>,
     /// Today's default settings.
     pub defaults: Candidate,
-    /// The policies that lose nothing and that no other such policy beats, the fastest first. A policy beats another
-    /// if its 99th percentile of recovery, its retries and its price are no worse, and one of them is better.
+    /// The policies that lose nothing and that no other such policy beats, the fastest first. A policy beats another if
+    /// its 99th percentile of recovery, its retries and its price are at most as high, and at least one is lower.
     pub unbeaten: Vec<Candidate>,
     /// Every policy compared.
     pub grid: Vec<Candidate>,
 }
 
-/// Why no policy of the grid meets a goal.
+/// A reason why no policy of the grid meets a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Limit {
-    /// What keeps policies from it.
+    /// The obstacle.
     pub limit: LimitedBy,
     /// The policy that comes closest.
     pub policy: Candidate,
 }
 
-/// What keeps policies from meeting a goal.
+/// An obstacle that keeps policies from meeting a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
-    /// `MAX_AGE` ends before the outage does. Of the policies that recover soon enough, this one dead-letters the fewest
-    /// events.
+    /// `MAX_AGE` ends before the outage does. Among the policies that recover soon enough, this one dead-letters the
+    /// fewest events.
     MaxAge,
     /// `MAX_RETRIES` ends the retries before the outage ends. The policy is chosen in the same way.
     MaxRetries,
     /// The retries need a higher `MAXIMUM_CONCURRENCY` than Lambda allows. This policy needs the lowest.
     Throughput,
-    /// The target has too little capacity for the outage's events, whatever the waits are. This policy recovers the soonest.
+    /// The target has too little capacity for the outage's events, whatever the waits are. This policy recovers the
+    /// soonest.
     Capacity,
     /// Every policy waits too long: at least a second, and invocations take time too. This one recovers the soonest.
     Waits,
 }
 
-/// Why there is no plan.
+/// The reason why a goal has no plan.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// Everything refused in the settings and in the goal.
@@ -80,8 +81,8 @@ pub enum PlanError {
 
 impl Plan {
     /// Rehearses every policy of the grid, on all cores. `settings` is the policy apart from `BASE_BACKOFF`,
-    /// `MAX_BACKOFF` and `JITTER`, which the grid varies. `progress` is called after each. The same goal and
-    /// settings give the same plan, whatever the number of cores.
+    /// `MAX_BACKOFF` and `JITTER`, which the grid varies. `progress` is called after each. The same goal and settings
+    /// give the same plan on any number of cores.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl Plan {
             progress();
             candidate
         };
-        // All of them, so that the first that breaks an invariant is the same each time.
+        // Collects all results first, so that the same violation is reported each time.
         let candidates: Vec<Result<Candidate, RunError>> =
             grid(goal, settings).par_iter().map(rehearse).collect();
         let candidates = candidates.into_iter().collect::<Result<_, _>>().map_err(|error| match error {
@@ -107,13 +108,13 @@ impl Plan {
         Ok(Self::chosen(goal.clone(), candidates))
     }
 
-    /// How many policies a plan for a goal compares.
+    /// Number of policies that a plan for a goal compares.
     pub fn policies(goal: &Goal) -> usize {
         grid(goal, &Settings::default()).len()
     }
 
     fn chosen(goal: Goal, grid: Vec<Candidate>) -> Self {
-        // A simulated target may take all that a minute allows in its first second, so this is not left to the runs.
+        // Computed, not simulated: a simulated target may use up a minute's capacity in its first second.
         let is_possible = !goal.takes_too_little();
         let cheapest = cheapest(&grid, goal.recover_within).filter(|_| is_possible).cloned();
         let limits = if cheapest.is_some() { Vec::new() } else { limits(&grid, &goal) };
@@ -134,7 +135,8 @@ fn texts(settings: &[SettingError], goal: &[ScenarioError]) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// The policies that lose nothing and that no other such policy beats, the fastest first. Of equals, the shortest cap.
+/// The policies that lose nothing and that no other such policy beats, the fastest first. Among equals, the one with
+/// the shortest cap.
 fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let all: Vec<&Candidate> = grid.iter().filter(|candidate| candidate.loses_nothing()).collect();
     let is_beaten = |one: &Candidate| all.iter().any(|other| beats(other, one));
@@ -153,7 +155,7 @@ fn cheapest(grid: &[Candidate], time: Duration) -> Option<&Candidate> {
     met.min_by(|one, other| one.usd_per_million_events.total_cmp(&other.usd_per_million_events))
 }
 
-/// What keeps the policies that recover soon enough from meeting the goal; or that none recovers soon enough.
+/// The obstacles of the policies that recover soon enough, or the obstacle to recovering soon enough if none does.
 fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     let limit = |limit, policy: &Candidate| Limit { limit, policy: policy.clone() };
     if goal.takes_too_little() {
@@ -162,7 +164,7 @@ fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
         return soonest.map(|candidate| limit(LimitedBy::Capacity, candidate)).into_iter().collect();
     }
     let time = goal.recover_within;
-    // Where nothing is delivered at all, nothing is late either.
+    // If nothing is delivered at all, nothing is late either.
     let is_late =
         |candidate: &&Candidate| p99(candidate).is_finite() && p99(candidate) > time.as_millis() as f64;
     let in_time: Vec<&Candidate> = grid.iter().filter(|candidate| !is_late(candidate)).collect();
@@ -184,13 +186,13 @@ fn limits(grid: &[Candidate], goal: &Goal) -> Vec<Limit> {
     soonest.map(|candidate| limit(LimitedBy::Waits, candidate)).into_iter().collect()
 }
 
-/// Whether `one` is as good as `other` in everything that counts, and better in something.
+/// Returns true if `one` is at least as good as `other` in each figure, and better in one.
 fn beats(one: &Candidate, other: &Candidate) -> bool {
     let (one, other) = (what_counts(one), what_counts(other));
     one != other && one.iter().zip(&other).all(|(one, other)| one <= other)
 }
 
-/// Less is better in each.
+/// The figures compared. Less is better in each.
 fn what_counts(candidate: &Candidate) -> [f64; 3] {
     [p99(candidate), candidate.retries_per_event, candidate.usd_per_million_events]
 }
@@ -199,7 +201,7 @@ fn by_p99(one: &&Candidate, other: &&Candidate) -> Ordering {
     p99(one).total_cmp(&p99(other))
 }
 
-/// Infinite if nothing is delivered.
+/// The 99th percentile of recovery; infinite if nothing is delivered.
 fn p99(candidate: &Candidate) -> f64 {
     candidate.recovery_ms.map_or(f64::INFINITY, |recovery| recovery.p99 as f64)
 }

@@ -1,4 +1,4 @@
-//! One batch on an AWS that accepts everything, and every call that the handler makes.
+//! Runs one batch on an AWS that accepts everything, and records every call of the handler.
 
 use comeback_engine::{
     Attribute, BatchEvent, BatchReport, CallFailure, DeadLettered, Environment, InFlightCount, Move,
@@ -30,18 +30,18 @@ pub enum Call {
     /// Dead-letters.
     #[serde(rename = "sqs:SendMessageBatch")]
     SendMessageBatch {
-        /// What the dead-letter queue gets.
+        /// The messages sent to the dead-letter queue.
         messages: Vec<SentMessage>,
     },
     /// Moves messages: sends them to the retry queue again.
     #[serde(rename = "sqs:SendMessageBatch (retry queue)")]
     SendAgain {
-        /// What the retry queue gets beside the bodies, which do not change.
+        /// The copies, without their bodies, which do not change.
         copies: Vec<SentAgain>,
     },
 }
 
-/// A message that is hidden.
+/// A message to hide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hidden {
     /// SQS's id.

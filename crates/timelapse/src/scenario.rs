@@ -1,4 +1,4 @@
-//! What happens in a run, apart from the policy.
+//! The input of a run, apart from the policy.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::targets::SimulatedTarget;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
-/// What a target may ask for: SQS keeps no message longer.
+/// The range of waits that a target may request: SQS keeps no message longer.
 const ASKED: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Lambda drops the record of a failure that is over SQS's 1 MiB. It has up to 2 KiB besides the payload.
+/// Lambda drops a failure's record over SQS's 1 MiB. The record has up to 2 KiB besides the payload.
 const LARGEST_PAYLOAD: usize = (1_024 - 2) * 1_024;
 
-/// What happens in a run, apart from the policy. The default is what `comeback simulate` rehearses: 1,000 events, their
-/// target down for the first 3 of 24 hours.
+/// The input of a run, apart from the policy. The default is the rehearsal of `comeback simulate`: 1,000 events, whose
+/// target is down for the first 3 of 24 hours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// Seeds everything random.
@@ -39,37 +39,37 @@ pub struct Scenario {
     pub outage: Duration,
     /// Share of the invocations after the outage that fail; 0 to 1.
     pub failure_rate: f64,
-    /// Share of the events that fail whenever they are tried; 0 to 1.
+    /// Share of the events that always fail; 0 to 1.
     pub poison: f64,
     /// If set, the target is down and up in turns of this length during its outage.
     pub flapping: Option<Duration>,
     /// If set, an invocation of a target that is down takes this long, until its timeout ends it; at most 15 minutes.
     pub hang: Option<Duration>,
-    /// If set, the target takes this multiple of its usual traffic in each minute, and fails the rest.
+    /// If set, the target accepts this multiple of its usual traffic in each minute, and fails the rest.
     pub capacity: Option<f64>,
-    /// What the target asks for with `RetryAfter` whenever it fails; whole seconds, at most 14 days.
+    /// The wait that the target requests with `RetryAfter` whenever it fails; whole seconds, at most 14 days.
     pub retry_after: Option<Duration>,
-    /// Least size of a payload in bytes, at most 1,046,528; without it payloads have about 100.
+    /// Minimum size of a payload in bytes, at most 1,046,528; otherwise payloads have about 100.
     pub payload_size: usize,
-    /// How long an invocation of the target takes, failed or not; at most 15 minutes.
+    /// Run time of an invocation of the target, failed or not; at most 15 minutes.
     pub run_time: Duration,
     /// Virtual time of the whole run; at most 365 days.
     pub duration: Duration,
-    /// Messages in a batch at most; 1 to 10.
+    /// Maximum number of messages in a batch; 1 to 10.
     pub batch_size: usize,
-    /// How long the retry handler takes for a batch; at most its timeout of 60 s. Its calls reach AWS at the end.
+    /// Run time of the retry handler for a batch; at most its timeout of 60 s. Its calls reach AWS at the end.
     pub handler_run_time: Duration,
-    /// How long a visible message waits for a poller; at most 20 s, a long poll.
+    /// Time that a visible message waits for a poller; at most 20 s, a long poll.
     pub poll_delay: Duration,
-    /// Most messages in flight at once, [`IN_FLIGHT_LIMIT`] in SQS.
+    /// Limit of messages in flight at once, [`IN_FLIGHT_LIMIT`] in SQS.
     pub in_flight_limit: usize,
-    /// What goes wrong besides the target.
+    /// Faults besides the target's failures.
     pub faults: Faults,
-    /// Pauses that operators make. Without pauses and requests, the handler reads no parameter.
+    /// Pauses that operators open. Without pauses and requests, the handler reads no parameter.
     pub pauses: Vec<OperatorPause>,
     /// Retry requests that operators make.
     pub retries: Vec<OperatorRetry>,
-    /// Requests of operators to cancel what waits.
+    /// Operators' requests to cancel waiting events.
     pub cancels: Vec<OperatorCancel>,
 }
 
@@ -110,11 +110,11 @@ pub struct ScenarioError {
     pub setting: &'static str,
     /// Its value.
     pub value: String,
-    /// What is accepted.
+    /// The accepted values.
     pub range: &'static str,
 }
 
-/// New policies in a run. The queue-wide settings must stay as they are.
+/// New policies during a run. The queue-wide settings must stay the same.
 #[derive(Clone, Debug)]
 pub struct PolicyChange {
     /// When they come into force, counted from the start.
@@ -135,7 +135,7 @@ impl Scenario {
         moments
     }
 
-    /// Checks every setting. The error has all that were refused.
+    /// Checks every setting. The error lists all that were refused.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let mut refused = Vec::new();
         let mut check = |setting, range, valid: bool, value: String| {
@@ -234,7 +234,7 @@ impl Scenario {
         refused
     }
 
-    /// Whether the handler reads the pauses' parameter.
+    /// Returns true if the handler reads the pauses' parameter.
     pub(crate) const fn reads_pauses(&self) -> bool {
         !self.pauses.is_empty() || !self.retries.is_empty() || !self.cancels.is_empty()
     }
@@ -248,7 +248,7 @@ impl Scenario {
         self.targets[target].outage_end(self.outage)
     }
 
-    /// How many invocations a minute a target takes on average, by its position.
+    /// Mean number of invocations a minute that a target accepts, by its position.
     pub(crate) fn capacity_of(&self, target: usize) -> Option<f64> {
         let all: f64 = self.targets.iter().map(|target| target.share).sum();
         let minutes = self.arrival_spread.as_secs_f64().max(60.0) / 60.0;
@@ -256,7 +256,7 @@ impl Scenario {
         self.capacity.map(|times| times * traffic)
     }
 
-    /// The longest time for which a target is down.
+    /// The longest outage of any target.
     pub fn longest_outage(&self) -> Duration {
         self.targets.iter().map(|target| target.outage.unwrap_or(self.outage)).max().unwrap_or_default()
     }

@@ -18,56 +18,56 @@ use crate::event::EventNumber;
 use crate::faults::mix::seeded;
 use crate::figures::nearest_rank;
 
-/// The most events to follow.
+/// The maximum number of events to follow.
 pub const MAX_EVENTS: usize = 100_000;
-/// Events followed by default: fewer if an event has many retries, so that all have about [`RETRIES_IN_ALL`].
+/// Events followed by default: fewer if an event has many retries, so that the total is about [`RETRIES_IN_ALL`].
 const EVENTS: usize = 10_000;
 const RETRIES_IN_ALL: usize = 1_000_000;
 const FEWEST_EVENTS: usize = 100;
 
-/// When retries come under a policy, and how many: figures over many events.
+/// The times and the number of retries under a policy: figures over many events.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Schedule {
     /// Seeds everything random.
     pub seed: u64,
-    /// How many events were followed.
+    /// Number of events followed.
     pub events: usize,
-    /// How many retries an event had.
+    /// Retries of an event.
     pub retries_made: RetriesMade,
-    /// How many events were dead-lettered in the end, by reason.
+    /// Number of events dead-lettered in the end, by reason.
     pub dead_lettered: BTreeMap<&'static str, usize>,
     /// Figures of each retry that any event had, the first one first.
     pub retries: Vec<ScheduledRetry>,
-    /// How long each event waited from its first failure to its last retry, in seconds, ascending.
+    /// Time that each event waited from its first failure to its last retry, in seconds, ascending.
     #[serde(skip)]
     waits: Vec<u32>,
     /// Mean of an event's moves if none of its waits is hidden.
     #[serde(skip)]
     moves_of_an_event: f64,
-    /// The policy's.
+    /// As in the policy.
     #[serde(skip)]
     hide_up_to: HideUpTo,
 }
 
-/// How many retries an event has before it is dead-lettered.
+/// Number of retries of an event before it is dead-lettered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RetriesMade {
     /// The mean.
     pub mean: f64,
-    /// The fewest that any event had.
+    /// The minimum of all events.
     pub min: usize,
     /// 5 in 100 events have at most this many.
     pub p5: usize,
     /// 95 in 100 events have at most this many.
     pub p95: usize,
-    /// The most that any event had.
+    /// The maximum of all events.
     pub max: usize,
 }
 
-/// Figures of the *n*th retry of events.
+/// Figures of the *n*th retry of all events.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ScheduledRetry {
-    /// 1 for the first.
+    /// *n*; 1 for the first.
     pub retry: u64,
     /// The ceiling of its wait; `None` under decorrelated jitter, which has only the cap.
     pub ceiling_seconds: Option<u64>,
@@ -134,14 +134,14 @@ impl Schedule {
         }
     }
 
-    /// How many events to follow by default: 10,000, or fewer if an event has many retries.
+    /// Default number of events to follow: 10,000, or fewer if an event has many retries.
     pub fn default_events(policy: &Policy, seed: u64) -> usize {
         let retries = Chain::follow(&of_the_followed(policy), seed, EventNumber(0)).retries.len();
         (RETRIES_IN_ALL / retries.max(1)).clamp(FEWEST_EVENTS, EVENTS)
     }
 }
 
-/// The policy of a stack that retries the function of the followed events, whichever ones its allow-list has.
+/// The policy as if its allow-list had only the function of the followed events.
 fn of_the_followed(policy: &Policy) -> Policies {
     let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..policy.settings().clone() };
     Policy::new(settings).expect("BUG: only the allow-list has changed").into()
@@ -181,14 +181,14 @@ impl Spread {
     }
 }
 
-/// One event whose target fails every time: its retries in order, and why there are no more.
+/// One event whose target fails every time: its retries in order, and the reason they ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Chain {
     retries: Vec<Made>,
     dead_lettered: ReasonCode,
 }
 
-/// When a retry was made, in seconds: the engine waits for whole ones, and nothing else takes time here.
+/// When a retry was made, in seconds: the engine waits whole seconds, and nothing else takes time here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Made {
     /// Since the failure before it.
@@ -198,7 +198,7 @@ struct Made {
 }
 
 impl Chain {
-    /// Follows an event through the engine's own decisions: nothing but the hiding of its messages takes time.
+    /// Follows an event through the engine's own decisions. Only the hiding of its messages takes time.
     fn follow(policies: &Policies, seed: u64, event: EventNumber) -> Self {
         let mut rng = seeded([&seed.to_le_bytes(), &(event.0 as u64).to_le_bytes()]);
         let mut records = FailureRecords::of(TARGET_ARN);
@@ -224,7 +224,7 @@ impl Chain {
     }
 }
 
-/// Receives a message until it is retried at `now`, and gives the retry's payload; or until it is dead-lettered.
+/// Receives a message until it is retried at `now`, and returns the retry's payload; or until it is dead-lettered.
 fn serve_backoff(
     record: &mut Record,
     policies: &Policies,
@@ -235,7 +235,7 @@ fn serve_backoff(
             Action::Defer { visibility_timeout, .. } | Action::Hold { visibility_timeout, .. } => {
                 visibility_timeout
             }
-            // The styles delay alike, and the engine reads both.
+            // The style does not affect the delays, and the engine reads both.
             Action::Reinvoke { envelope, .. } => return Ok(envelope.seal(Style::Wrap)),
             Action::DeadLetter { reason, .. } => return Err(reason.code),
         };
@@ -244,7 +244,7 @@ fn serve_backoff(
     }
 }
 
-/// Moves that a wait of this many seconds takes.
+/// Number of moves for a wait of this many seconds.
 fn moves_of(wait: u32) -> u64 {
     u64::from(wait).div_ceil(LONGEST_DELAY.as_secs())
 }
@@ -296,17 +296,17 @@ mod tests {
     fn waits_add_up_and_the_last_retry_comes_before_max_age() {
         let chain = chain(Settings { max_age: 100, ..without_jitter() });
         let made: Vec<(u32, u32)> = chain.retries.iter().map(|made| (made.wait, made.at)).collect();
-        // 1, 2, 4, 8, 16 and 32 s add up to 63 s. Another 64 s are too many: they are cut to end a tenth of
+        // 1, 2, 4, 8, 16 and 32 s add up to 63 s. Another 64 s would be too long, so the wait is cut to end a tenth of
         // MAX_AGE before its end.
         assert_eq!(made, [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 63), (27, 90)]);
         assert_eq!(chain.dead_lettered, ReasonCode::MaxAge);
-        // After 511 s, 512 s more are too many. A tenth of MAX_AGE would be over a minute.
+        // After 511 s, 512 s more would be too long. A tenth of MAX_AGE would be over a minute.
         let cut = waits(Settings { max_age: 700, ..without_jitter() });
         assert_eq!(cut, [1, 2, 4, 8, 16, 32, 64, 128, 256, 700 - 60 - 511]);
     }
 
     #[test]
-    fn each_failure_is_a_new_message_so_that_14_days_are_used_to_their_end() {
+    fn fourteen_days_are_used_to_the_end() {
         let chain = chain(Settings { max_age: 14 * 86_400, ..without_jitter() });
         assert_eq!(chain.retries.last().map(|made| made.at), Some(14 * 86_400 - 60));
     }

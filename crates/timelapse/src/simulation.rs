@@ -21,7 +21,7 @@ use crate::world::batch::{Batch, Death};
 /// Happenings between two calls of [`Watcher::clock`].
 const HAPPENINGS_PER_CLOCK: u64 = 4_096;
 
-/// Why a run has no summary.
+/// The reason why a run has no summary.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
     /// Every setting of the scenario that was refused.
@@ -40,14 +40,14 @@ pub enum RunError {
     Multiplied {
         /// The event; `None` for all together.
         event: Option<EventNumber>,
-        /// There are more copies than this.
+        /// The limit that the copies exceeded.
         most: u64,
-        /// When, counted from the run's start.
+        /// The moment, counted from the run's start.
         at: Duration,
     },
 }
 
-/// What ends a run early.
+/// An early end of a run.
 enum End {
     Broken(Broken),
     Multiplied(Multiplied),
@@ -55,7 +55,7 @@ enum End {
 
 /// Runs a scenario under these policies, to the end of its time or to the first broken [`Invariant`](crate::Invariant).
 ///
-/// A run that breaks one is made again to record what led to it. The watcher sees only the first run.
+/// A run that breaks one is repeated to record what led to it. The watcher sees only the first run.
 ///
 /// # Errors
 ///
@@ -64,7 +64,7 @@ pub fn run(scenario: &Scenario, policies: &Policies, watcher: &mut dyn Watcher) 
     run_changing(scenario, policies, &[], watcher)
 }
 
-/// The same, with policies that change while events wait, in this order.
+/// As [`run`], with policies that change in this order while events wait.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ fn simulate(
 ) -> Result<Summary, (End, Duration)> {
     let account = SimulatedAccount::new(World::new(scenario, policies, changes));
     let mut happenings = 0u64;
-    // A function, so that the world is free again when the handler calls it.
+    // A function, so that the world is no longer borrowed when the handler calls it.
     let next = || account.service.borrow_mut().next();
     while let Some(happening) = next() {
         let opened = account.service.borrow_mut().perform(happening, watcher);
@@ -129,7 +129,8 @@ fn report_strikes(world: &mut World, watcher: &mut dyn Watcher) {
     }
 }
 
-/// One batch through the handler that ships. Its calls come at the end of its run time, and none after its deadline.
+/// Passes one batch through the production handler. Its calls come at the end of its run time, and none after its
+/// deadline.
 fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn Watcher) {
     let handler = &mut batch.environment.handler;
     let event = batch.struck.take();
@@ -159,7 +160,7 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
     world.delete_settled(batch, &kept);
 }
 
-/// Whether a handler that was to die has answered: it did nothing, or made only one call, or moved nothing.
+/// Returns true if a handler that was to die has answered: it did nothing, made only one call, or moved nothing.
 fn survives(report: &BatchReport<'_>, world: &World) -> bool {
     let death = world.at_hand().death;
     let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;

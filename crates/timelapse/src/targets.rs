@@ -1,4 +1,4 @@
-//! The functions of a run, and which of them each event is for.
+//! The functions of a run, and the function that each event is for.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct SimulatedTarget {
     pub name: String,
     /// Its share of all events, relative to the others' shares; more than 0.
     pub share: f64,
-    /// Every invocation that begins within this time from the start fails. `None` for the scenario's outage.
+    /// Every invocation that begins within this time from the start fails. `None`: the scenario's outage.
     pub outage: Option<Duration>,
 }
 
@@ -40,7 +40,7 @@ impl Default for SimulatedTarget {
     }
 }
 
-/// Which function each event is for, drawn by the event's number.
+/// The function that each event is for, drawn by the event's number.
 #[derive(Clone, Debug)]
 pub(crate) struct Mix {
     seed: u64,

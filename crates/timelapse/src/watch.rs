@@ -1,4 +1,4 @@
-//! Seeing a run: as it goes, written down, or in the report of a broken invariant.
+//! Observing a run: live, as a trace, or in the report of a broken invariant.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -14,7 +14,7 @@ use crate::faults::fault::Fault;
 
 /// Watches a run as it goes. Times count from its start. `()` watches nothing.
 pub trait Watcher {
-    /// The virtual clock has moved on; called now and then.
+    /// The virtual clock has moved on; called from time to time.
     fn clock(&mut self, _at: Duration) {}
 
     /// An invocation of the target ended; `attempt` 0 is an event's first.
@@ -29,7 +29,7 @@ pub trait Watcher {
 
 impl Watcher for () {}
 
-/// Two watchers of one run.
+/// Lets two watchers watch one run.
 impl<A: Watcher, B: Watcher> Watcher for (A, B) {
     fn clock(&mut self, at: Duration) {
         self.0.clock(at);
@@ -52,14 +52,14 @@ impl<A: Watcher, B: Watcher> Watcher for (A, B) {
     }
 }
 
-/// Writes down each invocation and each decision of a run, a line each, in the order they happened.
+/// Records each invocation and each decision of a run, a line each, in the order they happened.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     text: String,
 }
 
 impl Trace {
-    /// What was written so far.
+    /// The text recorded so far.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -94,7 +94,7 @@ impl Watcher for Trace {
     }
 }
 
-/// As `+03:25:45.678`.
+/// Formats a time as `+03:25:45.678`.
 pub(crate) fn elapsed(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
@@ -110,11 +110,11 @@ pub struct Violation {
     pub invariant: Invariant,
     /// The scenario's seed: the same scenario and policy break it again.
     pub seed: u64,
-    /// When it was broken, counted from the run's start.
+    /// The moment when it was broken, counted from the run's start.
     pub at: Duration,
     /// The event that broke it, if one can be named.
     pub event: Option<EventNumber>,
-    /// How it was broken.
+    /// A description of what was wrong.
     pub detail: String,
     /// Everything that happened to the event, a line each.
     pub history: String,

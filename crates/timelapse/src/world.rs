@@ -1,4 +1,4 @@
-//! The simulated account and what each happening in it leads to. Its clock only moves from one happening to the next.
+//! The simulated account and the effects of each happening in it. Its clock only moves from one happening to the next.
 
 pub(crate) mod batch;
 mod calls;
@@ -33,7 +33,7 @@ use crate::watch::Watcher;
 use batch::{AtHand, Batch, Death, Environments, Polled};
 use recalls::Recalls;
 
-/// Something that will happen. It has no effect if the world has moved on meanwhile.
+/// Something that will happen. It has no effect if the state has changed by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
     Arrival,
@@ -47,9 +47,9 @@ pub(crate) enum Happening {
     HandlerTimesOut(usize),
     /// A fault: SQS hands a message out again, if this is still its latest receipt.
     AppearsEarly(ReceiptHandle),
-    /// A fault: the retention of a message ends, by its index in the world's list.
+    /// A fault: the retention of a message ends; the index is into the world's list.
     ExpiresEarly(usize),
-    /// An operator recalls messages, by its index in the world's list.
+    /// An operator recalls messages; the index is into the world's list.
     Recall(usize),
 }
 
@@ -59,7 +59,7 @@ impl From<QueueTimer> for Happening {
     }
 }
 
-/// AWS, the faults that strike it, the oracle that is told what happens, and the tallies.
+/// AWS, the faults that strike it, the oracle that follows the run, and the tallies.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) now: Timestamp,
@@ -74,11 +74,11 @@ pub(crate) struct World {
     pub(crate) tallies: Tallies,
     at_hand: Option<AtHand>,
     environments: Environments,
-    /// Of the pauses.
+    /// The parameter that holds the pauses.
     parameter: Parameter,
     recalls: Recalls,
     scenario: Scenario,
-    /// The stack's first policy, for the settings of the whole queue, which no change touches.
+    /// The stack's first policy, for the queue-wide settings, which no change touches.
     policy: Policy,
     /// Moments of arrival, earliest last.
     arrivals: Vec<Timestamp>,
@@ -86,14 +86,14 @@ pub(crate) struct World {
     early_expiries: Vec<(usize, Id, Carried)>,
     counts: Counts,
     message_ids: Xoshiro256PlusPlus,
-    /// Apart, so that moves change no other message's id.
+    /// A separate generator, so that moves change no other message's id.
     copy_ids: Xoshiro256PlusPlus,
 }
 
 impl World {
     pub(crate) fn new(scenario: &Scenario, policies: &Policies, changes: &[PolicyChange]) -> Self {
         let policy = policies.stack();
-        // One generator for each purpose, so that one more draw of one changes nothing in another.
+        // One generator for each purpose, so that an extra draw for one changes nothing in another.
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let arrivals = scenario.arrivals(seeds.random());
         let Scenario { flapping, hang, failure_rate, retry_after, run_time, in_flight_limit, .. } = *scenario;
@@ -136,14 +136,14 @@ impl World {
         world
     }
 
-    /// The clock moves on to the next happening. `None` once the run is over.
+    /// Moves the clock to the next happening. Returns `None` once the run is over.
     pub(crate) fn next(&mut self) -> Option<Happening> {
         let (now, happening) = self.agenda.next_until(self.scenario.end())?;
         self.advance(now);
         Some(happening)
     }
 
-    /// What a happening leads to: the handler may get a batch.
+    /// Performs a happening. Returns the batch that the handler gets, if any.
     pub(crate) fn perform(&mut self, happening: Happening, watcher: &mut dyn Watcher) -> Option<Batch> {
         match happening {
             Happening::Arrival => self.arrive(),
@@ -159,7 +159,7 @@ impl World {
         None
     }
 
-    /// The clock moves on. Until then the queue does not change.
+    /// Moves the clock. The queue does not change in between.
     fn advance(&mut self, now: Timestamp) {
         let depth = self.queue.depth();
         self.tallies.note_depth(self.now, now, depth);
@@ -167,7 +167,8 @@ impl World {
         self.now = now;
     }
 
-    /// After each happening: messages that the queue has removed are dead-lettered, and pollers see what is visible.
+    /// Runs after each happening: messages that the queue has removed are dead-lettered, and pollers see what is
+    /// visible.
     pub(crate) fn follow_up(&mut self) {
         for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
             self.oracle.removed(entry, origin.attempt.event, removal, self.now);
@@ -193,7 +194,7 @@ impl World {
     pub(crate) fn check_log(&mut self) -> Result<(), Broken> {
         let stored = self.queue.stored().map(|(mut record, attributes, carried)| {
             let comeback = attributes.and_then(|attributes| attributes.comeback.as_deref());
-            // A garbled one is ignored.
+            // A garbled attribute is ignored.
             let _ = comeback.map(|attribute| record.restore(attribute));
             (carried.origin.attempt.event, record)
         });
@@ -223,7 +224,7 @@ impl World {
         invocation
     }
 
-    /// By the event and the attempt, so that runs with the same events differ in nothing else.
+    /// Seeded by the event and the attempt, so that runs with the same events differ in nothing else.
     fn fate(&self, Attempt { event, number, .. }: Attempt) -> Fate {
         let Scenario { seed, failure_rate, poison, .. } = self.scenario;
         let draw = |purpose: &[u8], number: u64| {
@@ -237,7 +238,7 @@ impl World {
         }
     }
 
-    /// An invocation ends: delivered, or Lambda sends the record of its failure to the retry queue.
+    /// Ends an invocation: the event is delivered, or Lambda sends the record of its failure to the retry queue.
     fn end_invocation(&mut self, invocation: usize, watcher: &mut dyn Watcher) {
         let (attempt, failure) = self.target.end(self.now, invocation);
         let error = failure.as_ref().map(|(error, _)| *error);
@@ -249,7 +250,7 @@ impl World {
         watcher.invoked(self.now.since(START), attempt.event, attempt.number, error);
     }
 
-    /// Lambda sends the record of a failed attempt, which may have asked for a wait, to the retry queue.
+    /// Sends the record of a failed attempt, which may have requested a wait, to the retry queue.
     fn send(&mut self, attempt: Attempt, mut body: String, mut asked: Option<Duration>) {
         let flaw = self.strike_record(attempt.event, &mut body, &mut asked);
         let written = body.contains(r#""timestamp":"#).then_some(self.now);
@@ -266,7 +267,7 @@ impl World {
         slot.expect("BUG: a delay of over 15 minutes")
     }
 
-    /// The pollers take what is visible, up to the mapping's concurrency.
+    /// Lets the pollers take what is visible, up to the mapping's concurrency.
     fn poll(&mut self) {
         self.mapping.poll_planned = false;
         while self.can_receive() {
@@ -312,7 +313,7 @@ impl World {
         }
     }
 
-    /// The handler gets a batch. Its calls come at the end of its run time.
+    /// Hands a batch to the handler. The handler's calls come at the end of its run time.
     fn hand_over(&mut self, mut batch: Batch) {
         batch.clock = self.handlers_clock(&batch);
         batch.death = self.draw_death(batch.messages.len() as u64);
@@ -326,7 +327,7 @@ impl World {
         self.plan(run_time, Happening::BatchEnds(key));
     }
 
-    /// The handler's calls come now. Returns its batch.
+    /// Makes the handler's batch current: its calls come now. Returns the batch.
     fn open_batch(&mut self, key: usize) -> Batch {
         let mut batch = self.mapping.take(key);
         match batch.death {
@@ -355,7 +356,7 @@ impl World {
         batch
     }
 
-    /// The handler died: SQS deletes nothing.
+    /// Ends the batch of a handler that died: SQS deletes nothing.
     pub(crate) fn bury(&mut self, batch: Batch, fault: Fault) {
         self.dice.note(fault, batch.events());
         self.at_hand = None;
@@ -364,7 +365,7 @@ impl World {
         self.mapping.spare.push(batch.event.records);
     }
 
-    /// The mapping deletes the messages that the handler did not report failed.
+    /// Deletes, as the mapping does, the messages that the handler did not report failed.
     pub(crate) fn delete_settled(&mut self, mut batch: Batch, kept: &[bool]) {
         self.at_hand = None;
         let lost = kept.contains(&false) && self.dice.strikes(Fault::DeleteLost, self.now, batch.events());
@@ -388,7 +389,7 @@ impl World {
         }
     }
 
-    /// What a batch has used is free for another.
+    /// Frees a batch's buffers and environment for other batches.
     fn release(&mut self, batch: Batch) {
         self.mapping.spare.push(batch.event.records);
         self.environments.give_back(self.now, batch.environment);
@@ -411,7 +412,7 @@ impl World {
 #[derive(Debug, Default)]
 struct Counts {
     minute: u64,
-    /// The latest is the last.
+    /// Latest last.
     taken: VecDeque<usize>,
 }
 
@@ -419,7 +420,7 @@ impl Counts {
     /// Age of a stale count, in minutes.
     const STALE: usize = 10;
 
-    /// This many messages were in flight until `now`.
+    /// Notes that this many messages were in flight until `now`.
     fn note(&mut self, now: Timestamp, in_flight: usize) {
         let minute = now.since(START).as_secs() / 60;
         let new = (minute - self.minute).min(Self::STALE as u64 + 1);

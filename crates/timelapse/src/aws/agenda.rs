@@ -1,4 +1,4 @@
-//! What happens when: the simulation's only order of events.
+//! The agenda, which alone orders what happens in the simulation.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -8,20 +8,20 @@ use comeback_engine::Timestamp;
 /// When every run begins: 2026-01-01T00:00:00Z. Fixed, so that a run does not depend on the day.
 pub const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// The moment, a sequence number, and what happens; the earliest is the greatest.
+/// The moment, a sequence number, and the happening; the earliest is the greatest.
 type Entry<H> = Reverse<(Timestamp, u64, H)>;
 
-/// What happens when, ordered by time and, within one moment, by when it was planned. Nothing else orders a run, so the
-/// same seed gives the same run.
+/// Future happenings, ordered by time and, within one moment, by when they were planned. Nothing else orders a run, so
+/// the same seed gives the same run.
 ///
 /// Only the current second is sorted. With a million events one heap would outgrow the processor's caches.
 #[derive(Debug)]
 pub(crate) struct Agenda<H> {
     /// Everything up to the end of `second`.
     soon: BinaryHeap<Entry<H>>,
-    /// Since the epoch, like all moments here.
+    /// Seconds since the epoch, like all moments here.
     second: u64,
-    /// Everything after it, by second.
+    /// Everything after `second`, by second.
     later: BTreeMap<u64, Vec<Entry<H>>>,
     planned: u64,
 }

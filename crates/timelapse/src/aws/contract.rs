@@ -1,4 +1,5 @@
-//! The queue, the mapping and the records of failures, for the contract tests that the real ones fulfil too.
+//! The queue, the mapping and the failure records, exposed for the contract tests, which also run against the real
+//! ones.
 
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ impl QueueUnderContract {
         self.queue.send(self.now, end, &mut self.agenda, sent).map(|_| id.to_string())
     }
 
-    /// An asynchronous invocation with this payload fails: Lambda sends its record to the queue.
+    /// Lets an asynchronous invocation with this payload fail: Lambda sends its record to the queue.
     pub fn fail(&mut self, payload: &str, error: TargetError) {
         let request_id = Id::draw(&mut self.message_ids);
         let failed = FailedInvocation { request_id, payload, error };
@@ -72,7 +73,7 @@ impl QueueUnderContract {
         records
     }
 
-    /// The attributes of a message that was received with this handle, and is still there.
+    /// The attributes of a message received with this handle and not yet deleted.
     #[must_use]
     pub fn attributes(&self, handle: &str) -> Attributes {
         let receipt = ReceiptHandle::parse(handle);
@@ -95,7 +96,7 @@ impl QueueUnderContract {
         }
     }
 
-    /// The mapping's function answers for a batch.
+    /// Applies the answer of the mapping's function for a batch.
     pub fn answer(&mut self, batch: &[Record], batch_item_failures: &[&str]) {
         for (record, kept) in batch.iter().zip(kept(batch, batch_item_failures)) {
             if !kept {
@@ -110,7 +111,7 @@ impl QueueUnderContract {
         self.queue.depth()
     }
 
-    /// Moves the clock to the end of the next delay or visibility timeout; false if none is running.
+    /// Moves the clock to the end of the next delay or visibility timeout. Returns false if none is running.
     pub fn wait(&mut self) -> bool {
         let Some((at, timer)) = self.agenda.next_until(START.saturating_add(Duration::MAX)) else {
             return false;

@@ -6,18 +6,18 @@ use comeback_engine::{Record, Timestamp};
 use slab::Slab;
 
 /// Pollers of a quiet queue. Source: "Configuring scaling behavior for SQS event source mappings", AWS Lambda Developer
-/// Guide: five, and not reduced to two where there is a maximum concurrency, as ours has.
+/// Guide: five. Lambda does not reduce them to two when a maximum concurrency is set, as it is here.
 const QUIET_POLLERS: usize = 5;
-/// A long poll's length, SQS's longest. That the mapping uses it is an assumption: 5 pollers then
-/// make 15 empty polls a minute, 648,000 in 30 days, which is what idle queues are billed.
+/// Length of a long poll, SQS's maximum. We assume that the mapping uses it: 5 pollers then make 15 empty polls a
+/// minute, 648,000 in 30 days, which matches the bills of idle queues.
 pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// The mapping. Its user says what a batch (`B`) is made of.
+/// The mapping. Its user defines what a batch (`B`) is made of.
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
-    /// The batch of each invocation of the handler, until the handler has it; and its poller.
+    /// The batch of each invocation of the handler, until the handler takes it; and its poller.
     under_way: Slab<(Option<B>, Option<usize>)>,
-    /// Records of earlier batches: their text buffers are used again.
+    /// Records of earlier batches, kept to reuse their text buffers.
     pub(crate) spare: Vec<Vec<Record>>,
     /// When each poller of a quiet queue began to poll; `None` while its batch is in the handler.
     looking_since: [Option<Timestamp>; QUIET_POLLERS],
@@ -55,14 +55,14 @@ impl<B> Mapping<B> {
         self.under_way[key].0.take().expect("BUG: a batch was taken twice")
     }
 
-    /// The handler has answered for a batch, or was ended: its poller is free.
+    /// Frees the poller of a batch that the handler has answered, or whose handler was ended.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) {
         if let Some(poller) = self.under_way.remove(key).1 {
             self.looking_since[poller] = Some(now);
         }
     }
 
-    /// Empty polls of the pollers that are looking, up to `now`.
+    /// Empty polls so far of the pollers still looking.
     pub(crate) fn empty_polls(&self, now: Timestamp) -> u64 {
         self.looking_since.iter().flatten().map(|&since| polls(since, now)).sum()
     }
@@ -73,8 +73,8 @@ fn polls(since: Timestamp, now: Timestamp) -> u64 {
     (now.since(since).as_millis() / LONG_POLL.as_millis()) as u64
 }
 
-/// Whether the queue keeps each message, by the ids in `batchItemFailures`. An unknown id keeps them all. Source:
-/// "Reporting batch item failures", AWS Lambda Developer Guide.
+/// For each message, true if the queue keeps it, by the ids in `batchItemFailures`. An unknown id keeps them all.
+/// Source: "Reporting batch item failures", AWS Lambda Developer Guide.
 pub(crate) fn kept(records: &[Record], batch_item_failures: &[&str]) -> Vec<bool> {
     let of_this_batch = |id: &&str| records.iter().any(|record| record.message_id == **id);
     if !batch_item_failures.iter().all(of_this_batch) {

@@ -1,4 +1,4 @@
-//! An SQS standard queue. Each message carries something of its sender's (`T`), which the queue never reads.
+//! An SQS standard queue. Each message carries its sender's data (`T`), which the queue never reads.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -18,14 +18,14 @@ pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(900);
 /// The longest time from a receive to a message's return. Source: SQS quotas, "Message visibility timeout".
 const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 
-/// How a queue is set up. The defaults are those of `template.yaml`.
+/// Settings of a queue. The defaults are those of `template.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueSettings {
-    /// How long a receive hides a message; 1,230 s, so that 1,000 receives outlast the retention.
+    /// Time that a receive hides a message; 1,230 s, so that 1,000 receives outlast the retention.
     pub(crate) visibility_timeout: Duration,
-    /// How long SQS stores a message after it was sent; 14 days, the longest possible.
+    /// Time that SQS stores a message after it was sent; 14 days, the longest possible.
     pub(crate) retention: Duration,
-    /// `maxReceiveCount`: after this many receives SQS moves a message to the dead-letter queue; 1,000, the most possible.
+    /// `maxReceiveCount`: after this many receives SQS moves a message to the dead-letter queue; 1,000, the maximum.
     pub(crate) max_receive_count: u32,
     /// At the limit a long poll returns nothing.
     pub(crate) in_flight_limit: usize,
@@ -44,7 +44,7 @@ impl Default for QueueSettings {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// Moved to the dead-letter queue, for `maxReceiveCount`.
+    /// Moved to the dead-letter queue because of `maxReceiveCount`.
     ReceivedTooOften,
     /// Deleted, because its retention ended.
     Expired,
@@ -54,15 +54,15 @@ pub(crate) enum Removal {
 pub(crate) struct Sent<T> {
     pub(crate) id: Id,
     pub(crate) body: String,
-    /// `DelaySeconds`, whole: nobody receives the message before.
+    /// `DelaySeconds`, whole: no receiver gets the message before.
     pub(crate) delay: Duration,
-    /// In a box because hardly any message has attributes, and there may be millions of messages.
+    /// Boxed because hardly any message has attributes, and there may be millions of messages.
     pub(crate) attributes: Option<Box<Attributes>>,
     /// Comes back with the message, and never leaves the simulation.
     pub(crate) carried: T,
 }
 
-/// Attributes that a message keeps.
+/// Attributes stored with a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// The message attribute `Comeback`, a String.
@@ -71,12 +71,13 @@ pub struct Attributes {
     pub trace_header: Option<Box<str>>,
 }
 
-/// One receive of one message. After a later receive, it still changes the message's visibility, and deletes nothing.
+/// One receive of one message. After a later receive, the handle can still change the message's visibility, but not
+/// delete it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReceiptHandle {
-    /// Where the queue stores the message. Once it is gone, another may have its slot.
+    /// The message's slot in the queue. Once the message is gone, another may take the slot.
     pub(crate) slot: usize,
-    /// Unique in the queue, and rising, so that a handle never fits another message.
+    /// Unique in the queue, and rising, so that a handle never matches another message.
     number: u64,
 }
 
@@ -93,17 +94,17 @@ impl fmt::Display for ReceiptHandle {
     }
 }
 
-/// A message in a receiver's hands.
+/// A message that a receiver has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     pub(crate) receipt: ReceiptHandle,
     pub(crate) id: Id,
 }
 
-/// How many messages a queue has.
+/// Number of messages in each state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
-    /// `ApproximateNumberOfMessages`: a receive could bring them if there were no in-flight limit.
+    /// `ApproximateNumberOfMessages`: available to a receive, apart from the in-flight limit.
     pub visible: usize,
     /// `ApproximateNumberOfMessagesNotVisible`: received, and neither deleted nor visible again.
     pub in_flight: usize,
@@ -111,10 +112,10 @@ pub struct Depth {
     pub delayed: usize,
 }
 
-/// A timer that a queue has set. It has no effect if the message has moved on.
+/// A timer set by a queue. It has no effect if the message has changed state since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueTimer {
-    /// A message's delay, or its visibility timeout, if this is still its latest receipt.
+    /// Ends a message's delay or visibility timeout, if this is still its latest receipt.
     Appears(ReceiptHandle),
     Retention(usize),
 }
@@ -124,7 +125,7 @@ enum State {
     /// Its delay is not over.
     Delayed,
     Visible,
-    /// Received: hidden, or in a receiver's hands.
+    /// Received: hidden, or with a receiver.
     InFlight,
 }
 
@@ -138,7 +139,7 @@ pub(crate) struct Message<T> {
     first_receive: Timestamp,
     last_receive: Timestamp,
     receive_count: u32,
-    /// The queue's number when it was sent. The handles of its receives have later ones.
+    /// The queue's number when this message was sent. The handles of its receives have later ones.
     sent_as: u64,
     /// The number of its latest handle.
     number: u64,
@@ -155,7 +156,7 @@ pub(crate) struct Queue<T> {
     in_flight: usize,
     delayed: usize,
     numbers: u64,
-    /// What the messages carried that the queue has removed by itself, until the world takes it.
+    /// Data of the messages that the queue itself has removed, until the world takes it.
     pub(crate) removals: Vec<(T, Removal)>,
 }
 
@@ -247,7 +248,7 @@ impl<T> Queue<T> {
         received
     }
 
-    /// One message goes to a receiver: SQS may hand it out though he already has it.
+    /// Hands one message to a receiver. SQS may do so even if another receiver has it.
     pub(crate) fn hand_out<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -268,7 +269,7 @@ impl<T> Queue<T> {
         Received { receipt, id: message.id }
     }
 
-    /// What the receiver gets of it becomes `records[index]`, whose buffers are reused.
+    /// Writes the message as the receiver sees it into `records[index]`, reusing its buffers.
     pub(crate) fn show(&self, received: &Received, records: &mut Vec<Record>, index: usize) {
         let message = &self.messages[received.receipt.slot];
         if index == records.len() {
@@ -277,8 +278,8 @@ impl<T> Queue<T> {
         message.write(received.receipt, &mut records[index]);
     }
 
-    /// `ChangeMessageVisibility`: hides a message for `timeout` from now on. On a standard queue, a handle of an earlier receive
-    /// acts on the hiding of the latest one.
+    /// `ChangeMessageVisibility`: hides a message for `timeout` from now on. On a standard queue, a handle of an
+    /// earlier receive changes the visibility timeout of the latest one.
     pub(crate) fn change_visibility<H: Ord + From<QueueTimer>>(
         &mut self,
         now: Timestamp,
@@ -324,7 +325,7 @@ impl<T> Queue<T> {
         Some(message.body)
     }
 
-    /// A timer has run out. Meanwhile another may have been set, or a younger message may have the slot.
+    /// Handles a timer that has run out. By then another may have been set, or a newer message may be in the slot.
     pub(crate) fn run_out(&mut self, now: Timestamp, timer: QueueTimer) {
         match timer {
             QueueTimer::Appears(receipt) => {
@@ -344,7 +345,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Whether a receive would bring anything, or remove a message that was received too often.
+    /// Returns true if a receive would bring a message, or remove one that was received too often.
     pub(crate) fn has_visible(&self) -> bool {
         !self.visible.is_empty() && self.in_flight < self.settings.in_flight_limit
     }
@@ -358,7 +359,7 @@ impl<T> Queue<T> {
         self.messages.get(received.receipt.slot).filter(|message| message.id == received.id)
     }
 
-    /// Each message as a receiver would get it, with what it carries.
+    /// Each message as a receiver would get it, with the data it carries.
     pub(crate) fn stored(&self) -> impl Iterator<Item = (Record, Option<&Attributes>, &T)> {
         self.messages.iter().map(|(slot, message)| {
             let mut record = blank(message.sent_at);
@@ -367,14 +368,15 @@ impl<T> Queue<T> {
         })
     }
 
-    /// The message that this handle, or a later one, was given for; `None` if it is gone.
+    /// The message received with this handle, even if it was received again since; `None` if it is gone.
     fn received_with(&mut self, receipt: ReceiptHandle) -> Option<&mut Message<T>> {
         let is_its =
             |message: &&mut Message<T>| (message.sent_as + 1..=message.number).contains(&receipt.number);
         self.messages.get_mut(receipt.slot).filter(is_its)
     }
 
-    /// What the message of this handle, or of an earlier receive, carries while it is in flight, and until when.
+    /// The data of the message of this handle, or of an earlier receive, while it is in flight, and until when it is
+    /// hidden.
     pub(crate) fn hidden(&mut self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
     where
         T: Copy,
@@ -407,7 +409,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// What a standard queue may do for no visible reason, since it delivers at least once.
+/// Things a standard queue may do without a visible reason, because it delivers at least once.
 impl<T> Queue<T> {
     /// Makes a hidden message visible, if this is still its latest receipt.
     pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<Received> {
@@ -419,7 +421,7 @@ impl<T> Queue<T> {
         Some(received)
     }
 
-    /// Makes a receipt an old one, though nobody else has received the message.
+    /// Makes a receipt stale, though nobody else has received the message.
     pub(crate) fn make_stale<H: Ord + From<QueueTimer>>(
         &mut self,
         receipt: ReceiptHandle,
@@ -431,7 +433,7 @@ impl<T> Queue<T> {
         agenda.plan(message.visible_at, QueueTimer::Appears(ReceiptHandle { number, ..receipt }));
     }
 
-    /// Ends a message's retention early. False if the message is already gone.
+    /// Ends a message's retention early. Returns false if the message is already gone.
     pub(crate) fn expire_early(&mut self, slot: usize, id: Id) -> bool {
         let is_there = self.messages.get(slot).is_some_and(|message| message.id == id);
         if is_there {
@@ -442,7 +444,7 @@ impl<T> Queue<T> {
 }
 
 impl<T> Message<T> {
-    /// Writes what a receiver gets into `record`, reusing its buffers.
+    /// Writes the message as a receiver sees it into `record`, reusing its buffers.
     fn write(&self, receipt: ReceiptHandle, record: &mut Record) {
         record.message_id.clear();
         self.id.write(&mut record.message_id);

@@ -1,4 +1,5 @@
-//! Asynchronous invocations of the target, which is down for a while and fails now and then, and Lambda's records of them.
+//! Asynchronous invocations of the target, which is down for a while and sometimes fails afterwards, and Lambda's
+//! records of them.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -37,12 +38,12 @@ struct Invocation<T> {
     function: usize,
 }
 
-/// How invocations fail, and how long they take.
+/// Failure behavior and run times of invocations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ways {
-    /// While a function is down, it is up in every second of these times.
+    /// If set, a function that is down alternates: down and up in turns of this length.
     pub(crate) flapping: Option<Duration>,
-    /// How long an invocation of a function that is down takes, until its timeout ends it; `None` if it fails at once.
+    /// Run time of an invocation of a function that is down, until its timeout ends it; `None` if it fails at once.
     pub(crate) hang: Option<Duration>,
     /// Share of the invocations after the outage that fail.
     pub(crate) failure_rate: f64,
@@ -50,14 +51,14 @@ pub(crate) struct Ways {
     pub(crate) run_time: Duration,
 }
 
-/// What decides how one invocation ends.
+/// The inputs that decide how one invocation ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fate {
     /// The position of its function.
     pub(crate) function: usize,
-    /// It fails by chance if this is less than the share that does.
+    /// It fails by chance if this is below the failure rate.
     pub(crate) luck: f64,
-    /// It fails always.
+    /// It always fails.
     pub(crate) is_poison: bool,
 }
 
@@ -67,12 +68,12 @@ struct Function {
     outage_end: Timestamp,
     /// Invocations a minute that it takes on average; it fails the others.
     capacity: Option<f64>,
-    /// The minute of the last invocation that it took, and how many it has taken in it.
+    /// The minute of the last invocation that it accepted, and the number accepted in that minute.
     taken: (u64, u32),
     records: FailureRecords,
 }
 
-/// The targets. Each invocation carries something of its caller's (`T`), which Lambda never reads.
+/// The targets. Each invocation carries its caller's data (`T`), which Lambda never reads.
 #[derive(Debug)]
 pub(crate) struct Target<T> {
     invocations: Slab<Invocation<T>>,
@@ -86,7 +87,7 @@ pub(crate) struct Target<T> {
 }
 
 impl<T> Target<T> {
-    /// Functions by ARN, each down from `start` until the moment beside it, with its capacity.
+    /// Functions by ARN. Each is down from `start` until the moment given with it, and has the capacity given with it.
     pub(crate) fn new(
         functions: impl IntoIterator<Item = (String, Timestamp, Option<f64>)>,
         ways: Ways,
@@ -109,7 +110,7 @@ impl<T> Target<T> {
         }
     }
 
-    /// Lambda accepts an invocation. Returns its index, and how long it takes.
+    /// Starts an invocation that Lambda accepts. Returns its index and its run time.
     pub(crate) fn start(
         &mut self,
         now: Timestamp,
@@ -144,7 +145,7 @@ impl<T> Target<T> {
         self.invocations[key].request_id.to_string()
     }
 
-    /// An invocation ends. If it fails, gives the error and the record that Lambda writes of it.
+    /// Ends an invocation. If it failed, also returns the error and the record that Lambda writes.
     pub(crate) fn end(&mut self, now: Timestamp, key: usize) -> (T, Option<(TargetError, String)>) {
         let Invocation { carried, request_id, payload, error, function } = self.invocations.remove(key);
         let failure = error.map(|error| {
@@ -155,7 +156,7 @@ impl<T> Target<T> {
         (carried, failure)
     }
 
-    /// The same text in a buffer of an earlier record, if there is one.
+    /// Copies the text into a buffer of an earlier record, if one is free.
     pub(crate) fn copy(&mut self, record: &str) -> String {
         let mut copy = self.spare.pop().unwrap_or_default();
         record.clone_into(&mut copy);
@@ -175,7 +176,7 @@ impl Function {
             self.taken = (minute, 0);
         }
         self.taken.1 += 1;
-        // Whole invocations, so that over many minutes they are the capacity.
+        // Rounded to whole invocations at each minute, so that they add up to the capacity over many minutes.
         let until = |minutes: u64, capacity: f64| (minutes as f64 * capacity).floor();
         self.capacity.is_none_or(|it| f64::from(self.taken.1) <= until(minute + 1, it) - until(minute, it))
     }
@@ -188,11 +189,11 @@ pub struct TargetError {
     pub error_type: &'static str,
     /// `errorMessage`.
     pub error_message: &'static str,
-    /// What a `RetryAfter` asks for, in whole seconds. It stands before the message.
+    /// The wait that a `RetryAfter` asks for, in whole seconds. It precedes the message.
     pub retry_after: Option<Duration>,
 }
 
-/// What the record of a failure says of its invocation.
+/// The failed invocation, as its record describes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FailedInvocation<'p> {
     pub(crate) request_id: Id,
@@ -200,8 +201,8 @@ pub(crate) struct FailedInvocation<'p> {
     pub(crate) error: TargetError,
 }
 
-/// Writes the records of failures. Source: "Retaining records of asynchronous invocations", AWS Lambda Developer Guide;
-/// members and their order as there. The text of the minute is cached, because formatting a date takes long.
+/// Writes failure records. Source: "Retaining records of asynchronous invocations", AWS Lambda Developer Guide, which
+/// gives the members and their order. The text of the minute is cached, because formatting a date is slow.
 #[derive(Debug)]
 pub(crate) struct FailureRecords {
     function_arn: String,
@@ -215,7 +216,7 @@ impl FailureRecords {
         Self { function_arn: function_arn.into(), minute: None, minute_text: String::new() }
     }
 
-    /// The record of a run that ended now, in the buffer of `text`. It has `payload` byte for byte.
+    /// Writes the record of a run that ended now into the buffer of `text`. It contains `payload` byte for byte.
     pub(crate) fn write(&mut self, now: Timestamp, failed: FailedInvocation<'_>, mut text: String) -> String {
         let FailedInvocation { request_id, payload, error } = failed;
         text.clear();
@@ -227,7 +228,7 @@ impl FailureRecords {
         for part in [
             r#"","functionArn":""#,
             &self.function_arn,
-            // Lambda's own retries of the target are off (MaximumRetryAttempts 0), so there is one invoke.
+            // Lambda's own retries of the target are off (MaximumRetryAttempts 0), so the invoke count is one.
             r#":$LATEST","condition":"RetriesExhausted","approximateInvokeCount":1},"requestPayload":"#,
             payload,
             r#","responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"responsePayload":{"errorType":""#,
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_is_asked_for_stands_before_the_message() {
+    fn requested_wait_precedes_the_message() {
         let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
         let error =
             TargetError { error_type: "RetryAfter", retry_after: Some(Duration::from_secs(900)), ..DOWN };
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_that_is_not_whole_holds_over_many_minutes() {
+    fn fractional_capacity_holds_over_many_minutes() {
         for (capacity, in_an_hour) in [(2.5, 150), (0.2, 12), (20.0, 600)] {
             let mut function = Function {
                 outage_end: Timestamp::from_secs(0),

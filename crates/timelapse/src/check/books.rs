@@ -1,4 +1,4 @@
-//! What the oracle writes down about each message: its waits, its moves, and how often it was settled.
+//! The oracle's record of each message: its waits, its moves, and how often it was settled.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::faults::records::Flaw;
 
 /// The longest delay. Source: SQS quotas, "Message delay".
 const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// A record that was sent longer after it was written did not come from Lambda.
+/// A record sent longer than this after it was written did not come from Lambda.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct Attempt {
     pub(crate) event: EventNumber,
     /// 0 if it is the event's first invocation.
     pub(crate) number: u64,
-    /// When its event started anew, if a fault made it look moved back by an operator.
+    /// When its event started anew, if a fault made it look redriven.
     pub(crate) anew: Option<Timestamp>,
 }
 
@@ -29,13 +29,13 @@ pub(crate) struct Attempt {
 pub(crate) struct Origin {
     pub(crate) attempt: Attempt,
     pub(crate) flaw: Option<Flaw>,
-    /// When it failed, if its record says so.
+    /// Time of the failure, if the record has it.
     pub(crate) written: Option<Timestamp>,
     /// The wait that it asked for with `RetryAfter`.
     pub(crate) asked: Option<Duration>,
 }
 
-/// When a retry that was asked for may be due: after the wait, and at most a tenth of it later.
+/// Earliest and latest due time of a requested retry: after the wait, and at most a tenth of it later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) earliest: Timestamp,
@@ -43,16 +43,16 @@ pub(crate) struct Window {
 }
 
 impl Origin {
-    /// For a message that was first sent at this moment, as its handler sees it.
+    /// The window for a message that was first sent at this moment, as its handler sees it.
     pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
         let asked = self.asked?;
         let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);
         Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
     }
 
-    /// The same for a handler that counts a copy, sent at this moment, as a new message. It takes a copy of an old record
-    /// for one that an operator moved back, and starts the event anew. Where neither record nor envelope has a time, it
-    /// counts from the copy's sending.
+    /// The origin as seen by a handler that counts a copy, sent at this moment, as a new message. It takes a copy of an
+    /// old record for a redriven one and starts the event anew. If neither record nor envelope has a time, it counts
+    /// from when the copy was sent.
     pub(super) fn of_new_message(self, sent: Timestamp) -> Self {
         let Attempt { number, .. } = self.attempt;
         match self.written {
@@ -71,7 +71,7 @@ pub(crate) struct Entry {
     pub(super) id: Id,
 }
 
-/// What a message on the retry queue carries; AWS never reads it.
+/// The data that a message on the retry queue carries; AWS never reads it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) entry: Entry,
@@ -81,20 +81,20 @@ pub(crate) struct Carried {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Book {
     pub(super) id: Id,
-    /// No re-invocation before: by the visibility timeouts that the handler has set so far.
+    /// No re-invocation before this moment, which the handler's visibility timeouts so far set.
     pub(super) not_before: Timestamp,
     /// It was re-invoked, dead-lettered or moved.
     pub(super) settled: bool,
-    /// No invoke before: by the last invoke that was not refused, and what has hidden the message since.
+    /// No invoke before this moment, which follows from the last invoke not refused and from later hidings.
     pub(super) no_invoke_before: Timestamp,
-    /// SQS handed it out while it was hidden, or it has lost what it carried: nothing spaces its invokes.
+    /// SQS handed it out while it was hidden, or it has lost its data: nothing spaces its invokes.
     pub(super) duplicated: bool,
-    /// It, or a copy before it, has lost what says when it was first sent.
+    /// It, or an earlier copy, has lost the time of its first sending.
     pub(super) forgotten: bool,
-    /// When a handler that lived, and had time for its calls, last saw it.
+    /// When it was last seen by a handler that lived and had time for its calls.
     pub(super) seen: Timestamp,
     pub(super) cut: bool,
-    /// The policies of the last handler that saw it, by how many changes they include.
+    /// The policies of the last handler that saw it, by the number of changes they include.
     pub(super) policies: usize,
     pub(super) hops: Hops,
 }
@@ -119,7 +119,7 @@ impl Book {
         Self { id, settled: false, seen: now, ..self }
     }
 
-    /// A handler sees it under these policies. If they are others than before, its wait may be another, and end earlier.
+    /// Notes the policies of a handler that sees it. If they changed, its wait may change too, and end earlier.
     pub(super) fn follow_policies(&mut self, policies: usize) {
         if std::mem::replace(&mut self.policies, policies) != policies {
             self.not_before = START;
@@ -127,7 +127,7 @@ impl Book {
         }
     }
 
-    /// The copy has lost its attribute: it counts as a new message.
+    /// Notes that the copy has lost its attribute: it counts as a new message.
     pub(super) fn forget(&mut self, now: Timestamp) {
         *self = Self { duplicated: true, forgotten: true, ..Self::new(self.id, now) };
     }
@@ -138,23 +138,23 @@ pub(super) struct Hops {
     /// When the handler decided on the first.
     since: Option<Timestamp>,
     made: u32,
-    /// Moves that the time since then does not explain: by another clock, or in another wait.
+    /// Moves that the time since then does not explain: made by another clock, or in another wait.
     pub(super) excused: u32,
-    /// The latest end of a wait after a failed call, or of a hold, which the copies carry.
+    /// The latest end of a wait after a failed call, or of a hold, that the copies carry.
     pub(super) held_until: Option<Timestamp>,
-    /// Pause boundaries that the last handler which moved it knew.
+    /// Pause boundaries known to the last handler that moved it.
     boundaries: usize,
 }
 
 impl Hops {
-    /// The handler knows this many pause boundaries. If they changed, its wait may be another.
+    /// Notes the pause boundaries that the handler knows. If they changed, its wait may change too.
     pub(super) fn know_pauses(&mut self, boundaries: usize) {
         if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
             self.excused += 1;
         }
     }
 
-    /// The hops after one more, which the handler decides on at `now`; or what is wrong with it.
+    /// The hops after one more, decided at `now`; an error describes a bad hop.
     pub(super) fn after(mut self, now: Timestamp, delay: Duration) -> Result<Self, String> {
         if !(Duration::from_secs(1)..=LONGEST_DELAY).contains(&delay) || delay.subsec_nanos() > 0 {
             return Err(format!("moved with a delay of {delay:?}; SQS takes 1 to 900 whole seconds"));
@@ -172,11 +172,11 @@ impl Hops {
     }
 }
 
-/// The books of all messages on the queue, and how often those that a fault has excused were settled.
+/// The books of all messages on the queue, and how often messages excused by a fault were settled.
 #[derive(Debug, Default)]
 pub(super) struct Books {
     books: Slab<Book>,
-    /// Outlives the messages: a handler may still be working on one that is gone. For all others, a flag is enough.
+    /// Outlives the messages: a handler may still be working on one that is gone. For the others, a flag is enough.
     excused: HashMap<Id, Excused>,
 }
 
@@ -204,14 +204,15 @@ impl Books {
         self.books.get_mut(entry.key).filter(|book| book.id == entry.id)
     }
 
-    /// A fault explains that the message is settled once more.
+    /// Lets the message be settled once more, because of a fault.
     pub(super) fn excuse(&mut self, entry: Entry) {
         let settled = self.get(entry).is_some_and(|book| book.settled);
         let unexcused = Excused { made: u32::from(settled), excuses: 0 };
         self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
     }
 
-    /// A message is re-invoked, dead-lettered or moved. Returns whether it was before; `None` if nothing explains that.
+    /// Notes that a message is re-invoked, dead-lettered or moved. Returns true if it was settled before; `None` if
+    /// nothing explains that.
     pub(super) fn settle(&mut self, entry: Entry) -> Option<bool> {
         let before = self.get(entry).map(|book| std::mem::replace(&mut book.settled, true));
         let Some(excused) = self.excused.get_mut(&entry.id) else {
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_settling_needs_an_excuse_and_a_third_another() {
+    fn each_further_settling_needs_an_excuse() {
         let (mut books, message) = one();
         assert_eq!(books.settle(message), Some(false));
         assert_eq!(books.settle(message), None);
@@ -260,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_gone_cannot_be_settled_without_an_excuse() {
+    fn settling_a_deleted_message_needs_an_excuse() {
         let (mut books, message) = one();
         books.close(message);
         assert_eq!(books.settle(message), None);
     }
 
     #[test]
-    fn a_wait_takes_as_many_hops_as_delays_fit_in() {
+    fn hops_are_limited_by_the_length_of_the_wait() {
         let seconds = Duration::from_secs;
         let one = Hops::default().after(at(0), seconds(451)).unwrap();
         let two = one.after(at(451), seconds(450)).unwrap();

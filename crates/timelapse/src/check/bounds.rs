@@ -1,5 +1,5 @@
-//! The bounds that a policy sets, for each call of the handler. On purpose they repeat some of what the engine
-//! computes: they share only `ceiling` with it. What depends on the jitter's draw is bounded from both sides.
+//! The bounds that a policy sets for each call of the handler. They repeat some of the engine's arithmetic on purpose
+//! and share only `ceiling` with it. Anything that depends on the jitter's draw is bounded from both sides.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -22,15 +22,15 @@ const LONGEST_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30);
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(12 * 3_600 - 30 - 1_230);
 /// A message older than this is dead-lettered, before its retention ends.
 const OLDEST_MESSAGE: Duration = Duration::from_secs((13 * 24 + 12) * 3_600);
-/// How long a message is hidden after an unanswered re-invocation.
+/// Visibility timeout after an unanswered re-invocation.
 const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=Duration::from_secs(7_200);
 /// An invoke counts as unanswered after this long.
 const INVOKE_TIME: Duration = Duration::from_secs(20);
 /// The largest message that SQS takes, in bytes.
 const LARGEST_MESSAGE: usize = 1_048_576;
-/// How much larger than this one the record of the next failure may be, apart from the envelope.
+/// Allowance for growth of the next failure's record over this one, apart from the envelope.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
-/// No envelope takes as many bytes.
+/// Upper bound on the size of an envelope, in bytes.
 const ENVELOPE: usize = 256;
 
 #[derive(Clone, Debug)]
@@ -39,18 +39,18 @@ pub(super) struct Bounds {
     pub(super) between_reads: Duration,
 }
 
-/// A call about a message that did not work, as far as its handler knows. The worst is the greatest.
+/// A call about a message that failed, as far as its handler knows. The worst is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum After {
-    /// Of a re-invocation or a dead-letter.
+    /// A failed re-invocation or dead-letter.
     Failure,
     /// A re-invocation without an answer.
     Unanswered,
-    /// Its copy may have been accepted.
+    /// A move whose copy may have been accepted.
     LostCopy,
 }
 
-/// What the handler sees of a message, and what the oracle knows of it.
+/// A message as the handler sees it, with what the oracle knows about it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeenMessage {
     pub(super) origin: Origin,
@@ -58,15 +58,15 @@ pub(super) struct SeenMessage {
     pub(super) receive_count: u32,
     pub(super) first_receive: Timestamp,
     pub(super) sent: Timestamp,
-    /// When the message that it was first was sent.
+    /// When its first copy was sent.
     pub(super) first_sent: Timestamp,
     /// Size of its body.
     pub(super) bytes: usize,
-    /// When its target asked to be retried.
+    /// The retry time that its target requested.
     pub(super) asked: Option<Window>,
-    /// No re-invocation before: by the visibility timeouts that the handler has set so far.
+    /// No re-invocation before this moment, which the handler's visibility timeouts so far set.
     pub(super) not_before: Timestamp,
-    /// It carries the wait after a failed call, until then at the latest.
+    /// Latest end of the wait after a failed call, if the message carries one.
     pub(super) held_until: Option<Timestamp>,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct SeenMessage {
 pub(super) struct Handling<'a> {
     pub(super) seen: &'a SeenMessage,
     pub(super) now: Timestamp,
-    /// When the event truly failed first.
+    /// The event's true first failure.
     pub(super) first_failure: Timestamp,
     /// The pauses that the handler can know of.
     pub(super) known: &'a KnownPauses,
@@ -185,11 +185,11 @@ impl Bounds {
             ReasonCode::MalformedRecord | ReasonCode::PayloadLost => {
                 seen.origin.flaw == Some(Flaw::Unreadable)
             }
-            // The policy does not show which errors these are; its own tests check them.
+            // The oracle cannot tell from the policy which errors these are; the policy's own tests check them.
             ReasonCode::NonRetryableError => true,
             ReasonCode::PayloadTooLarge => seen.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
             ReasonCode::Cancelled => known.cancelled(seen.first_sent, now, self.between_reads, SECOND),
-            // Nothing in the simulated world gives rise to these.
+            // Nothing in the simulation causes these.
             ReasonCode::TargetNotFound | ReasonCode::TargetRefused | ReasonCode::MalformedEnvelope => false,
         };
         if is_true {
@@ -207,7 +207,7 @@ impl Bounds {
         Err(handling.broken(invariant, detail))
     }
 
-    /// Checks the hiding of a message after a call about it: min(3,600 s, 2^receive count) at most if it failed; one to two
+    /// Checks the visibility timeout set after a call: at most min(3,600 s, 2^receive count) if it failed; one to two
     /// hours if it was not answered, less only if there would be no time for a last retry.
     pub(super) fn hiding(
         &self,
@@ -237,28 +237,28 @@ impl Bounds {
         Err(handling.broken(invariant, detail))
     }
 
-    /// How long a message is hidden before a call, from and to: one to two hours from the end of its batch at the latest,
-    /// less only if there would be no time for a last retry.
+    /// Range of the visibility timeout before a call: one to two hours from the end of its batch at the latest, less
+    /// only if there would be no time for a last retry.
     pub(super) fn guard(&self, handling: &Handling<'_>) -> RangeInclusive<Duration> {
         let cut = self
             .end(handling)
             .since(handling.now.saturating_add(HANDLER_TIMEOUT))
             .saturating_sub(self.last_retry());
         let cut = if cut >= self.last_retry() { cut } else { Duration::from_secs(86_400) };
-        // Where it is cut, the end of MAX_AGE is known to the second here.
+        // If it is cut, the end of MAX_AGE is known to the second here.
         let shortest = cut.saturating_sub(SECOND).min(*AFTER_UNANSWERED.start());
         let longest = cut.saturating_add(SECOND).min(*AFTER_UNANSWERED.end());
         HANDLER_TIMEOUT + shortest..=HANDLER_TIMEOUT + longest
     }
 
-    /// The longest that the original of a copy may be hidden: as before any call, whatever is left of MAX_AGE, or for its
-    /// own wait if that is longer.
+    /// The longest that the original of a copy may be hidden: as before any call, whatever is left of MAX_AGE, or for
+    /// its own wait if that is longer.
     pub(super) fn longest_of_original(&self, handling: &Handling<'_>, hidden_for: Duration) -> Duration {
         let is_its_wait = handling.is_held(hidden_for) || self.deferral(handling, hidden_for).is_ok();
         if is_its_wait { LONGEST_HIDING } else { HANDLER_TIMEOUT + *AFTER_UNANSWERED.end() }
     }
 
-    /// The longest wait of a hold or of a message whose pauses are unknown; `None` if `wait` is longer.
+    /// The longest wait of a hold, or of a message whose pauses are unknown; `None` if `wait` is longer.
     pub(super) fn longest_keep(&self, handling: &Handling<'_>, wait: Duration) -> Option<Duration> {
         let after_failure = self.longest_after_failure(handling.seen, false);
         let longest = handling.known.longest_keep(handling.now, handling.seen.receive_count, after_failure);
@@ -290,22 +290,22 @@ impl Bounds {
         if cut >= self.last_retry() {
             shortest = shortest.min(cut);
         }
-        // A later check may cut the wait: it counts from the first receive, and on a first receive from now.
+        // A later check may cut the wait. The wait counts from the first receive, and on a first receive from now.
         let last = end.before(self.last_retry());
         seen.first_receive.saturating_add(shortest).max(seen.not_before.min(last))
     }
 
-    /// When its target asked to be retried, if that counts.
+    /// The retry time that its target requested, if the policy honors it.
     fn asked(&self, seen: &SeenMessage) -> Option<Window> {
         seen.asked.filter(|_| self.policy.settings().directives)
     }
 
-    /// The latest end of a wait from `start`, which leaves time for a last retry before `end`.
+    /// The latest end of a wait from `start` that leaves time for a last retry before `end`.
     fn latest_before(&self, start: Timestamp, end: Timestamp) -> Timestamp {
         start.max(end.before(self.last_retry())).saturating_add(SECOND)
     }
 
-    /// Whether a wait from `start` leaves no time for a retry.
+    /// Returns true if a wait from `start` leaves no time for a retry.
     fn is_too_old(&self, now: Timestamp, start: Timestamp, end: Timestamp) -> bool {
         now > end || end.since(start) < 2 * self.last_retry()
     }
@@ -342,12 +342,12 @@ impl Bounds {
     }
 }
 
-/// What the room for hidden messages guarantees in a run, if only the handler keeps messages in flight.
+/// Limits on messages in flight that the handler's room guarantees, if only the handler keeps messages in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlightBound {
-    /// The most messages that may be in flight; `None` if they are not bounded.
+    /// The most messages that may be in flight; `None` if unbounded.
     most: Option<usize>,
-    /// The queue's limit may not be reached.
+    /// True if the queue must not reach its limit.
     no_stall: bool,
 }
 
@@ -364,7 +364,7 @@ impl InFlightBound {
         Self { most, no_stall: fits && worst < Some(Room::Full) }
     }
 
-    /// An error if more are in flight, or if some are visible though a poller has time for them.
+    /// Returns an error if more are in flight, or if some are visible though a poller has time for them.
     pub(crate) fn check(self, in_flight: usize, left_visible: bool) -> Result<(), Broken> {
         if let Some(most) = self.most.filter(|&most| in_flight > most) {
             let detail = format!("{in_flight} messages are in flight; {most} at most");
@@ -384,7 +384,7 @@ fn last_of_retention(seen: &SeenMessage) -> Timestamp {
 }
 
 impl Handling<'_> {
-    /// Whether a wait may be the one that the message carries from an earlier copy's failed call.
+    /// Returns true if a wait may be the one that the message carries from an earlier copy's failed call.
     pub(super) fn is_held(&self, wait: Duration) -> bool {
         let ends_by = |until: Timestamp| {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
@@ -398,7 +398,7 @@ impl Handling<'_> {
 }
 
 impl SeenMessage {
-    /// Whether this is the message's first receive, by the count that the handler sees.
+    /// Returns true on the message's first receive, by the count that the handler sees.
     fn is_first_receive(&self) -> bool {
         self.receive_count <= 1
     }

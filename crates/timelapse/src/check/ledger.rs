@@ -1,4 +1,4 @@
-//! How each event ended, by what the simulated world sees, never by what the handler says of itself.
+//! The end of each event, as the simulated world saw it, never as the handler reports it.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use serde::Serialize;
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-// Nothing that real faults do multiplies events this often; a run in which something does would hardly end.
+// Real faults never multiply events this often. A run that exceeds these limits would hardly end.
 
-/// Invocations and messages that carry one event at once, or all events if they are few.
+/// Most invocations and messages carrying one event at once, or all events if they are few.
 const MOST_COPIES: u64 = 10_000;
 /// The same for each of many events, on average.
 const MOST_COPIES_OF_EACH: u64 = 50;
 /// Retries of one event in all, ten times the highest `MAX_RETRIES`.
 const MOST_RETRIES: u64 = 100_000;
 
-/// One event's life. Its invocations and its messages carry it.
+/// One event's life. Invocations and messages carry the event.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Life {
     pub(super) carriers: u64,
@@ -38,25 +38,25 @@ pub(crate) struct Ledger {
     pub(crate) multiplied: Option<Multiplied>,
 }
 
-/// Faults multiply events too far.
+/// An event, or all events, multiplied too far by faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Multiplied {
     /// `None` for all together.
     pub(crate) event: Option<EventNumber>,
-    /// There are more copies than this.
+    /// The limit that the copies exceeded.
     pub(crate) most: u64,
 }
 
-/// How often faults struck in a run, and the duplicates they caused.
+/// Counts of the faults in a run, and of the duplicates they caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FaultCounts {
-    /// How often each fault struck, by its name; 0 for one that never did.
+    /// Strikes of each fault, by its name; 0 for one that never struck.
     pub struck: BTreeMap<&'static str, u64>,
     /// Re-invocations of a message that had been re-invoked or dead-lettered before.
     pub duplicate_retries: u64,
     /// Dead-letters of such a message.
     pub duplicate_dead_letters: u64,
-    /// Copies of such a message, or of one that had a copy.
+    /// Copies of a message that had been settled before, or that had a copy.
     pub duplicate_moves: u64,
 }
 
@@ -66,9 +66,9 @@ pub(crate) struct Balance {
     pub(crate) dead_lettered: BTreeMap<&'static str, usize>,
     pub(crate) waiting: usize,
     pub(crate) not_arrived: usize,
-    /// Of each event that arrived, the number of the last retry that carried it.
+    /// For each event that arrived, the number of the last retry that carried it.
     pub(crate) attempts: Vec<u64>,
-    /// After how many ms from its outage's end each event that arrived in it was delivered, ascending.
+    /// For each event delivered after arriving in an outage, the ms from the outage's end to its delivery, ascending.
     pub(crate) recovery: Vec<u64>,
     /// Events that arrived in an outage.
     pub(crate) hit: usize,
@@ -84,7 +84,7 @@ impl Ledger {
         &mut self.lives[event.0]
     }
 
-    /// One more invocation or message carries the event.
+    /// Counts one more invocation or message that carries the event.
     pub(super) fn carry(&mut self, event: EventNumber) -> &mut Life {
         let most_of_all = MOST_COPIES.max(self.lives.len() as u64 * MOST_COPIES_OF_EACH);
         let life = &mut self.lives[event.0];
@@ -98,7 +98,8 @@ impl Ledger {
         life
     }
 
-    /// An invocation or a message of the event is gone. If it has not ended, something else must carry it.
+    /// Counts an invocation or a message of the event as gone. If the event has not ended, something else must carry
+    /// it.
     pub(crate) fn drop_carrier(&mut self, event: EventNumber) -> Result<(), Broken> {
         let life = self.life(event);
         life.carriers = life.carriers.checked_sub(1).expect("BUG: a carrier was dropped twice");
@@ -107,7 +108,7 @@ impl Ledger {
         end.map(|_| ())
     }
 
-    /// A retry begins, which carries the event. If an event has several chains, the longest counts.
+    /// Counts a retry that begins and carries the event. If an event has several chains, the longest counts.
     pub(super) fn attempt(&mut self, event: EventNumber, attempt: u64) {
         let life = self.carry(event);
         life.attempts = life.attempts.max(attempt);
@@ -117,7 +118,8 @@ impl Ledger {
         }
     }
 
-    /// Counts every event of `counted` once, unless one has vanished. `outage_end` is that of an event's target.
+    /// Counts every event of `counted` once; an error if one has vanished. `outage_end` gives the end of an event's
+    /// outage.
     pub(crate) fn balance(
         &self,
         counted: impl Fn(EventNumber) -> bool,
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_chains_the_longest_counts() {
+    fn longest_chain_counts() {
         let mut ledger = carried_twice();
         [1, 2, 1].into_iter().for_each(|attempt| ledger.attempt(EVENT, attempt));
         assert_eq!(balance(&ledger).unwrap().attempts, [2]);

@@ -1,4 +1,4 @@
-//! The handler's log against the run: when it ends, what the lines say together is compared with the queue.
+//! The handler's log against the run: at the end of a run, its lines taken together are compared with the queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -12,9 +12,9 @@ use comeback_engine::{
 use super::{Broken, Invariant};
 use crate::event::EventNumber;
 
-/// A run may have millions of events. Checking the first ones keeps it fast and small.
+/// Only this many events are checked: a run may have millions, and this keeps it fast and small.
 const MOST_EVENTS: usize = 10_000;
-/// A due time counts from the handler's clock at first, and from SQS's later. Each may be wrong by 5 s.
+/// A due time first counts from the handler's clock, and later from SQS's. Each may be wrong by 5 s.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Hasher = BuildHasherDefault<DefaultHasher>;
@@ -25,9 +25,9 @@ pub(crate) struct LogCheck {
     log: LogFold<Hasher>,
     reported: BTreeMap<u64, Reported>,
     event_of: BTreeMap<Box<str>, EventNumber>,
-    /// Events of which the queue itself has removed a message.
+    /// Events with a message that the queue itself has removed.
     excused: BTreeSet<EventNumber>,
-    /// Due times may change while a copy is only moved once more, which has no line.
+    /// True if due times may change while a copy is only moved again, which writes no line.
     can_change: bool,
     broken: Option<Broken>,
 }
@@ -39,7 +39,7 @@ enum Reported {
     Waits { at: Timestamp, waits_for: WaitsFor },
 }
 
-/// What the lines about a message share.
+/// The identifiers shared by all lines about a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Name<'a> {
     key: &'a str,
@@ -50,12 +50,12 @@ struct Name<'a> {
 }
 
 impl LogCheck {
-    /// `can_change`: pauses, requests to retry, faults or a change of policy may move due times.
+    /// `can_change`: pauses, requests to retry, faults or a change of policy may change due times.
     pub(crate) fn new(can_change: bool) -> Self {
         Self { can_change, ..Self::default() }
     }
 
-    /// A handler reports on its batch, and writes its lines.
+    /// Notes the handler's report on its batch and the log lines it writes.
     pub(crate) fn reported(
         &mut self,
         report: &BatchReport<'_>,
@@ -84,7 +84,7 @@ impl LogCheck {
         };
         match before {
             Some(Reported::Settled) => {}
-            // The handler that moved it first died, and wrote no line.
+            // The handler that moved it first died and wrote no line.
             None if outcome.only_moves_on() => {}
             Some(Reported::Waits { waits_for: said, .. }) if outcome.only_moves_on() => {
                 if !self.can_change && !agree(said, waits_for) {
@@ -92,7 +92,7 @@ impl LogCheck {
                     self.broken.get_or_insert(Broken::new(Invariant::TrueLog, event, detail));
                 }
             }
-            // Of two lines with the same time, either may be the last.
+            // Either of two lines with the same time may be the last.
             Some(Reported::Waits { at, waits_for: said }) if at == now && said > waits_for => {}
             _ => {
                 self.event_of.entry(failed.origin_request_id.as_str().into()).or_insert(event);
@@ -101,14 +101,14 @@ impl LogCheck {
         }
     }
 
-    /// The queue removes a message of this event, which no handler sees.
+    /// Excuses an event whose message the queue removes, unseen by any handler.
     pub(crate) fn excuse(&mut self, event: EventNumber) {
         if event.0 < MOST_EVENTS {
             self.excused.insert(event);
         }
     }
 
-    /// Compares the log with the messages on the queue, which are restored if they are copies.
+    /// Compares the log with the messages on the queue, restoring moved ones first.
     pub(crate) fn check(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
         if let Some(broken) = self.broken {
             return Err(broken);
@@ -154,7 +154,7 @@ impl LogCheck {
     }
 }
 
-/// What a message waits for after a report; `None` if it was re-invoked or dead-lettered.
+/// The next step that a message waits for after a report; `None` if it was re-invoked or dead-lettered.
 fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     let (why, tries_again) = match &outcome.end {
         End::Hidden { why, timeout, failure: None, .. } => (why, Some(now.saturating_add(*timeout))),
@@ -171,7 +171,7 @@ fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
     })
 }
 
-/// Whether two reports on a wait mean the same end.
+/// Returns true if two reports on a wait mean the same end.
 fn agree(said: WaitsFor, now: WaitsFor) -> bool {
     match (said, now) {
         (WaitsFor::Due { due: said, .. }, WaitsFor::Due { due, .. }) => {

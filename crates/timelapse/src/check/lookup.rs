@@ -1,4 +1,4 @@
-//! The oracle's own reading of `POLICIES`: which policy a function of a run has.
+//! The oracle's own reading of `POLICIES`: the policy of each function in a run.
 
 use comeback_engine::{Policies, Policy, PolicyEntry};
 
@@ -10,7 +10,7 @@ pub(super) fn policy_of<'p>(policies: &'p Policies, function_arn: &str) -> &'p P
     entry.map_or(policies.stack(), PolicyEntry::policy)
 }
 
-/// Records name the function with `$LATEST`. A `*` stands for any text within a field.
+/// Records name the function with `$LATEST`. A `*` matches any text within a field.
 fn is_about(pattern: &str, function_arn: &str) -> bool {
     let arn = if pattern.starts_with("arn:") { pattern.to_owned() } else { format!("{HOME}{pattern}") };
     let is_qualified = arn.split(':').count() == 8;

@@ -22,19 +22,19 @@ use crate::faults::records::Flaw;
 use crate::scenario::{PolicyChange, Scenario};
 use crate::targets::{Mix, SimulatedTarget};
 
-/// A message that a handler has seen this lately does not expire: the longest backoff.
+/// A message that a handler has seen within this time does not expire: the longest backoff.
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
-/// The handler counts the time between two reads of the pauses by its own clock, which may be wrong by 5 s at each.
+/// The handler counts the time between two reads of the pauses by its own clock, which may be off by 5 s at each.
 const SKEW: Duration = Duration::from_secs(10);
 
-/// Checks the invariants. Each public method is something that happened; the first broken invariant is kept.
+/// Checks the invariants. Each public method records one happening; the first broken invariant is kept.
 #[derive(Debug)]
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
     books: Books,
     targets: Vec<String>,
     mix: Mix,
-    /// Of each target, under the policies at first and after each change.
+    /// For each target, its bounds under the first policies and after each change.
     bounds: Vec<Vec<Bounds>>,
     in_flight_bound: InFlightBound,
     requested: Requested,
@@ -44,7 +44,7 @@ pub(crate) struct Oracle {
     pub(crate) broken: Option<Broken>,
 }
 
-/// What an environment of the handler can know of the pauses.
+/// The pauses that a handler's environment can know of.
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
     known: KnownPauses,
@@ -58,7 +58,7 @@ pub(crate) struct Start {
     /// It lives, and has time for its calls.
     pub(crate) can_act: bool,
     pub(crate) reads: Reads,
-    /// Its policies, by how many changes they include.
+    /// Its policies, by the number of changes they include.
     pub(crate) policies: usize,
 }
 
@@ -72,11 +72,12 @@ struct Hands {
 struct InHand {
     entry: Entry,
     seen: SeenMessage,
-    /// It lacks a field, so that the handler only reports it failed.
+    /// It lacks a field, so the handler only reports it failed.
     overlooked: bool,
     /// The call about it that was tried; `None` if it only got its backoff.
     after: Option<After>,
-    /// How long the handler asked to hide it, if that is long enough before a call. Judged when it shows what it was for.
+    /// The visibility timeout that the handler asked for, if it is long enough before a call. Judged once its purpose
+    /// shows.
     guard: Option<Duration>,
     /// SQS hides it until then.
     hidden_until: Option<Timestamp>,
@@ -130,7 +131,7 @@ impl Oracle {
         self.ledger.carry(event).arrived = Some(now);
     }
 
-    /// An invocation ends. If it fails, Lambda has [sent](Self::sent) its record.
+    /// Records the end of an invocation. If it failed, Lambda has [sent](Self::sent) its record.
     pub(crate) fn invocation_ended(&mut self, event: EventNumber, succeeded: bool, now: Timestamp) {
         if succeeded {
             self.ledger.life(event).delivered.get_or_insert(now);
@@ -148,13 +149,13 @@ impl Oracle {
         self.books.open(Book::new(id, now))
     }
 
-    /// SQS hands a message out though somebody has it.
+    /// Records that SQS hands a message out though a receiver has it.
     pub(crate) fn duplicated(&mut self, entry: Entry) {
         self.books.excuse(entry);
         self.books.change(entry, |book| book.duplicated = true);
     }
 
-    /// A fault explains a second settling: a stale receipt handle, or no answer to an accepted dead-letter.
+    /// Excuses a second settling, because of a fault: a stale receipt handle, or no answer to an accepted dead-letter.
     pub(crate) fn excuse(&mut self, entry: Entry) {
         self.books.excuse(entry);
     }
@@ -183,7 +184,7 @@ impl Oracle {
         self.drop_carrier(event);
     }
 
-    /// An operator hides a message anew, which was hidden until `before`.
+    /// Records that an operator changes the visibility of a message that was hidden until `before`.
     pub(crate) fn recalled(
         &mut self,
         entry: Entry,
@@ -192,7 +193,7 @@ impl Oracle {
         until: Timestamp,
         now: Timestamp,
     ) {
-        // Without a fault, a message is in one pair of hands at a time.
+        // Without a fault, only one receiver has a message at a time.
         let Some(book) = self.books.get(entry).filter(|book| !book.duplicated) else { return };
         let guarded_until = book.no_invoke_before;
         // Timeouts are whole seconds, rounded up.
@@ -205,7 +206,8 @@ impl Oracle {
         }
     }
 
-    /// The mapping deletes a message that the handler did not report failed; `is_gone` unless its handle was stale.
+    /// Records that the mapping deletes a message that the handler did not report failed; `is_gone` unless its handle
+    /// was stale.
     pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
         if self.books.get(entry).is_some_and(|book| !book.settled) {
             let detail = "its message is deleted, and was neither re-invoked nor dead-lettered nor moved";
@@ -217,7 +219,7 @@ impl Oracle {
         }
     }
 
-    /// After each happening: how many messages are in flight, and whether some are visible while a poller is free.
+    /// Checks, after each happening, the messages in flight, and that none is visible while a poller is free.
     pub(crate) fn queue_settled(&mut self, in_flight: usize, left_visible: bool) {
         let checked = self.in_flight_bound.check(in_flight, left_visible);
         self.note(checked);
@@ -232,7 +234,7 @@ impl Oracle {
         Reads { known, last_tried: None }
     }
 
-    /// A handler's calls begin. It overlooks a message that lacks a field.
+    /// Records that a handler's calls begin. It overlooks a message that lacks a field.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,
@@ -282,7 +284,7 @@ impl Oracle {
         }
     }
 
-    /// The handler tries to read the pauses; `read` is the moment whose pauses it gets.
+    /// Records that the handler tries to read the pauses; `read` is the moment that the answer dates from.
     pub(crate) fn read_pauses(&mut self, read: Option<Timestamp>, now: Timestamp) {
         let known = read.map(|moment| KnownPauses::at(&self.requested, moment));
         let reads = &mut self.hands_mut().start.reads;
@@ -292,7 +294,7 @@ impl Oracle {
         }
     }
 
-    /// By the due time that the handler reports, a hop ends then.
+    /// Checks that a hop ends by the due time that the handler reports.
     pub(crate) fn hop_reported(&mut self, message_id: &str, delay: Duration, due: Timestamp) {
         let end = self.hands().start.clock.saturating_add(delay);
         if end.since(due) > Duration::from_secs(1) {
@@ -301,8 +303,8 @@ impl Oracle {
         }
     }
 
-    /// The line about a message has a handle, by which an operator may end its hiding: never after a call that Lambda or SQS
-    /// may have accepted.
+    /// Checks a message whose log line has a handle, with which an operator may end its hiding: never after a call that
+    /// Lambda or SQS may have accepted.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
         let InHand { seen, after, settled, reason, hidden_until, .. } = *self.in_hand(position);
         let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();
@@ -312,7 +314,8 @@ impl Oracle {
         }
     }
 
-    /// The handler is done with its batch. Returns what its environment knows of the pauses from now on.
+    /// Records that the handler is done with its batch. Returns what its environment knows about the pauses from now
+    /// on.
     pub(crate) fn finished(&mut self) -> Reads {
         for position in 0..self.hands().messages.len() {
             let InHand { guard, settled, after, .. } = *self.in_hand(position);
@@ -328,7 +331,8 @@ impl Oracle {
         self.hands.take().expect("BUG: a batch ends that never began").start.reads
     }
 
-    /// SQS deletes nothing of the batch: the handler died, or the deletion was lost. What it has done will be done again.
+    /// Records that SQS deletes nothing of the batch: the handler died, or the deletion was lost. Its calls will be
+    /// repeated.
     pub(crate) fn kept_after_all(&mut self) {
         let settled = self.hands().messages.iter().filter(|message| message.settled);
         let settled: Vec<Entry> = settled.map(|message| message.entry).collect();
@@ -347,7 +351,7 @@ impl Oracle {
         &self.hands().messages[position]
     }
 
-    /// Changes what is noted of a message, of which the batch may have several copies.
+    /// Changes the notes on a message in all its copies in the batch.
     fn mark(&mut self, position: usize, change: impl Fn(&mut InHand)) {
         let entry = self.in_hand(position).entry;
         let copies = self.hands_mut().messages.iter_mut();
@@ -376,17 +380,18 @@ impl Oracle {
 
 /// Calls of the handler, each about the message at a position of its batch.
 impl Oracle {
-    /// The handler asks to hide a message. If it is long enough, that may be for a call that follows.
+    /// Records that the handler asks to hide a message. If the time is long enough, it may be for a call that follows.
     pub(crate) fn hides(&mut self, position: usize, hidden_for: Duration) {
         let guards = hidden_for >= *self.bounds(position).guard(&self.handling(position)).start();
-        // Only of this copy: an earlier one in the batch may count as a first receive, and the backoff from another moment.
+        // Only for this copy: an earlier one in the batch may count as a first receive and have another start of its
+        // backoff.
         self.hands_mut().messages[position].guard = guards.then_some(hidden_for);
         if !guards {
             self.judge_hiding(position, hidden_for);
         }
     }
 
-    /// Checks a hiding that no call has followed.
+    /// Checks a visibility timeout that no call has followed.
     fn judge_hiding(&mut self, position: usize, hidden_for: Duration) {
         let (handling, message) = (self.handling(position), *self.in_hand(position));
         if let Some(after) = message.after {
@@ -398,7 +403,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a hiding by a handler that died, which may have been about to call.
+    /// Checks a visibility timeout set by a handler that died, which may have been about to call.
     fn judge_hiding_before_death(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
         if hidden_for > self.bounds(position).longest_of_original(&handling, hidden_for) {
@@ -408,7 +413,7 @@ impl Oracle {
         }
     }
 
-    /// Checks a wait, unless it may be another one than a backoff.
+    /// Checks a wait, unless it may be something other than a backoff.
     fn check_backoff(
         &self,
         position: usize,
@@ -474,7 +479,7 @@ impl Oracle {
         self.bounds(position).reinvocation(&self.handling(position), &claim)
     }
 
-    /// Opens the envelope of a re-invocation as a target does. Returns what it claims.
+    /// Opens the envelope of a re-invocation as a target does. Returns its metadata.
     fn check_envelope(&mut self, event: EventNumber, invoked_with: &str) -> Result<Metadata, Broken> {
         let broken = |detail: &str| Broken::new(Invariant::PayloadVerbatim, event, detail);
         let raw: &RawValue =
@@ -492,7 +497,7 @@ impl Oracle {
         payload == self.payload
     }
 
-    /// Checks that the handler of a re-invocation knows of no pause, and that it has tried to know of them.
+    /// Checks that the handler of a re-invocation knows of no pause, and that it has tried to read the pauses.
     fn check_paused(&self, event: EventNumber) -> Result<(), Broken> {
         let Start { received_at, clock, ref reads, .. } = self.hands().start;
         let broken = |why: String| {
@@ -511,7 +516,7 @@ impl Oracle {
         }
     }
 
-    /// Lambda accepts a re-invocation. Returns the attempt that it begins.
+    /// Records that Lambda accepts a re-invocation. Returns the attempt that it begins.
     pub(crate) fn reinvoked(&mut self, position: usize, now: Timestamp) -> Attempt {
         self.ledger.faults.duplicate_retries += u64::from(self.settle(position));
         let Attempt { event, number, anew } = self.in_hand(position).seen.origin.attempt;
@@ -520,7 +525,7 @@ impl Oracle {
         Attempt { event, number: number + 1, anew }
     }
 
-    /// The handler gets no answer to an invoke, which was accepted or not.
+    /// Records that the handler gets no answer to an invoke, accepted or not.
     pub(crate) fn invoke_unanswered(&mut self, position: usize, accepted: bool, now: Timestamp) {
         if accepted {
             self.books.excuse(self.in_hand(position).entry);
@@ -530,13 +535,13 @@ impl Oracle {
         self.mark_after(position, After::Unanswered);
     }
 
-    /// When the message is visible again. If nothing hides it, after the queue's own timeout.
+    /// When the message is visible again. If nothing hides it, this is the end of the queue's own timeout.
     fn back(&self, position: usize) -> Timestamp {
         let unhidden = self.hands().start.received_at.saturating_add(UNHIDDEN);
         self.in_hand(position).hidden_until.unwrap_or(unhidden)
     }
 
-    /// Checks an invoke that is not refused.
+    /// Checks that an invoke, unless it is refused, is not too soon after the one before.
     fn space(&mut self, position: usize, now: Timestamp) {
         let InHand { entry, seen, .. } = *self.in_hand(position);
         let back = self.back(position);
@@ -548,7 +553,7 @@ impl Oracle {
         }
     }
 
-    /// The handler dead-letters a message, whose body is `original` if it is still on the queue.
+    /// Checks a dead-letter that the handler sends; `original` is the message's body, if it is still on the queue.
     pub(crate) fn dead_letters(&mut self, position: usize, dead_letter: &DeadLetter, original: Option<&str>) {
         let checked = self.check_dead_letter(position, dead_letter, original);
         let reason = self.note(checked);
@@ -611,7 +616,7 @@ impl Oracle {
         }
     }
 
-    /// The handler sends a message again; `altered` if the copy has another body.
+    /// Checks a move; `altered` if the copy has another body.
     pub(crate) fn moves(&mut self, position: usize, delay: Duration, altered: bool) {
         let guard = self.in_hand(position).guard.unwrap_or_default();
         let longest = self.bounds(position).longest_of_original(&self.handling(position), guard);
@@ -637,7 +642,7 @@ impl Oracle {
         let shortest = self.bounds(position).shortest_after_unanswered(&handling);
         let boundaries = handling.known.boundaries(clock);
         let mut book = self.books.get(entry).map_or_else(
-            // Another receiver has taken the message out of the queue meanwhile.
+            // Another receiver has taken the message off the queue meanwhile.
             || Book { duplicated: true, forgotten: true, ..Book::new(copy, clock) },
             |book| *book,
         );
@@ -665,18 +670,18 @@ impl Oracle {
         self.books.open(book.of_copy(copy, now))
     }
 
-    /// A copy loses its attribute, and with it all that it carried.
+    /// Records that a copy loses its attribute, and with it all its data.
     pub(crate) fn attribute_lost(&mut self, copy: Entry, now: Timestamp) {
         self.books.change(copy, |book| book.forget(now));
     }
 
-    /// The handler gets no answer to a copy that was accepted.
+    /// Records that the handler gets no answer to a copy that was accepted.
     pub(crate) fn move_unanswered(&mut self, position: usize) {
         self.books.excuse(self.in_hand(position).entry);
         self.mark_after(position, After::LostCopy);
     }
 
-    /// A message was re-invoked, dead-lettered or moved. Returns whether this is a duplicate.
+    /// Records that a message was re-invoked, dead-lettered or moved. Returns true for a duplicate.
     fn settle(&mut self, position: usize) -> bool {
         self.mark_after(position, After::Failure);
         self.mark(position, |copy| copy.settled = true);

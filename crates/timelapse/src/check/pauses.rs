@@ -1,4 +1,4 @@
-//! What the handler of a batch can know of the pauses, by what the operators had done when its environment last read.
+//! The pauses that the handler of a batch can know of: those that operators had made when its environment last read.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::operators::{OperatorCancel, OperatorPause, OperatorRetry};
 
 /// Longest hiding of a message of a paused function.
 const HOLD: Duration = Duration::from_secs(1_344);
-/// The longest that a message is hidden after a refused call.
+/// Longest hiding of a message after a refused call.
 const REFUSED: Duration = Duration::from_secs(3_600);
-/// An environment reads again this long after it has tried to, at the latest: at least every 30 s, or 0.3 s for
-/// each environment that there may be, and a quarter more.
+/// Longest time between an environment's attempts to read: at least every 30 s, or 0.3 s for each possible environment,
+/// and a quarter more.
 const BETWEEN_READS: Duration = Duration::from_millis(37_500);
 const PER_ENVIRONMENT: Duration = Duration::from_millis(375);
 /// A request to retry ends after this.
@@ -22,12 +22,12 @@ const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// Visibility timeouts are whole seconds, rounded up.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// The longest time between two reads of an environment, if there may be this many.
+/// The longest time between two reads of an environment, with this many environments at most.
 pub(crate) fn between_reads(environments: u64) -> Duration {
     BETWEEN_READS.max(PER_ENVIRONMENT * environments as u32)
 }
 
-/// What a handler knows of the parameter.
+/// A handler's knowledge of the parameter.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// The target's pauses, by their beginning; `None` if it has never read the parameter.
@@ -35,7 +35,7 @@ pub(crate) struct KnownPauses {
     requests: Vec<RetryRequest>,
     /// When each cancel was made.
     cancels: Vec<Timestamp>,
-    /// The longest hiding by which requests end.
+    /// The longest hiding, which decides when requests end.
     longest_wait: Duration,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct Requested {
     pub(crate) pauses: Vec<OperatorPause>,
     pub(crate) retries: Vec<OperatorRetry>,
     pub(crate) cancels: Vec<OperatorCancel>,
-    /// The pauses that had to leave the full parameter, and when.
+    /// The pauses dropped from the full parameter, and when.
     pub(crate) forgotten: Vec<(Timestamp, Pause)>,
-    /// The longest hiding by which requests end.
+    /// The longest hiding, which decides when requests end.
     pub(crate) longest_wait: Duration,
 }
 
@@ -74,7 +74,7 @@ impl Requested {
 impl KnownPauses {
     pub(crate) const NOTHING: Self =
         Self { spans: None, requests: Vec::new(), cancels: Vec::new(), longest_wait: Duration::ZERO };
-    /// No pauses: a handler that reads no parameter.
+    /// No pauses, for a handler that reads no parameter.
     pub(crate) const NO_PAUSES: Self = Self {
         spans: Some(Vec::new()),
         requests: Vec::new(),
@@ -82,12 +82,12 @@ impl KnownPauses {
         longest_wait: Duration::ZERO,
     };
 
-    /// What a handler reads of the parameter at `moment`. What has been forgotten by then is not there.
+    /// The parameter as a handler reads it at `moment`, without what has been dropped by then.
     pub(crate) fn at(requested: &Requested, moment: Timestamp) -> Self {
         let Requested { pauses, retries, cancels, forgotten, longest_wait } = requested;
         let is_forgotten = |pause: &OperatorPause| {
             let gone = forgotten.iter().take_while(|(at, _)| *at <= moment).map(|(_, gone)| gone);
-            // Pauses that adjoin are one.
+            // Adjoining pauses are one.
             let is_in = |gone: &Pause| {
                 gone.target == pause.target
                     && gone.from <= START.saturating_add(pause.at)
@@ -121,7 +121,7 @@ impl KnownPauses {
         self.spans().iter().find(is_active)
     }
 
-    /// Why the target must not be invoked at `now`, if it must not.
+    /// The reason why the target must not be invoked at `now`; `None` if it may be.
     pub(crate) fn forbids_invokes(&self, now: Timestamp) -> Option<String> {
         if self.is_nothing() {
             return Some("its handler has never read the pauses".into());
@@ -129,7 +129,7 @@ impl KnownPauses {
         self.active(now).map(|span| format!("its handler knows that it has been paused since {}", span.from))
     }
 
-    /// The longest wait at `now` of an event that is held, or kept as after a failure while nothing is known.
+    /// The longest wait at `now` of an event that is held, or kept as after a failure while the pauses are unknown.
     pub(crate) fn longest_keep(
         &self,
         now: Timestamp,
@@ -142,13 +142,13 @@ impl KnownPauses {
         (receives > 1 && self.active(now).is_some()).then_some(HOLD)
     }
 
-    /// Whether the handler has never read the pauses, so that any function may be paused.
+    /// Returns true if the handler has never read the pauses, so that any function may be paused.
     pub(crate) const fn is_nothing(&self) -> bool {
         self.spans.is_none()
     }
 
-    /// When an event is too old, as seen at `now`: `max_age` counts only while no handler could know of a pause, nor hold
-    /// the event for one that was over for less than `between_reads`. While nothing is known, all time counts.
+    /// When an event is too old, as seen at `now`. `max_age` excludes the time when a handler could know of a pause, or
+    /// hold the event for a pause over for less than `between_reads`. While the pauses are unknown, all time counts.
     pub(crate) fn end(
         &self,
         first_failure: Timestamp,
@@ -172,8 +172,8 @@ impl KnownPauses {
         clock.saturating_add(left)
     }
 
-    /// End and spread of each pause that ended between `start` and `now`: it may have moved the due time of a wait from
-    /// `start`. Another environment may not know of it yet.
+    /// End and spread of each pause that ended between `start` and `now`: it may have changed the due time of a wait
+    /// from `start`. Another environment may not know of it yet.
     pub(crate) fn over(
         &self,
         start: Timestamp,
@@ -183,14 +183,14 @@ impl KnownPauses {
         ends.filter(move |(until, _)| start < *until && *until <= now)
     }
 
-    /// The latest due time at `now` of a wait from `start` that ends at `latest` at the latest.
+    /// The latest due time at `now` of a wait that began at `start` and ends by `latest`.
     pub(crate) fn latest_due(&self, start: Timestamp, latest: Timestamp, now: Timestamp) -> Timestamp {
         let dues = self.over(start, now).map(|(until, spread)| until.saturating_add(spread + SECOND));
         dues.fold(latest, Timestamp::max)
     }
 
-    /// The first moment at which an request may bring back at `now` what was sent at `sent`; `None` if none reaches it.
-    /// It ends when each message was checked, whose handlers read of it within `between_reads`.
+    /// The first moment at which a request may bring back at `now` what was sent at `sent`; `None` if none reaches it.
+    /// A request ends once every message was checked by a handler that knows of it, which reads within `between_reads`.
     pub(crate) fn requested(
         &self,
         sent: Timestamp,
@@ -205,7 +205,7 @@ impl KnownPauses {
         self.requests.iter().filter(reaches).map(|request| request.at).min()
     }
 
-    /// Whether a cancel is for what was sent at `sent`, and in force at `now`; `slack` is how much later it may end.
+    /// Returns true if a cancel in force at `now` covers what was sent at `sent`; it may end up to `slack` later.
     pub(crate) fn cancelled(
         &self,
         sent: Timestamp,
@@ -217,7 +217,7 @@ impl KnownPauses {
         self.cancels.iter().any(|at| sent < *at && *at <= now && now <= at.saturating_add(lasts))
     }
 
-    /// After this time, each message that a request covers was checked.
+    /// After this time, each message that a request covers has been checked.
     fn checked_within(&self, between_reads: Duration) -> Duration {
         self.longest_wait.max(HOLD) + UNHIDDEN + REFUSED + between_reads
     }

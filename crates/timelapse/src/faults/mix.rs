@@ -1,4 +1,4 @@
-//! How often each fault strikes, and when.
+//! The rate and the window of each fault.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -11,7 +11,7 @@ use siphasher::sip::SipHasher13;
 
 use super::fault::Fault;
 
-/// How often a fault strikes, and when.
+/// The rate of a fault, and the time in which it strikes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strikes {
     /// Share of the messages, calls or batches that the [`Fault`] strikes; 0 to 1.
@@ -31,7 +31,7 @@ impl Strikes {
     }
 }
 
-/// The faults of a run. The default is none.
+/// The faults of a run; by default none strikes.
 ///
 /// ```
 /// use comeback_timelapse::{Fault, Faults, Strikes};
@@ -42,7 +42,7 @@ impl Strikes {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults(BTreeMap<Fault, Strikes>);
 
-/// Ways in which the handler's calls and its end can fail in [`Faults::storm`].
+/// The faults that can strike each of the handler's calls, and its end, in [`Faults::storm`].
 const STORM: [&[Fault]; 5] = [
     &[Fault::VisibilityRefused, Fault::VisibilityLost],
     &[Fault::InvokeThrottled, Fault::InvokeTimedOut, Fault::InvokeAnswerLost],
@@ -52,21 +52,21 @@ const STORM: [&[Fault]; 5] = [
 ];
 
 impl Faults {
-    /// The faults, with this one added or changed.
+    /// Adds a fault, or changes its rate and window.
     #[must_use]
     pub fn with(mut self, fault: Fault, strikes: Strikes) -> Self {
         self.0.insert(fault, strikes);
         self
     }
 
-    /// Every fault but the end of retention, now and then through the whole run. In its first eighth begin an outage of the
-    /// handler, of 1/24 to 1/12 of the run, and a time at the in-flight limit, half as long.
+    /// Every fault except the end of retention, occasionally throughout the run. Two more begin in the first eighth of
+    /// the run: an outage of the handler, of 1/24 to 1/12 of the run, and a time at the in-flight limit, half as long.
     pub fn chaos(seed: u64, duration: Duration) -> Self {
         let steady = Fault::ALL.into_iter().filter(|fault| fault.row().1 > 0.0);
         let mut faults = Self(steady.map(|fault| (fault, Strikes::always(fault.row().1))).collect());
         for (fault, longest) in [(Fault::HandlerOutage, duration / 12), (Fault::InFlightLimit, duration / 24)]
         {
-            // A generator of its own, so that the fault's dice roll the same with and without a window.
+            // A separate generator, so that the fault's dice roll the same with and without a window.
             let mut rng = generator(seed, fault.name(), "window");
             let length = longest.mul_f64(rng.random_range(0.5..1.0));
             let start = duration.mul_f64(rng.random_range(0.0..0.125));
@@ -76,8 +76,8 @@ impl Faults {
         faults
     }
 
-    /// Blackouts: each call of the handler, and its end, fails every time for 1 to 60 minutes, in one of its ways. Each
-    /// begins in the first eighth of the run.
+    /// Blackouts: each of the handler's calls, and its end, always fails for 1 to 60 minutes, in one of its ways. Each
+    /// blackout begins in the first eighth of the run.
     pub fn storm(seed: u64, duration: Duration) -> Self {
         let mut faults = Self::default();
         for ways in STORM {
@@ -96,7 +96,7 @@ impl Faults {
     }
 }
 
-/// One generator for each fault and purpose. No name has a colon, so no two inputs meet.
+/// One generator for each fault and purpose. No name contains a colon, so no two inputs collide.
 pub(crate) fn generator(seed: u64, fault: &str, purpose: &str) -> Xoshiro256PlusPlus {
     seeded([&seed.to_le_bytes(), fault.as_bytes(), b":", purpose.as_bytes()])
 }
@@ -114,7 +114,7 @@ mod tests {
     const DAY: Duration = Duration::from_secs(86_400);
 
     #[test]
-    fn chaos_is_every_fault_but_the_end_of_retention() {
+    fn chaos_has_every_fault_except_ended_retention() {
         let chaos: Vec<Fault> = Faults::chaos(1, DAY).iter().map(|(fault, _)| fault).collect();
         let all = Fault::ALL.into_iter().filter(|&fault| fault != Fault::RetentionEnded);
         assert_eq!(chaos, all.collect::<Vec<_>>());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_is_a_blackout_of_each_call_and_of_the_handlers_end() {
+    fn storm_blacks_out_each_call_and_the_handlers_end() {
         let mut lengths = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..200 {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn strikes_that_make_no_sense_are_invalid() {
+    fn nonsensical_strikes_are_invalid() {
         assert!(Strikes::always(1.0).is_valid());
         assert!(!Strikes::always(1.1).is_valid() && !Strikes::always(f64::NAN).is_valid());
         let hour = Duration::from_secs(3_600);

@@ -8,7 +8,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 /// The function of [`UnlistedFunction`](crate::Fault::UnlistedFunction)'s records. A policy must not allow it.
 pub const UNLISTED_ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payroll";
 
-/// Why an invocation record, struck by a fault, cannot be retried.
+/// The reason why an invocation record, struck by a fault, cannot be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// A required member is missing.
@@ -21,8 +21,8 @@ const FUNCTION_ARN: &str = r#""functionArn":""#;
 /// The last member.
 pub(crate) const RESPONSE_PAYLOAD: &str = r#","responsePayload":"#;
 
-/// Members of an invocation record: the text that each starts with, the text that follows it, and whether the event can
-/// only be retried with it.
+/// Members of an invocation record: the text that each starts with, the text that follows it, and true if the event
+/// cannot be retried without it.
 const MEMBERS: [(&str, &str, bool); 7] = [
     (r#""timestamp":"#, r#""requestContext":"#, false),
     (r#""requestId":"#, r#""functionArn":"#, false),
@@ -48,9 +48,9 @@ pub(crate) fn name_unlisted_function(record: &mut String) -> Flaw {
     Flaw::Unlisted
 }
 
-/// Beginnings of hostile messages, with the wait that each asks for, if any.
+/// Beginnings of hostile messages, with the wait that each requests, if any.
 const HOSTILE: [(&str, Option<Duration>); 12] = [
-    // Bare numbers over 14 days away may have been meant otherwise.
+    // Bare numbers above 14 days are ambiguous, so they request nothing.
     ("9999999999", None),
     ("18446744073709551615; for ever", None),
     ("999999999999d", Some(Duration::from_secs(999_999_999_999 * 86_400))),
@@ -69,7 +69,7 @@ const MANY_DIGITS: [usize; 2] = [401, 900_000];
 /// Lambda would drop a record that is much larger.
 const LARGEST_RECORD: usize = 1_000_000;
 
-/// Makes a record's failure a `RetryAfter` that nobody would write. Returns the wait that it still asks for.
+/// Turns a record's failure into a `RetryAfter` that nobody would write. Returns the wait that it still requests.
 pub(crate) fn write_hostile_message(record: &mut String, rng: &mut Xoshiro256PlusPlus) -> Option<Duration> {
     let start = record.rfind(RESPONSE_PAYLOAD).expect("BUG: Lambda writes what the function answered");
     record.truncate(start);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_messages_are_well_formed_and_ask_for_what_is_said() {
+    fn hostile_messages_request_the_listed_wait() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
         let whole = written(&mut rng, "null");
         let mut seen = std::collections::BTreeSet::new();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn another_function_is_named_in_full() {
+    fn unlisted_function_is_named_in_full() {
         let mut record = written(&mut Xoshiro256PlusPlus::seed_from_u64(1), "null");
         assert_eq!(name_unlisted_function(&mut record), Flaw::Unlisted);
         assert_eq!(InvocationRecord::read(&record).unwrap().function_arn, format!("{UNLISTED_ARN}:$LATEST"));

@@ -7,20 +7,20 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::scenario::Scenario;
 
-/// A million SQS requests.
+/// Price of a million SQS requests.
 const SQS_REQUESTS: f64 = 0.40;
-/// SQS bills each chunk of this many bytes that a call carries as a request.
+/// Payload size that SQS bills as one request, in bytes.
 const SQS_CHUNK: usize = 64 * 1_024;
-/// A million Lambda requests.
+/// Price of a million Lambda requests.
 const LAMBDA_REQUESTS: f64 = 0.20;
-/// A GB-second of Lambda on arm64.
+/// Price of a GB-second of Lambda on arm64.
 const LAMBDA_GB_SECOND: f64 = 0.000_013_333_4;
-/// A GB that CloudWatch Logs takes in.
+/// Price of a GB ingested by CloudWatch Logs.
 const LOGS_GB: f64 = 0.50;
 
-/// The handler's line about a message: its ids, the target's ARN, the decision, its times and the error.
+/// Bytes in the handler's line about a message: its ids, the target's ARN, the decision, its times and the error.
 const DECISION_LINE: u64 = 430;
-/// Lambda's START, END and REPORT lines of an invocation: 70, 52 and 150 bytes.
+/// Bytes in Lambda's START, END and REPORT lines of an invocation: 70, 52 and 150.
 const INVOCATION_LINES: u64 = 272;
 
 /// Memory of the retry handler in `template.yaml`, in GB.
@@ -32,7 +32,7 @@ pub const TARGET_MEMORY_GB: f64 = 0.125;
 const BATCHES: u64 = 100_000;
 
 texts! {
-    /// An API call that Comeback causes and AWS bills. The target's first invocations happen without it too.
+    /// An API call that Comeback causes and AWS bills. The target's first invocations are not among them.
     pub enum ApiCall;
     /// `service:Operation`. The two kinds of `Invoke` add the function.
     pub fn name;
@@ -59,7 +59,7 @@ texts! {
     InvokeTarget = "lambda:Invoke (target)",
 }
 
-/// How often each call was made, and how many requests AWS bills for it.
+/// Number of calls to each API, and of the requests that AWS bills for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounts {
     calls: [u64; ApiCall::ALL.len()],
@@ -67,12 +67,12 @@ pub struct CallCounts {
 }
 
 impl CallCounts {
-    /// How often this call was made.
+    /// Number of these calls.
     pub const fn of(&self, call: ApiCall) -> u64 {
         self.calls[call as usize]
     }
 
-    /// The requests that these calls are billed as: more than one for a call that carries much.
+    /// Number of requests billed for these calls: more than one for a call with a large payload.
     pub const fn requests(&self, call: ApiCall) -> u64 {
         self.requests[call as usize]
     }
@@ -83,19 +83,19 @@ impl CallCounts {
         self.requests[call as usize] += calls;
     }
 
-    /// Adds a call that carries this many bytes.
+    /// Adds a call with this many bytes of payload.
     pub(crate) fn add_carrying(&mut self, call: ApiCall, bytes: usize) {
         self.calls[call as usize] += 1;
         self.requests[call as usize] += chunks(bytes);
     }
 }
 
-/// Requests that SQS bills for a call that carries this many bytes.
+/// Requests that SQS bills for a call with this many bytes of payload.
 fn chunks(bytes: usize) -> u64 {
     bytes.div_ceil(SQS_CHUNK).max(1) as u64
 }
 
-/// An object from a call's name to its count. Without pauses, it has no reads of them.
+/// An object from a call's name to its count. Without pauses, it omits their reads.
 impl Serialize for CallCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -138,7 +138,7 @@ pub fn logs(bytes: u64) -> f64 {
     bytes as f64 / 1e9 * LOGS_GB
 }
 
-/// Price of a retry in a full batch of small messages: its record is sent, and received twice, once to be hidden and
+/// Price of a retry in a full batch of small messages. Its record is sent, and received twice: once to be hidden, and
 /// once to be hidden, re-invoked and deleted.
 pub fn usd_a_retry() -> f64 {
     let Scenario { handler_run_time, run_time, batch_size, .. } = Scenario::default();
@@ -156,7 +156,7 @@ pub fn usd_a_retry() -> f64 {
     usd(&calls, gb_seconds, log_bytes(2 * retries, 2 * BATCHES + retries)) / retries as f64
 }
 
-/// Price of a move in a full batch of small messages, whose moves share a line in the log.
+/// Price of a move in a full batch of small messages, whose moves share a log line.
 pub(crate) fn usd_a_move() -> f64 {
     let Scenario { handler_run_time, batch_size, .. } = Scenario::default();
     let calls = [
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_64_kib_of_a_call_are_a_request() {
+    fn each_64_kib_are_billed_as_a_request() {
         assert_eq!([0, 1, 65_536, 65_537, 1_048_576].map(chunks), [1, 1, 1, 2, 16]);
     }
 

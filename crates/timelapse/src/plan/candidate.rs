@@ -14,7 +14,7 @@ use crate::schedule::Schedule;
 use crate::schedule::in_flight::pollers;
 use crate::simulation::{RunError, run};
 
-/// Events that never succeed are all alike, so fewer are followed.
+/// Number of events followed that never succeed. They are all alike, so a few are enough.
 const NEVER_SUCCEEDING: usize = 100;
 const MINUTE: f64 = 60.0;
 
@@ -102,7 +102,7 @@ impl Candidate {
         }
     }
 
-    /// Whether every event that can succeed does, with no more pollers than Lambda allows.
+    /// Returns true if every event that can succeed does, with no more pollers than Lambda allows.
     pub fn loses_nothing(&self) -> bool {
         self.dead_lettered.is_empty() && self.maximum_concurrency <= *MAXIMUM_CONCURRENCY_RANGE.end()
     }
@@ -116,7 +116,7 @@ impl Candidate {
 /// The events that never succeed, once as many are dead-lettered as arrive.
 #[derive(Default)]
 struct Never {
-    /// Mean of one event.
+    /// Mean retries of one event.
     retries: f64,
     retries_per_second: f64,
     waiting: f64,
@@ -141,8 +141,8 @@ impl Never {
     }
 }
 
-/// Moves of the events of the outage that do not fit in the room for hidden messages, one for each 900 s that an event is
-/// delayed: all of them, and those of a second in the minute with the most.
+/// Moves of the outage's events that do not fit in the room for hidden messages, one for each 900 s that an event is
+/// delayed: the total, and the moves a second in the busiest minute.
 fn moves_of_delayed(minutes: &[Minute], factor: f64, room: f64) -> (f64, f64) {
     let delayed = minutes.iter().map(|minute| (f64::from(minute.in_flight) * factor - room).max(0.0));
     let (sum, most) = delayed.fold((0.0, 0.0f64), |(sum, most), delayed| (sum + delayed, most.max(delayed)));
@@ -159,9 +159,9 @@ mod tests {
     use crate::plan::REHEARSED;
     use crate::scenario::Scenario;
 
-    /// The simulation counts call by call, and also the polls that find nothing and the batches that are not quite full.
+    /// The simulation also counts the polls that find nothing and the batches that are not quite full.
     #[test]
-    fn a_retry_costs_what_it_does_in_a_run_with_full_batches() {
+    fn price_of_a_retry_matches_a_run_with_full_batches() {
         let settings = Settings {
             target_functions: vec![TARGET_ARN.into()],
             max_backoff: 60,
@@ -169,7 +169,7 @@ mod tests {
             hide_up_to: HideUpTo::Always,
             ..Settings::default()
         };
-        // So long a wait for a poller that each batch is full.
+        // The wait for a poller is long enough to fill each batch.
         let scenario = Scenario {
             events: 2_000,
             arrival_spread: Duration::from_secs(60),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_takes_little_delays_a_recovery() {
+    fn low_capacity_delays_recovery() {
         let settings = Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() };
         let soon = Goal { outage: Duration::from_secs(3_600), ..Goal::default() };
         let p99 = |goal: &Goal| {

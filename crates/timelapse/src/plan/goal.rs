@@ -1,4 +1,4 @@
-//! The goal of a plan: an outage, and how soon to recover from it.
+//! The goal of a plan: an outage, and a time to recover from it.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use serde::{Serialize, Serializer};
 
 use crate::scenario::{Scenario, ScenarioError};
 
-/// From a second, the least that SQS counts, to its longest retention.
+/// From a second, SQS's unit, to its longest retention.
 const TIMES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(14 * 86_400);
 
-/// Events rehearsed under each policy. They stand for all, because events only meet in the queue.
+/// Events rehearsed under each policy. They stand for all events, which affect each other only in the queue.
 pub const REHEARSED: usize = 1_000;
 
-/// The outage to recover from, and how soon.
+/// The outage to recover from, and the time to recover.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Goal {
     /// Seeds everything random.
     pub seed: u64,
-    /// For how long every invocation of the target fails; 1 s to 14 days.
+    /// Time during which every invocation of the target fails; 1 s to 14 days.
     #[serde(rename = "outage_seconds", serialize_with = "seconds")]
     pub outage: Duration,
     /// Events that reach the target in a second, more than 0. All of them fail in the outage.
@@ -27,14 +27,14 @@ pub struct Goal {
     /// Time from the end of the outage until 99 % of its events are delivered; 1 s to 14 days.
     #[serde(rename = "recover_within_seconds", serialize_with = "seconds")]
     pub recover_within: Duration,
-    /// Share of the events that fail every time, whether or not there is an outage; from 0 to less than 1.
+    /// Share of the events that fail every time, outage or not; from 0 to less than 1.
     pub never_succeed: f64,
-    /// If set, the target takes this many times the usual rate in a minute, and fails the rest; 0.1 to 1000. After the
-    /// outage, the retries of the events that can succeed have all of it.
+    /// If set, the target accepts this multiple of the usual rate in a minute, and fails the rest; 0.1 to 1000. After
+    /// the outage, the retries of the events that can succeed have all of it.
     pub capacity: Option<f64>,
 }
 
-/// The example of the documentation.
+/// The example in the documentation.
 impl Default for Goal {
     fn default() -> Self {
         Self {
@@ -49,9 +49,9 @@ impl Default for Goal {
 }
 
 impl Goal {
-    /// The outage, and the time in which every event ends under these settings.
+    /// The outage, followed by the time in which every event ends under these settings.
     pub(super) fn scenario(&self, settings: &Settings, events: usize) -> Scenario {
-        // A scenario's traffic are its own events, and at least those of a minute.
+        // A scenario's traffic consists of its own events, at least a minute's worth.
         let shorter = (60.0 / self.outage.as_secs_f64()).max(1.0);
         let capacity = self.capacity.map(|times| (times * shorter / (1.0 - self.never_succeed)).min(1_000.0));
         Scenario {
@@ -66,12 +66,12 @@ impl Goal {
         }
     }
 
-    /// The events that the outage hits and that can succeed.
+    /// The events that arrive in the outage and can succeed.
     pub fn events_to_recover(&self) -> f64 {
         self.events_per_second * (1.0 - self.never_succeed) * self.outage.as_secs_f64()
     }
 
-    /// Time that the target's capacity alone needs for 99 % of these; zero if its capacity is not limited.
+    /// Time that the target's capacity alone requires for 99 % of these; zero if its capacity is unlimited.
     pub fn least_recovery(&self) -> Duration {
         let per_second = self.capacity.map(|times| times * self.events_per_second);
         per_second.map_or(Duration::ZERO, |per_second| {
@@ -83,7 +83,7 @@ impl Goal {
         self.least_recovery() > self.recover_within
     }
 
-    /// Checks every part. The error has all that were refused.
+    /// Checks every part. The error lists all that were refused.
     pub fn check(&self) -> Result<(), Vec<ScenarioError>> {
         let Self { outage, events_per_second: rate, recover_within, never_succeed: never, .. } = self;
         let (time, share) = ("1 s to 14 days", "at least 0 and less than 1");
@@ -106,12 +106,12 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
     serializer.serialize_f64(duration.as_secs_f64())
 }
 
-/// `BASE_BACKOFF` in seconds. A longer one would delay events that fail by themselves, outside of an outage.
+/// `BASE_BACKOFF` in seconds. A longer one would delay events that fail outside an outage.
 const BASES: [u64; 3] = [1, 10, 60];
 /// `MAX_BACKOFF` in seconds; the last is the longest possible.
 const CAPS: [u64; 18] =
     [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_200, 1_800, 2_700, 3_600, 7_200, 21_600, 43_170];
-/// The jitters that spread retries. The events of a plan arrive evenly, which would hide the flaw of `none`.
+/// The jitters that spread retries. `none` is omitted: a plan's events arrive evenly, which would hide its flaw.
 const JITTERS: [Jitter; 3] = [Jitter::Full, Jitter::Equal, Jitter::Decorrelated];
 
 /// The policies to compare for a goal: the defaults, and a grid by cap, then jitter, then base.
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_reaches_from_half_of_the_goal_to_the_longest_cap() {
+    fn caps_range_from_half_the_goal_to_the_longest() {
         for (goal, shortest) in
             [(1, 1), (59, 15), (60, 30), (1_800, 900), (8_000, 3_600), (86_400 * 14, 43_170)]
         {

@@ -32,7 +32,7 @@ fn dead_lettering(reason: &'static str, events: usize) -> Candidate {
     Candidate { dead_lettered: BTreeMap::from([(reason, events)]), ..candidate(Some(10), 1, 1) }
 }
 
-/// Few values, so that many are equal.
+/// Figures from a small range, so that many are equal.
 fn grids() -> impl Strategy<Value = Vec<Candidate>> {
     let figures = (proptest::option::weighted(0.9, 1..60u64), 1..9u64, 1..9u64);
     let any = (figures, 0..8usize, 1..1_100u64).prop_map(|((p99, retries, usd), dead_lettered, pollers)| {
@@ -47,7 +47,7 @@ fn grids() -> impl Strategy<Value = Vec<Candidate>> {
 
 proptest! {
     #[test]
-    fn nothing_in_the_table_is_beaten_by_anything_that_loses_nothing(grid in grids()) {
+    fn no_lossless_policy_beats_one_in_the_table(grid in grids()) {
         let unbeaten = unbeaten(&grid);
         for one in &unbeaten {
             prop_assert!(one.loses_nothing());
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn the_cheapest_meets_the_goal_and_none_cheaper_does(grid in grids()) {
+    fn cheapest_policy_meets_the_goal(grid in grids()) {
         let meets = |it: &Candidate| {
             it.dead_lettered.is_empty() && it.maximum_concurrency <= 1_000 && p99(it) <= 30_000.0
         };
@@ -80,7 +80,7 @@ proptest! {
 }
 
 #[test]
-fn what_limits_the_policies_that_are_fast_enough_is_named() {
+fn limit_of_the_fast_policies_is_named() {
     let slow = candidate(Some(31), 1, 1);
     let busy = |pollers| Candidate { maximum_concurrency: pollers, ..candidate(Some(10), 1, 1) };
     let [few, many] = [dead_lettering("max_retries", 1), dead_lettering("max_retries", 2)];
@@ -100,7 +100,7 @@ fn what_limits_the_policies_that_are_fast_enough_is_named() {
 
 /// 99 of 100 events of a minute's outage, at twice their rate, take 29.7 s.
 #[test]
-fn a_target_that_takes_too_little_is_named_before_the_waits() {
+fn capacity_is_named_before_the_waits() {
     let slow = candidate(Some(31), 1, 1);
     for (capacity, limit) in [(2.0, LimitedBy::Waits), (1.9, LimitedBy::Capacity)] {
         let goal = Goal { outage: Duration::from_secs(60), capacity: Some(capacity), ..goal() };

@@ -1,4 +1,4 @@
-//! How many events wait at a steady rate of failures, and how many of them are moved.
+//! The number of waiting events and of moves, at a steady rate of failures.
 
 use comeback_engine::{HideUpTo, MAXIMUM_CONCURRENCY_RANGE};
 use serde::Serialize;
@@ -8,24 +8,24 @@ use crate::aws::queue::LONGEST_DELAY;
 use crate::figures::prices::usd_a_move;
 use crate::scenario::Scenario;
 
-/// Events that wait at a rate of events that keep failing: arrival rate × the time that an event waits.
+/// Events waiting when events keep failing at a steady rate: arrival rate × mean wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct InFlight {
     /// Events a second that fail every time.
     pub events_per_second: f64,
     /// Mean wait of an event, from its first failure to its last retry.
     pub mean_wait_seconds: f64,
-    /// Events that wait once as many are dead-lettered as arrive.
+    /// Waiting events once as many are dead-lettered as arrive.
     pub waiting: f64,
     /// Events that would be hidden, and so in flight, if the queue had no limit: about `HIDE_UP_TO` at most.
     pub in_flight: f64,
-    /// Most events hidden between two counts of the queue: twice `HIDE_UP_TO`, and a batch of each poller.
+    /// Most events hidden between two counts of the queue: twice `HIDE_UP_TO`, and a batch for each poller.
     pub in_flight_at_most: f64,
     /// The queue's limit.
     pub in_flight_limit: usize,
     /// Time from the first of these failures until the limit is reached; `None` if it never is.
     pub full_after_seconds: Option<f64>,
-    /// Above this rate the limit is reached in the end; `None` if it never is.
+    /// Highest rate at which the limit is never reached; `None` if it never is.
     pub highest_events_per_second: Option<f64>,
     /// Moves of the events that are not hidden.
     pub moves: Moves,
@@ -35,10 +35,10 @@ pub struct InFlight {
 }
 
 impl Schedule {
-    /// What happens if this many events a second fail every time. By Little's law, L = λ · W events wait. Up to
-    /// `HIDE_UP_TO` are hidden, and the others are delayed messages, which have no limit. If `HIDE_UP_TO` is `always`, or
-    /// not below `limit`, the limit is reached in the end. When the target has been down for a time `t`, an event has
-    /// waited for `t` at most.
+    /// The queue if this many events a second fail every time. By Little's law, L = λ · W events wait. Up to
+    /// `HIDE_UP_TO` are hidden, and the others are delayed messages, which have no limit. If `HIDE_UP_TO` is `always`,
+    /// or not below `limit`, the limit is reached in the end. When the target has been down for a time `t`, an event
+    /// has waited for `t` at most.
     ///
     /// ```
     /// use comeback_engine::{HideUpTo, Policy, Settings};
@@ -80,7 +80,7 @@ impl Schedule {
         }
     }
 
-    /// The `t` at which the mean of min(`t`, wait) is this many seconds: it rises in a straight line between two waits.
+    /// The `t` at which the mean of min(`t`, wait) is this many seconds. The mean is linear between two waits.
     fn mean_wait_reaches(&self, seconds: f64) -> Option<f64> {
         let mut waited = 0.0;
         for (ended, wait) in self.waits.iter().copied().map(f64::from).enumerate() {
@@ -95,16 +95,16 @@ impl Schedule {
     }
 }
 
-/// Moves at a rate of failing events, once as many events are dead-lettered as arrive.
+/// Moves when events keep failing at a steady rate, once as many are dead-lettered as arrive.
 ///
 /// They are an upper bound: without hiding, a wait of *w* seconds takes ⌈*w* / 900⌉ moves. A hidden message takes none,
 /// which saves at least one move for each 900 s, so *H* hidden messages save at least *H* / 900 moves a second. The
 /// handler hides the long waits first, so they save hardly more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moves {
-    /// Events that wait as delayed messages, and so the event-hours spent delayed in an hour.
+    /// Events that wait as delayed messages; the same number is the event-hours of delay in an hour.
     pub delayed: f64,
-    /// Messages sent again a second, at most.
+    /// Maximum number of messages sent again a second.
     pub per_second: f64,
     /// Their list price, in US dollars, in full batches of small messages.
     pub usd_per_hour: f64,
@@ -113,7 +113,7 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// Moves of `waiting` events with `hidden` of them hidden; `all` a second if none were hidden.
+    /// Moves when `waiting` events wait, `hidden` of them hidden; `all` is the moves a second if none were hidden.
     pub(super) fn of(all: f64, waiting: f64, hidden: f64) -> Self {
         let delayed = waiting - hidden;
         let saved = hidden / LONGEST_DELAY.as_secs_f64();

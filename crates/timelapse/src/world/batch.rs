@@ -14,7 +14,7 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::scenario::{PolicyChange, Scenario};
 
-/// Lambda ends an idle environment, and replaces an old one. It does not say when: these are assumptions.
+/// Lambda ends an idle environment and replaces an old one. AWS does not document when: these are assumptions.
 const IDLE: Duration = Duration::from_secs(600);
 const LIFE: Duration = Duration::from_secs(7_200);
 
@@ -31,9 +31,9 @@ pub(crate) struct Batch {
     pub(crate) clock: Timestamp,
     /// The event as it should be, with all messages.
     pub(crate) event: BatchEvent,
-    /// The event as the handler gets it, if messages of it lack a field.
+    /// The event as the handler gets it, if messages in it lack a field.
     pub(crate) struck: Option<BatchEvent>,
-    /// What else is known of each message, in the same order.
+    /// Further data of each message, in the same order.
     pub(crate) messages: Vec<Polled>,
     pub(super) attributes: Vec<Option<Attributes>>,
     /// The handler's environment, until its batch ends.
@@ -47,7 +47,7 @@ pub(crate) struct Batch {
 pub(crate) struct Death {
     pub(crate) fault: Fault,
     pub(crate) calls: u64,
-    /// How long after its start it makes them, if not after its usual run time.
+    /// Time from its start to its calls, if not its usual run time.
     pub(crate) calls_at: Option<Duration>,
 }
 
@@ -60,13 +60,13 @@ impl Batch {
         self.event.records.iter().map(|record| record.body.len()).sum::<usize>() + attributes.sum::<usize>()
     }
 
-    /// Turns moved messages back into what they were first, as a handler does that knows of moves.
+    /// Restores moved messages to their original form, as a handler that knows about moves does.
     pub(super) fn restore(&mut self) {
         for (record, attributes) in self.event.records.iter_mut().zip(&self.attributes) {
             let Some(attributes) = attributes else { continue };
             record.trace_header = attributes.trace_header.as_deref().map(Into::into);
             if let Some(attribute) = &attributes.comeback {
-                // A garbled one is ignored.
+                // A garbled attribute is ignored.
                 let _ = record.restore(attribute);
             }
         }
@@ -83,13 +83,13 @@ impl Batch {
     }
 }
 
-/// What the handler's calls need of the batch in its hands.
+/// The parts of the current batch that the handler's calls use.
 #[derive(Debug)]
 pub(crate) struct AtHand {
     pub(super) messages: Vec<Polled>,
     pub(super) started: Timestamp,
     pub(super) clock: Timestamp,
-    /// Its `calls` are those that are left.
+    /// Its `calls` are those left.
     pub(crate) death: Option<Death>,
 }
 
@@ -109,7 +109,7 @@ impl AtHand {
 pub(crate) struct SimulatedEnvironment {
     pub(crate) handler: Environment,
     pub(super) reads: Reads,
-    /// How many changes its policies include.
+    /// Number of policy changes that its policies include.
     pub(super) policies: usize,
     born: Timestamp,
     idle_since: Timestamp,
@@ -118,9 +118,9 @@ pub(crate) struct SimulatedEnvironment {
 /// The environments that wait for a batch. Lambda makes and ends them.
 #[derive(Debug)]
 pub(crate) struct Environments {
-    /// The one that was used last is the last.
+    /// Most recently used last.
     idle: Vec<SimulatedEnvironment>,
-    /// A new one under each of the policies, from that moment on. The latest is the last.
+    /// A template for new environments under each policy, from that moment on. Latest last.
     new: Vec<(Timestamp, Environment)>,
     reads: Reads,
 }
@@ -141,7 +141,8 @@ impl Environments {
         Self { idle: Vec::new(), new, reads }
     }
 
-    /// Lambda takes an environment for a batch, or makes one. It keeps none when the function's variables change.
+    /// Takes an environment for a batch, or makes one, as Lambda does. None is kept when the function's variables
+    /// change.
     pub(super) fn take(&mut self, now: Timestamp) -> SimulatedEnvironment {
         let policies = self.new.iter().rposition(|(from, _)| *from <= now).unwrap_or_default();
         let lives = |it: &SimulatedEnvironment| {
@@ -160,7 +161,7 @@ impl Environments {
         new.expect("BUG: no policies").1.policies()
     }
 
-    /// An environment's batch has ended. One that died is never given back.
+    /// Takes an environment back when its batch has ended. One that died is never given back.
     pub(super) fn give_back(&mut self, now: Timestamp, environment: SimulatedEnvironment) {
         self.idle.push(SimulatedEnvironment { idle_since: now, ..environment });
     }

@@ -1,4 +1,5 @@
-//! The handler's calls: counted, told to the oracle, struck by faults, and performed, even if the answer is then lost.
+//! The handler's calls: counted, passed to the oracle, struck by faults, and performed, even if the answer is then
+//! lost.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
 
-/// A handler takes a record that was sent longer after it was written for one that an operator moved back.
+/// A handler takes a record sent longer than this after it was written for a redriven one.
 const A_DAY: Duration = Duration::from_secs(24 * 3_600);
 /// Age of a stale answer about the pauses.
 const STALE: Duration = Duration::from_secs(600);
@@ -161,7 +162,7 @@ impl Service for World {
 }
 
 impl World {
-    /// The error of a batch call that a fault strikes. Without a code it is an answer that never comes.
+    /// The error of a batch call that a fault strikes. Without a code it means that no answer comes.
     fn refuse(
         &mut self,
         fault: Fault,
@@ -192,7 +193,7 @@ impl World {
         Ok(())
     }
 
-    /// About half of the entries, if the fault strikes.
+    /// Refuses about half of the entries, if the fault strikes.
     fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
         let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
             return vec![false; events.len()];
@@ -213,7 +214,7 @@ impl World {
         let entry = self.oracle.moved(position, copy.delay, id, self.now);
         if self.strike_attribute(copy, origin.attempt.event, &mut attributes) {
             self.oracle.attribute_lost(entry, self.now);
-            // A copy of an old record counts as an event redriven, under another name in the log.
+            // A copy of an old record counts as a redriven event, which has another key in the log.
             if origin.written.is_some_and(|written| self.now.since(written) > A_DAY) {
                 self.log.excuse(origin.attempt.event);
             }
@@ -228,7 +229,7 @@ impl World {
         self.tallies.moves_with_room += u64::from(has_room);
     }
 
-    /// Faults of a copy's attribute. Returns whether one strikes.
+    /// Applies faults to a copy's attribute. Returns true if one strikes.
     fn strike_attribute(&mut self, copy: &Move<'_>, event: EventNumber, attributes: &mut Attributes) -> bool {
         // Without these members, a copy that lost its attribute would count as another failure, with another key.
         if ![r#""timestamp":"#, r#""requestId":"#].iter().all(|member| copy.record.body.contains(member)) {
@@ -244,7 +245,7 @@ impl World {
         true
     }
 
-    /// The handler's report on a batch. Messages that are moved once more share one line of its log.
+    /// Notes the handler's report on a batch. Messages that are moved again share one line of its log.
     pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
         self.recalls.written(report, self.now);
         let mut quiet = 0;

@@ -17,7 +17,7 @@ use crate::faults::records::{
     Flaw, RESPONSE_PAYLOAD, name_unlisted_function, without_a_member, write_hostile_message,
 };
 
-/// How far the clocks of SQS and of Lambda differ at most.
+/// Largest difference between the clocks of SQS and of Lambda.
 const SKEW_MS: u64 = 5_000;
 /// The fields of a message that SQS always writes: the object that each is in, and its name.
 const FIELDS: [(&str, &str); 6] = [
@@ -30,7 +30,7 @@ const FIELDS: [(&str, &str); 6] = [
 ];
 
 impl World {
-    /// Strikes the record of a failure before it is sent.
+    /// Applies faults to the record of a failure before it is sent.
     pub(super) fn strike_record(
         &mut self,
         event: EventNumber,
@@ -61,7 +61,7 @@ impl World {
         self.early_expiries.push((slot, id, carried));
     }
 
-    /// A retention ends early, unless the message is gone by now.
+    /// Ends a retention early, unless the message is gone by now.
     pub(super) fn expire_early(&mut self, index: usize) {
         let (slot, id, Carried { entry, origin }) = self.early_expiries[index];
         if self.queue.expire_early(slot, id) {
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    /// Strikes each message on its way to a poller.
+    /// Applies faults to each message on its way to a poller.
     pub(super) fn strike_messages(&mut self, messages: &mut Vec<Polled>, records: &mut Vec<Record>) {
         for index in 0..messages.len() {
             let Polled { received, carried } = messages[index];
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// SQS hands a message out again though it is hidden, unless it has moved on meanwhile.
+    /// Hands a message out again though it is hidden, unless it has changed state meanwhile.
     pub(super) fn appear_early(&mut self, receipt: ReceiptHandle) {
         if let Some(received) = self.queue.appear_early(receipt) {
             let Polled { carried, .. } = self.polled(received);
@@ -121,7 +121,8 @@ impl World {
         Timestamp::from_millis(self.now.as_millis() + ahead - SKEW_MS)
     }
 
-    /// Whether and how the handler dies of a batch with this many messages. The fault strikes when it does.
+    /// The death of a handler whose batch has this many messages, if a fault draws one. It strikes when the handler
+    /// dies.
     pub(super) fn draw_death(&mut self, messages: u64) -> Option<Death> {
         for fault in [
             Fault::HandlerOutage,
@@ -147,7 +148,7 @@ impl World {
         None
     }
 
-    /// Removes fields from messages of a batch. Returns which messages the handler will overlook.
+    /// Removes fields from messages of a batch. Returns the messages that the handler will overlook.
     pub(super) fn strike_fields(&mut self, batch: &mut Batch) -> Vec<usize> {
         let mut struck = None;
         let mut overlooked = Vec::new();

@@ -1,4 +1,4 @@
-//! Whole runs in which everything goes wrong, and nothing that must hold breaks.
+//! Whole runs with every kind of fault, in which every invariant holds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn struck(summary: &Summary) -> BTreeMap<&'static str, u64> {
     summary.faults.clone().expect("faults were on").struck
 }
 
-/// Deliveries of one kind, and those of them that failed with every call they may make.
+/// Deliveries of one kind, and those in which every allowed call failed.
 struct Deliveries {
     of: &'static str,
     made: u64,
@@ -58,7 +58,7 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     let names: Vec<&str> = all.map(Fault::name).collect();
     (1..=6u64).into_par_iter().for_each(|seed| {
         let scenario = chaos(seed, Scenario { events: 2_000, ..Scenario::default() });
-        // Without a pause its faults have nothing to strike.
+        // Without a pause, the pauses' faults have nothing to strike.
         let pauses = vec![OperatorPause::of_all(HOUR, HOUR, HOUR)];
         let scenario = Scenario { pauses, cancels: Vec::new(), ..scenario };
         let mut deferrals = Deliveries::of("defer");
@@ -79,8 +79,7 @@ fn every_fault_strikes_at_least_20_times_in_2_000_events() {
     });
 }
 
-/// As different as a few numbers make them: each jitter, both styles, limits that are reached and
-/// limits that are not.
+/// Varied by the seed: each jitter, both styles, limits that are reached and limits that are not.
 fn varied(seed: u64) -> (Scenario, Settings) {
     let pick = |of: &[u64], every: u64| of[(seed / every) as usize % of.len()];
     let settings = Settings {
@@ -123,9 +122,10 @@ fn hundreds_of_storms_break_no_invariant() {
     });
 }
 
-/// Its retention ends while a slow handler works on it. Without the excuse of `Oracle::removed`, each seed breaks an invariant.
+/// Its retention ends while a slow handler works on it. Without the excuse of `Oracle::removed`, each seed breaks an
+/// invariant.
 #[test]
-fn a_message_that_expires_in_a_handlers_hands_may_be_settled() {
+fn message_that_expires_during_its_batch_may_be_settled() {
     (0..6u64).into_par_iter().for_each(|seed| {
         let scenario = Scenario {
             seed,
@@ -141,13 +141,13 @@ fn a_message_that_expires_in_a_handlers_hands_may_be_settled() {
 }
 
 #[test]
-fn events_that_multiply_without_end_end_the_run() {
+fn endless_multiplication_ends_the_run() {
     let often = Settings { max_retries: 10_000, max_backoff: 1, ..long_waits() };
     let at_once = Scenario { arrival_spread: Duration::ZERO, ..Scenario::default() };
     for (events, fault, rate, settings, copies) in [
         (1, Fault::DeleteLost, 0.5, long_waits(), "event 0 more than 10000 copies"),
         (300, Fault::DeleteLost, 0.5, long_waits(), "all events more than 15000 copies"),
-        // Few at once, because ten pollers keep up with them.
+        // Few copies at once, because ten pollers keep up with them.
         (1, Fault::DuplicateDelivery, 1.0, often, "event 0 more than 100000 copies"),
     ] {
         let faults = Faults::default().with(fault, Strikes::always(rate));
@@ -160,7 +160,7 @@ fn events_that_multiply_without_end_end_the_run() {
     }
 }
 
-/// Two messages of one event in one batch: each call names the one that it is about.
+/// Two messages of one event in one batch: each call names its message.
 #[test]
 fn two_copies_of_an_event_are_told_apart() {
     let seed = 317_546_270;
@@ -174,11 +174,11 @@ fn two_copies_of_an_event_are_told_apart() {
         maximum_concurrency: 3,
         ..long_waits()
     };
-    // It went wrong at +05:38:41. The events multiply, so all 24 hours would take minutes.
+    // The bug showed at +05:38:41. The events multiply, so all 24 hours would take minutes.
     summary(&Scenario { faults, duration: 6 * HOUR, ..chaos(seed, scenario) }, settings);
 }
 
-/// Retries of ten events in an outage of three hours, with this fault from its start, over those without it.
+/// Retries of ten events in an outage of three hours with this fault from its start, divided by those without it.
 fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     let scenario = Scenario { events: 10, arrival_spread: Duration::from_secs(1), ..Scenario::default() };
     let window = Duration::ZERO..Duration::from_secs(60 * minutes);
@@ -190,9 +190,10 @@ fn amplified(fault: Fault, hide_up_to: HideUpTo, minutes: u64) -> f64 {
     with.retries as f64 / without.retries as f64
 }
 
-/// Whatever is lost, a call is repeated after an hour at the earliest: a longer fault does not multiply an event further.
+/// Whatever is lost, a call is repeated an hour later at the earliest, so a longer fault does not multiply an event
+/// further.
 #[test]
-fn lost_answers_and_deaths_multiply_an_event_by_few() {
+fn lost_answers_and_deaths_multiply_events_little() {
     let (hidden, moved) = (long_waits().hide_up_to, HideUpTo::UpTo(0));
     for (fault, hide_up_to, most) in [
         (Fault::InvokeAnswerLost, hidden, 12.0),
@@ -208,7 +209,7 @@ fn lost_answers_and_deaths_multiply_an_event_by_few() {
 }
 
 #[test]
-fn a_handler_that_is_down_for_days_loses_nothing() {
+fn handler_outage_of_days_loses_nothing() {
     for (hours, spread) in [(60, 3), (13 * 24, 3)] {
         let window = 2 * HOUR..(2 + hours) * HOUR;
         let faults = Faults::default().with(Fault::HandlerOutage, Strikes { rate: 1.0, window });
@@ -238,12 +239,12 @@ fn the_same_seed_twice_is_byte_identical() {
 fn each_fault_alone_strikes_and_harms_no_event() {
     for fault in Fault::ALL.into_iter().filter(|&fault| fault != Fault::RetentionEnded) {
         let scenario = with(fault, Strikes { rate: 0.1, window: Duration::ZERO..5 * HOUR });
-        // Whole batches, of which a handler can do a part.
-        // A pause for what fails at reading pauses.
+        // A pause for faults of reading pauses.
         let mut pauses = vec![OperatorPause::of_all(HOUR, HOUR, HOUR)];
         pauses.retain(|_| fault.name().starts_with("pauses_"));
+        // Whole batches, so that a handler can do part of one.
         let scenario = Scenario { poll_delay: Duration::from_secs(20), pauses, ..scenario };
-        // A dead-letter for what fails at sending dead-letters.
+        // A dead-letter for faults of sending dead-letters.
         let hide_up_to = HideUpTo::UpTo(40);
         let summary = summary(&scenario, Settings { max_age: 7_200, hide_up_to, ..long_waits() });
         assert_eq!(struck(&summary).into_keys().collect::<Vec<_>>(), [fault.name()]);
@@ -253,7 +254,7 @@ fn each_fault_alone_strikes_and_harms_no_event() {
 }
 
 #[test]
-fn lost_answers_are_duplicates_and_they_are_counted() {
+fn duplicates_after_lost_answers_are_counted() {
     let scenario = with(Fault::InvokeAnswerLost, Strikes::always(0.05));
     let summary = summary(&scenario, long_waits());
     let faults = summary.faults.expect("faults were on");
@@ -263,7 +264,7 @@ fn lost_answers_are_duplicates_and_they_are_counted() {
 }
 
 #[test]
-fn deliveries_call_again_after_a_fault_and_each_call_is_counted() {
+fn deliveries_repeat_failed_calls_and_count_each() {
     let refused = |fault| (fault, "defer", ApiCall::ChangeMessageVisibilityBatch);
     let sent = |fault| (fault, "dead_letter", ApiCall::SendMessageBatch);
     for (fault, step, operation) in [
@@ -280,7 +281,7 @@ fn deliveries_call_again_after_a_fault_and_each_call_is_counted() {
             ..with(fault, Strikes::always(0.5))
         };
         let mut deliveries = Deliveries::of(step);
-        // A re-invocation would hide its message too: the first is due after the run.
+        // A re-invocation would hide its message too, so the first is due after the run.
         let is_sent = step == "dead_letter";
         let (base_backoff, jitter) = if is_sent { (1, Jitter::Full) } else { (43_170, Jitter::None) };
         let scenario = Scenario { duration: if is_sent { scenario.duration } else { 11 * HOUR }, ..scenario };
@@ -309,10 +310,9 @@ fn events_whose_retention_ends_are_counted_as_expired() {
     assert_eq!(summary.delivered + expired, 60);
 }
 
-/// The policy allows what the scenario holds to be off the list, so that an invariant is broken
-/// without a bug.
+/// The policy allows the function that the scenario treats as unlisted, so that an invariant is broken without a bug.
 #[test]
-fn a_violation_has_the_seed_the_events_history_and_the_trace() {
+fn violation_has_seed_history_and_trace() {
     let target_functions = vec!["arn:aws:lambda:eu-west-1:123456789012:function:*".into()];
     let policies: Policies =
         Policy::new(Settings { target_functions, ..long_waits() }).expect("a valid policy").into();

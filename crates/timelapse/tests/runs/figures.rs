@@ -8,7 +8,7 @@ use comeback_timelapse::{ApiCall, Percentiles, Scenario, Summary};
 use super::{busy, dead_lettered, hours, long_waits, summary};
 
 #[test]
-fn every_minute_says_how_deep_the_queue_was() {
+fn every_minute_has_the_queues_depth() {
     let spread = hours(1);
     let scenario = Scenario { events: 200, arrival_spread: spread, ..Scenario::default() };
     let free = summary(&scenario, long_waits());
@@ -18,7 +18,7 @@ fn every_minute_says_how_deep_the_queue_was() {
     assert!(depths(&free)[60..180].iter().all(|&depth| depth == 200), "{:?}", depths(&free));
     assert!((90..110).contains(&depths(&free)[30]), "half of them have arrived");
     assert_eq!(depths(&free).last(), Some(&0));
-    // One event without jitter: nothing happens from its retry at 8,191 s to that at 16,383 s.
+    // One event without jitter: nothing happens between its retries at 8,191 s and 16,383 s.
     let one = Scenario { events: 1, arrival_spread: Duration::ZERO, ..Scenario::default() };
     let quiet = summary(&one, Settings { jitter: Jitter::None, ..long_waits() });
     assert!(depths(&quiet)[140..270].iter().all(|&depth| depth == 1), "{:?}", depths(&quiet));
@@ -29,7 +29,7 @@ fn every_minute_says_how_deep_the_queue_was() {
 }
 
 #[test]
-fn delays_are_those_of_the_events_that_the_outage_hit() {
+fn delays_are_of_events_that_arrived_in_the_outage() {
     let summary = summary(&Scenario { duration: hours(4), ..busy() }, long_waits());
     let delays = &summary.recovery_delays_ms;
     assert!((15..25).contains(&summary.events_hit), "half arrive during the outage: {}", summary.events_hit);
@@ -38,13 +38,13 @@ fn delays_are_those_of_the_events_that_the_outage_hit() {
 }
 
 #[test]
-fn calls_are_those_that_the_events_need() {
+fn calls_match_the_events() {
     let summary = summary(&busy(), Settings { max_retries: 5, ..long_waits() });
     let calls = |operation| summary.api_calls.of(operation);
     let dead_lettered = dead_lettered(&summary) as u64;
     assert!(dead_lettered > 0 && summary.delivered > 0);
     assert_eq!(calls(ApiCall::InvokeTarget), summary.retries);
-    // Each invocation, first ones and retries, ends in a delivery or in a record.
+    // Each invocation, first or retry, ends in a delivery or in a record.
     assert_eq!(calls(ApiCall::SendMessage) + summary.delivered as u64, summary.retries + 40);
     assert!(calls(ApiCall::SendMessageBatch) <= dead_lettered);
     assert!(calls(ApiCall::DeleteMessageBatch) <= summary.retries + dead_lettered);

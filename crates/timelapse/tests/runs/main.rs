@@ -1,4 +1,4 @@
-//! Whole runs: what must hold of every one, and what some show.
+//! Whole runs: the invariants of all, and the results of some.
 
 mod chaos;
 mod figures;
@@ -27,7 +27,7 @@ const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours * 3_600)
 }
 
-/// Waits of a second to as long as SQS can hide a message.
+/// Waits from a second to the longest that SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -37,7 +37,7 @@ fn policies(settings: Settings) -> Policies {
     Policy::new(settings).expect("a valid policy").into()
 }
 
-/// The run's figures; a violation fails the test with all that it says.
+/// The run's figures; a violation fails the test with its full report.
 fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) -> Summary {
     run(scenario, &policies(settings), watcher).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -50,7 +50,7 @@ fn dead_lettered(summary: &Summary) -> usize {
     summary.dead_lettered.values().sum()
 }
 
-/// A small scenario with a bit of everything.
+/// A small scenario with some of everything.
 fn busy() -> Scenario {
     Scenario {
         events: 40,
@@ -61,9 +61,9 @@ fn busy() -> Scenario {
     }
 }
 
-/// By default every event is back within an hour of the outage's end, however long that was.
+/// By default every event is back within an hour of the outage's end, whatever its length.
 #[test]
-fn after_any_outage_every_event_is_back_within_the_hour() {
+fn every_event_is_back_within_an_hour_of_any_outage() {
     for outage in [HOUR / 4, hours(3), hours(20)] {
         let scenario = Scenario {
             events: 200,
@@ -79,9 +79,9 @@ fn after_any_outage_every_event_is_back_within_the_hour() {
     }
 }
 
-/// MAX_RETRIES leaves enough for the longest MAX_AGE.
+/// MAX_RETRIES is high enough for the longest MAX_AGE.
 #[test]
-fn an_outage_of_five_days_loses_nothing_and_what_always_fails_ends_as_too_old() {
+fn outage_of_five_days_loses_only_what_always_fails() {
     let fortnight = Settings { max_age: 14 * 86_400, ..Settings::default() };
     let scenario = Scenario {
         events: 100,
@@ -128,7 +128,7 @@ fn every_limit_gives_its_reason() {
     assert_eq!(only(Settings { max_age: 600, ..long_waits() }), ["max_age"]);
     let globs = vec!["*Down".into()];
     assert_eq!(only(Settings { non_retryable_errors: globs, ..long_waits() }), ["non_retryable_error"]);
-    // Around the size from which on a failure's record could not come back.
+    // Sizes around the one above which a failure's record could not come back.
     for payload_size in [981_000, 983_000, 1_046_528] {
         let large = Scenario { payload_size, events: 2, ..Scenario::default() };
         let reasons = summary(&large, long_waits()).dead_lettered.into_keys().collect::<Vec<_>>();
@@ -138,7 +138,7 @@ fn every_limit_gives_its_reason() {
 }
 
 #[test]
-fn a_target_that_says_when_is_left_alone_until_then() {
+fn target_is_left_alone_until_its_requested_time() {
     let outage = Scenario { events: 200, arrival_spread: hours(1), ..Scenario::default() };
     let asking = Scenario { retry_after: Some(hours(3)), ..outage.clone() };
     let asked = summary(&asking, long_waits());
@@ -152,19 +152,19 @@ fn a_target_that_says_when_is_left_alone_until_then() {
 }
 
 #[test]
-fn no_jitter_makes_retries_as_regular_as_the_formula() {
+fn retries_without_jitter_follow_the_formula() {
     let scenario = Scenario { events: 1, arrival_spread: Duration::ZERO, ..Scenario::default() };
     let summary = summary(&scenario, Settings { jitter: Jitter::None, ..long_waits() });
     // 1 + 2 + … + 8192 s is the first sum over 3 h (2¹⁴ - 1 s), so the 14th retry is the last.
     assert_eq!((summary.delivered, summary.retries), (1, 14));
     let overhead = summary.recovery_delay_ms.unwrap().max - (16_383 - 10_800) * 1_000;
-    // Each of the 15 runs takes 200 ms and each of the 28 batches 20 ms + 100 ms; a re-invocation
-    // comes at the end of its batch, a deferral's timeout starts at the end of its own.
+    // Each of the 15 runs takes 200 ms and each of the 28 batches 20 ms + 100 ms. A re-invocation comes at the end of
+    // its batch, and a deferral's timeout starts at the end of its own.
     assert_eq!(overhead, 15 * 200 + 28 * 120);
 }
 
 #[test]
-fn refused_scenarios_say_all_that_is_wrong() {
+fn refused_scenario_lists_every_error() {
     let scenario = Scenario {
         events: 0,
         failure_rate: f64::NAN,
@@ -189,7 +189,7 @@ fn refused_scenarios_say_all_that_is_wrong() {
 }
 
 #[test]
-fn pauses_that_make_no_sense_are_refused() {
+fn nonsensical_pauses_are_refused() {
     let pause = OperatorPause::of_all(hours(1), hours(1), hours(1));
     let later = OperatorPause { at: hours(2), ..pause.clone() };
     let check = |pauses| Scenario { pauses, ..Scenario::default() }.check();
@@ -206,7 +206,7 @@ fn pauses_that_make_no_sense_are_refused() {
     }
 }
 
-/// Counts what the handler says it did, to hold it against what the world saw.
+/// Counts the handler's reported actions, to compare them with the simulated world's.
 #[derive(Default)]
 struct Tally {
     reinvoked: u64,

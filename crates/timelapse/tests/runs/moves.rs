@@ -1,4 +1,4 @@
-//! Whole runs in which waits are performed by sending messages again.
+//! Whole runs in which messages wait by being sent again.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ fn hiding(hide_up_to: HideUpTo) -> Settings {
     Settings { hide_up_to, ..long_waits() }
 }
 
-/// Every retry: of which event, its number, and when it was due, in ms.
+/// Every retry: its event, its number, and its due time in ms.
 #[derive(Default)]
 struct Retries(BTreeSet<(usize, u64, u64)>);
 
@@ -25,7 +25,7 @@ impl Watcher for Retries {
     }
 }
 
-/// How a wait is performed changes no retry: with calls that take no time, each comes at its due time.
+/// Hiding and moving give the same retries: with calls that take no time, each comes at its due time.
 #[test]
 fn hiding_and_moving_give_the_same_retries() {
     (1..=4u64).into_par_iter().for_each(|seed| {
@@ -49,9 +49,9 @@ fn hiding_and_moving_give_the_same_retries() {
     });
 }
 
-/// Traffic that fills the room of both environments, and that of their counts, again and again.
+/// Traffic that repeatedly fills the room of both environments, also between their counts.
 #[test]
-fn messages_in_flight_stay_bounded_and_every_event_is_delivered_as_early() {
+fn bounded_messages_in_flight_delay_no_event() {
     let scenario = Scenario { events: 4_000, arrival_spread: HOUR, outage: HOUR, ..Scenario::default() };
     let few = |hide_up_to| Settings { maximum_concurrency: 2, ..hiding(hide_up_to) };
     let bounded = summary(&scenario, few(HideUpTo::UpTo(400)));
@@ -66,7 +66,7 @@ fn messages_in_flight_stay_bounded_and_every_event_is_delivered_as_early() {
 }
 
 #[test]
-fn without_room_nothing_is_in_flight_but_what_the_handler_has() {
+fn without_room_only_the_handlers_messages_are_in_flight() {
     let scenario = Scenario { events: 500, ..Scenario::default() };
     let summary = summary(&scenario, hiding(HideUpTo::UpTo(0)));
     assert_eq!(summary.delivered, 500);
@@ -81,7 +81,7 @@ fn without_room_nothing_is_in_flight_but_what_the_handler_has() {
 }
 
 #[test]
-fn with_room_nothing_is_moved_and_a_look_costs_little() {
+fn nothing_moves_with_room_and_counts_are_few() {
     let summary = summary(&Scenario::default(), long_waits());
     assert_eq!((summary.moves, summary.peak_delayed), (0, 0));
     let counts = summary.api_calls.of(ApiCall::GetQueueAttributes);
@@ -90,7 +90,7 @@ fn with_room_nothing_is_moved_and_a_look_costs_little() {
 
 /// Many pollers share the room, so each environment has little of it.
 #[test]
-fn too_many_pollers_move_what_there_would_be_room_for() {
+fn too_many_pollers_move_despite_room() {
     let moved = |maximum_concurrency| {
         let settings = Settings { maximum_concurrency, ..hiding(HideUpTo::UpTo(1_000)) };
         summary(&Scenario { events: 500, ..Scenario::default() }, settings)

@@ -24,7 +24,7 @@ fn paused(length: Duration, spread: Duration) -> Scenario {
     }
 }
 
-/// When each event was re-invoked first after the end of a pause, and whether any was while it lasted.
+/// The time of each event's first re-invocation after a pause, and the number of invocations during it.
 struct ComesBack {
     from: Duration,
     until: Duration,
@@ -40,7 +40,7 @@ impl ComesBack {
 
 impl Watcher for ComesBack {
     fn invoked(&mut self, at: Duration, event: EventNumber, attempt: u64, _: Option<TargetError>) {
-        // Begun 200 ms ago.
+        // The run began 200 ms ago.
         let begun = at - Duration::from_millis(200);
         if attempt > 0 && begun >= self.until {
             self.first.entry(event.0).or_insert(begun);
@@ -49,8 +49,8 @@ impl Watcher for ComesBack {
     }
 }
 
-/// 200 pauses of the target have ended, this long apart, and the parameter has room for 30: another one, of every function, is
-/// recorded and held to at once, and seven retry requests beside it.
+/// 200 pauses of the target have ended, this long apart, and the parameter has room for 30. A pause of every function
+/// is still recorded and obeyed at once, and so are seven retry requests.
 fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
     let ended = (0..200).map(|n| {
         let pause = OperatorPause::of_all(apart * n, apart / 2, Duration::ZERO);
@@ -63,16 +63,16 @@ fn with_a_full_history(apart: Duration) -> (Scenario, Duration) {
 }
 
 #[test]
-fn a_full_history_keeps_nothing_new_out() {
+fn full_history_leaves_room_for_new_pauses() {
     let (scenario, from) = with_a_full_history(Duration::from_secs(20));
     let mut seen = ComesBack::from(from + Duration::from_secs(40), from + HOUR);
     let summary = watched(&Scenario { outage: 2 * HOUR, ..scenario }, Settings::default(), &mut seen);
     assert_eq!((summary.delivered, seen.invoked_in_pause), (100, 0));
 }
 
-/// The oracle counts the paused time of what is still recorded.
+/// The oracle counts only the paused time that is still recorded.
 #[test]
-fn a_pause_that_is_forgotten_no_longer_keeps_an_event_from_being_too_old() {
+fn forgotten_pause_counts_toward_an_events_age() {
     let (scenario, _) = with_a_full_history(Duration::from_secs(4_000));
     let scenario = Scenario { outage: 9 * DAY, duration: 10 * DAY, ..scenario };
     let settings = Settings { max_age: 3 * 86_400, maximum_concurrency: 2, ..Settings::default() };
@@ -81,9 +81,9 @@ fn a_pause_that_is_forgotten_no_longer_keeps_an_event_from_being_too_old() {
 }
 
 /// A pause of three hours takes effect within the interval of the reads. After it every event comes back within the
-/// spread, or at the check that a hold may delay it to, and no minute sees many more than its share.
+/// spread, or at the check that a hold may delay it to, and no minute has many more than its share.
 #[test]
-fn what_was_held_comes_back_spread_after_the_pause() {
+fn held_events_come_back_spread_after_the_pause() {
     (1..=4u64).into_par_iter().for_each(|seed| {
         let spread = 60 * MINUTE;
         let scenario = Scenario { seed, events: 3_000, ..paused(3 * HOUR, spread) };
@@ -118,7 +118,7 @@ fn a_pause_of_13_days_loses_nothing() {
         .into_par_iter()
         .for_each(|settings| {
             let shown = format!("{settings:?}");
-            // All arrive in the pause, and fail once.
+            // All arrive in the pause and fail once.
             let scenario = Scenario {
                 events: 60,
                 outage: HOUR,
@@ -133,9 +133,9 @@ fn a_pause_of_13_days_loses_nothing() {
         });
 }
 
-/// SQS keeps no message for longer: the handler gives it up before, with its reason.
+/// SQS keeps no message longer, so the handler dead-letters it before, with its reason.
 #[test]
-fn a_pause_that_nobody_ends_gives_events_up_before_sqs_deletes_them() {
+fn endless_pause_dead_letters_events_before_sqs_deletes_them() {
     let pauses = vec![OperatorPause { length: None, ..OperatorPause::of_all(HOUR, HOUR, HOUR) }];
     let scenario = Scenario { events: 40, duration: 15 * DAY, pauses, ..paused(HOUR, HOUR) };
     let summary = summary(&Scenario { outage: 2 * HOUR, ..scenario }, long_waits());
@@ -148,7 +148,7 @@ fn a_pause_that_nobody_ends_gives_events_up_before_sqs_deletes_them() {
     );
 }
 
-/// Most events would be too old at its end, and the hold of some ends after that.
+/// Most events would be too old at the pause's end, and some holds end later still.
 #[test]
 fn a_short_max_age_outlasts_a_pause() {
     for (max_age, planned) in [(60, false), (600, false), (600, true)] {
@@ -161,7 +161,7 @@ fn a_short_max_age_outlasts_a_pause() {
 }
 
 #[test]
-fn only_its_own_functions_are_paused() {
+fn pause_affects_only_its_functions() {
     let other = "arn:aws:lambda:eu-west-1:123456789012:function:payments".parse().expect("a target");
     let mut scenario = Scenario { events: 50, ..paused(6 * HOUR, HOUR) };
     let here = summary(&Scenario { pauses: Vec::new(), ..scenario.clone() }, long_waits());
@@ -172,7 +172,7 @@ fn only_its_own_functions_are_paused() {
     assert_eq!(here.api_calls.of(ApiCall::ReadPauses), 0, "without a pause there is no parameter");
 }
 
-/// Steps by name.
+/// Counts of steps by name.
 #[derive(Default)]
 struct Steps(BTreeMap<&'static str, usize>);
 
@@ -183,9 +183,9 @@ impl Watcher for Steps {
 }
 
 #[test]
-fn reads_that_always_fail_keep_every_event_until_they_work() {
+fn failed_reads_keep_events_until_one_succeeds() {
     for fault in [Fault::PausesDenied, Fault::PausesThrottled, Fault::PausesLate, Fault::PausesGarbled] {
-        // Before any pause there is no text to garble.
+        // Before any pause, the parameter has no text to garble.
         let pauses = vec![OperatorPause::of_all(Duration::ZERO, MINUTE, Duration::ZERO)];
         let strikes = Strikes { rate: 1.0, window: Duration::ZERO..6 * HOUR };
         let faults = Faults::default().with(fault, strikes);

@@ -1,4 +1,4 @@
-//! Plans: what is in one, and that they are the same each time.
+//! Plans: their contents, and that they are reproducible.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn settings() -> Settings {
     Settings { target_functions: vec![TARGET_ARN.into()], ..Settings::default() }
 }
 
-/// A short outage with few retries, and a goal for which the grid has only the longest cap.
+/// A short outage with few retries, and a goal that leaves only the longest cap in the grid.
 fn goal() -> Goal {
     Goal {
         outage: Duration::from_secs(120),
@@ -24,9 +24,9 @@ fn plan(goal: &Goal, settings: &Settings) -> Plan {
     Plan::of(goal, settings, &|| {}).expect("a valid goal")
 }
 
-/// The defaults of a plan are the rehearsal that `comeback simulate` makes.
+/// A plan's figures for the defaults equal the rehearsal of `comeback simulate`.
 #[test]
-fn a_policys_figures_are_those_of_its_own_run() {
+fn figures_of_a_policy_match_its_own_run() {
     let plan = plan(&goal(), &settings());
     let scenario = Scenario {
         outage: goal().outage,
@@ -53,7 +53,7 @@ fn the_same_goal_gives_the_same_plan_on_any_number_of_cores() {
 }
 
 #[test]
-fn what_never_succeeds_costs_and_waits() {
+fn events_that_never_succeed_cost_and_wait() {
     let plans = [0.0, 0.05].map(|never_succeed| plan(&Goal { never_succeed, ..goal() }, &settings()));
     let [none, some] = plans.map(|plan| (plan.cheapest.expect("it is met"), plan.defaults));
     assert!(some.0.usd_per_million_events > none.0.usd_per_million_events);
@@ -62,7 +62,7 @@ fn what_never_succeeds_costs_and_waits() {
 }
 
 #[test]
-fn everything_refused_is_said_at_once() {
+fn plan_lists_everything_refused() {
     let nothing = Goal {
         outage: Duration::ZERO,
         events_per_second: 0.0,
@@ -82,9 +82,9 @@ fn everything_refused_is_said_at_once() {
     assert!(matches!(error, PlanError::Refused { .. }));
 }
 
-/// `make policy-table` prints every row. The cheapest of the defaults are made again here.
+/// `make policy-table` prints every row. The cheapest default rows are computed again here.
 #[test]
-fn the_page_shows_the_defaults_beside_other_policies() {
+fn page_shows_the_defaults_beside_other_policies() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan.md");
     let page = std::fs::read_to_string(page).expect("the page can be read");
     let shows = |line: &str| assert!(page.lines().any(|shown| shown == line), "not on the page: {line}");

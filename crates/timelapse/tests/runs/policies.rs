@@ -1,4 +1,4 @@
-//! Runs with several functions, under policies of their own that change while events wait.
+//! Runs with several functions, each under its own policy, which changes while events wait.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn each_function_is_retried_under_its_own_policy() {
 }
 
 #[test]
-fn with_one_function_its_entry_is_as_good_as_a_stacks_policy() {
+fn single_functions_entry_equals_the_stacks_policy() {
     let scenario = Scenario { events: 60, ..Scenario::default() };
     let stack = read(&[("MAX_AGE", "2h"), ("BACKOFFS", "20s,5m,30m")]);
     let entry = read(&[("POLICIES", "orders MAX_AGE=2h BACKOFFS=20s,5m,30m")]);
@@ -55,7 +55,7 @@ fn with_one_function_its_entry_is_as_good_as_a_stacks_policy() {
 }
 
 #[test]
-fn a_shorter_age_dead_letters_the_events_that_wait() {
+fn shorter_age_dead_letters_waiting_events() {
     let long = read(&[]);
     let short = read(&[("POLICIES", "export-eu MAX_AGE=2h")]);
     let changes = [PolicyChange { at: 4 * HOUR, policies: short }];
@@ -76,7 +76,7 @@ impl Watcher for Retries {
 }
 
 #[test]
-fn a_shorter_age_that_is_not_over_leaves_a_last_retry() {
+fn shorter_age_leaves_a_last_retry() {
     let policies = |max_age| {
         let backoff = [("BACKOFFS", "11h"), ("JITTER", "none"), ("HIDE_UP_TO", "0")];
         read(&[&[("MAX_AGE", max_age)], &backoff[..]].concat())
@@ -91,7 +91,7 @@ fn a_shorter_age_that_is_not_over_leaves_a_last_retry() {
     assert!(retries.0.len() == 20 && retries.0.iter().all(in_time), "{:?}", retries.0);
 }
 
-/// Entries for the two functions, as different as can be. `orders` comes to be under the second, and the other way round.
+/// Very different entries for the two functions. `orders` moves under the second, and the other way round.
 const ENTRIES: [&str; 8] = [
     "orders MAX_AGE=30m; export-* MAX_AGE=14d BACKOFFS=20s,5m,30m,2h",
     "*s MAX_RETRIES=2 JITTER=none; export-eu:$LATEST BASE_BACKOFF=10m",
@@ -104,7 +104,7 @@ const ENTRIES: [&str; 8] = [
 ];
 
 #[test]
-fn policies_that_change_while_events_wait_break_no_invariant() {
+fn policy_changes_break_no_invariant() {
     (0..500u64).into_par_iter().for_each(|seed| {
         let entry = |salt: u64| ENTRIES[(seed / salt) as usize % ENTRIES.len()];
         let hide_up_to = ["0", "20", "always"][(seed / 3) as usize % 3];

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 pub(crate) const SEEDS: u64 = 20;
 const HOUR: u64 = 3_600;
 pub(crate) const DAY: u64 = 24 * HOUR;
-/// Busy enough for moves and for more pollers than the default.
+/// High enough for moves and for more pollers than the default.
 const EVENTS_PER_SECOND: f64 = 10.0;
 
 /// `BASE_BACKOFF`, `MAX_BACKOFF` and `MAX_RETRIES`, all with full jitter.
@@ -21,7 +21,7 @@ pub(crate) const POLICIES: [(&str, [u64; 3]); 3] = [
     ("10 s to 12 h", [10, 43_170, 1_000]),
 ];
 
-/// An outage, and how many events reach the target in it: at least one a minute, or the busiest minute would be chance.
+/// An outage, with enough events in it: at least one a minute, or the busiest minute would be chance.
 #[derive(Clone, Copy)]
 pub(crate) struct Outage {
     pub(crate) name: &'static str,
@@ -50,7 +50,7 @@ pub(crate) fn settings([base_backoff, max_backoff, max_retries]: [u64; 3], max_a
 }
 
 impl Outage {
-    /// In which each event can still be delivered after the longest outage.
+    /// Long enough to deliver each event after the longest outage.
     pub(crate) const MAX_AGE: u64 = 2 * DAY;
     pub(crate) const COLUMNS: &str =
         "| outage | policy | p50, min | p99, min | retries an event | busiest minute | pollers | USD |";
@@ -92,7 +92,7 @@ pub(crate) mod quiet {
     use super::*;
 
     const EVENTS: usize = 15;
-    /// So many runs have a thousand events.
+    /// 67 runs have a thousand events in all.
     const RUNS: u64 = 67;
     pub(crate) const COLUMNS: &str =
         "| policy | p50, min | p99, min | retries an event | busiest minute, retries |";
@@ -127,7 +127,7 @@ pub(crate) mod quiet {
 pub(crate) mod failing {
     use super::*;
 
-    /// Of each seed.
+    /// Number of events for each seed.
     const EVENTS: usize = 100;
     pub(crate) const COLUMNS: &str = "| `MAX_AGE` | policy | retries an event | pollers | USD | ends as |";
 
@@ -173,7 +173,7 @@ impl Spread {
     }
 }
 
-/// Two digits, or all before the point.
+/// Rounds to two digits, or to a whole number.
 fn rounded(figure: f64) -> String {
     if figure < 10.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
 }

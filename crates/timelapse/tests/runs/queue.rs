@@ -47,7 +47,7 @@ fn the_longest_deferral_is_one_sqs_accepts() {
 const LATE: Duration = Duration::from_secs(58);
 
 #[test]
-fn a_handler_past_its_deadline_does_nothing_and_loses_nothing() {
+fn handler_past_its_deadline_loses_nothing() {
     let late = Scenario { handler_run_time: LATE, events: 5, ..Scenario::default() };
     let summary = summary(&late, long_waits());
     assert_eq!((summary.waiting, summary.retries), (5, 0));
@@ -64,7 +64,7 @@ fn sqs_moves_no_message_before_its_retention_ends() {
     assert_eq!(summary.dead_lettered, [("expired", 3)].into());
 }
 
-/// Calling again for it would be in vain.
+/// A repeated call would be refused again.
 #[test]
 fn a_refusal_of_the_queue_is_final() {
     let faults = Faults::default().with(Fault::StaleReceiptHandle, Strikes::always(1.0));
@@ -74,13 +74,13 @@ fn a_refusal_of_the_queue_is_final() {
 }
 
 #[test]
-fn a_stalled_queue_gives_events_up_before_sqs_deletes_them() {
+fn stalled_queue_dead_letters_events_before_sqs_deletes_them() {
     // One message in flight at a time, each for 12 hours.
     let settings =
         Settings { base_backoff: 43_170, jitter: Jitter::None, max_age: 14 * 86_400, ..long_waits() };
     let summary = summary(&Scenario { in_flight_limit: 1, ..two_weeks() }, settings);
     assert_eq!(summary.peak_in_flight, 1);
-    // The wait of one is cut, so that it has a last retry before its message is dead-lettered.
+    // The wait of one event is cut to leave a last retry before its message is dead-lettered.
     assert_eq!((summary.dead_lettered, summary.delivered), ([("max_age", 39)].into(), 1));
 }
 
@@ -89,7 +89,7 @@ fn two_weeks() -> Scenario {
 }
 
 #[test]
-fn too_few_pollers_show_as_visible_messages_not_as_messages_in_flight() {
+fn too_few_pollers_show_as_visible_messages() {
     let scenario = Scenario { events: 500, ..Scenario::default() };
     let slow = Duration::from_secs(28);
     let slow = Scenario { handler_run_time: slow, ..scenario.clone() };
@@ -100,7 +100,7 @@ fn too_few_pollers_show_as_visible_messages_not_as_messages_in_flight() {
 }
 
 #[test]
-fn fewer_batches_at_once_and_smaller_ones_cost_time_and_calls() {
+fn fewer_or_smaller_batches_cost_time_or_calls() {
     let burst = Scenario {
         events: 100,
         arrival_spread: Duration::ZERO,

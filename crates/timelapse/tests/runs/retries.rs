@@ -12,12 +12,12 @@ use rayon::prelude::*;
 
 use super::{HOUR, MINUTE, hours, long_waits, watched};
 
-/// Down for eight hours, and then fixed.
+/// An outage of eight hours.
 fn outage() -> Scenario {
     Scenario { events: 1_000, outage: hours(8), arrival_spread: hours(8), ..Scenario::default() }
 }
 
-/// The first retry of each event after a moment, and which of them came early.
+/// The first retry of each event after a moment, and the number that came early.
 struct After {
     moment: Duration,
     first: BTreeMap<usize, Duration>,
@@ -42,7 +42,7 @@ impl Watcher for After {
     }
 }
 
-/// How often each message was received.
+/// Receive count of each message.
 #[derive(Default)]
 struct Receives(BTreeMap<String, u32>);
 
@@ -52,7 +52,7 @@ impl Watcher for Receives {
     }
 }
 
-/// Fix, then `comeback retry --within 5m`: the handler checks every delayed message within a quarter of an hour.
+/// After a fix and `comeback retry --within 5m`, the handler checks every delayed message within a quarter of an hour.
 #[test]
 fn after_a_fix_what_is_delayed_is_retried_within_20_minutes() {
     (1..=3u64).into_par_iter().for_each(|seed| {
@@ -72,8 +72,8 @@ fn after_a_fix_what_is_delayed_is_retried_within_20_minutes() {
     });
 }
 
-/// At 1,000 environments each reads every 375 s. A request that is over in a second reaches everything all the same: each
-/// hidden message when its hiding ends, up to 12 hours later.
+/// With 1,000 environments, each reads every 375 s. Even a request for a single second reaches everything: each hidden
+/// message when its hiding ends, up to 12 hours later.
 #[test]
 fn a_request_reaches_what_was_hidden_before_it_was_noticed() {
     let settings =
@@ -91,8 +91,8 @@ fn a_request_reaches_what_was_hidden_before_it_was_noticed() {
     assert_eq!(seen.early, 1_000, "the last came at {:?}", seen.first.values().max());
 }
 
-/// Events that wait for half a day are held for all but the last of SQS's days, while refusals bring them back after 1,230 s:
-/// SQS's 1,000 receives are never reached.
+/// Events that wait for half a day are held until SQS's last day, while refusals bring them back after 1,230 s: SQS's
+/// 1,000 receives are never reached.
 #[test]
 fn no_message_reaches_a_thousand_receives() {
     [0.0, 0.5, 1.0].into_par_iter().for_each(|rate| {

@@ -1,4 +1,4 @@
-//! What must hold of every policy's schedule, and what the default's is.
+//! Properties of every policy's schedule, and the default's schedule.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ fn schedule(settings: Settings, seed: u64, events: usize) -> Schedule {
     Schedule::of(&policy(settings), seed, events, &|| {})
 }
 
-/// 18.2 backoffs fit into MAX_AGE, as a few lines of Python that know the formula find as well, and
-/// the next is cut to one last retry, which only 2 minutes before the end are too few for.
+/// 18.2 backoffs fit into MAX_AGE, as an independent Python script of the formula confirms. The next is cut to one last
+/// retry, unless less than 2 minutes are left.
 #[test]
-fn backoffs_of_up_to_12_hours_make_about_18_retries_and_a_last_one() {
+fn twelve_hour_backoffs_make_about_19_retries() {
     let schedule = schedule(long_waits(), 1, 2_000);
     assert!((19.1..19.25).contains(&schedule.retries_made.mean), "{:?}", schedule.retries_made);
     assert_eq!(schedule.dead_lettered.into_iter().collect::<Vec<_>>(), [("max_age", 2_000)]);
 }
 
-/// An hour's cap is reached after 43 minutes on average. From then on, retries are half an hour apart on average.
+/// The cap of an hour is reached after 43 minutes on average. From then on, retries are half an hour apart on average.
 #[test]
 fn the_default_policy_makes_about_56_retries() {
     let schedule = schedule(Settings::default(), 1, 2_000);
@@ -35,7 +35,7 @@ fn the_default_policy_makes_about_56_retries() {
 }
 
 #[test]
-fn without_jitter_there_is_nothing_to_spread() {
+fn without_jitter_waits_do_not_vary() {
     let schedule = schedule(Settings { jitter: Jitter::None, ..long_waits() }, 1, 20);
     for retry in &schedule.retries {
         assert_eq!(retry.events, 20);
@@ -67,7 +67,7 @@ fn each_wait_is_cut_into_moves() {
     assert_eq!((in_flight.moves.per_second, in_flight.moves.delayed), (2.0 * 15.0, 2.0 * 4_095.0));
 }
 
-/// Moves a second that a simulation makes once as many events are dead-lettered as arrive.
+/// Moves a second of a simulation, once as many events are dead-lettered as arrive.
 fn simulated_moves_per_second(settings: &Settings, events: usize) -> f64 {
     let hours = |hours: u64| Duration::from_secs(hours * 3_600);
     let moves_until = |end| {
@@ -140,7 +140,7 @@ proptest! {
             prop_assert_eq!(retry.retry, i as u64 + 1);
             check(retry, &settings);
         }
-        // Fewer and fewer events are left, and those that are have waited once more.
+        // Ever fewer events are left, and each has waited once more.
         for pair in schedule.retries.windows(2) {
             prop_assert!(pair[1].events <= pair[0].events);
             if pair[1].events == pair[0].events {

@@ -14,14 +14,14 @@ struct Fixture {
     ids: Xoshiro256PlusPlus,
 }
 
-/// What a message carries here: a number of its sender's.
+/// The data a message carries here: a number that its sender chose.
 type Sender = usize;
 
-/// What a receiver got of one message: what it carries, its receipt and its record.
+/// A received message: the data it carries, its receipt and its record.
 type Got = (Sender, ReceiptHandle, Record);
 
 impl Fixture {
-    /// The messages that the queue has removed by itself.
+    /// The messages that the queue itself has removed.
     fn removed(&mut self) -> Vec<(Sender, Removal)> {
         std::mem::take(&mut self.queue.removals)
     }
@@ -72,7 +72,7 @@ impl Fixture {
     }
 }
 
-/// Seconds after some start, to the millisecond.
+/// Seconds after a fixed start, to the millisecond.
 fn time(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
@@ -101,7 +101,7 @@ fn twelve_hours_count_from_the_receive() {
 }
 
 #[test]
-fn a_message_that_is_visible_again_cannot_be_hidden_but_can_be_deleted() {
+fn visible_message_can_be_deleted_not_hidden() {
     let mut fixture = with_one();
     let (_, receipt, record) = fixture.receive_one(1.0);
     fixture.advance(181.0);
@@ -164,7 +164,7 @@ fn handle_of_a_deleted_message_is_refused() {
 }
 
 #[test]
-fn retention_counts_from_the_send_whatever_hides_the_message() {
+fn hiding_does_not_extend_retention() {
     let end = 14.0 * DAY as f64;
     let mut fixture = with_one();
     fixture.send(DAY as f64, 8);
@@ -177,7 +177,7 @@ fn retention_counts_from_the_send_whatever_hides_the_message() {
 }
 
 #[test]
-fn a_retention_that_was_planned_spares_the_next_message_in_its_slot() {
+fn old_retention_timer_spares_the_slots_next_message() {
     let mut fixture = with_one();
     let (_, receipt, _) = fixture.receive_one(1.0);
     assert!(fixture.queue.delete(receipt).is_some());
@@ -200,7 +200,7 @@ fn a_message_received_too_often_is_removed() {
 }
 
 #[test]
-fn past_the_in_flight_limit_a_receive_returns_nothing() {
+fn receive_at_the_in_flight_limit_returns_nothing() {
     let mut fixture = Fixture::new(QueueSettings { in_flight_limit: 3, ..QueueSettings::default() });
     (0..5).for_each(|carried| fixture.send(0.0, carried));
     let got = fixture.receive(1.0, 2);
@@ -264,7 +264,7 @@ fn delayed_messages_become_visible_in_the_order_of_their_ends() {
 }
 
 #[test]
-fn retention_counts_from_the_send_whatever_delays_the_message() {
+fn delay_does_not_extend_retention() {
     let retention = Duration::from_secs(600);
     let mut fixture = Fixture::new(QueueSettings { retention, ..QueueSettings::default() });
     fixture.send_delayed(0.0, 500, 7).unwrap();
@@ -277,7 +277,7 @@ fn retention_counts_from_the_send_whatever_delays_the_message() {
 }
 
 #[test]
-fn the_end_of_a_delay_spares_the_next_message_in_its_slot() {
+fn old_delay_timer_spares_the_slots_next_message() {
     let mut fixture = with_one_delayed(600);
     let lost = fixture.queue.messages.iter().next().map(|(slot, message)| (slot, message.id));
     let (slot, id) = lost.unwrap();

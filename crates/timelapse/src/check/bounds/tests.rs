@@ -1,4 +1,4 @@
-//! Each check at its edge: the last call that it allows, and the first that it does not.
+//! Each check at its edge: the last call that it allows, and the first that it refuses.
 
 use comeback_engine::Settings;
 
@@ -11,12 +11,12 @@ use crate::faults::fault::Fault;
 use crate::faults::mix::{Faults, Strikes};
 use crate::operators::OperatorPause;
 
-/// In seconds after the first failure.
+/// A moment, in seconds after the first failure.
 fn at(secs: f64) -> Timestamp {
     Timestamp::from_millis(1_767_225_600_000 + (secs * 1_000.0).round() as u64)
 }
 
-/// Waits of a second to as long as SQS can hide a message.
+/// Waits from a second to the longest that SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -83,7 +83,7 @@ fn retries_end_with_max_retries() {
 }
 
 #[test]
-fn no_retry_after_max_age_and_an_envelope_has_its_start() {
+fn no_retry_after_max_age() {
     let check = |now, first| {
         hourly().reinvocation(&Handling { first_failure: at(first), ..handling(&seen(2), at(now)) }, &RIGHT)
     };
@@ -96,7 +96,7 @@ fn no_retry_after_max_age_and_an_envelope_has_its_start() {
 }
 
 #[test]
-fn a_payload_is_too_large_if_the_record_of_its_next_failure_would_be() {
+fn payload_is_too_large_if_its_next_record_would_be() {
     let largest = 1_048_576 - 64 * 1_024;
     let checked = |bytes| {
         let seen = SeenMessage { bytes, ..seen(2) };
@@ -119,7 +119,7 @@ fn no_retry_before_the_shortest_wait() {
         assert_eq!(check(10.0 + earliest - 0.499), Ok(()), "{jitter}");
         assert_eq!(invariant(check(10.0 + earliest - 0.5)), Invariant::DueTime, "{jitter}");
     }
-    // An hour's wait that does not fit before MAX_AGE is cut to end a minute before it.
+    // An hour's wait that would end after MAX_AGE is cut to end a minute before it.
     let slow = Settings { jitter: Jitter::None, base_backoff: 3_600, max_age: 3_600, ..long_waits() };
     let check = |now| bounds(slow.clone()).reinvocation(&handling(&seen(2), at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
@@ -140,7 +140,7 @@ fn a_first_receive_has_served_no_backoff() {
 }
 
 #[test]
-fn no_retry_before_what_the_handler_had_it_hidden_for() {
+fn no_retry_before_its_hiding_ends() {
     let not_before = hourly().deferral(&handling(&seen(1), at(10.1)), Duration::from_secs(8)).unwrap();
     assert_eq!(not_before, at(17.0), "a second less than from the receive on: it was rounded up");
     let later = hourly().deferral(&handling(&seen(2), at(12.0)), Duration::from_secs(6)).unwrap();
@@ -149,7 +149,7 @@ fn no_retry_before_what_the_handler_had_it_hidden_for() {
     let check = |now| hourly().reinvocation(&handling(&hidden, at(now)), &RIGHT);
     assert_eq!(check(16.501), Ok(()));
     assert_eq!(invariant(check(16.5)), Invariant::DueTime);
-    // Within the last minute before MAX_AGE, a later check may cut what the first did not.
+    // Within the last minute before MAX_AGE, a later check may cut a wait that the first did not.
     let hidden = SeenMessage { not_before: at(3_590.0), ..seen(2) };
     let check = |now| hourly().reinvocation(&handling(&hidden, at(now)), &RIGHT);
     assert_eq!(check(3_540.0), Ok(()));
@@ -174,7 +174,7 @@ fn no_wait_over_its_ceiling() {
     assert_eq!(invariant(check(82)), Invariant::LongestWait);
 }
 
-/// Its ceiling has 8 s, and the last retry comes 60 s before the end.
+/// Its ceiling is 8 s, and the last retry comes 60 s before the end.
 #[test]
 fn no_wait_past_the_last_retry() {
     let late = SeenMessage { first_receive: at(3_535.0), ..seen(2) };
@@ -195,7 +195,7 @@ fn asked(seen: SeenMessage) -> SeenMessage {
 }
 
 #[test]
-fn a_wait_that_was_asked_for_ends_at_its_moment_or_a_tenth_later() {
+fn requested_wait_ends_at_most_a_tenth_late() {
     let check = |seen: SeenMessage, now, until: f64| {
         hourly().deferral(&handling(&asked(seen), at(now)), Duration::from_secs_f64(until - now))
     };
@@ -214,7 +214,7 @@ fn a_wait_that_was_asked_for_ends_at_its_moment_or_a_tenth_later() {
 }
 
 #[test]
-fn a_wait_that_was_asked_for_is_cut_to_leave_a_last_retry() {
+fn requested_wait_leaves_time_for_a_last_retry() {
     let check = |bounds: &Bounds, now, secs| {
         bounds.deferral(&handling(&asked(seen(2)), at(now)), Duration::from_secs(secs))
     };
@@ -248,7 +248,7 @@ fn no_wait_over_twelve_hours() {
 }
 
 #[test]
-fn an_unanswered_invoke_is_hidden_for_one_to_two_hours_or_until_the_last_retry() {
+fn unanswered_invoke_is_hidden_for_one_to_two_hours() {
     let day = bounds(long_waits());
     let check =
         |now, secs| day.hiding(&handling(&seen(2), at(now)), After::Unanswered, Duration::from_secs(secs));
@@ -284,7 +284,7 @@ fn reasons_are_true() {
     for (right, now, reason, wrong, then) in [
         (&spent, 20.0, ReasonCode::MaxRetries, &seen(1), 20.0),
         (&seen(2), 3_600.1, ReasonCode::MaxAge, &seen(2), 3_600.0),
-        // With less than two minutes left there is no time for one last retry.
+        // With less than two minutes left, no last retry fits.
         (&seen(1), 3_480.1, ReasonCode::MaxAge, &seen(1), 3_480.0),
         (&flawed(Flaw::Unlisted), 20.0, ReasonCode::TargetNotAllowed, &seen(1), 20.0),
         (&flawed(Flaw::Unreadable), 20.0, ReasonCode::MalformedRecord, &seen(1), 20.0),
@@ -305,7 +305,7 @@ fn paused(known_at: f64) -> KnownPauses {
 }
 
 #[test]
-fn neither_a_pause_nor_the_hold_after_it_makes_an_event_too_old() {
+fn paused_time_does_not_age_an_event() {
     let end = 3_600.0 + 1_000.0 + 1_344.0 + 37.5;
     let check = |known: &KnownPauses, now| {
         hourly().dead_letter(&Handling { known, ..handling(&seen(2), at(now)) }, ReasonCode::MaxAge)
@@ -324,7 +324,7 @@ fn neither_a_pause_nor_the_hold_after_it_makes_an_event_too_old() {
 }
 
 #[test]
-fn a_wait_may_end_with_the_spread_of_a_pause_that_is_over() {
+fn wait_may_end_within_an_ended_pauses_spread() {
     let check = |known_at, now: f64, until: f64| {
         let known = &paused(known_at);
         hourly().deferral(
@@ -338,7 +338,7 @@ fn a_wait_may_end_with_the_spread_of_a_pause_that_is_over() {
 }
 
 #[test]
-fn a_message_is_kept_for_a_hold_or_as_after_a_failure_while_nothing_is_known() {
+fn held_or_unknown_message_is_hidden_within_bounds() {
     let secs = Duration::from_secs;
     let kept = |known: &KnownPauses, now, receives, wait| {
         known.longest_keep(at(now), receives, secs(8)).is_some_and(|longest| secs(wait) <= longest)
@@ -360,7 +360,7 @@ fn broken(bound: InFlightBound, in_flight: usize, left_visible: bool) -> Option<
 }
 
 #[test]
-fn twice_as_many_and_a_batch_a_poller_are_in_flight_and_none_is_visible() {
+fn in_flight_is_bounded_and_nothing_stalls() {
     let bound = in_flight_bound(HideUpTo::UpTo(100), &Scenario::default());
     assert_eq!((broken(bound, 250, false), broken(bound, 0, false)), (None, None));
     assert_eq!(broken(bound, 251, false), Some(Invariant::BoundedInFlight));
@@ -368,7 +368,7 @@ fn twice_as_many_and_a_batch_a_poller_are_in_flight_and_none_is_visible() {
 }
 
 #[test]
-fn where_others_keep_messages_in_flight_nothing_is_bounded() {
+fn faults_that_keep_messages_in_flight_lift_the_bound() {
     let with = |fault| {
         let faults = Faults::default().with(fault, Strikes::always(0.1));
         broken(in_flight_bound(HideUpTo::UpTo(100), &Scenario { faults, ..Scenario::default() }), 251, true)

@@ -1,4 +1,4 @@
-//! Calls that no handler makes: each breaks an invariant.
+//! Calls that the handler never makes: each breaks an invariant.
 
 use comeback_engine::{Attribute, Policy, Settings};
 use rand::SeedableRng;
@@ -89,7 +89,7 @@ impl Fixture {
         self.oracle.hidden(0, now.saturating_add(timeout));
     }
 
-    /// Asks to hide the message before a call. SQS refuses, so nothing but the call itself spaces the next.
+    /// Asks to hide the message before a call. SQS refuses, so only the call itself spaces the next one.
     fn guard(&mut self) {
         self.oracle.hides(0, Duration::from_secs(3_660));
     }
@@ -100,7 +100,7 @@ impl Fixture {
         self.oracle.reinvoked(0, at(2));
     }
 
-    /// Without an answer.
+    /// Invokes without an answer.
     fn invoke_unanswered(&mut self, accepted: bool, now: Timestamp) {
         self.guard();
         self.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
@@ -183,7 +183,8 @@ fn a_function_off_the_list() {
 fn a_function_that_is_or_may_be_paused() {
     let hour = Duration::from_secs(3_600);
     let pause = OperatorPause::of_all(hour, hour, hour);
-    // The handler reads the parameter as of this moment, and retries the message this long after it tried to.
+    // The handler has read the parameter as of `read`, and retries the message `tried_ago` seconds after it last tried
+    // to read.
     let invoked = |read: Option<Timestamp>, tried_ago: u64| {
         let mut fixture = Fixture::pausing(vec![pause.clone()]);
         fixture.hide(1);
@@ -210,7 +211,7 @@ fn a_second_retry_that_no_fault_explains() {
 }
 
 #[test]
-fn a_call_that_no_hiding_precedes() {
+fn a_call_without_hiding_first() {
     for hidden_for in [None, Some(1), Some(3_659)] {
         let mut invoked = Fixture::due();
         hidden_for.into_iter().for_each(|seconds| invoked.oracle.hides(0, Duration::from_secs(seconds)));
@@ -240,7 +241,7 @@ fn an_invoke_within_the_hiding_of_the_one_before() {
 }
 
 #[test]
-fn a_refused_call_whose_message_stays_hidden_for_hours() {
+fn a_refused_call_that_stays_hidden_for_hours() {
     for (hidden_anew, broken) in [(None, Some(Invariant::LongestWait)), (Some(4), None)] {
         let mut fixture = Fixture::due();
         fixture.guard();
@@ -260,7 +261,7 @@ fn a_call_whose_message_is_hidden_for_too_long() {
 }
 
 #[test]
-fn a_hiding_for_hours_that_no_call_follows() {
+fn a_long_hiding_without_a_call() {
     let too_long = Some(Invariant::LongestWait);
     for (lives, hidden_for, broken) in
         [(true, 3_660, too_long), (false, 7_260, None), (false, 7_261, too_long)]
@@ -274,7 +275,7 @@ fn a_hiding_for_hours_that_no_call_follows() {
 }
 
 #[test]
-fn an_unanswered_invoke_that_is_hidden_or_repeated_too_early() {
+fn an_unanswered_invoke_shown_or_repeated_too_early() {
     let broken = Some(Invariant::SpacedInvokes);
     for accepted in [false, true] {
         let unanswered = |hidden_for| {
@@ -303,9 +304,9 @@ fn a_wrong_attempt_or_count_of_retries() {
     assert_eq!(fixture.broken(), Some(Invariant::AttemptsByOne));
 }
 
-/// Retry 4 is next, but for a handler that takes the record for one that an operator moved back.
+/// Retry 4 is next, unless the handler takes the record for a redriven one.
 #[test]
-fn a_chain_starts_anew_only_in_an_old_copy_without_its_past() {
+fn a_chain_restarts_only_in_an_old_copy_without_its_attribute() {
     let day = 86_400;
     for (sent, forgotten, right) in [(day + 1, true, 1), (day + 1, false, 4), (day, true, 4)] {
         for attempt in [1, 4] {
@@ -332,7 +333,7 @@ fn too_long_a_wait() {
     let mut fixture = Fixture::new();
     fixture.hide(2);
     assert_eq!(fixture.broken(), Some(Invariant::LongestWait));
-    // After a failed call the bound is another one: 4 s on the second receive.
+    // After a failed call the bound is different: 4 s on the second receive.
     let mut fixture = Fixture::due();
     fixture.guard();
     fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
@@ -366,9 +367,9 @@ fn a_move_that_ends_with_its_backoff_breaks_nothing() {
     assert_eq!(fixture.broken(), None);
 }
 
-/// If its handler dies, or SQS refuses the copy, it would come back late.
+/// If its handler died, or SQS refused the copy, it would come back late.
 #[test]
-fn a_move_whose_original_is_hidden_for_longer_than_it_waits() {
+fn a_moved_original_hidden_too_long() {
     for (hidden_for, broken) in [(7_260, None), (7_261, Some(Invariant::LongestWait))] {
         let mut fixture = Fixture::new();
         fixture.oracle.hides(0, Duration::from_secs(hidden_for));
@@ -379,7 +380,7 @@ fn a_move_whose_original_is_hidden_for_longer_than_it_waits() {
 
 /// If its deletion is lost, it would come back while its copy is on its way.
 #[test]
-fn a_moved_original_that_is_shown_or_invoked_before_its_hiding_ends() {
+fn a_moved_original_shown_or_invoked_too_early() {
     let moved = || {
         let mut fixture = Fixture::new();
         fixture.hide(3_661);
@@ -418,7 +419,7 @@ fn another_body_or_a_second_copy_or_too_long_a_delay() {
     fixture.send_again(1, at(0));
     fixture.send_again(1, at(0));
     assert_eq!(fixture.broken(), Some(Invariant::ExplainedDuplicates));
-    // The backoff of the first retry has one second.
+    // The backoff of the first retry is one second.
     let mut fixture = Fixture::new();
     fixture.send_again(2, at(0));
     assert_eq!(fixture.broken(), Some(Invariant::LongestWait));
@@ -439,7 +440,7 @@ fn more_hops_than_a_wait_takes() {
 }
 
 #[test]
-fn a_message_that_is_back_within_the_hour_though_a_copy_may_be_on_its_way() {
+fn a_message_back_within_the_hour_of_a_lost_copy() {
     let mut fixture = Fixture::new();
     fixture.send_again(1, at(0));
     fixture.oracle.move_unanswered(0);

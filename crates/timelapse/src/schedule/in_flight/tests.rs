@@ -6,7 +6,7 @@ use crate::schedule::moves_of;
 
 const LIMIT: usize = 1_000;
 
-/// Events that wait so long each, for one retry.
+/// A schedule of events with one retry each, after these waits.
 fn schedule(waits: &[u32], hide_up_to: HideUpTo) -> Schedule {
     let retries_made = RetriesMade { mean: 1.0, min: 1, p5: 1, p95: 1, max: 1 };
     let (dead_lettered, retries) = (Default::default(), Vec::new());
@@ -28,21 +28,20 @@ fn rate_times_wait_is_waiting() {
 }
 
 #[test]
-fn the_limit_is_reached_while_some_have_already_been_dead_lettered() {
+fn limit_is_reached_after_some_are_dead_lettered() {
     let full_after =
         |rate, limit| schedule(&[100, 300], HideUpTo::Always).in_flight(rate, limit).full_after_seconds;
     assert_eq!(full_after(10.0, 1_000), Some(100.0), "none has been dead-lettered yet");
     assert_eq!(full_after(10.0, 500), Some(50.0));
-    // After 100 s half of the events are dead-lettered in time: 10 a second, then 5.
+    // After 100 s half of the events have been dead-lettered: 10 a second are added, then 5.
     assert_eq!(full_after(10.0, 1_500), Some(200.0));
     assert_eq!(full_after(10.0, 2_000), Some(300.0), "the limit is reached exactly");
     assert_eq!(full_after(10.0, 2_001), None);
 }
 
 #[test]
-fn what_is_not_hidden_is_delayed_and_there_is_no_limit() {
-    // 10 a second that wait for 2,700 s are 27,000, and take 3 moves each. 900 that are hidden save one
-    // move a second.
+fn events_not_hidden_are_delayed_without_limit() {
+    // 10 a second that wait for 2,700 s are 27,000, and take 3 moves each. 900 hidden messages save one move a second.
     let in_flight = schedule(&[2_700], HideUpTo::UpTo(900)).in_flight(10.0, LIMIT);
     assert_eq!(
         (in_flight.waiting, in_flight.in_flight, in_flight.in_flight_at_most),
@@ -53,31 +52,31 @@ fn what_is_not_hidden_is_delayed_and_there_is_no_limit() {
 }
 
 #[test]
-fn a_queue_that_holds_fewer_than_may_be_hidden_is_full_in_the_end() {
+fn queue_limit_below_hide_up_to_is_reached() {
     let full_after =
         |hide_up_to| schedule(&[2_700], HideUpTo::UpTo(hide_up_to)).in_flight(10.0, LIMIT).full_after_seconds;
     assert_eq!((full_after(999), full_after(1_000)), (None, Some(100.0)));
 }
 
 #[test]
-fn hidden_messages_save_moves_and_what_is_left_has_a_price() {
+fn hidden_messages_save_moves_and_their_price() {
     // 4 moves a second if none is hidden, and 3 with 900 hidden: 10,800 an hour.
     let moves = Moves::of(4.0, 2_700.0, 900.0);
     assert_eq!((moves.delayed, moves.per_second), (1_800.0, 3.0));
     assert!((moves.usd_per_hour - 10_800.0 * 0.248_433_5e-6).abs() < 1e-9, "{moves:?}");
-    // 6 moves for each hour of an event.
+    // 6 moves for each event-hour.
     let usd = moves.usd_per_million_event_hours.unwrap();
     assert!((usd - 6.0 * 0.248_433_5).abs() < 1e-9, "{usd}");
 }
 
 #[test]
-fn with_room_for_all_there_is_no_move() {
+fn nothing_moves_with_room_for_all() {
     let none = Moves { delayed: 0.0, per_second: 0.0, usd_per_hour: 0.0, usd_per_million_event_hours: None };
     assert_eq!(Moves::of(4.0, 2_700.0, 2_700.0), none);
 }
 
 #[test]
-fn batches_under_way_are_rounded_up_and_two_at_least() {
+fn pollers_are_rounded_up_to_at_least_two() {
     // 10 messages are a batch, and 10 batches a second keep one poller busy.
     assert_eq!(pollers(0.0, 0.0), 2);
     assert_eq!(pollers(50.0, 100.0), 2, "200 messages a second");
@@ -100,9 +99,9 @@ proptest! {
         prop_assert!(in_flight.in_flight <= hide_up_to as f64);
         prop_assert!(in_flight.in_flight_at_most <= 2.0 * hide_up_to as f64);
         prop_assert_eq!((in_flight.full_after_seconds, in_flight.highest_events_per_second), (None, None));
-        // A delay lasts for 900 s at most, so each delayed event is sent again once in that time, or more often.
+        // A delay lasts 900 s at most, so each delayed event is sent again at least once in that time.
         prop_assert!(moves.per_second >= moves.delayed / 900.0 * 0.999_999);
-        // Where more may be hidden, nothing is sent again more often.
+        // With more room to hide, nothing is sent again more often.
         let none_hidden = of(0);
         prop_assert!(moves.per_second <= none_hidden.moves.per_second);
         prop_assert!(moves.usd_per_hour <= none_hidden.moves.usd_per_hour);
