@@ -13,9 +13,9 @@ use comeback_operate::durations;
 pub enum CountAxis {
     /// From 0 or below.
     Linear(RangedCoordf64),
-    /// With room below 0 and ticks at whole numbers, as of attempts.
+    /// With room below 0 and ticks at whole numbers, for attempts.
     Whole(RangedCoordf64),
-    /// Equal ratios are equal lengths.
+    /// Equal ratios have equal lengths.
     Log(Range<f64>),
 }
 
@@ -78,18 +78,19 @@ impl ValueFormatter<f64> for CountAxis {
     }
 }
 
-/// Label of a tick: a short number, even if arithmetic has left it a little off (0.30000000000000004).
+/// Label of a tick: a short number, even if arithmetic has left a tiny error (0.30000000000000004).
 pub fn count_label(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6 + 0.0;
     if rounded < 1_000.0 { rounded.to_string() } else { grouped(rounded as u64).to_string() }
 }
 
-/// Seconds that ticks may mark; the most useful first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`, `6h`, `3d` and so on.
+/// Moments that ticks may mark, in seconds, the most useful first: `1s`, `10s`, `1m`, `10m`, `1h`, `24h`, `14d`, `6h`,
+/// `3d` and so on.
 const MOMENTS: [u32; 19] = [
     1, 10, 60, 600, 3_600, 86_400, 1_209_600, 21_600, 259_200, 30, 3, 5, 120, 300, 1_800, 7_200, 43_200,
     172_800, 604_800,
 ];
-/// An even axis has this many steps at most.
+/// The maximum number of steps of a linear axis.
 const STEPS: f64 = 8.0;
 
 /// Time from left to right, linear or logarithmic.
@@ -105,7 +106,7 @@ impl TimeAxis {
         Self { logarithmic: false, start: 0.0, end: end.max(1.0) }
     }
 
-    /// Equal ratios are equal lengths.
+    /// Equal ratios have equal lengths.
     pub fn logarithmic(start: f64, end: f64) -> Self {
         Self { logarithmic: true, start, end: end.max(start * 2.0) }
     }
@@ -172,7 +173,7 @@ impl ValueFormatter<f64> for TimeAxis {
     }
 }
 
-/// Time before now, from left to right: the longest ago first.
+/// Time before now, from left to right, the oldest first.
 pub struct AgoAxis(TimeAxis);
 
 impl AgoAxis {
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logarithmic_axis_of_counts_has_round_ticks() {
+    fn logarithmic_counts_have_round_ticks() {
         let axis = CountAxis::over([0.4, 101.0].into_iter(), true);
         assert_eq!(ticks(&axis, 10), ["0.5", "1", "2", "5", "10", "20", "50", "100"]);
         assert_eq!(ticks(&axis, 5), ["1", "10", "100"]);
@@ -225,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn a_logarithmic_axis_of_counts_has_equal_lengths_for_equal_ratios() {
+    fn logarithmic_counts_have_equal_lengths_for_equal_ratios() {
         let axis = CountAxis::Log(1.0..10_000.0);
         assert_eq!([1.0, 10.0, 100.0, 10_000.0].map(|value| axis.map(&value, (400, 0))), [400, 300, 200, 0]);
     }
 
     #[test]
-    fn a_linear_axis_of_counts_starts_at_0() {
+    fn linear_counts_start_at_0() {
         let axis = CountAxis::over([100.0, 190.0].into_iter(), false);
         assert_eq!(axis.range().start, 0.0);
         assert_eq!(axis.map(&0.0, (0, 100)), 0);
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_of_attempts_has_whole_numbers() {
+    fn attempts_have_whole_numbers() {
         let axis = |most: f64| CountAxis::Whole((-0.7..most + 0.7).into());
         assert_eq!(ticks(&axis(0.0), 6), ["0"]);
         assert_eq!(ticks(&axis(1.0), 6), ["0", "1"]);
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_logarithmic_axis_of_time_names_round_moments() {
+    fn logarithmic_time_has_round_moments() {
         let axis = TimeAxis { logarithmic: true, start: 1.0 / 1.3, end: 86_400.0 };
         assert_eq!(labels(&axis, 0.1), ["1s", "10s", "1m", "10m", "1h", "6h", "24h"]);
         let short = TimeAxis { logarithmic: true, start: 1.0, end: 60.0 };
@@ -259,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn a_linear_axis_of_time_has_even_steps() {
+    fn linear_time_has_even_steps() {
         let axis = TimeAxis { logarithmic: false, start: 0.0, end: 10_800.0 };
         assert_eq!(labels(&axis, 0.1), ["0s", "30m", "1h", "1h 30m", "2h", "2h 30m", "3h"]);
         assert_eq!(axis.share(5_400.0), 0.5);
     }
 
     #[test]
-    fn a_logarithmic_axis_of_time_has_equal_lengths_for_equal_ratios() {
+    fn logarithmic_time_has_equal_lengths_for_equal_ratios() {
         let axis = TimeAxis { logarithmic: true, start: 1.0, end: 10_000.0 };
         let shares = [0.5, 1.0, 10.0, 100.0, 10_000.0, 20_000.0].map(|seconds| axis.share(seconds));
         assert_eq!(shares, [0.0, 0.0, 0.25, 0.5, 1.0, 1.0]);

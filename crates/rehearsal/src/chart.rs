@@ -1,5 +1,5 @@
-//! Pictures as SVG that stands alone (no script, no network), and every colour in them: on a light page, and for the
-//! report on a dark one.
+//! Pictures as self-contained SVG (no script, no network), and all their colours: for a light page, and for the
+//! report's dark one too.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -51,7 +51,7 @@ pub const PALETTE: [Colour; 9] = [
 ];
 
 impl Colour {
-    /// The colour on a light page, as `plotters` writes it, so that the style sheet finds it in a chart.
+    /// The colour on a light page, as `plotters` writes it, so that the style sheet can find it in a chart.
     pub fn light(&self) -> String {
         let RGBColor(red, green, blue) = self.light;
         format!("#{red:02X}{green:02X}{blue:02X}")
@@ -68,7 +68,7 @@ pub const FONT: &str = "sans-serif";
 
 /// The surface that a picture is drawn on.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// The result of drawing, which only a bug makes fail.
+/// The result of drawing, which fails only because of a bug.
 pub type Drawing = Result<(), Box<dyn std::error::Error>>;
 
 /// Draws to text. Nothing is written to a file, so only a bug can make it fail.

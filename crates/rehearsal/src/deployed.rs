@@ -1,4 +1,4 @@
-//! Settings as deployments take them: parameters of the stack, and properties of the CDK construct.
+//! Settings in the form that deployments use: parameters of the stack, and properties of the CDK construct.
 
 use comeback_engine::{Kind, Setting};
 use serde::Serialize;
@@ -41,14 +41,14 @@ impl DeployedSetting {
     }
 }
 
-/// `maxAge` for `MAX_AGE`.
+/// The construct's property for a variable: `maxAge` for `MAX_AGE`.
 fn property(variable: &str) -> String {
     let name = parameter_of(variable);
     name[..1].to_lowercase() + &name[1..]
 }
 
-/// `BaseBackoff=1 …` for SAM and CloudFormation, and `baseBackoff: Duration.seconds(1),` and so on for the construct, a line
-/// each.
+/// The settings, a line each: `BaseBackoff=1 …` for SAM and CloudFormation, and `baseBackoff: Duration.seconds(1),` for
+/// the construct.
 pub fn lines(settings: &[DeployedSetting]) -> (String, String) {
     let parameters: Vec<String> =
         settings.iter().map(|setting| format!("{}={}", setting.parameter, setting.value)).collect();
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_named_and_written_as_deployments_take_them() {
+    fn settings_have_the_form_deployments_use() {
         let of = |variable: &str, value: &str| lines(&[DeployedSetting::of(variable, value)]);
         for (variable, value, parameter, property) in [
             ("MAX_AGE", "2h", "MaxAge=7200", "maxAge: Duration.seconds(7200),"),

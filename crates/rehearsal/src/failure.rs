@@ -34,7 +34,7 @@ impl Failure {
         Self::Refused(vec![why.strip_prefix("error: ").unwrap_or(why).trim().to_owned()])
     }
 
-    /// Both values, or a refusal of everything that was refused in either.
+    /// Returns both values, or a refusal with all the reasons from either.
     pub fn unless_both<P, S>(
         policy: Result<P, Vec<SettingError>>,
         scenario: Result<S, Vec<ScenarioError>>,

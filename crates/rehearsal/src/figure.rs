@@ -1,4 +1,4 @@
-//! A picture or a table on a page. A template escapes all text and draws it; only a chart's drawing is markup.
+//! A picture or a table on a page. The template escapes all text and adds the frame; only a chart's drawing is markup.
 
 use askama::Template;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -21,7 +21,7 @@ pub const TEXT: i32 = 15;
 pub struct Table {
     /// The line above it.
     pub caption: String,
-    /// Heads, with the cells below.
+    /// Column heads, each with the cells below it.
     pub columns: Vec<(String, Vec<String>)>,
 }
 
@@ -33,11 +33,11 @@ pub struct Chart {
     pub id: &'static str,
     /// The line above it.
     pub heading: String,
-    /// The picture in words, for those who do not see it.
+    /// The picture in words, for readers who cannot see it.
     pub description: String,
     /// Meanings of its marks.
     pub keys: Vec<Key>,
-    /// Without its outermost element, which the template writes with title and description.
+    /// The drawing without its outermost element, which the template writes with title and description.
     pub svg: String,
     /// Its figures, folded under it.
     pub table: Option<Table>,

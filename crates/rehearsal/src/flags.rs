@@ -1,4 +1,4 @@
-//! Flags that several rehearsals take: the retry handler's policy, and paths to write to.
+//! Flags shared by several rehearsals: the retry handler's policy, and output paths.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,8 +13,8 @@ use comeback_timelapse::SimulatedTarget;
 
 use crate::failure::Failure;
 
-/// The retry handler's policy variables as flags. The handler's own reader reads them as text, so they
-/// mean the same and are refused in the same words.
+/// The retry handler's policy variables as flags. The handler's own reader parses them, so they have the same meaning
+/// and the same errors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyFlags(Vec<(&'static str, String)>);
 
@@ -64,7 +64,7 @@ fn arg(flag: &'static str, setting: &Setting) -> Arg {
         .help(help(setting))
 }
 
-/// `MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]`
+/// The help of a setting: `MAX_AGE: no retry later than this after the first failure; 60s to 14d [default: 24h]`.
 pub fn help(setting: &Setting) -> String {
     let Setting { name, meaning, kind, default, .. } = setting;
     let range = match kind {
@@ -80,7 +80,7 @@ pub fn help(setting: &Setting) -> String {
     format!("{name}: {meaning}{range}{default}")
 }
 
-/// `14d`, `24h`, `43170s`
+/// A duration in its largest whole unit: `14d`, `24h`, `43170s`.
 fn unit(seconds: u64) -> String {
     let is_hours = seconds.is_multiple_of(3_600);
     if is_hours { durations::flag(Duration::from_secs(seconds)) } else { format!("{seconds}s") }
@@ -92,7 +92,7 @@ pub(crate) fn own_command() -> &'static [&'static str] {
     if by_cargo { &["cargo", "run", "--release", "-p", "comeback", "--"] } else { &["comeback"] }
 }
 
-/// Reads the arguments of a subcommand from a line of words, which begins with `comeback` and its name.
+/// Parses a subcommand's arguments from the words after `comeback` and its name.
 ///
 /// # Errors
 ///
@@ -105,7 +105,7 @@ pub fn parsed<A: Args>(words: &[String]) -> Result<A, Failure> {
         .map_err(|error| Failure::of_command_line(&error))
 }
 
-/// Adds to the help of `--non-retryable-errors` which errors there are where a target is simulated.
+/// Adds the simulated target's errors to the help of `--non-retryable-errors`.
 pub fn naming(errors: &'static str) -> impl Fn(Arg) -> Arg {
     move |arg| {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -148,7 +148,7 @@ impl PolicyFlags {
     }
 }
 
-/// The entry of `--policies` that counts for the function that `--target` names.
+/// The entry of `--policies` for the function that `--target` names.
 pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEntry, Failure> {
     policies.entry_of(&recorded_arn(target)).ok_or_else(|| {
         Failure::Refused(vec![format!(
@@ -158,7 +158,7 @@ pub fn entry_of<'p>(policies: &'p Policies, target: &str) -> Result<&'p PolicyEn
     })
 }
 
-/// A function's ARN as invocation records have it: with a qualifier.
+/// A function's ARN as in invocation records: with a qualifier.
 pub fn recorded_arn(function: &str) -> String {
     let arn = SimulatedTarget { name: function.into(), ..SimulatedTarget::default() }.arn();
     if function.contains(':') { arn } else { format!("{arn}:$LATEST") }
@@ -205,7 +205,7 @@ impl PolicyChanges {
     }
 }
 
-/// `jitter=none,max-backoff=1h`
+/// As in `jitter=none,max-backoff=1h`.
 impl fmt::Display for PolicyChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let changes: Vec<String> = self.0.iter().map(|(flag, value)| format!("{flag}={value}")).collect();
@@ -241,7 +241,7 @@ pub fn folder(text: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// One that there is, or a path that cannot be taken for a file's.
+/// Returns true for an existing folder, or a path that cannot be a file's.
 fn is_folder(text: &str) -> bool {
     let path = Path::new(text);
     path.is_dir() || text.ends_with('/') || suffix(path).is_none()
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_is_refused() {
+    fn change_without_effect_is_refused() {
         let form = "must be FLAG=VALUE pairs, such as jitter=none,max-backoff=1h";
         let flags = PolicyFlags::names().collect::<Vec<_>>().join(", ");
         for (text, expected) in [
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_html_and_a_picture_svg_or_in_a_folder() {
+    fn page_and_picture_have_their_suffixes() {
         let page = "the page is HTML: the name must end in .html";
         let picture = "the picture is SVG: the name must end in .svg, or in / for a folder named";
         let pictures = "several pictures need a folder, and";

@@ -12,9 +12,8 @@ From then on, SQS delivers a message only when another leaves: retries come late
 reach MAX_AGE with fewer of them. Nothing is lost unless that lasts for 14 days. Lower HIDE_UP_TO: the other
 messages are then sent again with a delay, without a limit.";
 
-/// The number of events that wait at a rate of failing events, where they wait, and what that takes: moves and
-/// pollers. Where messages are always hidden, whether and when they reach the limit, what happens then, and
-/// the highest rate there is room for.
+/// The number of events that wait at a rate of failing events, where they wait, and the moves and pollers they take. If
+/// messages are always hidden, also when the limit is reached, its consequences, and the highest rate below it.
 pub fn in_words(in_flight: &InFlight) -> String {
     let full = in_flight.full_after_seconds.map_or(String::new(), |_| format!("{ONCE_FULL}\n"));
     format!("{}\n{full}{}", figures_in_words(in_flight), pollers_in_words(in_flight.pollers))
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_pollers_than_there_can_be_are_called_that() {
+    fn more_pollers_than_lambda_allows_are_reported() {
         assert_eq!(
             pollers_in_words(1_000),
             "It takes a MAXIMUM_CONCURRENCY of at least 1,000, if the handler takes 100ms for a batch of ten."

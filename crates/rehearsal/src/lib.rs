@@ -9,9 +9,9 @@
 //! | [`simulate`] | the arguments of a run, its figures, and the page about it |
 //! | [`schedule`] | a policy's schedule, in words and pictures |
 //! | [`plan`] | a plan's arguments, and its policies in words and pictures |
-//! | [`flags`] | flags that several rehearsals take |
+//! | [`flags`] | flags shared by several rehearsals |
 //! | [`failure`] | the reasons why a rehearsal has no result |
-//! | [`deployed`] | settings as deployments take them |
+//! | [`deployed`] | settings in the form that deployments use |
 //! | [`in_flight`] | room for waiting events, in words |
 //! | [`chart`], [`axis`], [`figure`] | pictures, their colours and axes, and their place on a page |
 //! | [`life`] | the picture of one event's life |

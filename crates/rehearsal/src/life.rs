@@ -1,4 +1,4 @@
-//! One event's life as a picture: its waits as bars and its attempts as marks, a row an attempt.
+//! One event's life as a picture: its waits as bars and its attempts as marks, one row per attempt.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{BLUE, GREEN, GREY, MUTED, PURPLE, style, write};
 use crate::figure::{Key, TEXT, drawn, frame};
 
-/// Something that happened to it.
+/// Something that happened to the event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
-    /// Since the first failure.
+    /// Time since the first failure.
     pub since: Duration,
-    /// The attempt that was made, hidden for or dead-lettered.
+    /// The attempt made, or the next one if the event waits or is dead-lettered.
     pub attempt: u64,
     /// Its mark.
     pub mark: Mark,
@@ -27,7 +27,7 @@ pub enum Mark {
     Failed,
     /// The target succeeded.
     Succeeded,
-    /// A bar until the next moment.
+    /// The event waits: a bar until the next moment.
     Hid,
     /// It was dead-lettered.
     DeadLettered,
@@ -35,9 +35,9 @@ pub enum Mark {
     Other,
 }
 
-/// Where the logarithmic axis begins, in seconds: before the end of the shortest backoff.
+/// Start of the logarithmic axis, in seconds: before the end of the shortest backoff.
 const START: f64 = 0.5;
-/// More attempts than this have no room of their own.
+/// Maximum number of attempts with a row of their own.
 const ATTEMPTS: f64 = 120.0;
 
 /// Meanings of the marks.
@@ -51,7 +51,7 @@ pub fn keys() -> Vec<Key> {
     ]
 }
 
-/// The picture, on a logarithmic axis, with a line at a moment that has a name.
+/// Draws the picture on a logarithmic axis, with a labelled line at one moment if given.
 pub fn draw(moments: &[Moment], line: Option<(Duration, &str)>) -> String {
     let since = |since: Duration| since.as_secs_f64().max(START);
     let end = moments.last().map_or(START, |moment| since(moment.since));
@@ -67,7 +67,7 @@ pub fn draw(moments: &[Moment], line: Option<(Duration, &str)>) -> String {
             let (x, y) = chart.backend_coord(&ends[0]);
             write(root, name, style(TEXT, MUTED, HPos::Right, VPos::Bottom), (x - 5, y - 4))?;
         }
-        // Of very many attempts, those are left out that would not be seen.
+        // With very many attempts, rows too thin to see are left out.
         let step = (most / ATTEMPTS).ceil().max(1.0) as u64;
         let shown = |moment: &&Moment| moment.attempt.is_multiple_of(step) || moment.attempt as f64 == most;
         let half = 0.3 * step as f64;

@@ -93,7 +93,7 @@ impl PlanArguments {
     }
 }
 
-/// A policy apart from what a plan varies.
+/// The settings that a plan does not vary.
 fn other_settings(policy: &Policy) -> Settings {
     Settings {
         max_age: policy.max_age().as_secs(),
@@ -103,7 +103,7 @@ fn other_settings(policy: &Policy) -> Settings {
     }
 }
 
-/// A plan, and what follows from it. Its JSON is what `comeback plan --json` prints.
+/// A plan with its settings and reasons. `comeback plan --json` prints its JSON.
 #[derive(Serialize)]
 pub struct Recommended {
     /// The plan.
@@ -118,7 +118,7 @@ pub struct Recommended {
     pub entry: Option<PolicyEntry>,
 }
 
-/// Makes a plan. `progress` receives how many policies were rehearsed, and how many there are.
+/// Makes a plan. `progress` receives the number of policies rehearsed so far, and the total.
 ///
 /// # Errors
 ///
@@ -150,7 +150,7 @@ impl Recommended {
         lines.map(ToOwned::to_owned).chain(slower_alone(&self.plan)).collect()
     }
 
-    /// The policies that nothing else beats, and the defaults, for a page.
+    /// The unbeaten policies and the defaults, for a page.
     pub fn policies(&self) -> Table {
         words::figures(&self.plan)
     }
@@ -160,7 +160,7 @@ impl Recommended {
         self.pasted.settings.as_ref().map(|settings| deployed::lines(settings))
     }
 
-    /// Settings for a deployment, for a terminal; empty if there are none.
+    /// Settings for a deployment, for a terminal; empty if no policy meets the goal.
     pub fn paste(&self) -> String {
         let entry =
             self.pasted.entry.as_ref().map(|entry| format!("\n\nAs an entry of POLICIES:\n  {entry}"));
@@ -223,8 +223,8 @@ fn repeat(goal: &Goal, settings: &Settings) -> String {
     command_line(own_command().iter().copied().chain(["plan"]).chain(flags))
 }
 
-/// The command that plans for an outage and a rate of events a second, and draws the policies. Its reader puts a
-/// goal of their own into it. `own_policy` is the value of `--policies`, and the function to plan for.
+/// The command that plans for an outage and a rate of events a second, and draws the policies. Readers replace the goal
+/// with their own. `own_policy` is the value of `--policies`, and the function to plan for.
 pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<(&str, &str)>) -> String {
     let (outage, rate) = (durations::flag(outage), rate_flag(events_per_second));
     let goal = ["--outage", &outage, "--rate", &rate, "--recover-within", "30m"];
@@ -233,7 +233,7 @@ pub fn command_for(outage: Duration, events_per_second: f64, own_policy: Option<
     command_line(["comeback", "plan"].into_iter().chain(goal).chain(own_policy).chain(["--plot", "."]))
 }
 
-/// Reads `1%`, `0.5 %` or `0.01`; the range is the plan's to check.
+/// Reads `1%`, `0.5 %` or `0.01`. The plan checks the range.
 fn share(text: &str) -> Result<f64, String> {
     let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
     let share = number.trim().parse::<f64>().ok().filter(|number| number.is_finite());

@@ -15,21 +15,21 @@ use crate::figure::Chart;
 
 pub use plot::draw;
 
-/// Up to this many retries have a row each.
+/// Up to this many retries, each has a row.
 const ROWS: usize = 32;
-/// Of more retries, the first ones have a row, ...
+/// With more retries, only the first ones have a row, ...
 const FIRST_ROWS: usize = 12;
 /// ... and about as many round numbers as this.
 const ROUND_ROWS: usize = 12;
 
-/// The schedule of a policy on a page: followed with a tenth of the events.
+/// The schedule of a policy on a page, from a tenth of the usual number of events.
 pub fn chart(policy: &Policy) -> Chart {
     const SEED: u64 = 1;
     let events = Schedule::default_events(policy, SEED) / 10;
     figure::chart(policy, &Schedule::of(policy, SEED, events, &|| {}))
 }
 
-/// The policy, and what was made of it.
+/// The policy, and the number of events followed.
 pub fn headline(policy: &Policy, schedule: &Schedule) -> String {
     let backoff = policy.backoff();
     let ceilings: Vec<String> = policy
@@ -54,7 +54,7 @@ pub fn headline(policy: &Policy, schedule: &Schedule) -> String {
     )
 }
 
-/// The number of retries of an event, and the reasons that end them.
+/// The number of retries per event, and the reasons that end them.
 pub fn outcome(schedule: &Schedule) -> String {
     let made = schedule.retries_made;
     let range = if made.min == made.max {
@@ -73,7 +73,7 @@ pub fn outcome(schedule: &Schedule) -> String {
     format!("{range}; dead-lettered as {}", reasons.join(" and "))
 }
 
-/// The retries that have a row.
+/// The retries with a row.
 pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry> {
     let all = retries.len();
     let step = round_step(|step| all / step as usize <= ROUND_ROWS) as usize;
@@ -81,7 +81,7 @@ pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry
     retries.iter().filter(move |retry| has_row(retry.retry as usize))
 }
 
-/// `100 %`, `97.3 %`; anything less than all is shown as less, anything more than none as more.
+/// A share as text: `100 %`, `97.3 %`. Only all is shown as 100 %, and only none as 0 %.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         100.0 => "100 %".into(),
@@ -90,8 +90,8 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// From the first retry to `MAX_AGE`, or to the last retry where `MAX_RETRIES` comes long before.
-/// Logarithmic where the gaps between retries grow, linear where they are even.
+/// The axis from the first retry to `MAX_AGE`, or to the last retry if `MAX_RETRIES` ends them long before. Logarithmic
+/// if the gaps between retries grow, linear if they are even.
 pub fn axis_of(schedule: &Schedule, max_age: Duration) -> TimeAxis {
     let times = || schedule.retries.iter().map(|retry| retry.since_first_failure_seconds);
     let first = times().next().map_or(1, |time| time.p5);
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_all_is_100_percent_and_only_none_is_nothing() {
+    fn only_all_is_100_percent_and_only_none_is_0() {
         assert_eq!(
             [1.0, 0.9999, 0.681, 0.001, 0.0009].map(percent),
             ["100 %", "99.9 %", "68.1 %", "0.1 %", "< 0.1 %"]

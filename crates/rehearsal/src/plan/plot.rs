@@ -14,7 +14,7 @@ const SIZE: (u32, u32) = (900, 560);
 /// Each jitter's colour.
 const JITTERS: [(&str, RGBColor); 3] = [("full", BLUE), ("equal", GREEN), ("decorrelated", PURPLE)];
 
-/// A point for each policy that loses nothing: when 99 % are delivered, and how many retries an event takes.
+/// Draws a point for each policy that loses nothing: time until 99 % are delivered, and retries per event.
 pub fn draw(plan: &Plan) -> String {
     let points: Vec<(&Candidate, (f64, f64))> =
         plan.grid.iter().filter(|policy| policy.loses_nothing()).filter_map(point).collect();
@@ -34,7 +34,7 @@ pub fn draw(plan: &Plan) -> String {
         let unbeaten: Vec<(f64, f64)> = plan.unbeaten.iter().filter_map(point).map(|(_, at)| at).collect();
         chart.draw_series(LineSeries::new(unbeaten, GREY.stroke_width(1)))?;
         chart.draw_series(points.iter().map(|(policy, at)| Circle::new(*at, 4, colour(policy).filled())))?;
-        // Nothing lies below the cheapest one.
+        // Nothing lies below the cheapest policy.
         let marked =
             plan.cheapest.iter().map(|policy| (policy, "the cheapest that meets the goal", VPos::Top, 10));
         for (policy, what, edge, below) in marked.chain([(&plan.defaults, "the defaults", VPos::Bottom, -8)])

@@ -1,4 +1,5 @@
-//! A plan in words: its policies in a table, what to paste into a deployment, and why no policy meets a goal.
+//! A plan in words: its policies in a table, settings to paste into a deployment, and the reasons why no policy meets a
+//! goal.
 
 use std::time::Duration;
 
@@ -10,12 +11,12 @@ use comeback_timelapse::{Candidate, Goal, Limit, LimitedBy, Percentiles, Plan, R
 use crate::deployed::DeployedSetting;
 use crate::figure::Table;
 
-/// Marks the cheapest policy that meets the goal, ...
+/// Marks the cheapest policy that meets the goal.
 const CHEAPEST: &str = "▸ ";
-/// ... and the defaults.
+/// Marks the defaults.
 const DEFAULTS: &str = "○ ";
 
-/// The goal, and what was made of it.
+/// The goal, and the number of policies compared.
 pub fn headline(plan: &Plan) -> String {
     let Goal { outage, events_per_second, recover_within, never_succeed, capacity, seed } = &plan.goal;
     let never = if *never_succeed > 0.0 {
@@ -38,7 +39,7 @@ pub fn headline(plan: &Plan) -> String {
 /// The columns of [`rows`].
 pub const HEAD: [&str; 8] = ["cap", "jitter", "base", "p50", "p99", "retries", "peak", "USD"];
 
-/// The policies that nothing else beats, and the defaults, the fastest first.
+/// The unbeaten policies and the defaults, the fastest first.
 pub(super) fn figures(plan: &Plan) -> Table {
     let rows = rows(plan);
     let column = |index: usize| rows.iter().map(|(_, cells)| cells[index].clone()).collect();
@@ -48,7 +49,7 @@ pub(super) fn figures(plan: &Plan) -> Table {
     }
 }
 
-/// The policies that nothing else beats, and the defaults, the fastest first, with their cells.
+/// The unbeaten policies and the defaults, the fastest first, with their cells.
 pub fn rows(plan: &Plan) -> Vec<(&Candidate, [String; 8])> {
     let mut rows: Vec<&Candidate> = plan.unbeaten.iter().collect();
     if !plan.unbeaten.contains(&plan.defaults) {
@@ -95,7 +96,7 @@ pub fn legend(plan: &Plan) -> String {
     )
 }
 
-/// The cost of a longer base for events that fail outside of an outage, if the cheapest policy has one.
+/// The cost of a longer base for events that fail outside an outage, if the cheapest policy has one.
 pub fn slower_alone(plan: &Plan) -> Option<String> {
     let (base, usual) = (plan.cheapest.as_ref()?.base_backoff, plan.defaults.base_backoff);
     let [base, usual] = [(base > usual).then_some(base)?, usual].map(time);
@@ -105,7 +106,7 @@ pub fn slower_alone(plan: &Plan) -> Option<String> {
     ))
 }
 
-/// The longest cap is 30 s less than `12h`.
+/// A time as text. The longest cap, 30 s less than 12 hours, is `12h`.
 pub(super) fn time(seconds: u64) -> String {
     if seconds < 3_600 {
         durations::text(Duration::from_secs(seconds))
@@ -114,7 +115,7 @@ pub(super) fn time(seconds: u64) -> String {
     }
 }
 
-/// The settings that the plan has chosen, and others that must not keep their default.
+/// The settings chosen by the plan, and others that must not keep their default.
 pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSetting> {
     let default = Settings::default();
     let [base, cap] = [policy.base_backoff, policy.max_backoff].map(|seconds| seconds.to_string());
@@ -126,7 +127,7 @@ pub(super) fn settings(policy: &Candidate, other: &Settings) -> Vec<DeployedSett
     backoff.chain(age).chain(retries).chain(queue_settings(policy)).collect()
 }
 
-/// The setting of the queue that must not keep its default.
+/// The queue setting that must not keep its default.
 pub(super) fn queue_settings(policy: &Candidate) -> Option<DeployedSetting> {
     let pollers = policy.maximum_concurrency;
     let is_needed = pollers > Settings::default().maximum_concurrency;
@@ -137,7 +138,7 @@ fn number(variable: &str, number: u64) -> DeployedSetting {
     DeployedSetting::of(variable, &number.to_string())
 }
 
-/// An entry of `POLICIES` with what the plan has chosen. What else it sets stays.
+/// An entry of `POLICIES` with the plan's choices. Its other settings stay.
 pub(super) fn entry(policy: &Candidate, entry: &PolicyEntry) -> String {
     const CHOSEN: [&str; 4] = ["BASE_BACKOFF", "MAX_BACKOFF", "BACKOFFS", "JITTER"];
     let other = entry.settings().filter(|(name, _)| !CHOSEN.contains(name));
@@ -188,7 +189,7 @@ pub(super) fn sentence(Limit { limit, policy }: &Limit, goal: &Goal, settings: &
     }
 }
 
-/// `2.1 % of the events`
+/// A share of the events: `2.1 % of the events`.
 fn share(policy: &Candidate, reason: &str) -> String {
     let dead_lettered = policy.dead_lettered.get(reason).copied().unwrap_or_default();
     format!("{:.1} % of the events", dead_lettered as f64 / REHEARSED as f64 * 100.0)

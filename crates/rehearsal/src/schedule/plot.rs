@@ -1,4 +1,4 @@
-//! The plot of `comeback schedule`: when each retry comes.
+//! The plot of `comeback schedule`: the time of each retry.
 
 use comeback_engine::Policy;
 use comeback_operate::numbers::round_step;
@@ -13,21 +13,21 @@ use crate::schedule::{axis_of, headline, outcome, percent};
 const WIDTH: i32 = 960;
 const TOP: i32 = 170;
 const BOTTOM: i32 = 62;
-/// Where the times are, from left to right, ...
+/// Left and right edge of the times.
 const TIMES: (i32, i32) = (76, 660);
-/// ... and the shares of events.
+/// Left and right edge of the shares of events.
 const SHARES: (i32, i32) = (712, 888);
-/// Rows are at most this high, ...
+/// Maximum height of a row.
 const ROW_HEIGHT: f64 = 20.0;
-/// ... and lower where there are many, to fit in here.
+/// Maximum height of all rows. With many, each becomes lower.
 const ROWS_HEIGHT: f64 = 600.0;
-/// A row lower than this has no text of its own.
+/// A lower row has no text of its own.
 const TEXT_HEIGHT: f64 = 14.0;
 
-/// Strength of the colour of nine events in ten.
+/// Opacity of the band of nine events in ten.
 const BAND: f64 = 0.3;
 
-/// A row for each retry: when it comes, and how many events have it.
+/// Draws a row for each retry: its time, and the share of events that have it.
 pub fn draw(policy: &Policy, schedule: &Schedule) -> String {
     let picture = Picture {
         axis: axis_of(schedule, policy.max_age()),
@@ -38,7 +38,7 @@ pub fn draw(policy: &Policy, schedule: &Schedule) -> String {
         picture.draw_header(root, &headline(policy, schedule))?;
         picture.draw_axes(root)?;
         picture.draw_numbers(root)?;
-        // More rows than pixels are not seen.
+        // More rows than pixels would not be visible.
         let step = (1.0 / picture.row).ceil() as usize;
         for retry in schedule.retries.iter().step_by(step) {
             picture.draw_bars(root, retry)?;
@@ -107,7 +107,7 @@ impl Picture<'_> {
         write(root, "retry", style(13, MUTED, HPos::Right, VPos::Bottom), (TIMES.0 - 14, TOP - 8))
     }
 
-    /// Numbers each row, or about one row in 30 pixels where rows are low.
+    /// Numbers each row, or about one row per 30 pixels if rows are low.
     fn draw_numbers(&self, root: &Area<'_>) -> Drawing {
         let room = if self.row >= TEXT_HEIGHT { self.row } else { 30.0 };
         let step = round_step(|step| step as f64 * self.row >= room);
@@ -126,7 +126,7 @@ impl Picture<'_> {
 
     fn draw_bars(&self, root: &Area<'_>, retry: &ScheduledRetry) -> Drawing {
         let (top, next) = (self.top_of(retry.retry), self.top_of(retry.retry + 1));
-        // Low rows touch, by one pixel more than they would, so that no seams are seen.
+        // Low rows overlap by one pixel, so that no seams are visible.
         let air = (self.row * 0.18) as i32;
         let (upper, lower) = (top + air, if air == 0 { next.max(top + 1) + 1 } else { next - air });
         let at = retry.since_first_failure_seconds;
@@ -163,12 +163,12 @@ fn between((left, right): (i32, i32), share: f64) -> i32 {
     left + (share * f64::from(right - left)).round() as i32
 }
 
-/// Retries that few events reach are pale, but visible.
+/// Opacity of a retry: pale if few events reach it, but visible.
 fn strength(share: f64) -> f64 {
     0.3 + 0.7 * share
 }
 
-/// Blue on white, without transparency: overlaps are not darker.
+/// Blue on white, without transparency, so that overlaps are not darker.
 fn tint(strength: f64) -> RGBColor {
     let on_white = |channel: u8| (255.0 - (255.0 - f64::from(channel)) * strength).round() as u8;
     RGBColor(on_white(BLUE.0), on_white(BLUE.1), on_white(BLUE.2))

@@ -1,4 +1,4 @@
-//! The arguments of `comeback simulate`, and the scenario that they describe.
+//! The arguments of `comeback simulate`, and the scenario they describe.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,11 +33,11 @@ pub struct SimulateArguments {
     pub policy: PolicyFlags,
 }
 
-/// The scenario, the policies, and those to compare them with.
+/// The scenario, the policies, and the policies compared with them.
 type Checked = (Scenario, Policies, Option<(PolicyFlags, Policies)>);
 
 impl SimulateArguments {
-    /// Refuses everything wrong at once, and what is wrong with both policies only once.
+    /// Refuses everything wrong at once, and each error of both policies only once.
     pub fn checked(&self) -> Result<Checked, Failure> {
         let scenario = self.with_faults(self.simulation.scenario().seed);
         let other_flags = self.simulation.vs.as_ref().map(|changes| changes.applied_to(&self.policy));
@@ -63,7 +63,7 @@ impl SimulateArguments {
         self.faults.scenario(&self.simulation.scenario(), seed)
     }
 
-    /// The command that makes the run of one seed again, and its page.
+    /// The command that repeats the run of one seed, and its page.
     pub fn repeat(&self, seed: u64) -> String {
         let Self { policy, simulation, faults, json } = self;
         let mut words = vec!["simulate".to_owned(), "--seed".into(), seed.to_string()];
@@ -181,8 +181,8 @@ impl SimulationFlags {
         }
     }
 
-    /// The flags that were given, as words of a command, but for the seed and the table of minutes. A page does not
-    /// depend on its place, so its command always writes it here.
+    /// The flags given, as words of a command, except the seed and the CSV file. A page does not depend on its path, so
+    /// its command always writes to the current folder.
     fn words(&self) -> Vec<String> {
         let count = |count: Option<usize>| count.map(|count| count.to_string());
         let time = |time: Option<Duration>| time.map(durations::flag);
@@ -255,7 +255,7 @@ impl FaultFlags {
         scenario
     }
 
-    /// The flags that were given, as words of a command, but for the number of seeds.
+    /// The flags given, as words of a command, except the number of seeds.
     fn words(&self) -> Vec<String> {
         let Self { chaos, faults, seeds: _ } = self;
         let chaos = chaos.map(|mix| match mix {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_has_every_flag_that_matters() {
+    fn repeated_command_has_every_relevant_flag() {
         let start = "cargo run --release -p comeback -- simulate --seed 17";
         for (line, expected) in [
             (
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_with_what_it_must_be() {
+    fn refusal_gives_the_expected_form() {
         let form = "must be NAME=RATE or NAME=RATE@FROM..UNTIL, such as invoke_throttled=0.1@2h..4h";
         for text in ["clock_skew", "clock_skew=often", "clock_skew=0.5@2h", "clock_skew="] {
             assert_eq!(read_fault(text), Err(form.into()), "{text}");
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn one_fault_beside_chaos_takes_its_place() {
+    fn a_single_fault_replaces_its_rate_in_chaos() {
         let scenario = Scenario::default();
         let flags = FaultFlags { chaos: Some(Chaos::Mixed), ..FaultFlags::default() };
         let chaos = flags.scenario(&scenario, 7);

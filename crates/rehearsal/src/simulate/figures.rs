@@ -21,7 +21,7 @@ pub fn headline_of_seeds(scenario: &Scenario, seeds: u64) -> String {
     format!("{}; {seeds} from {} on", assumptions(scenario), scenario.seed)
 }
 
-/// Sentence about events that the run ended without, if there are any.
+/// A sentence about the events that had not arrived at the end of the run, if any.
 pub fn not_arrived(scenario: &Scenario, events: u64) -> Option<String> {
     let text = || {
         format!(
@@ -48,7 +48,7 @@ fn assumptions(scenario: &Scenario) -> String {
     )
 }
 
-/// The outage of the target, or of each target, with its share of the events.
+/// The outage of the target, or of each target with its share of the events.
 fn outages(scenario: &Scenario) -> String {
     let down = |outage: Duration| format!("is down for the first {}", durations::text(outage));
     if let [target] = scenario.targets.as_slice() {
@@ -69,7 +69,7 @@ fn percent(share: f64) -> String {
     format!("{} %", (share * 1_000.0).round() / 10.0)
 }
 
-/// A figure of each run as people read it, with a tone where that of the first calls for attention.
+/// A figure of each run in readable form, with a tone if that of the first run calls for attention.
 pub struct Figure {
     /// Its name.
     pub label: String,
@@ -79,7 +79,7 @@ pub struct Figure {
     pub tone: Tone,
 }
 
-/// Every figure that the same seed gives again; what is rare, only if a run has it.
+/// Every reproducible figure; rare ones only if a run has them.
 pub fn figures(runs: &[&Summary]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut row = |label: &str, tone: Tone, value: &dyn Fn(&Summary) -> String| {
@@ -139,7 +139,7 @@ pub fn figures(runs: &[&Summary]) -> Vec<Figure> {
     figures
 }
 
-/// Strikes of each fault, and the duplicates that faults led to.
+/// Strikes of each fault, and the duplicates they caused.
 pub fn strikes(faults: &FaultCounts) -> Vec<[String; 2]> {
     let led_to = [
         ("duplicate retries they caused", faults.duplicate_retries),
@@ -161,7 +161,7 @@ pub fn costs(summary: &Summary) -> Vec<[String; 3]> {
     };
     for operation in ApiCall::ALL {
         let calls = summary.api_calls.of(operation);
-        // Most runs have no parameter to read.
+        // Most runs read no parameter.
         if operation == ApiCall::ReadPauses && calls == 0 {
             continue;
         }
@@ -202,15 +202,15 @@ pub(super) fn peak(summary: &Summary) -> String {
     )
 }
 
-/// Rows at most; a day gives one an hour.
+/// Maximum number of rows; in a day, one an hour.
 const ROWS: usize = 24;
 
-/// Minutes to a row, so that there are 24 of them at most.
+/// Minutes per row, so that there are at most 24 rows.
 pub fn minutes_a_row(summary: &Summary) -> usize {
     summary.minutes.len().saturating_sub(1).div_ceil(ROWS).max(1)
 }
 
-/// `03:20`: when a minute of the run begins.
+/// Start of a minute of the run: `03:20`.
 pub fn clock(minute: usize) -> String {
     format!("{:02}:{:02}", minute / 60, minute % 60)
 }
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_headline_says_what_was_assumed() {
+    fn headline_has_the_assumptions() {
         let scenario = Scenario { failure_rate: 0.1, ..Scenario::default() };
         assert_eq!(
             headline(&scenario),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headline_names_several_targets() {
+    fn headline_names_each_target() {
         let target = |name: &str, share, outage| SimulatedTarget { name: name.into(), share, outage };
         let outage = Some(Duration::from_secs(21_600));
         let targets = vec![target("orders", 2.0, None), target("export", 1.0, outage)];

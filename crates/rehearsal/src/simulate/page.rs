@@ -61,7 +61,7 @@ pub fn page(repeat: &str, scenario: &Scenario, runs: &Runs, lives: Lives) -> Str
     page.render().expect("BUG: writing to a String")
 }
 
-/// The `--policies` of a run and its function, if it has only one, and an entry for it.
+/// The `--policies` of a run and its function, if the run has only one function and the policies an entry for it.
 fn own_policy<'s>(scenario: &'s Scenario, side: &'s Side) -> Option<(&'s str, &'s str)> {
     let [SimulatedTarget { name, .. }] = scenario.targets.as_slice() else { return None };
     side.policies.entry_of(&recorded_arn(name))?;

@@ -1,4 +1,4 @@
-//! Warnings about a run: the setting that held its events up or made it expensive.
+//! Warnings about a run: the setting that delayed its events or made it expensive.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use comeback_timelapse::{Fault, Minute, Scenario, Summary};
 
 use crate::simulate::figures::not_arrived;
 
-/// More than this many batches of visible messages for each poller: pollers cannot keep up, ...
+/// Pollers cannot keep up if each has more than this many batches of visible messages, ...
 const BATCHES_BEHIND: u64 = 10;
-/// ... if it lasts for this many minutes in a row. A burst is over sooner.
+/// ... for this many minutes in a row. A burst is over sooner.
 const MINUTES_BEHIND: usize = 5;
 
 /// Every warning about a run.
@@ -44,7 +44,7 @@ fn too_few_pollers(scenario: &Scenario, policy: &Policy, summary: &Summary) -> O
     })
 }
 
-/// Returns true if the fault that fills the queue strikes in a minute: pollers receive nothing then.
+/// Returns true if the fault that fills the queue strikes in a minute. Pollers receive nothing then.
 fn others_fill_the_queue(scenario: &Scenario, minute: usize) -> bool {
     let [start, end] = [minute, minute + 1].map(|minute| Duration::from_secs(60 * minute as u64));
     scenario.faults.iter().any(|(fault, strikes)| {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn pollers_are_too_few_if_ten_batches_of_each_stay_visible_for_five_minutes() {
+    fn too_few_pollers_leave_ten_batches_visible_for_five_minutes() {
         // 3 pollers × 2 messages a batch × 10.
         assert!(held_up(visible(5, 61)));
         assert!(!held_up(visible(5, 60)), "ten batches of each");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn pollers_are_not_to_blame_for_a_full_queue() {
+    fn full_queue_does_not_blame_the_pollers() {
         let mut full = visible(5, 61);
         full.iter_mut().for_each(|minute| minute.in_flight = LIMIT);
         assert!(!held_up(full));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn pollers_are_too_many_if_most_moves_are_made_with_room() {
+    fn too_many_pollers_move_despite_room() {
         let with_room = |moves_with_room| Summary { moves: 1_000, moves_with_room, ..summary(Vec::new()) };
         assert_eq!(warnings(&scenario(), &policy(), &with_room(500)), [""; 0]);
         let most = warnings(&scenario(), &policy(), &with_room(501));

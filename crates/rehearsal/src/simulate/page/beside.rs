@@ -1,4 +1,4 @@
-//! A policy beside another, for the console's lab.
+//! Two policies side by side, for the console's lab.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::simulate::page::template::Tile;
 use crate::simulate::page::{depth, recovery, retries, tables};
 use crate::simulate::warnings::warnings;
 
-/// The run of the given policy, and that of another one unless it is the same.
+/// The run of the given policy, and of another one unless it is the same.
 pub struct Beside {
     /// The scenario in one line.
     pub headline: String,
     /// Warnings about the run of the given policy.
     pub warnings: Vec<String>,
-    /// The figures that matter most.
+    /// The most important figures.
     pub tiles: Vec<Tile>,
     /// Pictures of the runs.
     pub charts: Vec<Chart>,
@@ -33,8 +33,8 @@ pub struct Beside {
     pub load: Vec<String>,
 }
 
-/// Makes the runs. `rate`: events a second that fail; `None`: as in the run. `watch` gives each run a watcher, by its number
-/// and its virtual time; there are two at most.
+/// Makes the runs. `rate`: failing events a second; `None`: as in the run. `watch` gives each run a watcher, by its
+/// number and its virtual time; there are at most two runs.
 pub fn beside<W: Watcher>(
     arguments: &SimulateArguments,
     (name, other): (&str, &PolicyFlags),

@@ -8,16 +8,16 @@ use plotters::prelude::*;
 use crate::axis::{CountAxis, TimeAxis};
 use crate::chart::{Drawing, Frame, GRID};
 
-/// Where a logarithmic axis of counts begins: below one, so that none and one differ.
+/// Start of a logarithmic axis of counts: below one, so that zero and one differ.
 pub(super) const FLOOR: f64 = 0.8;
-/// More points than this cannot be told apart.
+/// Maximum number of distinguishable points.
 const POINTS: usize = 300;
-/// Choices for the minutes of one point.
+/// Possible numbers of minutes per point.
 const STEPS: [usize; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 
-/// A run's minutes, combined into points that can be told apart.
+/// A run's minutes, combined into distinguishable points.
 pub(super) struct OverTime {
-    /// Minutes to a point.
+    /// Minutes per point.
     pub(super) step: usize,
     end: Duration,
 }
@@ -33,7 +33,7 @@ impl OverTime {
         TimeAxis::linear(self.end.as_secs_f64())
     }
 
-    /// The corners of a line that holds each value for its time: seconds since the start, value.
+    /// The corners of a step line that keeps each value for its interval: seconds since the start, value.
     pub(super) fn steps(&self, values: &[f64]) -> Vec<(f64, f64)> {
         let width = self.step as f64 * 60.0;
         let moment = |i: usize| (i as f64 * width).min(self.end.as_secs_f64());

@@ -127,7 +127,7 @@ fn draw(scenario: &Scenario, sides: &[Side], counts: &[Count]) -> String {
         let (end, high) = (time.axis().range().end, y.range().end);
         let mut chart = frame(root, (time.axis(), y), "time since the start", "")?;
         shade(&mut chart, scenario.longest_outage(), (FLOOR, high))?;
-        // Those in flight come last, above the others.
+        // Messages in flight come last, on top of the others.
         for count in counts.iter().rev() {
             for side in sides {
                 count.draw(&mut chart, side, &time)?;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_delayed_has_a_line_and_figures() {
+    fn delayed_messages_have_a_line_and_figures() {
         let (scenario, side) = side(3_000_000);
         assert!(story(&side).ends_with(
             " messages were in flight. At most 3,000,000 were delayed; their number has no \

@@ -12,21 +12,21 @@ use crate::life::{self, Mark};
 /// Number of events watched: the first to arrive, which an outage at the start hits hardest.
 const WATCHED: usize = 100;
 
-/// Records what happens to some events, to show the life of one.
+/// Records the moments of some events, to show the life of one.
 #[derive(Debug, Default)]
 pub struct Lives(Vec<Vec<Moment>>);
 
-/// Something that happened to an event, and when: the time since the run's start.
+/// Something that happened to an event, and the time since the run's start.
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     at: Duration,
-    /// The attempt that was made, hidden for or dead-lettered.
+    /// The attempt made, or the next one if the event waits or is dead-lettered.
     attempt: u64,
     mark: Mark,
     text: String,
 }
 
-/// The life that was picked to be shown.
+/// The life picked for the page.
 #[derive(Debug, PartialEq)]
 pub(super) struct Life {
     event: usize,
@@ -34,7 +34,7 @@ pub(super) struct Life {
 }
 
 impl Lives {
-    /// The life with the most runs of the target; the first of several. None if nothing arrived.
+    /// The life with the most runs of the target; the first if several have the same number. `None` if nothing arrived.
     pub(super) fn most_eventful(self) -> Option<Life> {
         let ran = |moment: &&Moment| matches!(moment.mark, Mark::Failed | Mark::Succeeded);
         let runs = |moments: &Vec<Moment>| moments.iter().filter(ran).count();
@@ -83,7 +83,7 @@ impl Watcher for Lives {
     }
 }
 
-/// A table of more moments leaves out those in the middle.
+/// Maximum number of rows; a longer table leaves out the middle.
 const ROWS: usize = 200;
 
 /// One event from its first failure on; `None` if it never failed.
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_the_most_eventful_lives_is_shown() {
+    fn first_of_the_most_eventful_lives_is_shown() {
         let mut lives = Lives::default();
         for (event, attempts) in [(1, 2), (3, 5), (4, 5), (5, 1), (WATCHED, 9)] {
             ran(&mut lives, event, attempts);

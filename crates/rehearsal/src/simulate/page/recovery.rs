@@ -13,7 +13,7 @@ use crate::chart::{GREEN, GREY, PURPLE};
 use crate::figure::{Chart, Key, Table, drawn, frame};
 use crate::simulate::page::runs::Side;
 
-/// More points of a line than this cannot be seen.
+/// Maximum number of visible points of a line.
 const POINTS: usize = 200;
 
 /// A line of the chart.
@@ -32,11 +32,11 @@ pub(super) struct Recovery<'a> {
     summary: &'a Summary,
 }
 
-/// Colours of the jitters that no compared policy has.
+/// Colours of the jitters without a compared policy.
 const OTHERS: [RGBColor; 3] = [GREEN, PURPLE, GREY];
 
-/// The policy under each jitter, its own first, or under its own name if there are no others; then the policy it is compared with, if that differs
-/// in more than its jitter. A compared policy has its own colour here as everywhere.
+/// The policy under each jitter, its own first, or under its own name without other jitters; then the compared policy,
+/// if it differs in more than its jitter. A compared policy has its usual colour here too.
 pub(super) fn of<'a>(sides: &'a [Side], jitters: &'a [(Jitter, Summary)]) -> Vec<Recovery<'a>> {
     let (own, compared) = (&sides[0], &sides[1..]);
     let is_of = |side: &Side, jitter: Jitter| side.flags == own.flags.with([("jitter", jitter.name())]);
@@ -65,7 +65,7 @@ fn own_name(side: &Side) -> String {
     if side.name.is_empty() { "this policy".into() } else { side.name.clone() }
 }
 
-/// The sides under their own names.
+/// Each side under its own name.
 pub(super) fn of_sides(sides: &[Side]) -> Vec<Recovery<'_>> {
     let recovery = |side| Recovery { name: own_name(side), colour: side.colour, summary: &side.summary };
     sides.iter().map(recovery).collect()
@@ -97,7 +97,7 @@ pub(super) fn chart<'a>(recoveries: &[Recovery<'a>]) -> Chart {
     }
 }
 
-/// The first line comes last, above the others.
+/// Draws the lines. The first comes last, on top of the others.
 pub(super) fn draw(lines: &[Line<'_>]) -> String {
     let seconds = |ms: u64| ms as f64 / 1e3;
     let delays = || lines.iter().map(|line| line.delays_ms);
@@ -123,7 +123,7 @@ pub(super) fn draw(lines: &[Line<'_>]) -> String {
     })
 }
 
-/// The same in figures.
+/// The same figures as a table.
 pub(super) fn table(scenario: &Scenario, recoveries: &[Recovery<'_>]) -> Table {
     let column = |head: &str, cell: &dyn Fn(&Summary) -> String| {
         (head.to_owned(), recoveries.iter().map(|recovery| cell(recovery.summary)).collect())

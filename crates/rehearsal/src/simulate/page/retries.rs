@@ -32,7 +32,7 @@ pub(super) fn charts(scenario: &Scenario, sides: &[Side]) -> [Chart; 2] {
     ]
 }
 
-/// The retries of each policy, and the minute with the most.
+/// Sentences on the retries of each policy and its busiest minute.
 pub(super) fn stories(sides: &[Side]) -> Vec<String> {
     let time = OverTime::of(&sides[0].summary);
     say(sides, |side| {
@@ -86,7 +86,7 @@ fn figures(sides: &[Side]) -> Table {
     })
 }
 
-/// More bars than this are too thin.
+/// Maximum number of bars; more would be too thin.
 const BARS: usize = 40;
 
 /// Events by their number of attempts.
@@ -119,7 +119,7 @@ fn bar_heights(side: &Side, step: usize, bars: usize) -> Vec<usize> {
     counts
 }
 
-/// `7`, or `20 to 29`.
+/// Attempts in a bar: `7`, or `20 to 29`.
 fn bar_name(bar: usize, step: usize) -> String {
     if step == 1 { bar.to_string() } else { format!("{} to {}", bar * step, (bar + 1) * step - 1) }
 }

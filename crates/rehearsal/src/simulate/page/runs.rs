@@ -1,4 +1,4 @@
-//! The runs that a page compares, and how it names them.
+//! The runs that a page compares, and their names.
 
 use std::iter::once;
 
@@ -12,12 +12,12 @@ use crate::chart::{BLUE, ORANGE};
 use crate::figure::{Key, Table};
 use crate::flags::{PolicyFlags, variable};
 
-/// The runs a page is about: the same events under several policies.
+/// The runs on a page: the same events under several policies.
 pub struct Runs {
-    /// The policy that was given, and the one to compare it with.
+    /// The given policy, and the policy compared with it.
     pub(super) sides: Vec<Side>,
-    /// The policy with each other jitter. Empty without an outage, because there is nothing to recover from, and if an entry
-    /// of `POLICIES` sets a jitter, because changing the stack's would not change that one.
+    /// The policy with each other jitter. Empty without an outage, which leaves no recovery to show, and if an entry of
+    /// `POLICIES` sets a jitter, which the stack's jitter would not change.
     pub(super) jitters: Vec<(Jitter, Summary)>,
 }
 
@@ -32,11 +32,11 @@ pub(super) struct Side {
     pub(super) schedule: Schedule,
 }
 
-/// A tenth of the events that `comeback schedule` follows gives the time in flight within a few percent.
+/// A divisor: a tenth of the events that `comeback schedule` follows gives the time in flight within a few percent.
 const FOLLOWED_SHARE: usize = 10;
 
 impl Runs {
-    /// Makes the runs beside the first. `watch` gives each a watcher, by the name of what differs.
+    /// Makes the runs beside the first. `watch` gives each a watcher, by the name of its difference.
     pub fn make<W: Watcher>(
         scenario: &Scenario,
         (flags, policies, summary): (PolicyFlags, Policies, Summary),
@@ -77,7 +77,7 @@ impl Runs {
     }
 }
 
-/// `jitter full, max-backoff 1h`: the settings in which a policy differs from the other.
+/// The settings in which a policy differs from the other: `jitter full, max-backoff 1h`.
 fn names(one: (&PolicyFlags, &Policy), other: (&PolicyFlags, &Policy)) -> [String; 2] {
     let settings = PolicyFlags::names().map(|flag| (flag, setting(one, flag), setting(other, flag)));
     let differing: Vec<_> = settings.into_iter().filter(|(_, one, other)| one != other).collect();
@@ -90,7 +90,7 @@ fn names(one: (&PolicyFlags, &Policy), other: (&PolicyFlags, &Policy)) -> [Strin
     [name(|(flag, one, _)| format!("{flag} {one}")), name(|(flag, _, other)| format!("{flag} {other}"))]
 }
 
-/// A setting of a policy as people read it.
+/// A setting of a policy in readable form.
 pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> String {
     let backoff = policy.backoff();
     let given = flags.given().find(|(name, _)| *name == flag).map(|(_, value)| value);
@@ -111,7 +111,7 @@ pub(super) fn setting((flags, policy): (&PolicyFlags, &Policy), flag: &str) -> S
     }
 }
 
-/// A sentence about each side; one without a name if it is the same for all.
+/// A sentence about each side, or one without a name if it is the same for all.
 pub(super) fn say(sides: &[Side], sentence: impl Fn(&Side) -> String) -> Vec<String> {
     let sentences: Vec<String> = sides.iter().map(&sentence).collect();
     if sentences.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -127,7 +127,7 @@ impl Side {
         Schedule::of(policies.stack(), seed, events, &|| {})
     }
 
-    /// A sentence about it, beginning with its name if it has one.
+    /// A sentence about it, after its name if it has one.
     pub(super) fn say(&self, sentence: &str) -> String {
         if self.name.is_empty() { sentence.to_owned() } else { format!("{}: {sentence}", self.name) }
     }
@@ -139,15 +139,15 @@ pub(super) fn keys(sides: &[Side], symbol: &'static str) -> Vec<Key> {
     compared.map(|side| Key { symbol, colour: side.colour, label: side.name.clone() }).collect()
 }
 
-/// Caption and heads of a table of the sides.
+/// Caption and column heads of a table of the sides.
 pub(super) struct Headings<'a> {
     pub(super) caption: &'a str,
     pub(super) labels: &'a str,
-    /// The column of figures, if there is only one side.
+    /// Head of the column of figures, if there is only one side.
     pub(super) figures: &'a str,
 }
 
-/// A table of a figure for each label and side.
+/// A table with a figure for each label and side.
 pub(super) fn table(
     headings: Headings<'_>,
     labels: Vec<String>,

@@ -13,7 +13,7 @@ use crate::simulate::figures::{COST_HEADER, Figure, costs, figures, strikes};
 use crate::simulate::page::runs::{Headings, Side, say, setting, table};
 use crate::simulate::page::template::Tile;
 
-/// The figures that matter most.
+/// The most important figures.
 pub(super) fn tiles(sides: &[Side]) -> Vec<Tile> {
     let tile = |label, value: fn(&Summary) -> String| Tile {
         label,
@@ -53,11 +53,11 @@ pub(super) fn faults(sides: &[Side]) -> Option<Table> {
     }))
 }
 
-/// Outcome of the events, and what it took.
+/// Outcome of the events, and its cost in calls and time.
 pub(super) fn outcome(sides: &[Side]) -> Table {
     let figures = figures(&sides.iter().map(|side| &side.summary).collect::<Vec<_>>());
     let labels = figures.iter().map(|figure| figure.label.clone()).collect();
-    // Percentiles stand below each other, because a column is narrow.
+    // Percentiles go below each other, because a column is narrow.
     let value = |figure: &Figure, side: usize| figure.values[side].replace("   ", "\n");
     let mut columns = (0..).map(|side| figures.iter().map(|figure| value(figure, side)).collect());
     let caption = "Outcome of the events, and what it took";
@@ -104,8 +104,8 @@ pub(super) fn waiting_at(rate: f64, scenario: &Scenario, sides: &[Side]) -> Vec<
         .collect()
 }
 
-/// For each rate of arrivals how many events wait and what that takes; and, where there is one, when it
-/// reaches the limit.
+/// For each rate of arrivals, the number of waiting events and the moves and pollers they take; also when they reach
+/// the limit, if they can.
 pub(super) fn in_flight_by_rate(scenario: &Scenario, sides: &[Side]) -> Table {
     let own = own_rate(scenario);
     let mut rates: Vec<f64> = RATES.into_iter().chain(own).collect();
@@ -140,7 +140,7 @@ fn has_own_policies(sides: &[Side]) -> bool {
     sides.iter().any(|side| !side.policies.entries().is_empty())
 }
 
-/// Events a second; `None` if they all come at once.
+/// Events a second; `None` if all arrive at once.
 pub(super) fn own_rate(scenario: &Scenario) -> Option<f64> {
     let spread = scenario.arrival_spread.as_secs_f64();
     (spread > 0.0).then(|| scenario.events as f64 / spread)

@@ -9,10 +9,10 @@ use crate::figure::{Chart, Key};
 use crate::simulate::page::canvas::OverTime;
 use crate::simulate::page::{recovery, retries};
 
-/// Colours of the first targets; more lines could not be told apart.
+/// Colours of the first targets; more lines would be indistinguishable.
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, PURPLE, GREY];
 
-/// Empty if there is only one target.
+/// Charts for each target; empty if there is only one.
 pub(super) fn charts(scenario: &Scenario, summary: &Summary) -> Vec<Chart> {
     let targets: Vec<(&TargetFigures, RGBColor)> = summary.targets.iter().zip(COLOURS).collect();
     let chart = |id, heading: String, said: &dyn Fn(&TargetFigures) -> String, svg| Chart {

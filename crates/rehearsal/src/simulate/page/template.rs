@@ -1,4 +1,4 @@
-//! The parts of the page, as `templates/report.html` takes them. It escapes all text; only charts are markup.
+//! The parts of the page for `templates/report.html`, which escapes all text; only charts are markup.
 
 use askama::Template;
 
@@ -25,7 +25,7 @@ pub(super) struct Page {
     /// True if the run was made under every jitter.
     pub(super) by_jitter: bool,
     pub(super) life: Option<Chart>,
-    /// The command that finds a policy that recovers sooner, or costs less.
+    /// The command that looks for a policy that recovers sooner, or costs less.
     pub(super) plan: Option<String>,
     pub(super) limit: Vec<String>,
     pub(super) limit_by_rate: Table,
