@@ -4,13 +4,13 @@
 
 // Seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
 const LONGEST_BACKOFF = 43_170;
-// After the first receive, nobody says when a message was received: a throttled poller may have held it for 1,230 s.
+// After the first receive, the time of a receive is unknown: a throttled poller may have held the message for 1,230 s.
 const LONGEST_LATER_HIDING = 41_940;
 const LONGEST_AGE = 1_209_600;
 const MAX_BACKOFF = 3_600;
 // A FIFO queue delivers nothing of a group while one of its messages is hidden.
 const FIFO_MAX_BACKOFF = 60;
-// A wait that a function asks for is lengthened by up to a tenth, so that its messages do not come back together.
+// A requested wait is lengthened by up to a tenth, so that messages do not come back together.
 const SPREAD = 0.1;
 // SQS limits a message with its attributes to 1 MiB.
 const MOST_BYTES = 1_048_576;
@@ -71,7 +71,7 @@ class NonRetryable extends Error {
   }
 }
 
-/** Makes a function that handles one record into the Lambda handler of an SQS event source mapping. */
+/** Turns a function for one record into the Lambda handler of an SQS event source mapping. */
 function consumer(options, handler) {
   const policy = new Policy(options ?? {});
   if (typeof handler !== 'function') throw new TypeError('consumer takes its options, then a function');
@@ -136,7 +136,7 @@ class Policy {
     return least + Math.floor(Math.random() * (ceiling - least + 1));
   }
 
-  /** Why the failure of a message is its last, whatever its age. */
+  /** The reason why a failed message gets no retry, whatever its age. */
   ends(message, { type, asks }) {
     if (['NonRetryable', 'NonRetriable', 'NeverRetry'].includes(asks))
       return { reason: 'non_retryable_error', detail: `${type} forbids retries` };
@@ -151,14 +151,14 @@ class Policy {
     return { reason: 'max_age', detail: `sent at ${rfc3339(message.sent)}; maxAge is ${this.maxAge} s` };
   }
 
-  /** When a message that failed now is to come back, and what says so; no `due` if it would be too old by then. */
+  /** The time when a message that failed now returns, and the rule that set it; no `due` if it would be too old by then. */
   due(message, asked, now, fifo) {
     const dueBy = asked === undefined ? 'policy' : 'retry_after';
     const due =
       asked === undefined
         ? now + this.draw(message.receives, fifo) * 1_000
         : asked + (asked - now) * SPREAD * Math.random();
-    // The last receive leaves the function time before maxAge.
+    // The last receive leaves the function some time before maxAge.
     const margin = Math.min(60, this.maxAge / 10) * 1_000;
     const last = message.sent + this.maxAge * 1_000 - margin;
     if (due <= last) return { due, dueBy };
@@ -166,11 +166,11 @@ class Policy {
   }
 }
 
-/** A record, and what became of it. */
+/** A record and its outcome. */
 class Message {
   settled = false; // succeeded, or accepted by the dead-letter queue
-  due; // when it is to come back; 0 at once. Undefined leaves it to the queue's visibility timeout
-  told = false; // SQS knows already: it was hidden or deleted before the batch ended
+  due; // the time when it returns; 0 at once. Undefined leaves it to the queue's visibility timeout
+  told = false; // it was hidden or deleted before the batch ended, so SQS already knows
 
   constructor(record, fifo, now) {
     const attributes = record.attributes ?? {};
@@ -181,11 +181,11 @@ class Message {
     this.receives = Math.max(1, number('ApproximateReceiveCount', 1));
     this.sent = number('SentTimestamp', now);
     this.firstReceive = number('ApproximateFirstReceiveTimestamp', now);
-    // Of a FIFO queue. In a standard queue, a group orders nothing.
+    // The FIFO group. On a standard queue, a group does not order messages.
     this.group = fifo ? attributes.MessageGroupId : undefined;
   }
 
-  /** Seconds to hide it, counted from now. */
+  /** Seconds to hide it, from now. */
   hiding(now) {
     if (this.due === 0) return 0;
     const held = Math.ceil(Math.max(0, now - this.firstReceive) / 1_000);
@@ -194,7 +194,7 @@ class Message {
   }
 }
 
-/** One invocation: runs the records, then hides what failed. */
+/** One invocation: runs the records, then hides the failed ones. */
 class Batch {
   started = false;
 
@@ -204,13 +204,13 @@ class Batch {
     this.records = event.Records;
     this.queueArn = String(this.records[0]?.eventSourceARN ?? '');
     this.fifo = this.queueArn.endsWith('.fifo');
-    // No record starts in the last of the time, which is for hiding and dead-lettering what failed.
+    // No record starts in the last part of the time, which is reserved for hiding and dead-lettering failed messages.
     const timeLeft = this.timeLeft();
     this.reserve = Math.min(5_000, timeLeft / 10);
     this.untilReserve = timeLeft - this.reserve;
   }
 
-  /** Milliseconds. A unit test may have no context. */
+  /** The time left, in milliseconds. A unit test may have no context. */
   timeLeft() {
     return this.context?.getRemainingTimeInMillis?.() ?? LONGEST_TIMEOUT;
   }
@@ -228,7 +228,7 @@ class Batch {
     const settleEarly = () => {
       early = this.settleEarly(messages);
     };
-    // A single record has none to be saved from.
+    // A single record has no others to protect.
     const timer = messages.length > 1 ? setTimeout(settleEarly, this.untilReserve) : undefined;
     if (this.policy.concurrency === 1) {
       await this.runInOrder(messages);
@@ -244,8 +244,8 @@ class Batch {
   }
 
   /**
-   * When only the reserve is left, SQS is told what is known, so that a timeout costs only the records that still run.
-   * There is no answer before they end: they would run on in the next invocation.
+   * Settles what is known with SQS when only the reserve is left, so that a timeout costs only the records that are
+   * still running. There is no answer before those end, or they would run on in the next invocation.
    */
   async settleEarly(messages) {
     const running = messages.filter(({ settled, due }) => !settled && due === undefined).length;
@@ -277,17 +277,17 @@ class Batch {
   }
 
   /**
-   * Milliseconds that a call to SQS may take; none begins without. A fifth of the reserve is left when the last call
-   * ends: if one outlasted the function's time, Lambda would deliver the whole batch again, with all that succeeded.
+   * Milliseconds that a call to SQS may take; at zero, none begins. A fifth of the reserve is left when the last call
+   * ends: if a call outlasted the function, Lambda would deliver the whole batch again.
    */
   timeForACall() {
     return Math.max(0, Math.floor(this.timeLeft() - this.reserve / 5));
   }
 
-  /** Runs a record: whether it is done. */
+  /** Runs a record. Returns true if it is done. */
   async settles(message) {
     try {
-      // A copy: functions like to parse the body in its place, and a dead-letter needs its text.
+      // A copy: functions often parse the body in place, but a dead-letter needs its text.
       const result = await this.handler({ ...redriven(message.record) }, this.context);
       if (isGenerator(result)) throw new TypeError(NEVER_RUN); // a wrapper hid it when the consumer was made
       if ((Array.isArray(result) ? result : [result]).some(isUnrun)) throw new TypeError(UNRUN);
@@ -346,7 +346,7 @@ class Batch {
     log('ERROR', { due: rfc3339(message.due), problem, remedy, ...line });
   }
 
-  /** Dead-letters a message. What went wrong and what to do, or neither. */
+  /** Dead-letters a message. Returns the problem and its remedy, or neither. */
   async deadLetter(message, error, end, now) {
     const url = this.policy.deadLetterQueueUrl;
     if (url === undefined) {
@@ -374,20 +374,20 @@ class Batch {
     }
   }
 
-  /** Hides what failed. What is not hidden returns after the queue's own timeout. */
+  /** Hides the failed messages. Any that cannot be hidden returns after the queue's own timeout. */
   hide(messages) {
     const failed = messages.filter(({ settled, due, told }) => !settled && due !== undefined && !told);
     const hiding = (message, now) => ({ VisibilityTimeout: message.hiding(now) });
     return this.tell('ChangeMessageVisibility', 'hide', failed, hiding);
   }
 
-  /** Deletes what succeeded, as the event source mapping would have. */
+  /** Deletes the messages that succeeded, as the event source mapping would have done. */
   delete(messages) {
     const done = messages.filter(({ settled, told }) => settled && !told);
     return this.tell('DeleteMessage', 'delete', done, () => ({}));
   }
 
-  /** One call for ten messages. */
+  /** Makes one call for every ten messages. */
   async tell(action, verb, messages, more) {
     for (let start = 0; start < messages.length; start += MOST_ENTRIES) {
       const time = this.timeForACall();
@@ -404,7 +404,7 @@ class Batch {
         ...more(message, now),
       }));
       const call = { QueueUrl: queueUrl(this.queueArn), Entries };
-      // An answer that was cut short names none.
+      // A truncated answer confirms none.
       let said = part.map(() => ({ problem: `SQS did not say that it would ${verb} it` }));
       try {
         const { Successful, Failed } = await sqs(this.queueArn).send(`${action}Batch`, call, time);
@@ -422,7 +422,7 @@ class Batch {
   }
 }
 
-/** An event of another source would count as handled. */
+/** Refuses an event from another source, which would otherwise count as handled. */
 function checkEvent(event) {
   const isObject = (it) => typeof it === 'object' && it !== null && !Array.isArray(it);
   let problem;
@@ -435,7 +435,7 @@ function checkEvent(event) {
   if (problem !== undefined) throw new TypeError(`not an SQS event: ${problem}${NOT_SQS}`);
 }
 
-/** Why a record is none of SQS. */
+/** The reason why a record is not from SQS. */
 function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
   const source = eventSource ?? EventSource;
   if (source === undefined || source === null)
@@ -445,7 +445,7 @@ function foreign({ eventSource, EventSource, messageId, eventSourceARN }) {
   return source === 'aws:sqs' ? undefined : `a record is from ${words(source).slice(0, WAIT_CHARACTERS)}`;
 }
 
-/** A file or a database's cursor, which can be closed, has done its work. */
+/** Returns true for a result that still has to be run. A file or a database cursor can be closed, and has done its work. */
 function isUnrun(it) {
   if (typeof it !== 'object' || it === null) return typeof it === 'function';
   const isIterator = (Symbol.iterator in it || Symbol.asyncIterator in it) && typeof it.next === 'function';
@@ -456,7 +456,7 @@ function isGenerator(it) {
   return /Generator(Function)?\]$/.test(Object.prototype.toString.call(it));
 }
 
-/** What must run one after another: the messages of a FIFO group. */
+/** Messages that must run one after another, by FIFO group. */
 function lanesOf(messages) {
   const lanes = new Map();
   for (const message of messages) {
@@ -467,7 +467,7 @@ function lanesOf(messages) {
   return [...lanes.values()];
 }
 
-/** The record as it was sent: a dead-letter of ours that was moved back to the queue holds the body. */
+/** The record as originally sent: if one of our dead-letters was moved back to the queue, the body inside it counts. */
 function redriven(record) {
   if (typeof record.body !== 'string' || !record.body.startsWith('{"reason":')) return record;
   try {
@@ -514,7 +514,7 @@ function deadLetter(message, error, { reason, detail }, functionArn, now) {
   return { MessageBody: received, ...beside };
 }
 
-/** What SQS keeps of a message beside its body and its own attributes: its group, and its trace. */
+/** The parts of a message besides its body and its own attributes: its group and its trace. */
 function besideOf({ attributes }) {
   const { MessageGroupId, AWSTraceHeader } = attributes ?? {};
   const trace = { AWSTraceHeader: { DataType: 'String', StringValue: AWSTraceHeader } };
@@ -524,7 +524,7 @@ function besideOf({ attributes }) {
   };
 }
 
-/** The message's own attributes, as far as ten allow. */
+/** The message's own attributes, up to SQS's maximum of ten in all. */
 function ownAttributes(record, ours) {
   const given = Object.entries(record.messageAttributes ?? {}).sort();
   const own = given.flatMap(([name, value]) => {
@@ -552,9 +552,9 @@ function size(body, attributes) {
   return [body, ...parts].reduce((bytes, part) => bytes + Buffer.byteLength(part), 0);
 }
 
-// What an error says
+// Errors
 
-/** Anything can be thrown, and reading it can throw again. */
+/** The type, request and texts of an error. Anything can be thrown, and reading it can throw again. */
 function described(thrown) {
   try {
     const isError = typeof thrown === 'object' && thrown !== null;
@@ -562,7 +562,7 @@ function described(thrown) {
     const type = String(name).slice(0, ERROR_CHARACTERS);
     const message = String(isError ? (thrown.message ?? '') : thrown).slice(0, ERROR_CHARACTERS);
     const stack = isError ? stackOf(thrown) : undefined;
-    // Also of a class of the function's own that extends ours, whatever its name.
+    // A class that extends ours counts, too, whatever its name.
     const ours =
       (thrown instanceof RetryAfter && 'RetryAfter') || (thrown instanceof NonRetryable && 'NonRetryable');
     return { type, asks: ours || simpleName(type), message, stack };
@@ -591,7 +591,7 @@ function stackOf(thrown) {
   return texts.join('\n') || undefined;
 }
 
-/** The moment that a `RetryAfter` asks for, or why it is ignored. */
+/** The time that a `RetryAfter` asks for, or the reason why it is ignored. */
 function asked({ asks, message }, now) {
   if (asks !== 'RetryAfter') return {};
   const { wait, ignored } = requestedWait(message, now);
@@ -600,10 +600,10 @@ function asked({ asks, message }, now) {
   return { ignored: `${said}: ${ignored ?? 'its time is not after the failure'}` };
 }
 
-/** As the retry handler has it: without what compilers, bundlers and packages put around a name, and its ending. */
+/** The name as the retry handler compares it: without its suffix, and without additions by compilers or bundlers. */
 function simpleName(errorType) {
   const name = withoutGenerics(errorType.replace(/^Function<(.*)>$/, '$1').replace(/^&+/, ''));
-  // The lookbehind keeps the search short in a name of many `$`.
+  // The lookbehind keeps the search fast in a name with many `$`.
   const stem = name.replace(/(?<![$\d])[$\d]+$/, '');
   const numbers = name.indexOf('$', Math.max(1, stem.length));
   const last = (numbers < 0 ? name : name.slice(0, numbers)).split(/[.$/]/).at(-1);
@@ -612,7 +612,7 @@ function simpleName(errorType) {
     .replace(/(?<=.)(Error|Exception)$/, '');
 }
 
-/** Without a `<…>` at its end. */
+/** The name without a `<…>` at its end. */
 function withoutGenerics(name) {
   let depth = 0;
   for (let position = name.length - 1; position >= 0; position--) {
@@ -623,7 +623,7 @@ function withoutGenerics(name) {
   return name;
 }
 
-/** Seconds to wait, by the grammar of docs/envelope.md, or why there are none. `now` is in epoch milliseconds. */
+/** Seconds to wait, by the grammar of docs/envelope.md, or the problem with the text. `now` is in epoch milliseconds. */
 function requestedWait(message, now) {
   const text = message.split(';', 1)[0].replace(/^[ \t\n\r\f]+|[ \t\n\r\f]+$/g, '');
   if (text.length > WAIT_CHARACTERS) return NOT_A_WAIT;
@@ -672,7 +672,7 @@ function sum(text, units) {
   }
 }
 
-/** Epoch milliseconds, of an RFC 3339 time (its seconds may be missing) or of one of the three HTTP dates. */
+/** Epoch milliseconds of an RFC 3339 time (its seconds are optional) or of one of the three HTTP dates. */
 function date(text) {
   const found = DATES.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined);
   if (found === undefined) return undefined;
@@ -683,7 +683,7 @@ function date(text) {
   const at = new Date(0);
   at.setUTCFullYear(year, month - 1, Number(day));
   at.setUTCHours(Number(hour), Number(minute), Number(second));
-  // What `Date` would carry over, such as 31 February, is no date.
+  // Refuses dates that `Date` would carry over, such as 31 February.
   const carried = at.getUTCMonth() !== month - 1 || at.getUTCDate() !== Number(day);
   const late = Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59;
   const wrongDay = weekday !== undefined && weekday.slice(0, 3) !== DAYS[at.getUTCDay()];
@@ -709,8 +709,8 @@ function optionSeconds(value) {
 }
 
 /**
- * The time in a form that the consumer and the retry handler read: whole seconds, or RFC 3339. Anything else as it is: it
- * is ignored, and named in the log. An error that is being built must not fail.
+ * The time as the consumer and the retry handler read it: whole seconds, or RFC 3339. Anything else stays as it is: it
+ * is ignored, and named in the log. An error under construction must not fail.
  */
 function moment(when) {
   // Not `instanceof`: a date may come from another context, as in Jest.
@@ -720,11 +720,11 @@ function moment(when) {
       const year = when.getUTCFullYear();
       return year >= 0 && year <= 9999 ? when.toISOString() : text;
     } catch {
-      return text; // It only claims to be a date.
+      return text; // It only pretends to be a date.
     }
   }
   const number = typeof when === 'bigint' ? when : typeof when === 'number' ? Math.ceil(when) + 0 : NaN;
-  // With its unit, if it is over 14 days and no epoch time: a bare number is not read as such a wait.
+  // With a unit, if it is over 14 days and not an epoch time: such a wait is not read from a bare number.
   if (number > 1_209_600 && number < 1e9) return `${number}s`;
   // A large number would be written with an exponent.
   return Number.isSafeInteger(number) ? `${number}` : words(when);
@@ -761,9 +761,9 @@ function sqs(queueArn) {
   const region = queueArn.split(':')[3] || undefined;
   if (!clients.has(region)) {
     const sdk = loaded();
-    // Short, because calls are made in the last of the function's time.
+    // Short, because calls are made at the very end of the function's time.
     const timeouts = { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true };
-    // A queue's URL is only a name: the SDK decides where the call goes.
+    // The URL only names the queue: the SDK decides where the call goes.
     const client = new sdk.SQSClient({
       region,
       maxAttempts: 2,
@@ -782,7 +782,7 @@ function queueUrl(queueArn) {
   return `https://sqs.${region}.${SUFFIXES[partition] ?? 'amazonaws.com'}/${account}/${name}`;
 }
 
-/** The region of a queue, if it is not the function's: calls go to the function's, where another queue may have the name. */
+/** The region of a queue in another region. Calls go to the function's region, where another queue may share its name. */
 function otherRegion(url) {
   const [, one, other] =
     /^https?:\/\/(?:sqs(?:-fips)?\.([a-z]+(?:-[a-z]+)+-\d+)|([a-z0-9-]+)\.queue)\./.exec(url) ?? [];
@@ -790,7 +790,7 @@ function otherRegion(url) {
   return ours && region !== ours ? region : undefined;
 }
 
-/** Anything can be thrown, and reading it can throw again. */
+/** The name of an error. Anything can be thrown, and reading it can throw again. */
 function nameOf(error) {
   try {
     return String(error?.name === 'Error' ? error.message : (error?.name ?? error)).slice(
@@ -804,7 +804,7 @@ function nameOf(error) {
 
 function problemOf(error, action, resource) {
   const code = nameOf(error);
-  // An encrypted queue passes on the errors of KMS.
+  // An encrypted queue passes on KMS's errors.
   const needed = /^kms/i.test(code) ? 'kms:GenerateDataKey and kms:Decrypt' : action;
   const remedy = code.includes('AccessDenied') ? `allow ${needed} in the function's role` : undefined;
   return { problem: `${action} on ${resource}: ${code}`, remedy };
@@ -812,7 +812,7 @@ function problemOf(error, action, resource) {
 
 function log(level, line) {
   const timestamp = new Date().toISOString();
-  // Not console.log, which Lambda would wrap into a line of its own.
+  // Not console.log, which Lambda would wrap into its own line.
   process.stdout.write(`${JSON.stringify({ timestamp, level, v: 1, ...line })}\n`);
 }
 

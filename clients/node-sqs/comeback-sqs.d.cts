@@ -8,7 +8,7 @@ export interface MessageRecord {
   eventSourceARN: string;
 }
 
-/** What the consumer uses of Lambda's context. */
+/** The part of Lambda's context that the consumer uses. */
 export interface FunctionContext {
   getRemainingTimeInMillis(): number;
   invokedFunctionArn: string;
@@ -27,27 +27,27 @@ export interface ConsumerOptions {
    */
   maxBackoff?: number | string;
   /**
-   * How the backoff is drawn: up to its ceiling, from its upper half, or not at all.
+   * The jitter of the backoff: drawn up to its ceiling, from its upper half, or not at all.
    * @default 'full'
    */
   jitter?: 'full' | 'equal' | 'none';
   /**
-   * A message that fails this long after it was sent is dead-lettered; 60 s to 14 days.
+   * The age, counted from sending, at which a message that fails is dead-lettered; 60 s to 14 days.
    * @default '14d'
    */
   maxAge?: number | string;
   /**
-   * A message that fails on this receive is dead-lettered.
-   * @default only its age ends a message
+   * The receive on which a message that fails is dead-lettered.
+   * @default none: only the age matters
    */
   maxReceives?: number;
   /**
-   * Where dead-letters go.
+   * The queue for dead-letters.
    * @default none: messages are hidden for `maxBackoff`, until the queue's redrive policy or retention ends them
    */
   deadLetterQueueUrl?: string;
   /**
-   * How many records run at once. Those of a FIFO group always run one after another.
+   * The number of records that run at once. Those of a FIFO group always run one after another.
    * @default 1
    */
   concurrency?: number;
@@ -59,10 +59,10 @@ export interface BatchResponse {
 }
 
 /**
- * Makes a function that handles one record into the Lambda handler of an SQS event source mapping. A record whose function
+ * Turns a function for one record into the Lambda handler of an SQS event source mapping. A record whose function
  * throws or rejects is retried alone, after a jittered backoff. The mapping needs `ReportBatchItemFailures`.
  *
- * @throws RangeError with everything that is wrong with the options
+ * @throws RangeError with all that is wrong with the options
  */
 export function consumer<
   R extends MessageRecord = MessageRecord,

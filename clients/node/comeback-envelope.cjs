@@ -1,6 +1,6 @@
 'use strict';
-// Opens events that Comeback retries, and says how to be retried. Needs only Node.js 20. It is CommonJS, which both
-// CommonJS and ECMAScript modules can load.
+// Opens events that Comeback retries, and has the errors that control a retry. Needs only Node.js 20. It is CommonJS,
+// which both CommonJS and ECMAScript modules can load.
 
 /** Throw it to set when the event is retried, instead of the ordinary backoff. */
 class RetryAfter extends Error {
@@ -30,7 +30,7 @@ function openEvent(event, requestId) {
   const key = metadata.origin_request_id ?? requestId;
   check(isInteger(attempt) && attempt >= 1, 'attempt is not an integer of at least 1');
   check(isInteger(since) && since >= 0, 'initial_timestamp is not an integer of at least 0');
-  // Without a lone surrogate, which no other system could store.
+  // No lone surrogate, which no other system could store.
   check(
     typeof key === 'string' && key !== '' && key.isWellFormed(),
     'origin_request_id is not a string that is not empty',
@@ -54,8 +54,8 @@ function opened() {
 }
 
 /**
- * The time in a form that the retry handler reads: whole seconds, or RFC 3339. Anything else as it is: the handler ignores it
- * and says so. An error that is being built must not fail.
+ * The time as the retry handler reads it: whole seconds, or RFC 3339. Anything else stays as it is: the handler ignores
+ * it and logs that. An error under construction must not fail.
  */
 function moment(when) {
   // Not `instanceof`: a date may come from another context, as in Jest.
@@ -65,11 +65,11 @@ function moment(when) {
       const year = when.getUTCFullYear();
       return year >= 0 && year <= 9999 ? when.toISOString() : text;
     } catch {
-      return text; // It only claims to be a date.
+      return text; // It only pretends to be a date.
     }
   }
   const number = typeof when === 'bigint' ? when : typeof when === 'number' ? Math.ceil(when) + 0 : NaN;
-  // With its unit, if it is over 14 days and no epoch time: the handler takes no bare number for such a wait.
+  // With a unit, if it is over 14 days and not an epoch time: the handler does not read such a wait from a bare number.
   if (number > 1_209_600 && number < 1e9) return `${number}s`;
   // A large number would be written with an exponent.
   return Number.isSafeInteger(number) ? `${number}` : words(when);
@@ -83,7 +83,7 @@ function words(thing) {
   }
 }
 
-/** Of at most 64 bits, as far as a double tells. */
+/** Returns true for an integer of at most 64 bits, as far as a double can tell. */
 function isInteger(number) {
   return Number.isInteger(number) && number <= 2 ** 64;
 }

@@ -10,7 +10,7 @@ export interface Opened<Payload = unknown> {
 /**
  * Opens what a handler received: the payload, the attempt number and the idempotency key.
  *
- * @param event what the handler received
+ * @param event the event that the handler received
  * @param requestId `context.awsRequestId`
  * @throws Error if the envelope is malformed. Let it fail the invocation: the retry handler then dead-letters the event
  * as `malformed_envelope`.
@@ -23,8 +23,8 @@ export function opened(): {
 };
 
 /**
- * Throw it to set when the event is retried, instead of the ordinary backoff. Its constructor never throws: the handler ignores
- * what is not a wait, says so in its log, and retries with the ordinary backoff.
+ * Throw it to set when the event is retried, instead of the ordinary backoff. Its constructor never throws: the handler
+ * ignores a value that is not a wait, logs that, and retries with the ordinary backoff.
  */
 export class RetryAfter extends Error {
   /**

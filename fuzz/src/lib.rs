@@ -1,6 +1,6 @@
-//! What must hold of any bytes at all. Each entry point takes bytes and panics if something does not hold.
+//! Properties that hold for any bytes. Each entry point takes bytes and panics if a property does not hold.
 //!
-//! `fuzz_targets` feeds them libFuzzer's bytes, `tests/bounded.rs` random ones on stable Rust; [`seeds`] are the
+//! `fuzz_targets` feeds them libFuzzer's bytes, and `tests/bounded.rs` random bytes on stable Rust. [`seeds`] are the
 //! repository's `events/` as inputs.
 
 use std::fs;
@@ -18,11 +18,11 @@ use comeback_envelope::{Envelope, Metadata, Style, open};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The bytes as the handler's event.
+/// Reads the bytes as the handler's event.
 ///
 /// # Panics
 ///
-/// If a message is lost, or read differently than by another JSON parser.
+/// If a message is lost, or read differently from another JSON parser.
 pub fn batch_event(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let batch = match BatchEvent::read(text) {
@@ -32,7 +32,7 @@ pub fn batch_event(data: &[u8]) {
     let nameless = batch.message_ids().filter(|id| id.is_empty()).count();
     assert_eq!(BatchReport::new(&batch).kept_whole.is_some(), nameless > 0);
     assert!(batch.records.iter().all(|record| !record.message_id.is_empty()));
-    // It refuses more than we do: lone surrogates, numbers over a double's range, deep nesting.
+    // serde_json refuses more than we do: lone surrogates, numbers over a double's range, deep nesting.
     let Ok(event) = serde_json::from_str::<Value>(text) else { return };
     let messages = event["Records"].as_array().expect("a batch has its messages");
     assert_eq!(batch.message_ids().count(), messages.len(), "each message is handled or kept");
@@ -47,11 +47,11 @@ pub fn batch_event(data: &[u8]) {
     }
 }
 
-/// The bytes as the body of a message.
+/// Reads the bytes as the body of a message.
 ///
 /// # Panics
 ///
-/// If a record is read differently than by another JSON parser, or a part of it was changed.
+/// If a record is read differently from another JSON parser, or one of its parts was changed.
 pub fn invocation_record(data: &[u8]) {
     let Ok(body) = std::str::from_utf8(data) else { return };
     let read = InvocationRecord::read(body);
@@ -62,7 +62,7 @@ pub fn invocation_record(data: &[u8]) {
         for part in raw.flatten() {
             assert!(body.as_bytes().as_ptr_range().contains(&part.get().as_ptr()), "a copy: {part}");
         }
-        // It refuses more than we do: lone surrogates, numbers over a double's range, deep nesting.
+        // serde_json refuses more than we do: lone surrogates, numbers over a double's range, deep nesting.
         if let Ok(value) = serde_json::from_str::<Value>(body) {
             assert_eq!(value["requestContext"]["functionArn"], *record.function_arn);
             let payload: Value =
@@ -82,7 +82,7 @@ pub fn invocation_record(data: &[u8]) {
             }
         }
         (Err(reason), read) => {
-            // A redriven dead-letter is not a record either, and may hold a malformed envelope.
+            // A redriven dead-letter is not a record either, and may contain a malformed envelope.
             let is_of_the_record =
                 matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost);
             let malformed = reason.code == ReasonCode::MalformedEnvelope;
@@ -91,11 +91,11 @@ pub fn invocation_record(data: &[u8]) {
     }
 }
 
-/// The bytes as the message of a `RetryAfter`: a moment in seconds in the first eight, then the text.
+/// Reads the bytes as the message of a `RetryAfter`: a time in seconds in the first eight, then the text.
 ///
 /// # Panics
 ///
-/// If what stands around a wait changes it, a duration depends on the moment or a moment does not, or the engine reads it
+/// If text around a wait changes it, if a duration depends on the time or a date does not, or if the engine reads it
 /// differently.
 pub fn retry_after(data: &[u8]) {
     let Some((seconds, text)) = data.split_first_chunk() else { return };
@@ -137,7 +137,7 @@ pub fn retry_after(data: &[u8]) {
     }
 }
 
-/// A message received once, with this body. Its id is a number.
+/// A message with this body, received once. Its id is a number.
 #[must_use]
 pub fn message(body: impl Into<String>) -> Record {
     Record {
@@ -153,12 +153,12 @@ pub fn message(body: impl Into<String>) -> Record {
     }
 }
 
-/// The bytes as an event: a payload, an envelope, or not JSON. Whatever opens is sealed again, with an id made of the
-/// event's own characters.
+/// Reads the bytes as an event: a payload, an envelope, or not JSON. Whatever opens is sealed again, with an id made of
+/// the event's own characters.
 ///
 /// # Panics
 ///
-/// If a payload is not what it was before, or an envelope holds an envelope.
+/// If a payload has changed, or an envelope contains an envelope.
 pub fn envelope(data: &[u8]) {
     let Ok(event) = serde_json::from_slice::<&RawValue>(data) else { return };
     let opened = match open(event) {
@@ -189,15 +189,15 @@ fn check_seals(envelope: &Envelope<'_>) {
     }
 }
 
-/// The numbers of a [`Question`], eight bytes each, little-endian.
+/// The number of numeric fields of a [`Question`], eight bytes each, little-endian.
 const NUMBERS: usize = 14;
 
-/// A message, a policy, a pause and a time. Any bytes are a question: its numbers, then the body.
+/// A message, a policy, a pause and a time. Any bytes make a question: its numbers, then the body.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The policy's settings: its numbers, `JITTER` and `ENVELOPE` are free.
+    /// The policy's settings. Its numbers, `JITTER` and `ENVELOPE` vary.
     pub settings: Settings,
-    /// A pause of every function, from its start to its end and its spread in seconds; an end of 0 means that it is open.
+    /// A pause of every function: start, end and spread, in seconds. An end of 0 means that it has no end.
     pub pause: Option<(u64, u64, u64)>,
     /// Its id is a number.
     pub record: Record,
@@ -209,13 +209,13 @@ pub struct Question {
 ///
 /// # Panics
 ///
-/// If `decide` does, or if its answer leaves the bounds that hold for every message.
+/// If `decide` does, or if its answer violates the bounds that hold for every message.
 pub fn decide(data: &[u8]) {
     Question::from_bytes(data).check();
 }
 
 impl Question {
-    /// Reads bytes: missing ones are zero, and numbers out of range are brought into it.
+    /// Reads a question from bytes. Missing bytes are zero, and numbers out of range are brought into it.
     #[must_use]
     pub fn from_bytes(data: &[u8]) -> Self {
         let (head, body) = data.split_at(data.len().min(8 * NUMBERS));
@@ -239,7 +239,7 @@ impl Question {
             target_functions: vec!["arn:aws:lambda:eu-west-1:123456789012:function:flaky-*".into()],
             ..Settings::default()
         };
-        // So that it ends before the year 10000.
+        // Limited so that it ends before the year 10000.
         let (from, length) = (from % 249_000_000_000, within(length, 0..=LONGEST_PAUSE.as_secs()));
         let until = if length == 0 { 0 } else { from + length };
         let record = Record {
@@ -253,7 +253,7 @@ impl Question {
         Self { settings, pause, record, now: Timestamp::from_millis(now) }
     }
 
-    /// Bytes that are read as this.
+    /// Bytes that [`from_bytes`](Self::from_bytes) reads as this question.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { settings, pause, record, now } = self;
@@ -277,7 +277,7 @@ impl Question {
         numbers.iter().flat_map(|number| number.to_le_bytes()).chain(record.body.bytes()).collect()
     }
 
-    /// What the parameter would hold.
+    /// The pauses, as the parameter would hold them.
     #[must_use]
     pub fn pauses(&self) -> Pauses {
         let Some((from, until, spread)) = self.pause else { return Pauses::default() };
@@ -325,8 +325,8 @@ impl Question {
         }
     }
 
-    /// A message that was received again is not hidden longer than until it is due, and its due time
-    /// does not move unless the end of a pause is noticed meanwhile.
+    /// Checks a later receive: the message is not hidden past its due time, and that time does not move unless the end
+    /// of a pause is noticed meanwhile.
     fn check_later_look(&self, policies: &Policies, due: Timestamp, hidden: Duration) {
         assert!(hidden <= due.since(self.now) + Duration::from_secs(1), "{hidden:?} until {due}");
         let later = self.now.saturating_add(hidden);
@@ -362,14 +362,14 @@ impl Question {
 pub struct Seed {
     /// `batch_event`, `invocation_record`, `envelope`, `decide` or `retry_after`.
     pub target: &'static str,
-    /// The file it is from, and which of its messages.
+    /// The source file, and the message in it.
     pub name: String,
     /// The input.
     pub data: Vec<u8>,
 }
 
-/// Every sample of `events/`: batches, bodies, payloads, and questions about them twelve hours later; and every text of a
-/// wait in `tests/golden`.
+/// Every sample of `events/`: batches, bodies, payloads, and questions about them twelve hours later; and every text of
+/// a wait in `tests/golden`.
 ///
 /// # Panics
 ///
@@ -390,7 +390,7 @@ pub fn seeds() -> Vec<Seed> {
     files.iter().flat_map(|file| seeds_of(file)).chain(waits_of(&waits)).collect()
 }
 
-/// One in each line. Those with a lone surrogate are no text.
+/// Reads one wait from each line, except those with a lone surrogate, which Rust strings cannot hold.
 fn waits_of(file: &Path) -> Vec<Seed> {
     let lines = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let cases = lines.lines().filter_map(|line| serde_json::from_str(line.trim_end_matches(',')).ok());
@@ -428,7 +428,7 @@ fn seeds_of(file: &Path) -> Vec<Seed> {
     std::iter::once(batch).chain(seeds).collect()
 }
 
-/// Whatever a sample lacks is zero.
+/// A question about a sample. Fields that the sample lacks are zero.
 fn question(message: &Value, body: &str) -> Question {
     let number = |attribute: &str| {
         message["attributes"][attribute].as_str().and_then(|text| text.parse().ok()).unwrap_or_default()

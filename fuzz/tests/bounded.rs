@@ -11,14 +11,14 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// When the samples failed.
+/// The time when the samples failed.
 const T0: u64 = 1_789_400_814_145;
 
 fn seeds_for(target: &str) -> Vec<Vec<u8>> {
     seeds().into_iter().filter(|seed| seed.target == target).map(|seed| seed.data).collect()
 }
 
-/// A sample with short pieces of it repeated, taken out, or replaced, or one of its numbers by a limit.
+/// A sample with short pieces repeated, removed or replaced, or with a number replaced by a limit.
 fn mutated(samples: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let pieces = ["", "\"", "{", "}", "null", "1E400", "\\ud800", ",", "404", "-1"];
     let piece = prop_oneof![
@@ -46,7 +46,7 @@ fn mutated(samples: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Where digits stand.
+/// The positions of numbers.
 fn numbers(sample: &[u8]) -> Vec<Range<usize>> {
     let mut numbers: Vec<Range<usize>> = Vec::new();
     for place in (0..sample.len()).filter(|place| sample[*place].is_ascii_digit()) {
@@ -86,7 +86,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
-/// Around the time of the samples.
+/// A pause around the time of the samples.
 fn pause() -> impl Strategy<Value = Option<(u64, u64, u64)>> {
     let pause = (0..100_000u64, option::of(1..100_000u64), 0..=10_000u64);
     option::of(pause.prop_map(|(after, length, spread)| {
@@ -124,9 +124,9 @@ fn every_sample_holds() {
     assert!(seeds.len() > 280, "only {} samples", seeds.len());
 }
 
-/// Or nothing would be said of some answers.
+/// Otherwise some answers would never be checked.
 #[test]
-fn the_samples_lead_to_every_action() {
+fn samples_reach_every_action() {
     let mut seen = [0; 4];
     for data in seeds_for("decide") {
         let question = Question::from_bytes(&data);
@@ -150,32 +150,32 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(5_000) })]
 
     #[test]
-    fn any_message_is_in_its_batch_by_its_id(data in any_data("batch_event")) {
+    fn batch_keeps_every_message_id(data in any_data("batch_event")) {
         batch_event(&data);
     }
 
     #[test]
-    fn any_body_is_read_as_it_stands_or_refused(data in any_data("invocation_record")) {
+    fn body_is_read_unchanged_or_refused(data in any_data("invocation_record")) {
         invocation_record(&data);
     }
 
     #[test]
-    fn any_event_opens_to_what_was_sealed_or_is_refused(data in any_data("envelope")) {
+    fn event_opens_unchanged_or_is_refused(data in any_data("envelope")) {
         envelope(&data);
     }
 
     #[test]
-    fn decide_answers_any_question_within_its_bounds(question in question()) {
+    fn decide_stays_within_its_bounds(question in question()) {
         decide(&question.to_bytes());
     }
 
     #[test]
-    fn any_text_is_one_wait_wherever_it_is_read(data in any_data("retry_after")) {
+    fn text_is_the_same_wait_everywhere(data in any_data("retry_after")) {
         retry_after(&data);
     }
 
     #[test]
-    fn any_bytes_are_a_question(data in any_data("decide")) {
+    fn any_bytes_make_a_question(data in any_data("decide")) {
         decide(&data);
     }
 }

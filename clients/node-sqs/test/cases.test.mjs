@@ -1,4 +1,4 @@
-// The cases that every consumer has in common: tests/golden/consumer.
+// The cases that all consumers share: tests/golden/consumer.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
@@ -32,7 +32,7 @@ function context(timeLeft) {
   };
 }
 
-// The cases name the options as Python does.
+// The cases name the options as in Python.
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 
 for (const file of readdirSync(FOLDER)) {
@@ -50,7 +50,7 @@ for (const file of readdirSync(FOLDER)) {
       const message = given.batch.find(({ id }) => id === messageId);
       ran.push(messageId);
       assert.equal(body, message.sees ?? message.id);
-      for (const name of Object.keys(record)) delete record[name]; // what a function does to it changes nothing
+      for (const name of Object.keys(record)) delete record[name]; // the function's changes to it have no effect
       if (message.does === 'returns_an_iterator') return [1].values();
       if (message.does !== 'succeeds') {
         const [name, text] = message.does.fails;

@@ -1,4 +1,4 @@
-// What the common cases do not show: options, the draw's distribution, dead-letters in full, concurrency, and the log.
+// Beyond the shared cases: options, the draw's distribution, dead-letters in full, concurrency, and the log.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

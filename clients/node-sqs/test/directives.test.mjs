@@ -1,4 +1,4 @@
-// The cases of what an error asks for, which every implementation has in common: tests/golden/directives.
+// The cases of directives that all implementations share: tests/golden/directives.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ const FOLDER = new URL('../../../tests/golden/directives/', import.meta.url);
 const read = (name) => JSON.parse(readFileSync(new URL(name, FOLDER)));
 const CONTEXT = { getRemainingTimeInMillis: () => 60_000, invokedFunctionArn: 'f' };
 
-/** What a consumer logs for an error, with a draw of zero. */
+/** The line that a consumer logs for an error, with a draw of zero. */
 async function line(t, error, failedAt) {
   const { lines } = recorded(t, failedAt);
   t.mock.method(Math, 'random', () => 0);
@@ -83,7 +83,7 @@ test('RetryAfter writes a number as it is read', () => {
 });
 
 test('both packages have the same errors', () => {
-  // Each is one file, so that it can be copied; what they write must not differ.
+  // Each is one file, so that it can be copied; both must write the same.
   const late = new Date('+010000-01-01T00:00:00Z');
   const given = [
     0,

@@ -1,4 +1,4 @@
-// What SQS, the network and other sources of events can do to a consumer.
+// Faults of SQS, the network and other sources of events.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';

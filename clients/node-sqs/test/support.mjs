@@ -38,7 +38,7 @@ const sdk = {
 };
 require.cache[path] = { id: path, filename: path, loaded: true, exports: sdk };
 
-/** What the consumers of a test send and print, at a fixed time. */
+/** Captures the calls and the output of a test's consumers, at a fixed time. */
 export function recorded(t, now, answer = () => ({})) {
   const calls = [];
   const lines = [];
@@ -47,7 +47,7 @@ export function recorded(t, now, answer = () => ({})) {
     return answer(name, call);
   });
   t.mock.timers.enable({ apis: ['Date'], now });
-  // The test runner reports through the same stream.
+  // The test runner uses the same stream.
   const write = process.stdout.write.bind(process.stdout);
   t.mock.method(process.stdout, 'write', (line, ...rest) => {
     if (typeof line !== 'string' || !line.startsWith('{"timestamp"')) return write(line, ...rest);

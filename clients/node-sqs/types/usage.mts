@@ -1,4 +1,4 @@
-// Compiled and never run: the declarations fit the runtime's types, and refuse what the code refuses.
+// Compiled but never run: the declarations fit the runtime's types, and refuse what the code refuses.
 import type { Context, SQSHandler, SQSRecord } from 'aws-lambda';
 import { NonRetryable, RetryAfter, consumer } from 'comeback-sqs';
 
@@ -10,7 +10,7 @@ const work = async (record: SQSRecord, context: Context): Promise<void> => {
 export const handler: SQSHandler = async (event, context) =>
   consumer({ maxAge: '14d' }, work)(event, context);
 
-// @ts-expect-error: decorrelated jitter needs the delay before
+// @ts-expect-error: decorrelated jitter needs the previous delay
 export const decorrelated = consumer({ jitter: 'decorrelated' }, work);
 
 // @ts-expect-error: an option that does not exist

@@ -1,4 +1,4 @@
-// The two errors write what the retry handler reads, and never fail while they are made.
+// The two errors write text that the retry handler reads, and never fail while they are made.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -60,7 +60,7 @@ test('nonsense is left to the handler, which reports it', () => {
 });
 
 test('any text is passed on as it is', () => {
-  // So what the handler reads of a header is what it says in the cases that all its readers share.
+  // So the handler reads a header as in the cases that all implementations share.
   const cases = new URL('../../../tests/golden/directives/retry-after.json', import.meta.url);
   for (const { text } of JSON.parse(readFileSync(cases, 'utf8'))) {
     assert.equal(new RetryAfter(text).message, text);

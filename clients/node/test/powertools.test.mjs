@@ -1,4 +1,5 @@
-// Before the idempotency middleware of Powertools, whose own rules run over a map in place of its DynamoDB table.
+// The middleware before Powertools' idempotency middleware, whose own rules run over a map instead of its DynamoDB
+// table.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IdempotencyConfig, IdempotencyItemAlreadyExistsError } from '@aws-lambda-powertools/idempotency';

@@ -1,11 +1,11 @@
-// What would be published of a package, and that both kinds of modules can load it. Each package's test calls it.
+// The contents of a published package; both kinds of modules can load it. Each package's test calls it.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-/** @param {string} url that of the package's own test; `imported` is what it imports, by these names */
+/** @param {string} url URL of the package's own test; `imported` is its import, and `names` are the names in it */
 export function testPackage(url, imported, names) {
   const require = createRequire(url);
   const { name } = require('../package.json');

@@ -1,4 +1,4 @@
-// Compiled and never run: the declarations fit middy and the runtime's types, and refuse what the code refuses.
+// Compiled but never run: the declarations fit middy and the runtime's types, and refuse what the code refuses.
 import middy from '@middy/core';
 import type { Context } from 'aws-lambda';
 import { type Opened, NonRetryable, RetryAfter, openEvent, opened } from 'comeback-envelope';
@@ -18,8 +18,8 @@ export const withMiddy = middy(async (event: Opened<Order>) => event.payload.ord
 
 export const header = new RetryAfter('900');
 
-// @ts-expect-error: a list is no time
+// @ts-expect-error: a list is not a time
 export const list = new RetryAfter([900]);
 
-// @ts-expect-error: the request's id is needed, as the first invocation's key
+// @ts-expect-error: the request id is required, as the first invocation's key
 export const keyless = openEvent({});

@@ -28,7 +28,7 @@ _Response = dict[str, list[dict[str, str]]]
 
 # Seconds. SQS refuses to hide a message for longer than 12 hours, counted from its receive.
 _LONGEST_BACKOFF = 43_170
-# After the first receive, nobody says when a message was received: a throttled poller may have held it for 1,230 s.
+# After the first receive, the time of a receive is unknown: a throttled poller may have held the message for 1,230 s.
 _LONGEST_LATER_HIDING = 41_940
 _LONGEST_AGE = 1_209_600
 # A FIFO queue delivers nothing of a group while one of its messages is hidden.
@@ -41,7 +41,7 @@ _MOST_ENTRIES = 10
 _ATTRIBUTE_CHARACTERS = 256
 _ERROR_CHARACTERS = 8_192
 _LONGEST_TIMEOUT = 900.0  # Lambda's maximum
-# What a record's function returns unrun.
+# Returned by a function that was not run.
 _UNRUN = (Awaitable, types.FunctionType, types.MethodType, functools.partial)
 _MORE_TIME = "raise the function's timeout, or lower the batch size"
 _NOT_PLAIN = 0x20 | 0x80 | 0x200  # inspect.CO_GENERATOR, CO_COROUTINE and CO_ASYNC_GENERATOR
@@ -78,12 +78,12 @@ _DATES = (
 
 
 class _Unreadable(Exception):
-    """Why a text is not a wait."""
+    """The reason why a text is not a wait."""
 
 
 _NOT_A_WAIT = _Unreadable("it does not begin with a duration or a date")
 _REASONS = ("max_retries", "max_age", "non_retryable_error")
-# A wait that a function asks for is lengthened by up to a tenth, so that its messages do not come back together.
+# A requested wait is lengthened by up to a tenth, so that messages do not come back together.
 _SPREAD = 0.1
 # Messages draw differently even if the function seeds `random`, or SnapStart copies its state.
 _RANDOM = random.SystemRandom()
@@ -118,22 +118,22 @@ def consumer(
     dead_letter_queue_url: str | None = None,
     concurrency: int = 1,
 ) -> Callable[[_Handler], Callable[[dict[str, Any], Any], _Response]]:
-    """Makes a function that handles one record into the Lambda handler of an SQS event source mapping.
+    """Turns a function for one record into the Lambda handler of an SQS event source mapping.
 
     If the function raises, only that record is retried: it is hidden for a jittered backoff of at most
     min(`max_backoff`, `base_backoff` · 2^(receives − 1)), and reported in `batchItemFailures`, which the mapping needs
     (`ReportBatchItemFailures`). Durations are seconds, or text such as `"15m"`.
 
     - `base_backoff`: 1 s to `max_backoff`.
-    - `max_backoff`: up to 43,170 s. By default an hour, and a minute for FIFO queues.
+    - `max_backoff`: up to 43,170 s. The default is an hour, or a minute for FIFO queues.
     - `jitter`: `"full"`, `"equal"` or `"none"`.
-    - `max_age`: a message that fails this long after it was sent is dead-lettered; 60 s to 14 days.
-    - `max_receives`: a message that fails on this receive is dead-lettered. By default only its age ends it.
-    - `dead_letter_queue_url`: where dead-letters go. Without it, messages are hidden for `max_backoff` instead, until
+    - `max_age`: the age, counted from sending, at which a message that fails is dead-lettered; 60 s to 14 days.
+    - `max_receives`: the receive on which a message that fails is dead-lettered. By default, only the age matters.
+    - `dead_letter_queue_url`: the queue for dead-letters. Without it, messages are hidden for `max_backoff` instead, until
       the queue's redrive policy or retention ends them.
-    - `concurrency`: how many records run at once, in threads; those of a FIFO group always run one after another.
+    - `concurrency`: the number of records that run at once, in threads; those of a FIFO group always run one after another.
 
-    Raises `ValueError` with everything that is wrong with the options.
+    Raises `ValueError` with all that is wrong with the options.
     """
     policy = _Policy.of(
         base_backoff=base_backoff,
@@ -200,7 +200,7 @@ class _Policy(NamedTuple):
         return cls(base, highest, jitter, age, **rest)
 
     def ceiling(self, receives: int, fifo: bool) -> int:
-        # No float and no huge power for any receive count.
+        # No floats, and no huge powers for any receive count.
         return min(self.cap(fifo), self.base_backoff << min(receives - 1, 32))
 
     def cap(self, fifo: bool) -> int:
@@ -213,7 +213,7 @@ class _Policy(NamedTuple):
         return least + math.floor(_RANDOM.random() * (ceiling - least + 1))
 
     def ends(self, message: _Message, error: BaseException) -> _End | None:
-        """Why the failure of a message is its last, whatever its age."""
+        """The reason why a failed message gets no retry, whatever its age."""
         error_type = type(error).__name__
         if isinstance(error, NonRetryable) or _simple_name(error_type) in ("NonRetryable", "NonRetriable", "NeverRetry"):
             return _End("non_retryable_error", f"{error_type} forbids retries")
@@ -225,12 +225,12 @@ class _Policy(NamedTuple):
         return _End("max_age", f"sent at {_rfc3339(message.sent)}; max_age is {self.max_age} s")
 
     def due(self, message: _Message, asked: float | None, now: float, fifo: bool) -> tuple[float | None, str]:
-        """When a message that failed now is to come back, and what says so; None if it would be too old by then."""
+        """The time when a message that failed now returns, and the rule that set it; None if it is too old by then."""
         if asked is None:
             due, due_by = now + self.draw(message.receives, fifo), "policy"
         else:
             due, due_by = asked + (asked - now) * _SPREAD * _RANDOM.random(), "retry_after"
-        # The last receive leaves the function time before max_age.
+        # The last receive leaves the function some time before max_age.
         margin = min(60.0, self.max_age / 10)
         last = message.sent + self.max_age - margin
         if due <= last:
@@ -239,14 +239,14 @@ class _Policy(NamedTuple):
 
 
 class _End(NamedTuple):
-    """Why a message gets no retry."""
+    """The reason why a message gets no retry."""
 
     reason: str
     detail: str
 
 
 class _Message:
-    """A record, and what became of it."""
+    """A record and its outcome."""
 
     def __init__(self, record: _Record, fifo: bool, now: float) -> None:
         attributes = record.get("attributes") or {}
@@ -260,17 +260,17 @@ class _Message:
         self.receives = max(1, int(number("ApproximateReceiveCount", 1)))
         self.sent = number("SentTimestamp", now * 1_000) / 1_000
         self.first_receive = number("ApproximateFirstReceiveTimestamp", now * 1_000) / 1_000
-        # Of a FIFO queue. In a standard queue, a group orders nothing.
+        # The FIFO group. On a standard queue, a group does not order messages.
         self.group: str | None = attributes.get("MessageGroupId") if fifo else None
         # Succeeded, or accepted by the dead-letter queue.
         self.settled = False
-        # When it is to come back; 0 at once. None leaves it to the queue's visibility timeout.
+        # The time when it returns; 0 at once. None leaves it to the queue's visibility timeout.
         self.due: float | None = None
-        # SQS knows already: it was hidden or deleted before the batch ended.
+        # It was hidden or deleted before the batch ended, so SQS already knows.
         self.told = False
 
     def hiding(self, now: float) -> int:
-        """Seconds to hide it, counted from now."""
+        """Seconds to hide it, from now."""
         if not self.due:
             return 0
         longest = _LONGEST_LATER_HIDING
@@ -280,7 +280,7 @@ class _Message:
 
 
 class _Batch:
-    """One invocation: runs the records, then hides what failed."""
+    """One invocation: runs the records, then hides the failed ones."""
 
     def __init__(self, policy: _Policy, handler: _Handler, event: dict[str, Any], context: Any) -> None:
         self.policy, self.handler, self.context = policy, handler, context
@@ -288,7 +288,8 @@ class _Batch:
         self.records: list[_Record] = event["Records"]
         self.queue_arn = str((self.records[0] if self.records else {}).get("eventSourceARN") or "")
         self.fifo = self.queue_arn.endswith(".fifo")
-        # No record starts in the last of the time, which is for hiding and dead-lettering what failed.
+        # No record starts in the last part of the time, which is reserved for hiding and dead-lettering failed
+        # messages.
         time_left = self.time_left()
         self.reserve = min(5.0, time_left / 10)
         self.until_reserve = time_left - self.reserve
@@ -297,13 +298,13 @@ class _Batch:
         self.settling = threading.Lock()
 
     def time_left(self) -> float:
-        """Seconds. A unit test may have no context."""
+        """The time left, in seconds. A unit test may have no context."""
         remaining = getattr(self.context, "get_remaining_time_in_millis", None)
         return _LONGEST_TIMEOUT if remaining is None else float(remaining()) / 1_000
 
     def time_for_a_call(self) -> float:
-        """Seconds that a call to SQS may take; none begins without. A fifth of the reserve is left when the last call
-        ends: if one outlasted the function's time, Lambda would deliver the whole batch again, with all that succeeded."""
+        """Seconds that a call to SQS may take; at zero, none begins. A fifth of the reserve is left when the last call
+        ends: if one outlasted the function's time, Lambda would deliver the whole batch again."""
         return max(0.0, self.time_left() - self.reserve / 5)
 
     def handle(self) -> _Response:
@@ -312,7 +313,7 @@ class _Batch:
             # An empty identifier makes Lambda keep the whole batch.
             return {"batchItemFailures": [{"itemIdentifier": ""}]}
         messages = [_Message(record, self.fifo, time.time()) for record in self.records]
-        if len(messages) > 1:  # a single record has none to be saved from
+        if len(messages) > 1:  # a single record has no others to protect
             early = threading.Thread(target=contextvars.copy_context().run, args=(self.settle_early, messages), daemon=True)
             early.start()
         if self.policy.concurrency == 1:
@@ -325,8 +326,8 @@ class _Batch:
         return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
 
     def settle_early(self, messages: list[_Message]) -> None:
-        """When only the reserve is left, SQS is told what is known, so that a timeout costs only the records that still
-        run. There is no answer before they end: they would run on in the next invocation."""
+        """Settles what is known when only the reserve is left, so that a timeout costs only the records that still
+        run. There is no answer before those end, or they would run on in the next invocation."""
         if self.ended.wait(self.until_reserve):
             return
         with self.settling:
@@ -348,13 +349,13 @@ class _Batch:
                 blocked.add(message.group)
 
     def run_at_once(self, messages: list[_Message]) -> None:
-        from concurrent.futures import ThreadPoolExecutor  # few need it, and it takes a while to load
+        from concurrent.futures import ThreadPoolExecutor  # rarely needed, and slow to load
 
         lanes: dict[object, list[_Message]] = {}
         for message in messages:
             lanes.setdefault(message.group or message.message_id, []).append(message)
         with ThreadPoolExecutor(self.policy.concurrency) as pool:
-            # Each lane sees the context variables of the invocation, in a copy of its own.
+            # Each lane runs in its own copy of the invocation's context variables.
             running = [pool.submit(contextvars.copy_context().run, self.run_in_order, lane) for lane in lanes.values()]
             for lane in running:
                 lane.result()
@@ -366,9 +367,9 @@ class _Batch:
         return True
 
     def settles(self, message: _Message) -> bool:
-        """Runs a record: whether it is done."""
+        """Runs a record. Returns true if it is done."""
         try:
-            # A copy: functions like to parse the body in its place, and a dead-letter needs its text.
+            # A copy: functions often parse the body in place, but a dead-letter needs its text.
             result = self.handler({**_redriven(message.record)}, self.context)
             _check_result(result)
             message.settled = True
@@ -416,7 +417,7 @@ class _Batch:
     def dead_letter(
         self, message: _Message, error: BaseException, end: _End, now: float
     ) -> tuple[str | None, str | None]:
-        """Dead-letters a message. What went wrong and what to do, or nothing."""
+        """Dead-letters a message. Returns the problem and its remedy, or nothing."""
         url = self.policy.dead_letter_queue_url
         if url is None:
             return "nothing ends its retries", "set dead_letter_queue_url, or give the queue a redrive policy"
@@ -433,26 +434,26 @@ class _Batch:
                     "MessageDeduplicationId": message.message_id,
                 }
             answer = _call(seconds, self.queue_arn, "send_message", QueueUrl=url, **call)
-            if not answer.get("MessageId"):  # boto3 takes an answer that was cut short for an empty one
+            if not answer.get("MessageId"):  # boto3 reads a truncated answer as an empty one
                 return "SQS did not say that it has the dead-letter", None
         except Exception as refused:
             return _problem(refused, "sqs:SendMessage", url)
         return None, None
 
-    # Telling SQS
+    # Calls to SQS
 
     def hide(self, messages: list[_Message]) -> None:
-        """Hides what failed. What is not hidden returns after the queue's own timeout."""
+        """Hides the failed messages. Any that cannot be hidden returns after the queue's own timeout."""
         failed = [message for message in messages if not message.settled and message.due is not None and not message.told]
         self.tell("change_message_visibility_batch", "sqs:ChangeMessageVisibility", "hide", failed)
 
     def delete(self, messages: list[_Message]) -> None:
-        """Deletes what succeeded, as the event source mapping would have."""
+        """Deletes the messages that succeeded, as the event source mapping would have done."""
         done = [message for message in messages if message.settled and not message.told]
         self.tell("delete_message_batch", "sqs:DeleteMessage", "delete", done)
 
     def tell(self, call: str, action: str, verb: str, messages: list[_Message]) -> None:
-        """One call for ten messages."""
+        """Makes one call for every ten messages."""
         url = _queue_url(self.queue_arn)
         for start in range(0, len(messages), _MOST_ENTRIES):
             seconds = self.time_for_a_call()
@@ -470,7 +471,7 @@ class _Batch:
             remedy = None
             try:
                 answer = _call(seconds, self.queue_arn, call, QueueUrl=url, Entries=entries)
-                # An answer that was cut short names none.
+                # A truncated answer confirms none.
                 problems = {str(index): f"SQS did not say that it would {verb} it" for index in range(len(part))}
                 for entry in answer.get("Successful") or []:
                     problems.pop(entry.get("Id"), None)
@@ -486,11 +487,11 @@ class _Batch:
                     _log("ERROR", message_id=message.message_id, action="keep", problem=told, remedy=remedy)
 
 
-# What Lambda and the function hand over
+# Input from Lambda and the function
 
 
 def _check_event(event: object) -> None:
-    """An event of another source would count as handled."""
+    """Refuses an event from another source, which would otherwise count as handled."""
     if not isinstance(event, dict):
         problem: str | None = "it is not an object"
     elif not isinstance(event.get("Records"), list):
@@ -502,7 +503,7 @@ def _check_event(event: object) -> None:
 
 
 def _foreign(record: object) -> str | None:
-    """Why a record is none of SQS."""
+    """The reason why a record is not from SQS."""
     if not isinstance(record, dict):
         return "a record is not an object"
     source = record.get("eventSource", record.get("EventSource"))
@@ -513,7 +514,7 @@ def _foreign(record: object) -> str | None:
 
 
 def _check_result(result: object) -> None:
-    """What nobody will run has not handled its record. A wrapper may have hidden it when the consumer was made."""
+    """Refuses a result that still has to be run. A wrapper may have hidden it when the consumer was made."""
     for it in result if isinstance(result, (list, tuple)) else [result]:
         if isinstance(it, _UNRUN) or _is_lazy(it):
             raise TypeError(_NEVER_RUN)
@@ -522,15 +523,15 @@ def _check_result(result: object) -> None:
 
 
 def _is_lazy(it: object) -> bool:
-    """A file or a database's cursor, which can be closed, has done its work."""
+    """Returns true for a lazy iterator. A file or a database cursor can be closed, and has done its work."""
     return isinstance(it, Generator) or (isinstance(it, (Iterator, AsyncIterator)) and not hasattr(type(it), "close"))
 
 
-# What a message says
+# Messages and dead-letters
 
 
 def _redriven(record: _Record) -> _Record:
-    """The record as it was sent: a dead-letter of ours that was moved back to the queue holds the body."""
+    """The record as originally sent: if one of our dead-letters was moved back to the queue, the body inside it counts."""
     body = record.get("body")
     if not (isinstance(body, str) and body.startswith('{"reason":')):
         return record
@@ -582,7 +583,7 @@ def _dead_letter(message: _Message, error: BaseException, end: _End, function_ar
 
 
 def _beside(record: _Record) -> dict[str, Any]:
-    """What SQS keeps of a message beside its body and its own attributes: its group, and its trace."""
+    """The parts of a message besides its body and its own attributes: its group and its trace."""
     attributes, beside = record.get("attributes") or {}, {}
     if group := attributes.get("MessageGroupId"):
         beside["MessageGroupId"] = group
@@ -592,7 +593,7 @@ def _beside(record: _Record) -> dict[str, Any]:
 
 
 def _own_attributes(record: _Record, ours: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The message's own attributes, as far as ten allow."""
+    """The message's own attributes, up to SQS's maximum of ten in all."""
     own: dict[str, dict[str, Any]] = {}
     for name, value in sorted((record.get("messageAttributes") or {}).items()):
         data_type = value.get("dataType", "String")
@@ -617,11 +618,11 @@ def _size(body: str, attributes: dict[str, dict[str, Any]]) -> int:
     return len(body.encode(errors="replace")) + texts + sum(len(binary) for *_, binary in values)
 
 
-# What an error says
+# Errors
 
 
 def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
-    """The moment that a `RetryAfter` asks for, or why it is ignored."""
+    """The time that a `RetryAfter` asks for, or the reason why it is ignored."""
     if not (isinstance(error, RetryAfter) or _simple_name(type(error).__name__) == "RetryAfter"):
         return None, None
     said = _text(error)
@@ -637,7 +638,7 @@ def _asked(error: BaseException, now: float) -> tuple[float | None, str | None]:
 
 
 def _simple_name(error_type: str) -> str:
-    """As the retry handler has it: without what compilers, bundlers and packages put around a name, and its ending."""
+    """The name as the retry handler compares it: without its suffix, and without additions by compilers or bundlers."""
     name = _without_generics(re.sub("^Function<(.*)>$", r"\1", error_type).lstrip("&"))
     numbers = name.find("$", max(1, len(name.rstrip("$0123456789"))))
     name = name if numbers < 0 else name[:numbers]
@@ -646,7 +647,7 @@ def _simple_name(error_type: str) -> str:
 
 
 def _without_generics(name: str) -> str:
-    """Without a `<…>` at its end."""
+    """The name without a `<…>` at its end."""
     depth = 0
     for position in range(len(name) - 1, -1, -1):
         depth += {">": 1, "<": -1}.get(name[position], 0)
@@ -707,7 +708,7 @@ def _sum(text: str, units: dict[str, float]) -> float:
 
 
 def _date(text: str) -> float:
-    """Epoch seconds, of an RFC 3339 time (its seconds may be missing) or of one of the three HTTP dates."""
+    """Epoch seconds of an RFC 3339 time (its seconds are optional) or of one of the three HTTP dates."""
     for form in _DATES:
         found = re.fullmatch(form, text, re.ASCII)
         if found is None:
@@ -744,19 +745,19 @@ def _offset(zone: str) -> int:
 def _text(error: BaseException) -> str:
     try:
         return str(error)[:_ERROR_CHARACTERS]
-    except BaseException:  # an error of the error
+    except BaseException:  # the error itself fails
         return ""
 
 
 def _stack(error: BaseException) -> str | None:
-    """The stack traces of an error and of its causes. Causes stand first: cut in the middle, a long text hides neither end."""
+    """The stack traces of an error and of its causes. Causes come first: a long text is cut in the middle."""
     import traceback  # only failures need it
 
     try:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         half = _ERROR_CHARACTERS // 2
         return text if len(text) <= _ERROR_CHARACTERS else text[:half] + text[-half:]
-    except BaseException:  # an error of the error
+    except BaseException:  # the error itself fails
         return None
 
 
@@ -774,7 +775,7 @@ def _option_seconds(value: object) -> int | None:
 
 
 def _moment(when: object) -> str:
-    """The time in a form that the consumer and the retry handler read: whole seconds, or RFC 3339. Anything else as it is."""
+    """The time as the consumer and the retry handler read it: whole seconds, or RFC 3339. Anything else stays as it is."""
     try:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -785,17 +786,17 @@ def _moment(when: object) -> str:
             # From 10⁹ on, it is read as an epoch time.
             return _seconds(number) if number < 10**9 else str(number)
     except Exception:
-        pass  # Not a number, or a date past all years.
+        pass  # Not a number, or a date beyond the year 9999.
     return _words(when)
 
 
 def _seconds(seconds: int) -> str:
-    """With their unit, if they are over 14 days: a bare number is not read as such a wait."""
+    """The text, with a unit if it is over 14 days: such a wait is not read from a bare number."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
 def _words(thing: object) -> str:
-    """Its text. An error that is being built must not fail."""
+    """The text of a value. An error under construction must not fail."""
     try:
         return thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
     except Exception:
@@ -833,7 +834,7 @@ def _check_time(**_: Any) -> None:
         raise TimeoutError
 
 
-# boto3 makes one client at a time; a client may be used by several threads.
+# boto3 creates one client at a time; several threads may use a client.
 _LOADING = threading.Lock()
 
 
@@ -843,7 +844,7 @@ def _sqs(queue_arn: str) -> Any:
     import boto3  # type: ignore[import-untyped]
     from botocore.config import Config  # type: ignore[import-untyped]
 
-    # Short, because calls are made in the last of the function's time.
+    # Short, because calls are made at the very end of the function's time.
     config = Config(connect_timeout=1, read_timeout=2, retries={"total_max_attempts": 2, "mode": "standard"})
     client = boto3.client("sqs", region_name=(queue_arn.split(":") + [""] * 4)[3] or None, config=config)
     client.meta.events.register("before-send.sqs", _check_time)
@@ -851,13 +852,13 @@ def _sqs(queue_arn: str) -> Any:
 
 
 def _queue_url(queue_arn: str) -> str:
-    """Only a name: the SDK decides where the call goes."""
+    """The queue's URL. It only names the queue: the SDK decides where the call goes."""
     _, partition, _, region, account, name = (queue_arn.split(":") + [""] * 6)[:6]
     return f"https://sqs.{region}.{_SUFFIXES.get(partition, 'amazonaws.com')}/{account}/{name}"
 
 
 def _other_region(queue_url: str) -> str | None:
-    """The region of a queue, if it is not the function's: calls go to the function's, where another queue may have the name."""
+    """The region of a queue in another region. Calls go to the function's region, where another queue may share its name."""
     host = re.match(r"https?://(?:sqs(?:-fips)?\.([a-z]+(?:-[a-z]+)+-[0-9]+)|([a-z0-9-]+)\.queue)\.", queue_url)
     ours = os.environ.get("AWS_REGION")
     region = host and (host[1] or host[2])
@@ -869,8 +870,8 @@ def _problem(error: Exception, action: str, resource: str) -> tuple[str, str | N
     try:
         code = str(error.response["Error"]["Code"])  # type: ignore[attr-defined]
     except Exception:
-        pass  # Of a connection, or another thing that has no code.
-    # An encrypted queue passes on the errors of KMS.
+        pass  # A connection error, or another one without a code.
+    # An encrypted queue passes on KMS's errors.
     needed = "kms:GenerateDataKey and kms:Decrypt" if code[:3].upper() == "KMS" else action
     remedy = f"allow {needed} in the function's role" if "AccessDenied" in code else None
     return f"{action} on {resource}: {code}", remedy
@@ -882,7 +883,7 @@ def _log(level: str, **line: Any) -> None:
     try:
         print(text + "\n", end="", flush=True)  # at once: threads print too
     except Exception:
-        pass  # What becomes of the message does not depend on its line.
+        pass  # A line that cannot be written does not affect its message.
 
 
 def _rfc3339(seconds: float) -> str:

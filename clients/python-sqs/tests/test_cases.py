@@ -1,4 +1,4 @@
-"""The cases that every consumer has in common: tests/golden/consumer."""
+"""The cases that all consumers share: tests/golden/consumer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Refused(Exception):
 
 
 class Sqs:
-    """Records the calls, and refuses those that it is told to."""
+    """Records the calls, and refuses the ones it is configured to."""
 
     def __init__(self, refuses: list[str]) -> None:
         self.refuses = refuses
@@ -88,7 +88,7 @@ def test_case(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         message = messages[record["messageId"]]
         ran.append(record["messageId"])
         assert record["body"] == message.get("sees", message["id"])
-        record.clear()  # what a function does to its record changes nothing
+        record.clear()  # the function's changes to its record have no effect
         if message["does"] == "returns_an_iterator":
             return map(str, [1])
         if message["does"] != "succeeds":

@@ -1,4 +1,4 @@
-"""What the common cases do not show: options, the draw's distribution, dead-letters in full, threads, and the log."""
+"""Beyond the shared cases: options, the draw's distribution, dead-letters in full, threads, and the log."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def test_records_run_at_once_but_not_those_of_a_group(sqs: Sqs) -> None:
 
     @consumer(concurrency=2)
     def handler(record: Any, context: Any) -> None:
-        meeting.wait()  # nobody passes alone
+        meeting.wait()  # none passes alone
         ran.append(record["messageId"])
 
     handler({"Records": [record(0), record(1)]}, CONTEXT)
@@ -383,7 +383,7 @@ def test_an_answer_about_another_message_breaks_nothing(sqs: Sqs, monkeypatch: p
 
 
 def test_a_line_is_written_at_once(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise two threads may write theirs into one."""
+    """Otherwise the output of two threads may mix."""
     written: list[str] = []
     monkeypatch.setattr("sys.stdout", SimpleNamespace(write=written.append, flush=lambda: None))
     comeback_sqs._log("INFO", action="defer")
@@ -391,7 +391,7 @@ def test_a_line_is_written_at_once(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_threads_that_fail_together_make_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """boto3 makes one client at a time: two threads in it at once break its default session."""
+    """boto3 creates one client at a time: two threads at once break its default session."""
     fake, made = Sqs(), []
     another = threading.Barrier(2)
 

@@ -1,4 +1,4 @@
-"""The cases of what an error asks for, which every implementation has in common: tests/golden/directives."""
+"""The cases of directives that all implementations share: tests/golden/directives."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_retry_after_writes_of_a_date() -> None:
 
 
 def test_both_packages_have_the_same_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is one file, so that it can be copied; what they write must not differ."""
+    """Each is one file, so that it can be copied; both must write the same."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "python"))
     envelope = importlib.import_module("comeback_envelope")
 

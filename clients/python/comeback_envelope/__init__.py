@@ -1,4 +1,4 @@
-"""Opens events that Comeback retries, and says how to be retried. Needs only Python."""
+"""Opens events that Comeback retries, and has the errors that control a retry. Needs only Python."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RetryAfter(Exception):
     time), or a text such as an HTTP `Retry-After` header. `text` is an explanation for people. The handler recognises the
     name of the class, so a subclass must keep it.
 
-    It never raises: the handler ignores what is not a wait, says so in its log, and retries with the ordinary backoff.
+    It never raises: the handler ignores a value that is not a wait, logs that, and retries with the ordinary backoff.
     """
 
     def __init__(self, when: float | Decimal | Fraction | timedelta | datetime | str, text: str | None = None) -> None:
@@ -99,7 +99,7 @@ def opened(handler: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def _moment(when: object) -> str:
-    """The time in a form that the retry handler reads: whole seconds, or RFC 3339. Anything else as it is."""
+    """The time as the retry handler reads it: whole seconds, or RFC 3339. Anything else stays as it is."""
     try:
         if isinstance(when, datetime):
             return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -110,17 +110,17 @@ def _moment(when: object) -> str:
             # From 10⁹ on, the handler reads it as an epoch time.
             return _seconds(number) if number < 10**9 else str(number)
     except Exception:
-        pass  # Not a number, or a date past all years.
+        pass  # Not a number, or a date beyond the year 9999.
     return _words(when)
 
 
 def _seconds(seconds: int) -> str:
-    """With their unit, if they are over 14 days: the handler takes no bare number for such a wait."""
+    """The text, with a unit if it is over 14 days: the handler does not read such a wait from a bare number."""
     return str(seconds) if seconds <= 1_209_600 else f"{seconds}s"
 
 
 def _words(thing: object) -> str:
-    """Its text, without lone surrogates. Lambda's runtime crashes on what it cannot print, and the directive is lost."""
+    """The text without lone surrogates. Lambda's runtime crashes on text it cannot print, which loses the directive."""
     try:
         text = thing.decode("latin-1") if isinstance(thing, bytes) else str(thing)
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -129,7 +129,7 @@ def _words(thing: object) -> str:
 
 
 def _is_id(key: str) -> bool:
-    """Not empty, and without a lone surrogate, which no other system could store."""
+    """Returns true if it is not empty and has no lone surrogate, which no other system could store."""
     return key != "" and not any("\ud800" <= character <= "\udfff" for character in key)
 
 

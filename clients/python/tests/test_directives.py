@@ -1,4 +1,4 @@
-"""The two errors write what the retry handler reads, and never fail while they are made."""
+"""The two errors write text that the retry handler reads, and never fail while they are made."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_an_explanation_without_a_text_does_not_fail() -> None:
 
 
 def test_a_message_that_cannot_be_printed_does_not_end_the_runtime() -> None:
-    """Lambda's runtime prints the message. A failure to do so ends the process, and its record does not name the error."""
+    """Lambda's runtime prints the message. If it cannot, the process ends, and its record does not name the error."""
     for error in (NonRetryable("held by \ud83d"), NonRetryable(ValueError("held by \ud83d"))):
         assert str(error) == "held by \ufffd"
     assert str(RetryAfter(900, "\udc00, \ud83d\ude00 and \ud83d")) == "900; \ufffd, \U0001f600 and \ufffd"
@@ -105,7 +105,7 @@ def test_a_message_that_cannot_be_printed_does_not_end_the_runtime() -> None:
 
 
 def test_any_text_is_passed_on_as_it_is() -> None:
-    """So what the handler reads of a header is what it says in the cases that all its readers share."""
+    """So the handler reads a header as in the cases that all implementations share."""
     cases = Path(__file__).resolve().parents[3] / "tests" / "golden" / "directives" / "retry-after.json"
     for case in json.loads(cases.read_text(encoding="utf-8")):
         assert str(RetryAfter(case["text"])) == re.sub("[\ud800-\udfff]", "\ufffd", case["text"])

@@ -18,9 +18,9 @@ use tokio::sync::OnceCell;
 
 use crate::dead_letter::{DeadLetter, Value};
 
-/// Entries of a batch call.
+/// Maximum of entries in a batch call.
 pub(crate) const MOST_ENTRIES: usize = 10;
-/// Short, because calls are made in the last of the function's time.
+/// Short, because calls are made at the very end of the function's time.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A message to hide.
@@ -30,23 +30,23 @@ pub(crate) struct Hiding {
     pub(crate) visibility_timeout: Duration,
 }
 
-/// Why a call or one of its entries failed.
+/// The failure of a call or of one of its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) problem: String,
     pub(crate) remedy: Option<String>,
 }
 
-/// SQS, as a consumer sees it.
+/// SQS as a consumer uses it.
 pub(crate) trait Sqs: Send + Sync {
-    /// Hides at most ten messages. The positions that failed, with the reason.
+    /// Hides at most ten messages. Returns the positions that failed, with the reason.
     fn hide<'a>(
         &'a self,
         queue_url: &'a str,
         messages: &'a [Hiding],
     ) -> BoxFuture<'a, Result<Vec<(usize, String)>, Refused>>;
 
-    /// Deletes at most ten messages, by their receipt handles. The positions that failed, with the reason.
+    /// Deletes at most ten messages, by their receipt handles. Returns the positions that failed, with the reason.
     fn delete<'a>(
         &'a self,
         queue_url: &'a str,
@@ -56,7 +56,7 @@ pub(crate) trait Sqs: Send + Sync {
     fn send<'a>(&'a self, queue_url: &'a str, dead_letter: DeadLetter) -> BoxFuture<'a, Result<(), Refused>>;
 }
 
-/// The SDK's client, made on the first failure: without one, it would only lengthen the start.
+/// The SDK's client, created on the first failure: a batch without failures needs none, and starts sooner.
 #[derive(Debug, Default)]
 pub(crate) struct Aws(OnceCell<Client>);
 
@@ -139,7 +139,7 @@ impl Sqs for Aws {
     }
 }
 
-/// The entries of a batch call that SQS did not take. An answer that was cut short names none.
+/// The entries of a batch call that SQS did not confirm. A truncated answer confirms none.
 fn failed<'a>(
     verb: &str,
     entries: usize,
@@ -173,13 +173,13 @@ fn refused<E: ProvideErrorMetadata>(error: &SdkError<E>, action: &str, queue: &s
 }
 
 fn remedy(code: &str, action: &str) -> Option<String> {
-    // An encrypted queue passes on the errors of KMS.
+    // An encrypted queue passes on KMS's errors.
     let is_of_kms = code.get(..3).is_some_and(|service| service.eq_ignore_ascii_case("kms"));
     let needed = if is_of_kms { "kms:GenerateDataKey and kms:Decrypt" } else { action };
     code.contains("AccessDenied").then(|| format!("allow {needed} in the function's role"))
 }
 
-/// The URL of the queue with this ARN. It is only a name: the SDK decides where the call goes.
+/// The URL of the queue with this ARN. It only names the queue: the SDK decides where the call goes.
 pub(crate) fn queue_url(arn: &str) -> String {
     let parts: Vec<&str> = arn.split(':').collect();
     let [_, partition, _, region, account, name] = parts[..] else { return String::new() };
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_denied_is_named() {
+    fn denied_action_is_named() {
         for (code, needed) in [
             ("AccessDenied", Some("sqs:SendMessage")),
             ("AccessDeniedException", Some("sqs:SendMessage")),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_does_not_name_was_not_taken() {
+    fn unnamed_entries_count_as_failed() {
         let refused = || {
             let entry =
                 BatchResultErrorEntry::builder().id("1").sender_fault(true).code("Busy").message("later");
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// The SDK, with a server that answers each call with this. The thread ends with the tests.
+    /// The SDK, with a server that gives this answer to each call. The thread ends with the tests.
     fn answering(answer: &'static str) -> Aws {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", server.local_addr().unwrap());
@@ -260,8 +260,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_cut_short_settles_nothing() {
-        let url = queue_url("arn:aws:sqs:eu-west-1:123456789012:orders"); // only a name: the calls go to the endpoint
+    async fn truncated_answer_settles_nothing() {
+        let url = queue_url("arn:aws:sqs:eu-west-1:123456789012:orders"); // names the queue; the calls go to the endpoint
         for (answer, unsaid) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", true),
             ("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{", false),

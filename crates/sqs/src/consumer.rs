@@ -1,4 +1,4 @@
-//! A batch: which of its records run, and what becomes of those that fail.
+//! A batch: the records to run, and the outcome of each message.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -27,20 +27,20 @@ use crate::policy::{BadOptions, Options, Sent};
 
 /// Lambda's maximum.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
-/// The last of the function's time, in which no record starts; a tenth of what is left at the start, if that is less.
+/// The last part of the function's time, in which no record starts; at most a tenth of the time left at the start.
 const RESERVE: Duration = Duration::from_secs(5);
-/// This part of it is left when the last call to SQS ends. If one outlasted the function's time, Lambda would deliver the
-/// whole batch again, with all that succeeded.
+/// One part in `KEPT_FREE` of the reserve is left when the last call to SQS ends. If a call outlasted the function,
+/// Lambda would deliver the whole batch again, including the records that succeeded.
 const KEPT_FREE: u32 = 5;
-/// Of a number that SQS states: milliseconds up to the year 2286.
+/// Digits of a number that SQS states: enough for milliseconds up to the year 2286.
 const MOST_DIGITS: usize = 13;
-/// Characters of an event's source that an error shows.
+/// Characters of an event's source to show in an error.
 const SHOWN: usize = 64;
-/// Characters of an error's text.
+/// Maximum length of an error's text, in characters.
 const ERROR_CHARACTERS: usize = 8_192;
 const MORE_TIME: &str = "raise the function's timeout, or lower the batch size";
 
-/// The service that [`consumer()`] makes.
+/// The service made by [`consumer()`].
 #[derive(Clone)]
 pub struct Consumer<F> {
     shared: Arc<Shared<F>>,
@@ -51,22 +51,23 @@ struct Shared<F> {
     handler: F,
     sqs: Box<dyn Sqs>,
     now: fn() -> Timestamp,
-    /// The function's time that is left.
+    /// The time left to the function.
     time_left: Box<dyn Fn(&Context) -> Duration + Send + Sync>,
     draw: Box<dyn Fn(u64, u64) -> u64 + Send + Sync>,
     /// Takes each line of the log.
     log: Box<dyn Fn(&Line<'_>) + Send + Sync>,
 }
 
-/// Makes a function that handles one record into the Lambda function of an SQS event source mapping, for
+/// Turns a function for one record into the Lambda function of an SQS event source mapping, for
 /// [`lambda_runtime::run`].
 ///
 /// The function's error may be anything that Lambda can report. [`diagnostic`](crate::diagnostic) makes one from a
-/// boxed error, in which a [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) keeps its name.
+/// boxed error, so that a [`RetryAfter`](crate::RetryAfter) or [`NonRetryable`](crate::NonRetryable) inside it keeps
+/// its name.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with the options.
+/// All invalid options, if there are any.
 pub fn consumer<F, Fut, E>(options: Options, handler: F) -> Result<Consumer<F>, BadOptions>
 where
     F: Fn(SqsMessage, Context) -> Fut,
@@ -88,7 +89,7 @@ where
             now,
             time_left: Box::new(time_left),
             draw: Box::new(draw),
-            // What becomes of a message does not depend on its line.
+            // A line that cannot be written does not affect its message.
             log: Box::new(|line| drop(writeln!(std::io::stdout(), "{}", line.json()))),
         }),
     })
@@ -100,7 +101,7 @@ fn now() -> Timestamp {
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// `cargo lambda watch` hands out a deadline in 1970. One more than a day away is bogus.
+/// `cargo lambda watch` passes a deadline in 1970. One more than a day away is bogus.
 fn time_left(deadline: Timestamp, now: Timestamp) -> Duration {
     let left = deadline.since(now);
     if left.max(now.since(deadline)) < Duration::from_secs(86_400) { left } else { LONGEST_TIMEOUT }
@@ -129,11 +130,11 @@ where
     }
 }
 
-/// The records of an event. One of another source would count as handled.
+/// The records of an event. A record from another source would count as handled.
 ///
 /// # Errors
 ///
-/// What shows that the event is not from SQS.
+/// The reason why the event is not from SQS.
 fn records(event: Value) -> Result<Vec<SqsMessage>, Diagnostic> {
     let problem = match &event {
         Value::Object(event) => match event.get("Records") {
@@ -154,7 +155,7 @@ fn records(event: Value) -> Result<Vec<SqsMessage>, Diagnostic> {
     })
 }
 
-/// Why a record is none of SQS.
+/// The reason why a record is not from SQS; `None` if it is.
 fn foreign(record: &Value) -> Option<String> {
     let Value::Object(record) = record else { return Some("a record is not an object".into()) };
     let text = |name: &str| record.get(name).and_then(Value::as_str);
@@ -173,23 +174,23 @@ struct Message {
     record: SqsMessage,
     id: String,
     sent: Sent,
-    /// Of a FIFO queue. In a standard queue, a group orders nothing.
+    /// The FIFO group. On a standard queue, a group does not order messages.
     group: Option<String>,
     end: Mutex<Ending>,
-    /// SQS knows already: it was hidden or deleted before the batch ended.
+    /// It was hidden or deleted before the batch ended, so SQS already knows.
     told: AtomicBool,
 }
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// It was not run: it returns after the queue's own visibility timeout.
+    /// It did not run, and returns after the queue's own visibility timeout.
     Untouched,
     /// It succeeded, or the dead-letter queue has it.
     Settled,
-    /// It failed, and comes back at this time.
+    /// It failed, and returns at this time.
     Due(Timestamp),
-    /// The message before it in its FIFO group failed: it is shown again at once.
+    /// The message before it in its FIFO group failed, so it is shown again at once.
     Blocked,
 }
 
@@ -219,7 +220,7 @@ impl Message {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it failed, and SQS has not hidden it yet.
+    /// Returns true if it failed and is not hidden yet.
     fn is_to_be_hidden(&self) -> bool {
         matches!(*self.end(), Ending::Due(_) | Ending::Blocked) && !self.told.load(Ordering::Relaxed)
     }
@@ -234,7 +235,7 @@ struct Batch<'a, F> {
     context: Context,
     queue_arn: String,
     reserve: Duration,
-    /// Until only the reserve is left.
+    /// Time until only the reserve is left.
     until_reserve: Duration,
     started: AtomicBool,
 }
@@ -274,10 +275,10 @@ where
         response
     }
 
-    /// When only the reserve is left, SQS is told what is known, so that a timeout costs only the records that still run.
-    /// There is no answer before they end: they would run on in the next invocation.
+    /// Settles what is known with SQS when only the reserve is left, so that a timeout costs only the records that are
+    /// still running. Lambda gets no answer before those end, or they would run on in the next invocation.
     async fn settle_early(&self, messages: &[Message]) {
-        // A single record has none to be saved from.
+        // A single record has no others to protect.
         if messages.len() > 1 {
             tokio::time::sleep(self.until_reserve).await;
             let running = messages.iter().filter(|message| *message.end() == Ending::Untouched).count();
@@ -290,12 +291,12 @@ where
         std::future::pending().await
     }
 
-    /// Runs the records: one after another, or as many at once as `concurrency` says.
+    /// Runs the records: one after another, or up to `concurrency` at once.
     async fn run(&self, messages: &[Message]) {
         if self.shared.options.concurrency == 1 {
             return self.run_in_order(messages).await;
         }
-        // In a vector: a stream that makes them is not known to be `Send`.
+        // Collected into a vector, because a stream that makes them is not known to be `Send`.
         let lanes: Vec<_> = lanes(messages).into_iter().map(|lane| self.run_in_order(lane)).collect();
         stream::iter(lanes).buffer_unordered(self.shared.options.concurrency).collect().await
     }
@@ -316,12 +317,12 @@ where
         }
     }
 
-    /// The first record always starts.
+    /// Returns true if a record may start. The first one always does.
     fn has_time(&self) -> bool {
         !self.started.swap(true, Ordering::Relaxed) || (self.shared.time_left)(&self.context) > self.reserve
     }
 
-    /// How long a call to SQS may take now; `None` if it must not begin.
+    /// The time that a call to SQS may take now; `None` if it must not begin.
     fn time_for_a_call(&self) -> Option<Duration> {
         let left = (self.shared.time_left)(&self.context).saturating_sub(self.reserve / KEPT_FREE);
         (!left.is_zero()).then_some(left)
@@ -330,7 +331,7 @@ where
     async fn run_one(&self, message: &Message) -> Ending {
         let running = AssertUnwindSafe(async {
             let running = (self.shared.handler)(redriven(&message.record), self.context.clone());
-            running.await.map_err(Into::<Diagnostic>::into) // its own code again, which may panic
+            running.await.map_err(Into::<Diagnostic>::into) // the function's own code, which may panic
         });
         let mut error = match running.catch_unwind().await {
             Ok(Ok(())) => return Ending::Settled,
@@ -349,7 +350,7 @@ where
         self.failed(message, &error).await
     }
 
-    /// Decides what becomes of a message whose function failed, and dead-letters it if that is its end.
+    /// Decides the outcome of a message whose function failed, and dead-letters it if it gets no retry.
     async fn failed(&self, message: &Message, error: &Diagnostic) -> Ending {
         let Shared { options, now, draw, .. } = self.shared;
         let now = now();
@@ -415,7 +416,7 @@ where
         within(time, self.shared.sqs.send(url, dead_letter)).await
     }
 
-    /// Hides what failed. What is not hidden returns after the queue's own timeout.
+    /// Hides the failed messages. Any that cannot be hidden returns after the queue's own timeout.
     async fn hide(&self, messages: &[Message]) {
         let url = queue_url(&self.queue_arn);
         let failed: Vec<&Message> = messages.iter().filter(|message| message.is_to_be_hidden()).collect();
@@ -434,7 +435,7 @@ where
         }
     }
 
-    /// Deletes what succeeded, as the event source mapping would have.
+    /// Deletes the messages that succeeded, as the event source mapping would have done.
     async fn delete(&self, messages: &[Message]) {
         let url = queue_url(&self.queue_arn);
         let settled: Vec<&Message> = messages.iter().filter(|message| message.is_to_be_deleted()).collect();
@@ -456,7 +457,7 @@ where
         time
     }
 
-    /// Notes what SQS took, and logs what it refused.
+    /// Notes the messages that SQS accepted, and logs those that it refused.
     fn told(&self, part: &[&Message], answer: Result<Vec<(usize, String)>, Refused>) {
         let (refused, remedy) = match answer {
             Ok(failed) => (failed, None),
@@ -492,7 +493,7 @@ async fn within<T>(time: Duration, call: BoxFuture<'_, Result<T, Refused>>) -> R
     tokio::time::timeout(time, call).await.unwrap_or_else(late)
 }
 
-/// What must run one after another: the messages of a FIFO group.
+/// Messages that must run one after another, by FIFO group.
 fn lanes(messages: &[Message]) -> Vec<Vec<&Message>> {
     let mut lanes: Vec<Vec<&Message>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();

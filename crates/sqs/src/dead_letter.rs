@@ -1,4 +1,4 @@
-//! The dead-letter of a message, in the format of the retry handler's.
+//! The dead-letter of a message, in the same format as the retry handler's.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{End, Sent};
 
-/// Bytes of an SQS message with its attributes.
+/// Maximum size of an SQS message with its attributes, in bytes.
 const MOST_BYTES: usize = 1_048_576;
 const MOST_ATTRIBUTES: usize = 10;
-/// Those of a consumer. The retry handler has more.
+/// The reasons of a consumer. The retry handler has more.
 const REASONS: [ReasonCode; 3] = [ReasonCode::MaxRetries, ReasonCode::MaxAge, ReasonCode::NonRetryableError];
 const ATTRIBUTE_CHARACTERS: usize = 256;
 
@@ -21,11 +21,11 @@ const ATTRIBUTE_CHARACTERS: usize = 256;
 pub(crate) struct DeadLetter {
     pub(crate) body: String,
     pub(crate) attributes: Vec<Attribute>,
-    /// The message's own, also of a standard queue, which shares fairly among them.
+    /// The message's own group. A standard queue uses it to share fairly among tenants.
     pub(crate) group: Option<String>,
     /// The message's own trace.
     pub(crate) trace_header: Option<String>,
-    /// For a FIFO queue.
+    /// Required on a FIFO queue.
     pub(crate) deduplication_id: Option<String>,
 }
 
@@ -59,7 +59,7 @@ struct Body<'a> {
     dead_lettered_at: u64,
     origin_request_id: &'a str,
     error: ErrorBody<'a>,
-    /// The message's body. As text, so that it comes back verbatim whatever it is.
+    /// The message's body, as text, so that it comes back verbatim whatever it contains.
     payload: &'a str,
 }
 
@@ -69,7 +69,7 @@ struct ErrorBody<'a> {
     message: &'a str,
 }
 
-/// What tells a dead-letter of ours from any other JSON.
+/// Fields that distinguish our dead-letters from other JSON.
 #[derive(Deserialize)]
 struct Redriven {
     reason: String,
@@ -78,7 +78,7 @@ struct Redriven {
     payload: String,
 }
 
-/// The record as it was sent: a dead-letter of ours that was moved back to the queue holds the body.
+/// The record as originally sent: if one of our dead-letters was moved back to the queue, the body inside it counts.
 pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
     let mut record = record.clone();
     let body = record.body.as_deref().filter(|body| body.starts_with("{\"reason\":"));
@@ -90,7 +90,8 @@ pub(crate) fn redriven(record: &SqsMessage) -> SqsMessage {
 }
 
 impl DeadLetter {
-    /// The dead-letter of a message; if that is too large, the received body with its reason, or alone.
+    /// The dead-letter of a message. If that is too large, the received body with its reason; if that is too large too,
+    /// the body alone.
     pub(crate) fn of(record: &SqsMessage, sent: Sent, last: &Last<'_>, function_arn: &str) -> Self {
         let Last { error, end, at } = last;
         let payload = redriven(record).body.unwrap_or_default();
@@ -108,7 +109,7 @@ impl DeadLetter {
         };
         let json = |body: &Body<'_>| {
             let json = serde_json::to_string(body).expect("BUG: texts and numbers are JSON");
-            // SQS refuses these two raw.
+            // SQS refuses these two characters if they are raw.
             json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
         };
         let reason = text("Reason", end.reason.name());
@@ -143,12 +144,12 @@ impl DeadLetter {
         fits.unwrap_or(least)
     }
 
-    /// The same, for a FIFO queue.
+    /// The same dead-letter, for a FIFO queue.
     pub(crate) fn in_order(self, group: &str, message_id: &str) -> Self {
         Self { group: Some(group.into()), deduplication_id: Some(message_id.into()), ..self }
     }
 
-    /// The size that SQS counts: the body, and each attribute's name, type and value.
+    /// The size as SQS counts it: the body, and each attribute's name, type and value.
     fn size(&self) -> usize {
         let attribute = |it: &Attribute| {
             let value = match &it.value {
@@ -161,7 +162,7 @@ impl DeadLetter {
     }
 }
 
-/// The message's own attributes, as far as ten allow.
+/// The message's own attributes, up to SQS's maximum of ten in all.
 fn own_attributes(given: &HashMap<String, SqsMessageAttribute>, ours: &[Attribute]) -> Vec<Attribute> {
     let mut own: Vec<Attribute> = given
         .iter()
@@ -174,7 +175,7 @@ fn own_attributes(given: &HashMap<String, SqsMessageAttribute>, ours: &[Attribut
             Some(Attribute { name: name.clone(), data_type, value })
         })
         .collect();
-    // A map has no order; without one, which of them are left out would change from call to call.
+    // A map has no order. Without one, a different set would be left out each time.
     own.sort_by(|one, other| one.name.cmp(&other.name));
     own.truncate(MOST_ATTRIBUTES - ours.len());
     own

@@ -1,8 +1,8 @@
 //! Backoff, jitter and dead-letters for single messages of a Lambda function that reads an SQS queue.
 //!
-//! [`consumer()`] makes a function that handles one record into the service that [`lambda_runtime::run`] takes. A record
-//! whose function fails or panics is retried alone: hidden for a jittered backoff, and reported in `batchItemFailures`.
-//! The function's error says how, as it does for Comeback's retry handler: by [`RetryAfter`] and [`NonRetryable`].
+//! [`consumer()`] turns a function for one record into a service for [`lambda_runtime::run`]. A record whose function
+//! fails or panics is retried alone: hidden for a jittered backoff, and reported in `batchItemFailures`. As with
+//! Comeback's retry handler, the function's error can control the retry: [`RetryAfter`] and [`NonRetryable`].
 //!
 //! ```no_run
 //! use comeback_sqs::{Context, Options, RetryAfter, SqsMessage, consumer, diagnostic};
@@ -24,14 +24,14 @@
 //! # }
 //! ```
 //!
-//! The event source mapping needs `ReportBatchItemFailures`, and the function's role `sqs:ChangeMessageVisibility` on the
-//! queue. A release built with `panic = "abort"`, as cargo-lambda does unless told otherwise, cannot catch a panic.
+//! The event source mapping needs `ReportBatchItemFailures`, and the function's role `sqs:ChangeMessageVisibility` on
+//! the queue. A release built with `panic = "abort"`, cargo-lambda's default, cannot catch a panic.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `consumer` | [`consumer()`] and the batch: which records run, and what becomes of them |
-//! | `policy` | [`Options`], checked; when a message comes back, or why it ends |
-//! | `dead_letter` | the dead-letter on the wire, and its message when it is moved back to the queue |
+//! | `consumer` | [`consumer()`] and the batch: the records to run, and the outcome of each |
+//! | `policy` | [`Options`], checked; the time when a message returns, or the reason why it gets no retry |
+//! | `dead_letter` | the dead-letter's format, and the message inside it when it is moved back to the queue |
 //! | `calls` | the calls to SQS |
 //! | `line` | the log |
 

@@ -1,10 +1,11 @@
-//! The log: a JSON line for each failed record. Never anything of a body.
+//! The log: a JSON line for each failed record, without anything from a body.
 
 use comeback_engine::{DueBy, LogLevel, ReasonCode, Timestamp, Version};
 use serde::Serialize;
 
-/// Not the engine's `LogLine` itself, which says what only the handler knows of a message (its key, its first failure, how
-/// long it is hidden) and nothing of an error's message. What both say has the same name, type and meaning.
+/// A line of the log. It is not the engine's `LogLine`, which has fields that only the handler knows (the event's key,
+/// its first failure, how long it is hidden) and no error message. Fields that both have share their name, type and
+/// meaning.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line<'a> {
     pub(crate) timestamp: Timestamp,
@@ -71,7 +72,8 @@ mod tests {
 
     use super::*;
 
-    /// A line with all that an action has, and what the handler's line has besides.
+    /// A line with every field of this action, plus the fields that only the handler's line has, read by the handler's
+    /// reader.
     fn read_by_the_handlers_reader(action: &'static str, change: impl FnOnce(&mut Line<'_>), besides: Value) {
         let now = Timestamp::from_millis(1_795_694_400_145);
         let mut line = Line {
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_handlers_line_says_too_has_its_names_and_types() {
+    fn shared_fields_match_the_handlers_line() {
         let due = Some(Timestamp::from_secs(1_795_694_500));
         let failed = |line: &mut Line<'_>| {
             line.problem = Some("sqs:SendMessage on dead: AccessDenied".into());

@@ -1,4 +1,4 @@
-//! The options, and the rules: when a message that failed comes back, or why it ends.
+//! The options, and the rules: the time when a failed message returns, or the reason why it gets no retry.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use lambda_runtime::Diagnostic;
 
 /// 12 hours less 30 s: SQS counts its 12 hours from the receive.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(43_170);
-/// After the first receive, nobody says when a message was received: a throttled poller may have held it for 1,230 s.
+/// After the first receive, the time of a receive is unknown: a throttled poller may have held the message for 1,230 s.
 const LONGEST_LATER_HIDING: Duration = Duration::from_secs(41_940);
 const LONGEST_AGE: Duration = Duration::from_secs(1_209_600);
 const SHORTEST_AGE: Duration = Duration::from_secs(60);
@@ -18,29 +18,29 @@ const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 const FIFO_MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MOST_RECEIVES: u32 = 1_000;
 const MOST_AT_ONCE: usize = 1_000;
-/// Parts of a wait that a function asks for. Up to a tenth of them is added, so that its messages do not come back together.
+/// Resolution of the jitter on a requested wait, which adds up to a tenth so that messages do not come back together.
 const PARTS: u64 = 1_000_000;
-/// Characters of an ignored wait that a log line shows.
+/// Characters of an ignored wait to show in a log line.
 const SHOWN: usize = 64;
 
-/// How a consumer retries. Durations are whole seconds.
+/// Options of a consumer. Durations are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The ceiling of the first backoff; 1 s to `max_backoff`. It doubles with each receive. 10 s by default.
     pub base_backoff: Duration,
-    /// The cap of the ceiling; up to 43,170 s. By default an hour, and a minute for a FIFO queue, whose groups wait for
-    /// their first message.
+    /// The cap of the ceiling; up to 43,170 s. The default is an hour, or a minute for a FIFO queue, whose groups wait
+    /// for their first message.
     pub max_backoff: Option<Duration>,
-    /// `Full` by default. `Decorrelated` is refused: it needs the delay before.
+    /// `Full` by default. `Decorrelated` is refused, because it needs the previous delay.
     pub jitter: Jitter,
-    /// A message that fails this long after it was sent is dead-lettered; 60 s to 14 days, the default.
+    /// The age, counted from sending, at which a message that fails is dead-lettered; 60 s to 14 days, the default.
     pub max_age: Duration,
-    /// A message that fails on this receive is dead-lettered; 1 to 1,000. By default, only its age ends a message.
+    /// The receive on which a message that fails is dead-lettered; 1 to 1,000. By default, only the age matters.
     pub max_receives: Option<u32>,
-    /// Where dead-letters go. Without it, messages are hidden for `max_backoff` instead, until the queue's redrive policy
-    /// or its retention ends them.
+    /// The queue for dead-letters. Without it, messages are hidden for `max_backoff` instead, until the queue's redrive
+    /// policy or retention ends them.
     pub dead_letter_queue_url: Option<String>,
-    /// How many records run at once; 1 by default. Those of a FIFO group always run one after another.
+    /// The number of records that run at once; 1 by default. Those of a FIFO group always run one after another.
     pub concurrency: usize,
 }
 
@@ -58,7 +58,7 @@ impl Default for Options {
     }
 }
 
-/// Everything that is wrong with the [`Options`].
+/// All that is wrong with the [`Options`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct BadOptions(Vec<String>);
@@ -101,7 +101,7 @@ impl Options {
                 !host.is_empty() && !queue.is_empty() && !url.contains(char::is_whitespace)
             });
             check("dead_letter_queue_url", url, holds, "the URL of an SQS queue".into());
-            // Calls go to the function's region, where another queue may have the name.
+            // Calls go to the function's region, where another queue may have the same name.
             let is_here = region.is_none() || region_of(url).is_none_or(|it| region == Some(it));
             check("dead_letter_queue_url", url, is_here, "in the function's region".into());
         }
@@ -115,7 +115,7 @@ impl Options {
 
     /// The backoff after this receive, in whole seconds.
     pub(crate) fn draw(&self, receives: u32, fifo: bool, draw: Draw<'_>) -> Duration {
-        // No overflow for any receive count: after 32 doublings, the cap is reached.
+        // No overflow for any receive count: the cap is reached after at most 32 doublings.
         let doubled = self.base_backoff.as_secs() << (receives.max(1) - 1).min(32);
         let ceiling = doubled.min(self.cap(fifo).as_secs());
         let least = match self.jitter {
@@ -126,7 +126,7 @@ impl Options {
         Duration::from_secs(draw(least, ceiling))
     }
 
-    /// Why the failure of a message is its last, whatever its age.
+    /// The reason why a failed message gets no retry, whatever its age.
     fn ends(&self, message: Sent, error_type: &str) -> Option<End> {
         if matches!(simple_name(error_type), "NonRetryable" | "NonRetriable" | "NeverRetry") {
             let detail = format!("{error_type} forbids retries");
@@ -142,7 +142,7 @@ impl Options {
         End { reason: ReasonCode::MaxAge, detail }
     }
 
-    /// What becomes of a message whose function failed at `now`, and why its `RetryAfter` is ignored, if so.
+    /// The decision on a message whose function failed at `now`, and the reason if its `RetryAfter` is ignored.
     pub(crate) fn decide(
         &self,
         message: Sent,
@@ -166,7 +166,7 @@ impl Options {
             }
             None => (self.draw(message.receives, message.fifo, draw), DueBy::Policy),
         };
-        // The last receive leaves the function time before max_age.
+        // The last receive leaves the function some time before max_age.
         let margin = SHORTEST_AGE.min(self.max_age / 10);
         let last = message.sent.saturating_add(self.max_age - margin);
         let due = now.saturating_add(delay);
@@ -179,10 +179,10 @@ impl Options {
     }
 }
 
-/// Draws a whole number between two, both included.
+/// Draws a whole number between two bounds, both included.
 pub(crate) type Draw<'a> = &'a dyn Fn(u64, u64) -> u64;
 
-/// What SQS says of a message.
+/// The facts that SQS states about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) receives: u32,
@@ -192,7 +192,8 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// How long to hide the message at `now`, so that it comes back when it is due; in whole seconds, at least one.
+    /// The time for which to hide the message at `now`, so that it returns when it is due; in whole seconds, at least
+    /// one.
     pub(crate) fn hiding(self, due: Timestamp, now: Timestamp) -> Duration {
         let longest = if self.receives > 1 {
             LONGEST_LATER_HIDING
@@ -203,26 +204,26 @@ impl Sent {
     }
 }
 
-/// Rounded up.
+/// Rounds up to whole seconds.
 fn whole_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
-/// When a message is to come back, and what says so.
+/// The time when a message returns, and the rule that set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retry {
     pub(crate) due: Timestamp,
     pub(crate) due_by: DueBy,
 }
 
-/// Why a message ends.
+/// The reason why a message gets no retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) reason: ReasonCode,
     pub(crate) detail: String,
 }
 
-/// The wait that a `RetryAfter` asks for, or why it is ignored.
+/// The wait that a `RetryAfter` asks for, or the reason why it is ignored.
 fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, String>> {
     if simple_name(&error.error_type) != "RetryAfter" {
         return None;
@@ -238,7 +239,7 @@ fn requested(error: &Diagnostic, now: Timestamp) -> Option<Result<Duration, Stri
     Some(Err(format!("{said:?}: {why}")))
 }
 
-/// The region that the host of a queue's URL names.
+/// The region in the host of a queue's URL.
 fn region_of(queue_url: &str) -> Option<&str> {
     let (_, rest) = queue_url.split_once("://")?;
     let host = rest.split('/').next()?;
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_letter_queue_of_another_region_is_refused() {
+    fn dead_letter_queue_in_another_region_is_refused() {
         for (url, region) in [
             ("https://sqs.eu-west-1.amazonaws.com/1/dead", Some("eu-west-1")),
             ("https://sqs-fips.us-gov-west-1.amazonaws.com/1/dead", Some("us-gov-west-1")),
@@ -314,8 +315,8 @@ mod tests {
         Diagnostic { error_type: error_type.into(), error_message: error_message.into() }
     }
 
-    /// The lines of a file of cases that every reader shares. Those with a lone surrogate are left out: they are no text in
-    /// Rust.
+    /// The lines of a file of cases that all implementations share, except those with a lone surrogate, which Rust
+    /// strings cannot hold.
     fn shared_cases(name: &str) -> Vec<serde_json::Value> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/directives/");
         let text = std::fs::read_to_string(format!("{folder}{name}")).unwrap();
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shared_wait_is_read_as_it_says() {
+    fn every_shared_wait_is_read_as_expected() {
         for case in shared_cases("retry-after.json") {
             let text = case["text"].as_str().unwrap();
             let failed_at = Timestamp::from_rfc3339(case["failed_at"].as_str().unwrap()).unwrap();
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shared_name_asks_for_what_it_says() {
+    fn every_shared_name_is_read_as_expected() {
         let now = Timestamp::from_secs(1_000_000);
         let message = Sent { receives: 1, sent: now, first_receive: now, fifo: false };
         for case in shared_cases("names.json") {
@@ -359,7 +360,7 @@ mod tests {
         }
     }
 
-    /// Bounds, spread and mean, under a fixed seed.
+    /// Checks bounds, spread and mean, with a fixed seed.
     #[test]
     fn draws_stay_in_bounds_and_spread() {
         for (jitter, least, mean) in [(Jitter::Full, 1, 320.5), (Jitter::Equal, 320, 480.0)] {
@@ -377,7 +378,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_backoff_never_exceeds_its_ceiling(
+        fn backoff_never_exceeds_its_ceiling(
             base in 1_u64..=3_600,
             cap in 1_u64..=43_170,
             receives in any::<u32>(),
@@ -396,7 +397,7 @@ mod tests {
         }
 
         #[test]
-        fn a_hiding_ends_when_due_or_as_late_as_sqs_allows(
+        fn hiding_ends_when_due_or_at_the_limit(
             receives in 1_u32..5,
             held in 0_u64..50_000,
             left in 0_u64..100_000_000,

@@ -1,11 +1,11 @@
-//! An example of a function that Comeback retries: it fails while its event says so.
+//! An example of a function that Comeback retries: it fails as its event asks.
 //!
-//! `{"fail_times": 3}` fails the first three invocations, `{"fail": true}` every one, and
-//! `{"error_type": "…", "error_message": "…"}` beside either chooses the error. Anything else succeeds. While the
-//! variable `FAIL_WITH` names an error, every event fails with it: a function that a deployment broke. The error may
-//! say how it wants to be retried: `FAIL_WITH='RetryAfter: 15m; closed'`, or `"error_type": "NonRetryable"`.
+//! `{"fail_times": 3}` fails the first three invocations, `{"fail": true}` every one, and `{"error_type": "…",
+//! "error_message": "…"}` beside either chooses the error. Anything else succeeds. While the variable `FAIL_WITH` names
+//! an error, every event fails with it, as after a broken deployment. The error may control its retry:
+//! `FAIL_WITH='RetryAfter: 15m; closed'`, or `"error_type": "NonRetryable"`.
 //!
-//! Of this, a real target needs one line: [`comeback_envelope::open`].
+//! A real target needs only one line of this: [`comeback_envelope::open`].
 
 use comeback_envelope::{Malformed, open};
 use lambda_runtime::{Diagnostic, LambdaEvent, run, service_fn};
@@ -32,7 +32,7 @@ fn handle(invocation: &LambdaEvent<Box<RawValue>>) -> Result<(), Failure> {
     outcome
 }
 
-/// Lambda writes these two to the invocation record, where `NON_RETRYABLE_ERRORS` looks.
+/// Lambda writes both fields to the invocation record, where `NON_RETRYABLE_ERRORS` looks.
 fn diagnostic(Failure { error_type, error_message }: Failure) -> Diagnostic {
     Diagnostic { error_type, error_message }
 }
@@ -47,14 +47,14 @@ struct Wish {
     error_message: Option<String>,
 }
 
-/// How an invocation fails.
+/// The failure of an invocation.
 #[derive(Debug, PartialEq, Eq)]
 struct Failure {
     error_type: String,
     error_message: String,
 }
 
-/// Fails with this error, followed by `: ` and its message, whatever the event asks for: the function itself is broken.
+/// Fails with the error in `fail_with` and its message, separated by `: `, whatever the event asks for.
 fn broken(fail_with: Option<String>) -> Result<(), Failure> {
     let Some(error) = fail_with.filter(|error| !error.is_empty()) else { return Ok(()) };
     let (error_type, error_message) = error.split_once(": ").unwrap_or((&error, "FAIL_WITH is set"));
@@ -62,7 +62,7 @@ fn broken(fail_with: Option<String>) -> Result<(), Failure> {
 }
 
 impl Wish {
-    /// Anything but an object asks for nothing.
+    /// Reads the instructions. Any payload but an object has none.
     fn read(payload: &RawValue) -> Result<Self, Failure> {
         if !payload.get().starts_with('{') {
             return Ok(Self::default());
@@ -73,7 +73,7 @@ impl Wish {
         })
     }
 
-    /// `attempt` is 0 on the first invocation, so it counts the failures so far.
+    /// Fails as asked. `attempt` is 0 on the first invocation, so it counts the failures so far.
     fn grant(self, attempt: u64) -> Result<(), Failure> {
         if !self.fail && attempt >= self.fail_times {
             return Ok(());
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn is_broken_while_an_error_is_named() {
+    fn fails_while_fail_with_is_set() {
         assert_eq!(broken(Some("TargetDown".to_owned())), failure("TargetDown", "FAIL_WITH is set"));
         let says_when = Some("RetryAfter: 15m; closed: until noon".to_owned());
         assert_eq!(broken(says_when), failure("RetryAfter", "15m; closed: until noon"));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_wish_fails_and_says_why() {
+    fn unreadable_event_fails_with_a_reason() {
         let refused = outcome(r#"{"fail_times": "three"}"#, 9).unwrap_err();
         assert_eq!(refused.error_type, "UnreadableWish");
         assert!(

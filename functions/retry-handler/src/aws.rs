@@ -28,10 +28,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::clock::now;
 pub(crate) use settings::SdkSettings;
 
-/// How long one try of a call to SQS may take.
+/// The timeout of one attempt of a call to SQS.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(2_500);
 
-/// Lambda joins an invocation to the X-Ray trace in this header.
+/// The header with which Lambda joins an invocation to an X-Ray trace.
 const TRACE_HEADER: &str = "x-amzn-trace-id";
 
 /// The clients, built once.
@@ -43,19 +43,19 @@ pub(crate) struct Aws {
 }
 
 impl Aws {
-    /// `pauses` names the parameter that holds the pauses, if there is one.
+    /// Builds the clients. `pauses` is the name of the parameter that holds the pauses, if any.
     ///
     /// # Errors
     ///
-    /// A file of trusted certificates holds none.
+    /// A file of trusted certificates contains none.
     pub(crate) fn connect(settings: &SdkSettings, pauses: Option<&str>) -> Result<Self, String> {
         let http_client = transport::http_client(transport::trusted(&settings.trusted)?);
         Ok(Self::new(&settings.sdk_config(http_client), pauses))
     }
 
     fn new(shared: &SdkConfig, pauses: Option<&str>) -> Self {
-        // One layer retries: deliveries retry their calls to SQS, and the queue retries an invoke, whose late answer may
-        // have been a yes. The SDK's own retries are off.
+        // Only one layer retries: deliveries retry their calls to SQS, and the queue retries an invoke, whose missing
+        // answer may have been a success. The SDK's own retries are off.
         let once = RetryConfig::disabled;
         let within = |timeout| TimeoutConfig::builder().operation_timeout(timeout);
         let sqs = aws_sdk_sqs::config::Builder::from(shared)
@@ -65,7 +65,7 @@ impl Aws {
             .timeout_config(within(INVOKE_TIMEOUT).build())
             .retry_config(once());
         let reading = |name: &str| {
-            // The batch waits for it, and the next read comes soon.
+            // A short timeout: the batch waits for this call, and the next read comes soon.
             let ssm = aws_sdk_ssm::config::Builder::from(shared)
                 .timeout_config(within(PAUSES_TIMEOUT).build())
                 .retry_config(once());
@@ -78,8 +78,8 @@ impl Aws {
         }
     }
 
-    /// The account for one batch from that retry queue. No `Invoke` continues after `invokes_end`, and no call of the
-    /// batch's first hiding, which comes before them, starts in the second half of the time until then.
+    /// The account for one batch from this retry queue. No `Invoke` continues after `invokes_end`. The first hiding of
+    /// a batch comes before the invokes, and starts no call in the second half of the time until then.
     pub(crate) fn account(
         &self,
         retry_queue_url: &str,
@@ -90,24 +90,24 @@ impl Aws {
         let left = invokes_end.saturating_duration_since(Instant::now());
         AwsAccount {
             aws: self,
-            // If no call can come after it, it has all of the time.
+            // If no call can follow it, it has all of the time.
             first_hiding_ends: Cell::new(Some(invokes_end - left / 2).filter(|_| !left.is_zero())),
             invokes_end,
             retry_queue_url: retry_queue_url.into(),
             dead_letter_queue_url: dead_letter_queue_url.into(),
             hide: VisibilityChanger::new(self.sqs.clone(), retry_queue_url).retries(retries.clone()),
-            // A copy whose answer is lost may be on its way; sent again it would be one more.
+            // A copy whose answer was lost may have been sent; sending it again would add another copy.
             retry_queue: Sender::new(self.sqs.clone(), retry_queue_url).retries(Retries::none()),
             dead_letter_queue: Sender::new(self.sqs.clone(), dead_letter_queue_url).retries(retries),
         }
     }
 }
 
-/// The account as one batch sees it: its retry queue, the functions and the dead-letter queue.
+/// The account as one batch uses it: its retry queue, the functions and the dead-letter queue.
 #[derive(Debug)]
 pub(crate) struct AwsAccount<'c> {
     aws: &'c Aws,
-    /// Until the first hiding has begun.
+    /// Set until the first hiding begins.
     first_hiding_ends: Cell<Option<Instant>>,
     invokes_end: Instant,
     retry_queue_url: String,
@@ -127,7 +127,7 @@ impl Account for AwsAccount<'_> {
             receipt_handle: change.record.receipt_handle.clone(),
             timeout: change.visibility_timeout,
         });
-        // SQS may ask for a pause with each answer. The calls after the guard are to have their time all the same.
+        // SQS may ask for a pause with each answer. The calls after the guard must still have their time.
         let ends = self.first_hiding_ends.take();
         let may_start = || !past_deadline() && ends.is_none_or(|ends| Instant::now() < ends);
         let outcome = self.hide.send_while(changes, may_start).await;
@@ -149,7 +149,7 @@ impl Account for AwsAccount<'_> {
             .invocation_type(InvocationType::Event)
             .payload(Blob::new(payload))
             .customize()
-            // The SDK would send the trace of the handler's own invocation.
+            // Otherwise the SDK would send the trace of the handler's own invocation.
             .mutate_request(move |request| {
                 if let Some(trace) = &trace {
                     request.headers_mut().insert(TRACE_HEADER, trace.clone());
@@ -198,7 +198,7 @@ impl Account for AwsAccount<'_> {
                 None => Err(failure::passing("the parameter that PAUSES names has no value")),
             },
             Ok(Err(error)) => match error.as_service_error() {
-                // Until something is first paused.
+                // The parameter does not exist until something is first paused.
                 Some(GetParameterError::ParameterNotFound(_)) => Ok(None),
                 _ => Err(failure::of_pauses(&classify(&error))),
             },
@@ -240,7 +240,7 @@ fn copy(moved: &Move<'_>) -> Message {
 fn attribute(it: &Attribute) -> (String, MessageAttributeValue) {
     let value = MessageAttributeValue::builder().data_type(&*it.data_type);
     let value = if it.is_binary() {
-        // Lambda writes Base64. Anything else goes as it is, so that it cannot hold up a dead-letter.
+        // Lambda writes Base64. Any other value is sent unchanged, so that it cannot hold up a dead-letter.
         let bytes = base64::decode(&it.value).unwrap_or_else(|_| it.value.clone().into());
         value.binary_value(Blob::new(bytes))
     } else {

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use comeback_engine::Timestamp;
 
-/// The present moment. The shell is where the time comes from; everything below takes it as a parameter.
+/// The present time. Only the shell reads the clock; all code below takes the time as a parameter.
 #[expect(clippy::disallowed_methods)]
 pub(crate) fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

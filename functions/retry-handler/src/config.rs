@@ -5,21 +5,21 @@ use comeback_engine::{Policies, QueueArn, Setting};
 use crate::aws::SdkSettings;
 use crate::metrics::Metrics;
 
-/// The handler's configuration. The engine reads the policies' variables; the rest is read here.
+/// The handler's configuration. The engine reads the variables of the policies; this reads the rest.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) policies: Policies,
     pub(crate) dead_letter_queue_url: String,
-    /// `None` for the queue that each batch came from.
+    /// `None` for the queue that each batch comes from.
     pub(crate) retry_queue_url: Option<String>,
-    /// The SSM parameter that holds the pauses. Without one nothing is ever paused.
+    /// The SSM parameter that holds the pauses. Without one, nothing is ever paused.
     pub(crate) pauses: Option<String>,
     pub(crate) metrics: Option<Metrics>,
-    /// The settings that the AWS SDK reads itself in other programs.
+    /// The settings that other programs leave to the AWS SDK.
     pub(crate) aws: SdkSettings,
 }
 
-/// Characters of a parameter's name. Source: "PutParameter", AWS Systems Manager API Reference.
+/// Maximum length of a parameter's name. Source: "PutParameter", AWS Systems Manager API Reference.
 const LONGEST_PARAMETER: usize = 1_011;
 
 impl Config {
@@ -34,7 +34,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Warns of settings that work, but are hardly meant.
+    /// Warns about settings that work, but are probably a mistake.
     fn warn(&self) {
         if self.policies.stack().keeps_everything() {
             tracing::warn!(
@@ -44,7 +44,7 @@ impl Config {
         }
     }
 
-    /// Reads every variable, and reports all that are refused.
+    /// Reads all variables, and reports every one that is refused.
     fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Vec<String>> {
         let mut errors = Vec::new();
         let mut queue = |name: &str| {
@@ -103,7 +103,7 @@ impl Queue {
     }
 }
 
-/// The URL of a queue, at its partition's own domain (`partitions.json` of AWS's SDKs).
+/// The URL of a queue, in its partition's own domain (`partitions.json` of AWS's SDKs).
 pub(crate) fn url_of(QueueArn { partition, region, account, name }: &QueueArn) -> String {
     let suffix = match partition.as_str() {
         "aws-cn" => "amazonaws.com.cn",
@@ -156,7 +156,7 @@ mod tests {
 
     const REQUIRED: [(&str, &str); 2] = [("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", TARGET)];
 
-    /// The required variables and these.
+    /// Reads the required variables plus these.
     fn with(variables: &[(&str, &str)]) -> Result<Config, Vec<String>> {
         read(&[&REQUIRED[..], variables].concat())
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_of_targets_is_accepted_with_one_warning() {
+    fn empty_target_list_warns_once() {
         let of = |targets| read(&[("DEAD_LETTER_QUEUE_URL", DEAD), ("TARGET_FUNCTIONS", targets)]).unwrap();
         let warned = logged(|| of("").warn());
         assert!(warned.contains(r#""level":"WARN","message":"TARGET_FUNCTIONS is empty: events are kept"#));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_are_read_from_a_parameter_if_one_is_named() {
+    fn pauses_are_read_from_the_named_parameter() {
         let with = |name| with(&[("PAUSES", name)]).map(|config| config.pauses);
         assert_eq!(with(""), Ok(None));
         let longest = format!("/{}", "x".repeat(1_010));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_off_unless_they_are_asked_for() {
+    fn metrics_are_off_by_default() {
         let with = |variables: &[_]| with(variables).map(|config| config.metrics);
         let (handler, named) = ("retries".to_owned(), ("AWS_LAMBDA_FUNCTION_NAME", "retries"));
         assert_eq!((with(&[]), with(&[("METRICS", "off")])), (Ok(None), Ok(None)));
@@ -248,7 +248,7 @@ mod tests {
         }
     }
 
-    /// What infra's construct refuses is held to the same file, so that both say the same words.
+    /// Settings that infra's construct refuses are checked against the same file, so that both use the same words.
     #[test]
     fn golden_refusals() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/refusals.json");

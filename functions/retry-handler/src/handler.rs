@@ -19,7 +19,7 @@ use crate::log;
 /// A deadline more than a day away is bogus.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// The Lambda, once it has started.
+/// The running Lambda function.
 #[derive(Debug)]
 pub(crate) struct Handler {
     config: Config,
@@ -39,8 +39,8 @@ impl Handler {
 
     /// # Errors
     ///
-    /// The event is not a batch. No other error leaves the handler: it would return the whole batch, settled messages
-    /// included.
+    /// The event is not a batch. No other error leaves the handler, because it would return the whole batch, including
+    /// settled messages.
     pub(crate) async fn handle(&self, event: LambdaEvent<Box<RawValue>>) -> Result<SqsBatchResponse, Error> {
         let batch = BatchEvent::read(event.payload.get())?;
         let now = clock::now();
@@ -55,9 +55,10 @@ impl Handler {
         Ok(self.batch(batch, now, left).await)
     }
 
-    /// At most the usual timeout, even if the function's is longer: what is about to be called is hidden for as long.
+    /// The time left, at most the usual timeout even if the function's is longer: messages about to be invoked are
+    /// hidden for that time.
     ///
-    /// `cargo lambda watch` hands out a deadline in 1970.
+    /// `cargo lambda watch` passes a deadline in 1970.
     fn time_left(&self, deadline: Timestamp, now: Timestamp) -> Duration {
         if deadline.since(now).max(now.since(deadline)) < FAR {
             return deadline.since(now).min(HANDLER_TIMEOUT);
@@ -68,7 +69,7 @@ impl Handler {
         HANDLER_TIMEOUT
     }
 
-    /// `left` is the time until the function's own timeout.
+    /// Handles a batch. `left` is the time until the function's own timeout.
     async fn batch(&self, batch: BatchEvent, now: Timestamp, left: Duration) -> SqsBatchResponse {
         let retry_queue_url = match self.retry_queue_url(batch.queue_arn.as_deref()) {
             Ok(url) => url,
@@ -77,7 +78,7 @@ impl Handler {
                 return kept(batch.message_ids());
             }
         };
-        // The runtime's monotonic clock, which its timers share and tests can pause.
+        // The runtime's monotonic clock. Its timers share it, and tests can pause it.
         let clock = tokio::time::Instant::now;
         let invokes_end = clock() + left.saturating_sub(INVOKE_RESERVE);
         let account = self.aws.account(&retry_queue_url, &self.config.dead_letter_queue_url, invokes_end);
@@ -93,7 +94,7 @@ impl Handler {
         kept(report.batch_item_failures())
     }
 
-    /// The URL of the queue that the batch came from. Its messages name the queue; the configuration may name the URL.
+    /// The URL of the queue that the batch came from. Its messages name the queue; the configuration may set the URL.
     fn retry_queue_url(&self, arn: Option<&str>) -> Result<String, String> {
         let source: Option<QueueArn> = arn.and_then(|arn| arn.parse().ok());
         let queue = source.as_ref().map(Queue::of);
@@ -107,7 +108,7 @@ impl Handler {
         if let (Some(url), Some(arn)) = (configured, arn)
             && Queue::from_url(url) != queue
         {
-            // Receipt handles are valid only for their own queue.
+            // A receipt handle is valid only for its own queue.
             tracing::warn!("the batch came from {arn}, not from the retry queue (RETRY_QUEUE_URL)");
             let source = source.ok_or_else(|| format!("eventSourceARN {arn:?} is not a queue's ARN"))?;
             return Ok(url_of(&source));

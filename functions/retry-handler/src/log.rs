@@ -1,4 +1,4 @@
-//! The handler's log: JSON lines on standard output, never with anything of a payload.
+//! The handler's log: JSON lines on standard output, without anything from a payload.
 
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
@@ -7,20 +7,20 @@ use comeback_engine::{BatchEvent, BatchReport, CallFailure, LogLine, Moves, Paus
 use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Starts logging JSON lines with a timestamp, whatever the function's log format is. lambda_runtime's own subscriber
-/// follows that setting and leaves the timestamp to it.
+/// Starts logging JSON lines with a timestamp, whatever the function's log format is. (lambda_runtime's own subscriber
+/// follows that setting and leaves out the timestamp.)
 pub(crate) fn init() {
     let subscriber = subscriber(std::io::stdout);
     tracing::subscriber::set_global_default(subscriber).expect("BUG: logging starts once, in main");
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", said(panic))));
 }
 
-/// The log's first line, which says what version runs.
+/// Logs the first line, which states the version.
 pub(crate) fn started() {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "the retry handler starts");
 }
 
-/// A panic of ours says what is wrong. Any other may quote the event.
+/// The text to log for a panic. Our own panics state the problem; any other may quote the event.
 fn said(panic: &PanicHookInfo<'_>) -> String {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let words = panic.payload_as_str().filter(|words| words.starts_with("BUG: "));
@@ -42,8 +42,8 @@ where
         .finish()
 }
 
-/// A line for each message that cannot be read whole. Written before the batch is performed, so that a timeout of the
-/// function does not lose it.
+/// Logs a line for each message that cannot be read completely. Called before the batch is performed, so that a timeout
+/// of the function does not lose the line.
 pub(crate) fn unreadable(batch: &BatchEvent) {
     if let Err(problem) = batch.check_ids() {
         tracing::error!("{problem}");
@@ -57,7 +57,7 @@ pub(crate) fn unreadable(batch: &BatchEvent) {
     }
 }
 
-/// A line for each message that was handled. Copies that were only moved once more share a line.
+/// Logs a line for each handled message. Copies that were only moved once more share a line.
 pub(crate) fn report(report: &BatchReport<'_>, now: Timestamp) {
     messages(report.log_lines(now));
     moves(&report.moves);
@@ -92,13 +92,13 @@ fn unreadable_request(problem: &str) {
     );
 }
 
-/// The lines about messages, as the engine has them.
+/// Logs the engine's lines about messages.
 fn messages<'l>(lines: impl Iterator<Item = LogLine<'l>>) {
     let lines = lines.map(|line| serde_json::to_string(&line).expect("BUG: a line of the log is no JSON"));
     self::lines(&lines.collect::<Vec<_>>());
 }
 
-/// Lines that are JSON already.
+/// Prints lines that are already JSON.
 pub(crate) fn lines(lines: &[String]) {
     let mut out = out();
     for line in lines {
@@ -128,7 +128,7 @@ fn long_pause(Pause { target, from, by, why, .. }: &Pause) {
     );
 }
 
-/// An ERROR if an operator can fix it.
+/// ERROR for a problem that an operator can fix, WARN for any other, INFO for none.
 fn level(problem: Option<&CallFailure>) -> Level {
     match problem {
         Some(problem) if problem.remedy.is_some() => Level::ERROR,
@@ -137,7 +137,7 @@ fn level(problem: Option<&CallFailure>) -> Level {
     }
 }
 
-/// An event takes its level as a constant, hence one for each.
+/// An event takes its level as a constant, so there is one arm for each.
 macro_rules! event {
     ($level:expr, $($fields:tt)*) => {
         match $level {
@@ -157,7 +157,7 @@ fn failed(failure: &CallFailure, message: &str) {
     );
 }
 
-/// An ERROR, because messages pile up until a read works.
+/// Logs an ERROR, because messages pile up until a read succeeds.
 fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     tracing::error!(
         problem = cut(cause),
@@ -166,7 +166,7 @@ fn unknown_pauses(CallFailure { cause, remedy }: &CallFailure) {
     );
 }
 
-/// One line for all of a batch's moves, if there were any.
+/// Logs one line for all of a batch's moves, if there were any.
 fn moves(Moves { made, failed, problem }: &Moves) {
     if *made > 0 || problem.is_some() {
         event!(
@@ -180,7 +180,7 @@ fn moves(Moves { made, failed, problem }: &Moves) {
     }
 }
 
-/// Limits text from queues and services: CloudWatch drops lines that are too long.
+/// Truncates text from queues and services: CloudWatch drops lines that are too long.
 fn cut(text: &str) -> &str {
     const CHARACTERS: usize = 512;
     text.char_indices().nth(CHARACTERS).map_or(text, |(end, _)| &text[..end])
@@ -214,12 +214,12 @@ pub(crate) mod tests {
     }
 
     thread_local! {
-        /// Where lines about messages go on this thread: beside those of `tracing`.
+        /// Collects this thread's lines about messages, beside those of `tracing`.
         pub(super) static OUT: RefCell<Lines> = RefCell::default();
     }
 
     impl Lines {
-        /// Lines that this thread logs from now on.
+        /// Collects the lines that this thread logs from now on.
         fn begin() -> Self {
             let lines = Self::default();
             OUT.set(lines.clone());
@@ -231,7 +231,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// What is done, and all that is logged on this thread meanwhile.
+    /// The result of the work, and everything logged on this thread during it.
     pub(crate) async fn logged_in<O>(work: impl Future<Output = O>) -> (O, String) {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -239,7 +239,7 @@ pub(crate) mod tests {
         (work.await, lines.text())
     }
 
-    /// All that is logged meanwhile.
+    /// Everything logged during the work.
     pub(crate) fn logged(work: impl FnOnce()) -> String {
         let lines = Lines::begin();
         let writer = lines.clone();
@@ -249,7 +249,7 @@ pub(crate) mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-    /// A message that was received again, and its event; both for the rest of the tests.
+    /// A message that was received again, and its event; both live until the tests end.
     pub(crate) fn failed_at(function_arn: &str, time: Timestamp) -> (&'static Record, FailedEvent<'static>) {
         let body = json!({
             "timestamp": time.to_string(),
@@ -280,7 +280,7 @@ pub(crate) mod tests {
         Why::Deferred { due: Timestamp::from_secs(1_700_000_000), due_by: DueBy::Policy, early: None }
     }
 
-    /// A copy that is moved once more.
+    /// A copy that moves once more.
     fn moved(why: Why, not_before: Option<Timestamp>) -> Outcome<'static> {
         let mut outcome = outcome(End::Moved { why, delay: Duration::from_secs(700), not_before });
         let mut copy = outcome.record.clone();
@@ -296,7 +296,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_line_about_a_message_is_as_the_engine_has_it() {
+    fn message_line_equals_the_engines() {
         let event = BatchEvent::default();
         let deferred = outcome(End::Hidden {
             why: waiting(),
@@ -310,7 +310,7 @@ pub(crate) mod tests {
         assert_eq!(text.matches('\n').count(), 1, "{text}");
     }
 
-    /// What a batch logs, without the timestamps.
+    /// The lines that a batch logs, without timestamps.
     fn lines(outcomes: Vec<Outcome<'_>>, moves: Moves, count_failure: Option<CallFailure>) -> Vec<Value> {
         let event = BatchEvent::default();
         lines_of(&BatchReport { outcomes, moves, count_failure, ..BatchReport::new(&event) })
@@ -327,14 +327,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_moves_of_a_batch_are_one_line() {
+    fn moves_of_a_batch_share_a_line() {
         let moves_on = || moved(waiting(), None);
         let made = Moves { made: 2, ..Moves::default() };
         assert_eq!(
             lines(vec![moves_on(), moves_on()], made.clone(), None),
             [json!({"level": "INFO", "action": "move", "moved": 2, "hidden_instead": 0})]
         );
-        // Its first line is how an event is found.
+        // Its first line is what an operator searches for.
         let first = &lines(vec![outcome(moves_on().end)], made.clone(), None)[0];
         assert_eq!((&first["action"], &first["key"]), (&json!("defer"), &json!("r-0")));
         let failure = CallFailure { cause: "throttled".into(), remedy: None };
@@ -350,7 +350,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn moves_that_are_refused_and_counts_that_fail_are_said_once_a_batch() {
+    fn failed_moves_and_counts_log_once_per_batch() {
         let denied = |remedy: Option<&'static str>| CallFailure {
             cause: "denied".into(),
             remedy: remedy.map(Into::into),
@@ -369,7 +369,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn calls_without_a_hiding_before_them_are_said_once_a_batch() {
+    fn unguarded_calls_log_once_per_batch() {
         let said = |remedy: Option<&'static str>| {
             let event = BatchEvent::default();
             let unguarded = Some(CallFailure { cause: "denied".into(), remedy: remedy.map(Into::into) });
@@ -384,7 +384,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_read_of_the_pauses_is_logged_if_it_failed_or_found_a_long_one() {
+    fn failed_reads_and_long_pauses_are_logged() {
         let said = |pauses| {
             let event = BatchEvent::default();
             lines_of(&BatchReport { pauses: Some(pauses), ..BatchReport::new(&event) })

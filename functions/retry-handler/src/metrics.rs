@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use comeback_engine::{BatchReport, End, Outcome, Policy, RETENTION, Timestamp, Why};
 use serde_json::{Value, json};
 
-/// The most values of a metric in one line; CloudWatch ignores a line with more. Source: "Specification: Embedded metric
-/// format", Amazon CloudWatch User Guide.
+/// The maximum of values of one metric in a line; CloudWatch ignores a line with more. Source: "Specification: Embedded
+/// metric format", Amazon CloudWatch User Guide.
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
 
@@ -15,12 +15,12 @@ const NAMESPACE: &str = "Comeback";
 pub(crate) struct Metrics {
     /// The name of the handler's function: a dimension of each metric.
     pub(crate) handler: String,
-    /// Also for each target, and dead-letters by reason; otherwise for the handler as a whole.
+    /// Adds metrics for each target, and dead-letters by reason, to those of the whole handler.
     pub(crate) by_target: bool,
 }
 
 impl Metrics {
-    /// The lines for a batch that started at `now`. None if nothing happened that counts.
+    /// The lines for a batch that started at `now`. Empty if there is nothing to count.
     pub(crate) fn lines(&self, policy: &Policy, report: &BatchReport<'_>, now: Timestamp) -> Vec<String> {
         let mut groups: BTreeMap<Group, Counted> = BTreeMap::new();
         for outcome in &report.outcomes {
@@ -31,7 +31,7 @@ impl Metrics {
     }
 }
 
-/// Messages that are counted together: the dimensions of their lines.
+/// A group of messages counted together: the dimensions of their lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     target: Option<String>,
@@ -47,8 +47,8 @@ struct Counted {
 }
 
 impl Group {
-    /// The target is an entry of `TARGET_FUNCTIONS`, never the message's own text: metrics cost money, so queue content
-    /// must not create them.
+    /// The group of an outcome. Its target is an entry of `TARGET_FUNCTIONS`, never the message's own text: metrics
+    /// cost money, so queue content must not create them.
     fn of(outcome: &Outcome<'_>, policy: &Policy) -> Self {
         let entry = outcome.event.as_ref().and_then(|event| policy.entry_of(&event.function_arn));
         let reason = outcome.reason().filter(|_| outcome.settled());
@@ -76,13 +76,13 @@ impl Counted {
                 if early.is_some() {
                     self.count("Early");
                 }
-                // The handler finds a request to retry when it next checks the message: such a retry is not late.
+                // The handler finds a request to retry when it next checks the message, so such a retry is not late.
                 let due = early.as_ref().map_or(*due, |early| early.otherwise_due);
                 self.measure("Lateness", due, now);
             }
         }
         if let Some(event) = &outcome.event {
-            // A payload may claim any time, and SQS keeps nothing for longer.
+            // A payload may claim any time, but SQS keeps messages no longer than this.
             let oldest = now.before(RETENTION);
             self.measure("EventAge", event.first_failure.max(oldest), now);
         }
@@ -96,7 +96,7 @@ impl Counted {
         self.values.entry(name).or_default().push(now.since(since).as_secs_f64());
     }
 
-    /// One line, or more if there are more values than one may hold.
+    /// One line, or more if there are too many values for one.
     fn lines(mut self, group: &Group, handler: &str, now: Timestamp) -> Vec<String> {
         let mut counts = self.counts.into_iter().map(|(name, count)| (name, "Count", json!(count))).collect();
         let mut lines = Vec::new();
@@ -171,7 +171,7 @@ mod tests {
         Timestamp::from_secs(NOW.as_secs() - seconds)
     }
 
-    /// A message of a function that first failed an hour ago, received again.
+    /// A message of a function whose first failure was an hour ago, received again.
     fn of(function_arn: &str, end: End) -> Outcome<'static> {
         let (record, event) = failed_at(function_arn, ago(3_600));
         Outcome { record, event: Some(event), policy: None, end }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_one_line_of_the_stack() {
+    fn batch_is_one_line_by_default() {
         let moved = End::Moved { why: waiting(None), delay: Duration::from_secs(900), not_before: None };
         let record = Box::leak(Box::new(Record { receive_count: 1, ..deferred().record.clone() }));
         let first = Outcome { record, ..deferred() };
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn each_target_has_a_line_and_each_reason_of_its_dead_letters() {
+    fn targets_and_reasons_have_lines() {
         let outcomes = vec![
             retried(1),
             dead(ORDERS, ReasonCode::MaxAge),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn queue_content_makes_no_dimension_up() {
+    fn queue_content_adds_no_dimension() {
         let unknown = Outcome { event: None, ..dead(ORDERS, ReasonCode::MalformedRecord) };
         let other =
             dead("arn:aws:lambda:eu-west-1:123456789012:function:payments", ReasonCode::TargetNotAllowed);
@@ -297,9 +297,9 @@ mod tests {
         }
     }
 
-    /// A qualifier of a million characters, and one of many, are of the same entry.
+    /// Every qualifier belongs to the entry of its function, even one of a million characters.
     #[test]
-    fn a_target_is_its_entry_of_the_allow_list() {
+    fn target_is_its_allow_list_entry() {
         let outcomes = ["zzz1".to_owned(), "9".repeat(1 << 20)]
             .map(|qualifier| retried_of(&format!("{ORDERS}:{qualifier}"), 0, None));
         let lines = lines(&target(), outcomes.into());
@@ -308,20 +308,20 @@ mod tests {
     }
 
     #[test]
-    fn a_claimed_first_failure_makes_no_age_over_14_days() {
+    fn claimed_age_is_at_most_14_days() {
         let (record, event) = failed_at(ORDERS, Timestamp::from_secs(0));
         let outcome = Outcome { record, event: Some(event), ..retried(0) };
         assert_eq!(lines(&stack(), vec![outcome])[0]["EventAge"], json!([1_209_600.0]));
     }
 
     #[test]
-    fn nothing_that_counts_is_no_line() {
+    fn nothing_to_count_is_no_line() {
         assert!(lines(&stack(), vec![deferred(), deferred()]).is_empty());
         assert!(lines(&stack(), Vec::new()).is_empty());
     }
 
     #[test]
-    fn a_dead_letter_that_could_not_be_sent_is_stuck_and_not_dead_lettered() {
+    fn unsent_dead_letter_counts_as_stuck() {
         let (reason, failure) = (reason(ReasonCode::MaxAge), throttled());
         let stuck = hidden(Why::NotDeadLettered { due: None, reason, failure });
         let [line] = &lines(&target(), vec![stuck])[..] else { panic!("one line") };
@@ -332,7 +332,7 @@ mod tests {
     }
 
     proptest! {
-        /// CloudWatch would ignore the rest.
+        /// CloudWatch ignores a line with too many values.
         #[test]
         fn no_value_is_lost_and_no_array_too_long(latenesses in prop::collection::vec(0u64..1_000, 0..350)) {
             let lines = lines(&stack(), latenesses.iter().map(|late| retried(*late)).collect());

@@ -1,4 +1,4 @@
-//! The cases that every consumer has in common (`tests/golden/consumer`), and what they do not show.
+//! The cases that all consumers share (`tests/golden/consumer`), and what those do not cover.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ struct Case {
     hides: Vec<(String, u64)>,
     hiding_calls: Option<usize>,
     response: Vec<String>,
-    /// The log, without its time; `None` if the case does not look at it.
+    /// The log, without its time; `None` if the case does not check it.
     lines: Option<Vec<Value>>,
 }
 
@@ -40,7 +40,7 @@ struct Given {
     sent_ago: u64,
     first_ago: u64,
     group: Option<String>,
-    /// Instead of those that SQS states.
+    /// Replaces the attributes that SQS states.
     attributes: Option<HashMap<String, String>>,
     body: Option<String>,
     sees: Option<String>,
@@ -52,18 +52,19 @@ struct Given {
 enum Does {
     Succeeds,
     Fails(String, String),
-    /// The other consumers fail the record themselves. Here the compiler refuses such a function, and an error stands for it.
+    /// Other consumers fail the record at run time. In Rust the function would not compile, so an error stands in for
+    /// it.
     ReturnsAnIterator,
 }
 
-/// Stands in for SQS, time and chance: records the calls, and refuses those that it is told to.
+/// Stands in for SQS, time and chance: records the calls, and refuses the ones it is configured to.
 #[derive(Clone)]
 struct Fake {
     refuses: Vec<String>,
     never_answers: bool,
-    /// Where in its range each draw lies; 0 is its least value.
+    /// The position of each draw in its range; 0 is the lowest value.
     draw: f64,
-    /// The function's time that is left at each question, in seconds; the last is repeated.
+    /// The function's remaining time at each query, in seconds; the last value repeats.
     time_left: Vec<f64>,
     calls: Arc<Mutex<Calls>>,
 }
@@ -285,7 +286,7 @@ where
 }
 
 #[test]
-fn an_event_of_another_source_is_an_error() {
+fn event_from_another_source_is_an_error() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/consumer-events.json");
     let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     for case in cases {
@@ -299,7 +300,7 @@ fn an_event_of_another_source_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_hangs_takes_no_other_with_it() {
+async fn hanging_record_does_not_affect_others() {
     for concurrency in [1, 4] {
         let records = ["good", "bad", "hangs", "last"].map(|id| record(&given(id), QUEUE)).to_vec();
         let fake = Fake { time_left: vec![50.0], ..Fake::default() };
@@ -320,7 +321,7 @@ async fn a_record_that_hangs_takes_no_other_with_it() {
 }
 
 #[tokio::test]
-async fn a_dead_letter_keeps_the_group_and_the_trace_and_loses_its_errors_text_before_its_attributes() {
+async fn dead_letter_drops_the_error_text_first() {
     let url = Some("https://sqs.eu-west-1.amazonaws.com/1/dead".into());
     let options = Options { dead_letter_queue_url: url, ..Options::default() };
     let mut record = record(&Given { body: Some("x".repeat(1_045_000)), ..given("a") }, QUEUE);
@@ -340,7 +341,7 @@ async fn a_dead_letter_keeps_the_group_and_the_trace_and_loses_its_errors_text_b
 }
 
 #[tokio::test]
-async fn a_panic_fails_its_record_alone() {
+async fn panic_fails_only_its_record() {
     let records = ["a", "b", "c"].map(|id| record(&given(id), QUEUE)).to_vec();
     let fake = Fake::default();
     let handler = |record: SqsMessage, _| async move {
@@ -352,7 +353,7 @@ async fn a_panic_fails_its_record_alone() {
 }
 
 #[test]
-fn a_bogus_deadline_is_taken_for_the_longest_timeout() {
+fn bogus_deadline_counts_as_longest_timeout() {
     let at = |second: u64| Timestamp::from_secs(NOW.as_secs() - 100 + second);
     let days_ahead = NOW.saturating_add(Duration::from_secs(3 * 86_400));
     for deadline in [Timestamp::from_secs(600), days_ahead, Timestamp::from_millis(u64::MAX)] {
@@ -362,7 +363,7 @@ fn a_bogus_deadline_is_taken_for_the_longest_timeout() {
 }
 
 #[tokio::test]
-async fn an_error_that_cannot_be_reported_fails_its_record_alone() {
+async fn unreportable_error_fails_only_its_record() {
     struct Unreportable;
     impl From<Unreportable> for Diagnostic {
         fn from(_: Unreportable) -> Self {
@@ -388,14 +389,14 @@ async fn no_call_outlasts_the_function() {
         async |_, _| Err(Diagnostic { error_type: "NonRetryable".into(), error_message: String::new() });
     let begun = tokio::time::Instant::now();
     assert_eq!(failures(options, &fake, vec![record(&given("a"), QUEUE)], handler).await, ["a"]);
-    // Each of the two calls had what was left, less a fifth of the reserve.
+    // Each of the two calls had the remaining time, less a fifth of the reserve.
     assert_eq!(begun.elapsed().as_secs(), 2 * (60 - 1));
     let late = "SQS did not answer before the function's time was up";
     assert!(fake.calls.lock().unwrap().lines.iter().all(|line| line["problem"] == late));
 }
 
 #[tokio::test]
-async fn records_run_at_once_but_not_those_of_a_group() {
+async fn only_groups_run_in_order() {
     let running = Mutex::new((Vec::new(), 0));
     let handler = |record: SqsMessage, _| {
         let lane = record.attributes.get("MessageGroupId").or(record.message_id.as_ref()).unwrap().clone();
@@ -429,7 +430,7 @@ async fn records_run_at_once_but_not_those_of_a_group() {
 }
 
 #[tokio::test]
-async fn a_dead_letter_has_everything() {
+async fn dead_letter_has_all_fields() {
     let mut record = record(&Given { body: Some(r#"{"n": 1E400}"#.into()), ..given("m-0") }, QUEUE);
     let own = (0..5)
         .map(|number| (format!("a{number}"), serde_json::json!({"stringValue": "x", "dataType": "String"})));
@@ -474,7 +475,7 @@ async fn a_dead_letter_has_everything() {
 }
 
 #[tokio::test]
-async fn a_dead_letter_has_no_empty_attribute() {
+async fn dead_letter_has_no_empty_attribute() {
     let url = Some("https://sqs.eu-west-1.amazonaws.com/1/dead".into());
     let options = Options { dead_letter_queue_url: url, max_receives: Some(1), ..Options::default() };
     let fake = Fake::default();
@@ -486,7 +487,7 @@ async fn a_dead_letter_has_no_empty_attribute() {
 }
 
 #[tokio::test]
-async fn a_dead_letter_that_is_too_large_is_the_body_with_its_reason() {
+async fn too_large_dead_letter_is_body_with_reason() {
     let url = Some("https://sqs.eu-west-1.amazonaws.com/1/dead".into());
     let options = Options { dead_letter_queue_url: url, ..Options::default() };
     let handler =

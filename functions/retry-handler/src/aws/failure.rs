@@ -1,4 +1,4 @@
-//! What a failed call means for its message, and what an operator can do about it.
+//! The meaning of a failed call for its message, and the remedy for an operator.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -70,7 +70,7 @@ const INVOKE: Remedies = Remedies {
 const CREDENTIALS: &str = "the handler's credentials are invalid; check that its role exists and that its \
                            environment sets no keys";
 
-/// The answer to each entry of a delivery.
+/// The answer for each entry of a delivery.
 pub(super) fn answers<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
     remedies: Remedies,
@@ -79,15 +79,15 @@ pub(super) fn answers<E, R>(
     by_entry(outcome).into_iter().map(answer).collect()
 }
 
-/// The answer to each copy. One that the service did not answer may have been accepted, unless its request could not even
-/// be built or signed.
+/// The answer for each copy. If the service did not answer, it may have accepted the copy, unless the request could not
+/// even be built or signed.
 pub(super) fn of_moves<E, R>(
     outcome: Result<Delivered<R>, Undelivered<E, R>>,
 ) -> Vec<Result<(), MoveFailure>> {
     let failure = |cause: Cause| {
         let may_have_arrived = match &cause {
             Cause::Unanswered => true,
-            // The error is another call's; this copy was never sent.
+            // The error belongs to another call; this copy was never sent.
             Cause::Halted(_) => false,
             _ => cause.error().is_some_and(|error| {
                 error.code.is_empty() && !matches!(error.kind, ErrorKind::Refused | ErrorKind::Denied)
@@ -116,22 +116,22 @@ impl Remedies {
     }
 }
 
-/// Whether a message is over its queue's `MaximumMessageSize`. SQS refuses the entry with a code that says nothing of
-/// sizes, or the whole call, which by then has no other entry.
+/// Returns true if a message exceeds its queue's `MaximumMessageSize`. SQS refuses the entry with a code that does not
+/// mention sizes, or it refuses the whole call, which by then has no other entry.
 fn is_over_queues_limit(error: &ServiceError) -> bool {
     let code = error.code.as_str();
     code.ends_with("BatchRequestTooLong")
         || code.starts_with("InvalidParameterValue") && error.message.contains("must be shorter than")
 }
 
-/// A failed count of the messages in flight.
+/// The failure of a count of the messages in flight.
 pub(super) fn of_count(mut error: ServiceError) -> CallFailure {
     let remedy = COUNT.of(&error);
     leave_out_quotes(&mut error);
     CallFailure { cause: error.to_string(), remedy }
 }
 
-/// A failed read of the pauses. Such a request holds nothing of an event.
+/// The failure of a read of the pauses. Such a request contains nothing of an event.
 pub(super) fn of_pauses(error: &ServiceError) -> CallFailure {
     CallFailure { cause: error.to_string(), remedy: READ_PAUSES.of(error) }
 }
@@ -141,12 +141,12 @@ pub(super) fn passing(cause: &str) -> CallFailure {
     CallFailure { cause: cause.into(), remedy: None }
 }
 
-/// Whether an error's message may quote the request: not if the service did not look into it, or did not answer. Errors
-/// are logged, and logs hold no payload.
+/// Returns true if an error's message may quote the request. It cannot if the service did not parse the request, or did
+/// not answer. Errors are logged, and logs must not contain a payload.
 fn may_quote(error: &ServiceError) -> bool {
     use ErrorKind::{Denied, Missing, Throttled};
     let unread = !error.code.is_empty() && matches!(error.kind, Denied | Missing | Throttled);
-    // Without a code, `classify` starts with the status of the answer if there was one.
+    // Without a code, `classify` starts with the status of the answer, if there was one.
     let unanswered = error.code.is_empty() && !error.message.starts_with("HTTP ");
     !unread && !unanswered
 }
@@ -169,8 +169,9 @@ fn leave_out_quotes(error: &mut ServiceError) {
     }
 }
 
-/// What follows from an `Invoke` that was not accepted. Only an error that can never pass is final. If Lambda answered with
-/// an error code, it refused the call; without one it may have accepted it, unless the error proves that nothing was sent.
+/// The meaning of an `Invoke` that was not accepted. Only an error that can never pass is final. If Lambda answered
+/// with an error code, it refused the call. Without a code it may have accepted it, unless the error proves that
+/// nothing was sent.
 pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     let said = classify(error);
     let status = error.raw_response().map(|response| response.status().as_u16());
@@ -209,7 +210,7 @@ pub(super) fn of_invoke(error: &SdkError<InvokeError>) -> InvokeFailure {
     }
 }
 
-/// Whether certainly no request was sent: it could not be built or signed, or no connection was made.
+/// Returns true if certainly no request was sent: it could not be built or signed, or there was no connection.
 fn was_not_sent(error: &SdkError<InvokeError>) -> bool {
     let is_connect =
         |error: &(dyn Error + 'static)| error.downcast_ref::<HttpError>().is_some_and(HttpError::is_connect);
@@ -227,7 +228,7 @@ pub(super) fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item 
     std::iter::successors(Some(error), |error| (*error).source())
 }
 
-/// Whether a permission is missing, rather than a credential invalid or expired.
+/// Returns true if a permission is missing, and false if a credential is invalid or expired.
 fn lacks_permission(error: &ServiceError) -> bool {
     let codes = ["AccessDenied", "NotAuthorized", "Kms", "KMS"];
     error.kind == ErrorKind::Denied && codes.iter().any(|code| error.code.contains(code))

@@ -10,18 +10,18 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use super::transport::TrustedFile;
 
-/// The services that the handler calls, as variables name them.
+/// The services that the handler calls, as they appear in variable names.
 const SERVICES: [&str; 3] = ["SQS", "LAMBDA", "SSM"];
 
-/// The keys that Lambda sets, and where a container, or a function with SnapStart, gets its own. In every SDK they take
-/// precedence over a profile.
+/// The keys that Lambda sets, and the variables with which a container, or a function with SnapStart, finds its
+/// credentials. Every SDK prefers them to a profile.
 const CREDENTIALS: [&str; 3] =
     ["AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
-/// These ask for a profile.
+/// Variables that select a profile.
 const PROFILES: [&str; 3] = ["AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];
 
-/// The SDK's settings. Nothing else is read: no shared configuration files, and none of the services that give credentials
-/// outside Lambda.
+/// The SDK's settings. Nothing else is read: neither shared configuration files nor the services that provide
+/// credentials outside Lambda.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SdkSettings {
     region: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct SdkSettings {
     pub(super) trusted: Vec<TrustedFile>,
 }
 
-/// The endpoint of every service, if one is set, and those of single services by their names.
+/// The endpoint for all services, if set, and the endpoints of single services by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Endpoints {
     of_all: Option<String>,
@@ -46,11 +46,11 @@ impl LoadServiceConfig for Endpoints {
 }
 
 impl SdkSettings {
-    /// An empty variable counts as unset.
+    /// Reads the settings. An empty variable counts as unset.
     ///
     /// # Errors
     ///
-    /// A variable must be true or false and is not, or credentials are to come from a profile.
+    /// A variable must be true or false but is not, or credentials would come from a profile.
     pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let text = |name: &str| lookup(name).filter(|value| !value.is_empty());
         let is_set = |name: &&str| text(name).is_some();
@@ -87,8 +87,8 @@ impl SdkSettings {
         })
     }
 
-    /// Credentials are read when the first call needs them: from variables, as Lambda sets them, or from the endpoint
-    /// that variables name, as with SnapStart.
+    /// Builds the SDK's configuration. Credentials are read when the first call needs them: from variables, which
+    /// Lambda sets, or from the endpoint that variables name, as with SnapStart.
     pub(super) fn sdk_config(&self, http_client: SharedHttpClient) -> SdkConfig {
         let of_provider = ProviderConfig::without_region().with_http_client(http_client.clone());
         let of_container = EcsCredentialsProvider::builder().configure(&of_provider).build();

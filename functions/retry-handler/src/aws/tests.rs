@@ -1,4 +1,4 @@
-//! The real SDK clients against canned HTTP answers that the local stack cannot be made to give.
+//! The real SDK clients against canned HTTP answers that the local stack cannot produce.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -57,7 +57,7 @@ pub(crate) fn answering(status: u16, error: &'static str, body: &Value) -> (Aws,
     answering_by(move |_| (status, error, body.clone()))
 }
 
-/// The same, with an answer for each operation.
+/// Clients whose answer depends on the operation.
 pub(crate) fn answering_by(
     answer: impl Fn(&str) -> (u16, &'static str, Value) + Send + Sync + 'static,
 ) -> (Aws, Requests) {
@@ -86,7 +86,7 @@ pub(crate) fn answering_by(
     (Aws::new(&signed().into_builder().http_client(http_client).build(), Some(PAUSES)), requests)
 }
 
-/// Writes down a request for `make conformance`, in the form of `tests/tools/recorder.py`.
+/// Records a request for `make conformance`, in the format of `tests/tools/recorder.py`.
 fn record(request: &http::Request<SdkBody>, status: u16) {
     static FILE: LazyLock<File> = LazyLock::new(|| {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/recorded");
@@ -106,22 +106,22 @@ fn record(request: &http::Request<SdkBody>, status: u16) {
         "body": base64::encode(request.body().bytes().unwrap_or_default()),
         "status": status,
     });
-    // In one write, because tests run side by side.
+    // In a single write, because tests run in parallel.
     (&*FILE).write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// The same, but no `Invoke` is ever answered.
+/// Clients that answer every call except `Invoke`.
 pub(crate) fn never_invoking() -> (Aws, Requests) {
     let (aws, requests) = answering(200, "", &done(0..10));
     (Aws { lambda: never().lambda, ..aws }, requests)
 }
 
-/// Nothing is ever answered.
+/// Clients that never get an answer.
 fn never() -> Aws {
     Aws::new(&signed().into_builder().http_client(NeverClient::new()).build(), Some(PAUSES))
 }
 
-/// A configuration with credentials, still without what carries its requests.
+/// A configuration with credentials, but without an HTTP client.
 fn signed() -> SdkConfig {
     let credentials = Credentials::new("id", "key", None, None, "test");
     SdkConfig::builder()
@@ -144,7 +144,7 @@ async fn invoked(status: u16, error: &'static str) -> (Result<Option<String>, In
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_invoke_is_asynchronous_and_names_exactly_the_function() {
+async fn invoke_is_asynchronous_and_exact() {
     let (result, requests) = invoked(202, "").await;
     assert_eq!(result, Ok(Some("i-1".into())));
     let [request] = requests.as_slice() else { panic!("{requests:?}") };
@@ -156,7 +156,7 @@ async fn an_invoke_is_asynchronous_and_names_exactly_the_function() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_re_invocation_is_a_part_of_its_events_trace() {
+async fn re_invocation_keeps_the_events_trace() {
     let (aws, requests) = answering(202, "", &json!({}));
     let header = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
     let attributes = json!({"ApproximateReceiveCount": "2", "SentTimestamp": "1", "ApproximateFirstReceiveTimestamp": "1", "AWSTraceHeader": header});
@@ -168,7 +168,7 @@ async fn a_re_invocation_is_a_part_of_its_events_trace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_else_may_work_later_and_is_called_once() {
+async fn other_errors_are_retriable_and_called_once() {
     for (status, error, remedy) in [
         (429, "TooManyRequestsException", None),
         (500, "ServiceException", None),
@@ -192,9 +192,9 @@ async fn everything_else_may_work_later_and_is_called_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_final_and_what_is_unanswered() {
+async fn final_and_unanswered_errors() {
     use InvokeFailure::{NotFound, Refused, TooLarge, Unanswered};
-    // Only a missing function's message is told: in the others Lambda quotes the payload.
+    // Only the message about a missing function is logged: in the others Lambda quotes the payload.
     for (status, error, failure, cause) in [
         (
             404,
@@ -268,7 +268,7 @@ async fn each_entry_has_its_own_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_letter_goes_out_with_its_attributes() {
+async fn dead_letter_is_sent_with_attributes() {
     let (aws, requests) = answering(200, "", &done(0..1));
     let attributes =
         vec![Attribute { name: "RetriesMade".into(), data_type: "Number".into(), value: "2".into() }];
@@ -283,7 +283,7 @@ async fn a_dead_letter_goes_out_with_its_attributes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_and_a_dead_letter_have_the_senders_attributes() {
+async fn copies_keep_the_senders_attributes() {
     let own = |name: &'static str, data_type: &'static str, value: &str| Attribute {
         name: name.into(),
         data_type: data_type.into(),
@@ -309,10 +309,10 @@ async fn a_copy_and_a_dead_letter_have_the_senders_attributes() {
     assert_eq!(copy[0]["MessageAttributes"], of_copy);
 }
 
-/// The engine counts a dead-letter's bytes so that it fits, and the delivery counts them again: both
-/// by one limit and one formula.
+/// The engine counts a dead-letter's bytes so that it fits, and the delivery counts them again. Both must use the same
+/// limit and formula.
 #[tokio::test(start_paused = true)]
-async fn a_dead_letter_of_the_engines_limit_goes_out_and_a_byte_more_does_not() {
+async fn dead_letter_limit_is_exact() {
     let (aws, requests) = answering(200, "", &done(0..1));
     assert_eq!(SQS_SEND.entry_bytes, SQS_MESSAGE_BYTES);
     let attributes = vec![
@@ -333,7 +333,7 @@ async fn a_dead_letter_of_the_engines_limit_goes_out_and_a_byte_more_does_not() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_permission_comes_with_its_remedy() {
+async fn missing_permission_has_a_remedy() {
     let (aws, requests) = answering(403, "AccessDeniedException", &json!({"message": "no"}));
     let failure = |remedy: &'static str| CallFailure {
         cause: "refused: AccessDeniedException: no".into(),
@@ -350,7 +350,7 @@ async fn a_missing_permission_comes_with_its_remedy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_queue_and_credentials_that_expired_come_with_their_remedies() {
+async fn missing_queue_and_expired_credentials_have_remedies() {
     for (error, sent_remedy, hidden_remedy) in [
         ("QueueDoesNotExist", "correct DEAD_LETTER_QUEUE_URL", "correct RETRY_QUEUE_URL"),
         ("ExpiredTokenException", "credentials are invalid", "credentials are invalid"),
@@ -371,7 +371,7 @@ async fn a_missing_queue_and_credentials_that_expired_come_with_their_remedies()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
+async fn batch_call_gives_up_at_the_ladders_top() {
     let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
     let started = tokio::time::Instant::now();
     for results in [
@@ -386,9 +386,9 @@ async fn a_batch_call_climbs_the_ladder_and_gives_up_at_its_top() {
     assert_eq!(started.elapsed(), 2 * SqsBatchCalls::LONGEST_TOTAL_WAIT);
 }
 
-/// The guard of the re-invocations. SQS can make it last long, by no answer or by a `Retry-After`.
+/// The guard of the re-invocations. SQS can make it slow, with a missing answer or a `Retry-After`.
 #[tokio::test(start_paused = true)]
-async fn the_first_hiding_leaves_half_of_the_time_to_the_calls_after_it() {
+async fn first_hiding_leaves_half_of_the_time() {
     let aws = never();
     let hiding_takes = async |account: &AwsAccount<'_>| {
         let start = Instant::now();
@@ -397,7 +397,7 @@ async fn the_first_hiding_leaves_half_of_the_time_to_the_calls_after_it() {
     };
     let in_8_s = aws.account(QUEUE, DEAD_LETTERS, Instant::now() + Duration::from_secs(8));
     let first = hiding_takes(&in_8_s).await;
-    // The call that is under way after 4 s is let finish.
+    // A call that is under way after 4 s may finish.
     assert!((4.0..4.0 + ATTEMPT_TIMEOUT.as_secs_f64()).contains(&first.as_secs_f64()), "{first:?}");
     let later = hiding_takes(&in_8_s).await;
     assert!(later > 4 * ATTEMPT_TIMEOUT, "{later:?}: every retry");
@@ -406,12 +406,12 @@ async fn the_first_hiding_leaves_half_of_the_time_to_the_calls_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn past_the_deadline_nothing_is_called_again() {
+async fn nothing_is_retried_past_the_deadline() {
     let (aws, requests) = answering(500, "InternalError", &json!({"message": "oops"}));
     let end = tokio::time::Instant::now() + Duration::from_millis(250);
     let past_deadline = || tokio::time::Instant::now() >= end;
     let results = account(&aws).send_dead_letters(&[dead_lettered(&dead_letter("{}"))], &past_deadline).await;
-    // At once, after 100 ms, and not after 300 ms more.
+    // Sent at once and after 100 ms, but not after 300 ms more.
     assert_eq!(requests.lock().unwrap().len(), 2);
     let [Err(CallFailure { cause, remedy: None })] = results.as_slice() else { panic!("{results:?}") };
     assert!(cause.starts_with("not sent before the deadline, after InternalError: "), "{cause}");
@@ -429,7 +429,7 @@ async fn read(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_asks_for_the_parameter_and_gives_its_text() {
+async fn read_returns_the_parameters_text() {
     let text = r#"{"v":1,"pauses":[]}"#;
     let (answer, requests) = read(200, "", json!({"Parameter": {"Type": "String", "Value": text}})).await;
     assert_eq!(answer, Ok(Some(text.into())));
@@ -440,7 +440,7 @@ async fn a_read_asks_for_the_parameter_and_gives_its_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_not_repeated_and_names_what_an_operator_can_do() {
+async fn failed_read_has_a_remedy_and_no_retry() {
     for (status, error, remedy) in [
         (400, "AccessDeniedException", Some("allow ssm:GetParameter on the parameter that PAUSES names")),
         (400, "ExpiredTokenException", Some("credentials are invalid")),
@@ -462,7 +462,7 @@ async fn a_failure_is_not_repeated_and_names_what_an_operator_can_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_a_text_or_in_time_is_a_failure() {
+async fn empty_or_late_answer_is_a_failure() {
     let nothing = read(200, "", json!({"Parameter": {"Type": "String"}})).await.0.unwrap_err();
     assert_eq!(nothing.cause, "the parameter that PAUSES names has no value");
     let start = Instant::now();
@@ -471,7 +471,7 @@ async fn an_answer_without_a_text_or_in_time_is_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_parameter_nothing_is_asked() {
+async fn without_parameter_nothing_is_read() {
     let (aws, requests) = answering(400, "AccessDeniedException", &json!({}));
     let aws = Aws { pauses: None, ..aws };
     assert_eq!(account(&aws).read_pauses().await, Ok(None));

@@ -1,6 +1,6 @@
-//! The HTTP client of all of the handler's clients, with new connections and the certificate authorities they trust.
-//! HTTP/1.1, which every service takes: the SDK's own client brings HTTP/2 with it, and takes trusted certificates only as
-//! text, which it parses one by one at the start.
+//! The HTTP client shared by the handler's clients, with new connections and the certificate authorities they trust. It
+//! uses HTTP/1.1, which every service accepts. The SDK's own client adds HTTP/2, and takes trusted certificates only as
+//! text, which it parses one by one at startup.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -35,12 +35,12 @@ use webpki_roots::TLS_SERVER_ROOTS;
 
 use super::failure::chain;
 
-/// A connection that was idle for longer is not reused. Its other end may have closed it while the function's environment
-/// was frozen, and an `Invoke` sent on it would count as unanswered.
+/// Idle connections are reused for this long. After that the other end may have closed one while the function's
+/// environment was frozen, and an `Invoke` sent on it would count as unanswered.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Bytes of an answer's body. No answer to the handler has more than 100 KiB; a larger one comes from something between
-/// here and the service, and would take the handler's memory.
+/// Maximum size of an answer's body. No answer to the handler has more than 100 KiB; a larger one comes from something
+/// between here and the service, and would exhaust the handler's memory.
 pub(super) const LARGEST_ANSWER: usize = 1_048_576;
 
 pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
@@ -49,11 +49,11 @@ pub(super) fn http_client(trusted: RootCertStore) -> SharedHttpClient {
         .pool_idle_timeout(IDLE_TIMEOUT)
         .build(Connect::trusting(trusted));
     let connector = SharedHttpConnector::new(Connections(connections));
-    // One for every client. The SDK would create one for each timeout and each client.
+    // One client for all. The SDK would create one for each timeout and each client.
     http_client_fn(move |_, _| connector.clone())
 }
 
-/// Connections; idle ones are reused.
+/// Connections. Idle ones are reused.
 #[derive(Debug)]
 struct Connections(Client<Connect, SdkBody>);
 
@@ -77,7 +77,7 @@ impl SmithyConnector for Connections {
     }
 }
 
-/// The connection that carried a request: the SDK closes it after an answer that says to try again.
+/// The connection that carried a request, so that the SDK can close it after an answer that asks for another try.
 fn metadata(used: &CaptureConnection) -> Option<ConnectionMetadata> {
     used.connection_metadata().as_ref()?;
     let used = used.clone();
@@ -104,19 +104,19 @@ fn failure(error: HttpError) -> ConnectorError {
     }
 }
 
-/// The first such error among the causes.
+/// The first error of this type among the causes.
 fn cause<E: Error + 'static>(error: &HttpError) -> Option<&E> {
     chain(error).find_map(|error| error.downcast_ref())
 }
 
-/// How long a connection may take: resolving its host, TCP and TLS.
+/// The timeout of connecting: resolving the host, TCP and TLS.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Makes new connections: TCP, and TLS if the endpoint's URL says so.
+/// Opens connections: TCP, and TLS if the endpoint's URL requires it.
 #[derive(Clone, Debug)]
 struct Connect(HttpsConnector<HttpConnector>);
 
-/// A connection that was not made in time.
+/// The connection was not made in time.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection within {CONNECT_TIMEOUT:?}")]
 struct TookTooLong;
@@ -158,11 +158,11 @@ pub(crate) struct TrustedFile {
     pub(crate) path: PathBuf,
 }
 
-/// The certificate authorities to trust: those in the files, or Mozilla's, which are built in, if none is named.
+/// The certificate authorities to trust: those in the files, or Mozilla's, which are built in, if there are no files.
 ///
 /// # Errors
 ///
-/// A file holds no certificate that can be trusted.
+/// A file contains no usable certificate.
 pub(super) fn trusted(files: &[TrustedFile]) -> Result<RootCertStore, String> {
     if files.is_empty() {
         return Ok(RootCertStore { roots: TLS_SERVER_ROOTS.to_vec() });
@@ -171,7 +171,7 @@ pub(super) fn trusted(files: &[TrustedFile]) -> Result<RootCertStore, String> {
     for TrustedFile { variable, path } in files {
         let (file, folder) = if path.is_dir() { (None, Some(path)) } else { (Some(path), None) };
         let read = load_certs_from_paths(file.map(AsRef::as_ref), folder.map(AsRef::as_ref));
-        // Skips those that nothing can be checked against, which a system's bundle may contain.
+        // Skips certificates that cannot serve as trust anchors, which a system's bundle may contain.
         let (added, _) = store.add_parsable_certificates(read.certs);
         if added == 0 {
             let problem = read.errors.first().map_or("it holds none".into(), ToString::to_string);

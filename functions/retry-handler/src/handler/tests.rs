@@ -10,7 +10,7 @@ use crate::log::tests::logged_in;
 const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const NOW: Timestamp = Timestamp::from_secs(1_789_400_815);
 
-/// It hides every message, and never counts the messages in flight.
+/// A handler that hides every message, and never counts the messages in flight.
 fn handler(retry_queue_url: Option<&str>) -> (Handler, Requests) {
     hiding_up_to("always", retry_queue_url)
 }
@@ -37,7 +37,7 @@ fn hiding_up_to(hide_up_to: &str, retry_queue_url: Option<&str>) -> (Handler, Re
     (Handler::new(config, aws), requests)
 }
 
-/// A first receive, from the queue of that name.
+/// A message received for the first time, from the queue with this name.
 fn message(id: &str, queue: &str) -> Value {
     let record = json!({"requestContext": {"functionArn": TARGET}, "requestPayload": {}});
     json!({
@@ -55,7 +55,7 @@ async fn kept_of(handler: &Handler, messages: Value) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deferrals_cost_one_call_on_the_queue_they_came_from() {
+async fn deferrals_cost_one_call_on_their_queue() {
     let (handler, requests) = handler(None);
     let messages: Vec<Value> = (0..10).map(|id| message(&format!("m-{id}"), "retries")).collect();
     assert_eq!(kept_of(&handler, json!(messages)).await.len(), 10);
@@ -65,7 +65,7 @@ async fn deferrals_cost_one_call_on_the_queue_they_came_from() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configured_url_is_used_for_its_own_queue_only() {
+async fn configured_url_is_for_its_queue_only() {
     for (came_from, url) in [
         ("retries", "http://127.0.0.1:4566/123456789012/retries"),
         ("others", "https://sqs.eu-west-1.amazonaws.com/123456789012/others"),
@@ -77,7 +77,7 @@ async fn a_configured_url_is_used_for_its_own_queue_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_from_a_queue_that_cannot_be_is_kept_whole() {
+async fn batch_from_a_wrong_queue_is_kept() {
     let retries = Some("https://sqs.eu-west-1.amazonaws.com/123456789012/retries");
     let mut nowhere = message("m-1", "retries");
     nowhere.as_object_mut().unwrap().remove("eventSourceARN");
@@ -93,9 +93,9 @@ async fn a_batch_from_a_queue_that_cannot_be_is_kept_whole() {
     }
 }
 
-/// A message that can only be dead-lettered, and ten that are due, of which no invoke is answered.
+/// One message that can only be dead-lettered, and ten that are due, whose invokes are never answered.
 #[tokio::test(start_paused = true)]
-async fn dead_letters_and_hidings_go_out_though_no_invoke_is_answered() {
+async fn unanswered_invokes_block_nothing_else() {
     for (timeout, waited) in [(60, 20), (30, 20), (25, 15)] {
         let (aws, requests) = never_invoking();
         let handler = Handler::new(handler(None).0.config, aws);
@@ -118,9 +118,9 @@ async fn dead_letters_and_hidings_go_out_though_no_invoke_is_answered() {
     }
 }
 
-/// `make conformance` checks what is sent.
+/// `make conformance` checks the requests.
 #[tokio::test(start_paused = true)]
-async fn error_types_of_any_characters_are_sent_as_attributes() {
+async fn any_error_type_is_sent_as_attribute() {
     let (handler, requests) = handler(None);
     let long = "é".repeat(300);
     let types = ["\u{0}\u{1b}", "\u{fffe}\u{ffff}", "\u{e000}\u{10ffff}", "\t\r\n", "", &long];
@@ -140,10 +140,10 @@ async fn error_types_of_any_characters_are_sent_as_attributes() {
     assert_eq!([error_type(0), error_type(4)], [json!("\u{fffd}\u{fffd}"), Value::Null]);
 }
 
-/// On the real clock, and with a message that is due: a paused clock, or a call that waits for one
-/// before it, would hide a deadline that is noticed late.
+/// On the real clock, and with a message that is due. A paused clock, or a call that waits before it, would mask a
+/// deadline that is noticed late.
 #[tokio::test]
-async fn without_time_left_nothing_is_called_and_everything_kept() {
+async fn without_time_left_everything_is_kept() {
     let (handler, requests) = handler(None);
     let mut due = message("m-1", "retries");
     due["attributes"]["ApproximateReceiveCount"] = json!("2");
@@ -152,9 +152,9 @@ async fn without_time_left_nothing_is_called_and_everything_kept() {
     assert!(requests.lock().unwrap().is_empty());
 }
 
-/// `cargo lambda watch` says that ten minutes after 1970 are the deadline.
+/// `cargo lambda watch` sends a deadline of ten minutes after 1970.
 #[tokio::test]
-async fn a_deadline_that_cannot_be_is_taken_for_the_usual_time() {
+async fn implausible_deadline_counts_as_usual_time() {
     let event = json!({ "Records": [message_sent_now("m-1")] }).to_string();
     let days_ahead = now().saturating_add(Duration::from_secs(3 * 86_400));
     for deadline in [Timestamp::from_secs(600), days_ahead, Timestamp::from_millis(u64::MAX)] {
@@ -175,7 +175,7 @@ async fn a_deadline_that_cannot_be_is_taken_for_the_usual_time() {
     assert!(!handler.deadline_is_unknown.is_completed());
 }
 
-/// The event as JSON text, and the response as Lambda reads it.
+/// Handles an event given as JSON text, and returns the response as Lambda reads it.
 async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> Result<Value, Error> {
     let mut context = lambda_runtime::Context::default();
     context.deadline = deadline.as_millis();
@@ -184,7 +184,7 @@ async fn handled_until(handler: &Handler, event: &str, deadline: Timestamp) -> R
     Ok(serde_json::to_value(response).unwrap())
 }
 
-/// A first receive on the real clock, which is `handle`'s.
+/// A message received for the first time, on the real clock, which `handle` uses.
 fn message_sent_now(id: &str) -> Value {
     let mut message = message(id, "retries");
     for attribute in ["SentTimestamp", "ApproximateFirstReceiveTimestamp"] {
@@ -194,7 +194,7 @@ fn message_sent_now(id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_no_message_keeps_its_batch_and_what_is_no_batch_is_an_error() {
+async fn bad_message_keeps_its_batch_bad_batch_errs() {
     let (handler, requests) = handler(None);
     let event = json!({ "Records": [7, message("m-1", "retries")] }).to_string();
     let deadline = now().saturating_add(HANDLER_TIMEOUT);
@@ -205,14 +205,14 @@ async fn what_is_no_message_keeps_its_batch_and_what_is_no_batch_is_an_error() {
     assert_eq!(error, "not an SQS event: missing field `Records` at line 1 column 12");
 }
 
-/// The operations of the requests so far.
+/// The operations of all requests so far.
 fn operations(requests: &Requests) -> Vec<String> {
     let name = |operation: &str| operation.trim_start_matches("AmazonSQS.").to_owned();
     requests.lock().unwrap().drain(..).map(|request| name(&request.operation)).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_move_is_a_delayed_copy_with_a_line() {
+async fn first_move_is_a_delayed_copy() {
     let (handler, requests) = hiding_up_to("0", None);
     let mut traced = message("m-1", "retries");
     traced["attributes"]["AWSTraceHeader"] = json!("Root=1-5759e988-bd862e3fe1be46a994272793");
@@ -247,7 +247,7 @@ async fn a_first_move_is_a_delayed_copy_with_a_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_permission_to_move_messages_are_hidden_and_the_remedy_logged() {
+async fn denied_move_hides_and_logs_the_remedy() {
     let (Handler { config, .. }, _) = hiding_up_to("0", None);
     let (aws, requests) = answering_by(|operation| match operation.ends_with("SendMessageBatch") {
         true => (403, "AccessDeniedException", json!({"message": "no"})),
@@ -262,7 +262,7 @@ async fn without_the_permission_to_move_messages_are_hidden_and_the_remedy_logge
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_permission_to_hide_nothing_is_moved_and_the_remedy_logged() {
+async fn denied_hiding_moves_nothing_and_logs_the_remedy() {
     let (Handler { config, .. }, _) = hiding_up_to("0", None);
     let (aws, requests) = answering(403, "AccessDeniedException", &json!({"message": "no"}));
     let handler = Handler::new(config, aws);
@@ -273,7 +273,7 @@ async fn without_the_permission_to_hide_nothing_is_moved_and_the_remedy_logged()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_count_that_is_denied_or_says_nothing_is_logged() {
+async fn failed_count_is_logged() {
     for (status, error, said) in [
         (403, "AccessDeniedException", "allow sqs:GetQueueAttributes on the retry queue"),
         (200, "", "no count of the messages in flight"),
@@ -289,9 +289,9 @@ async fn a_count_that_is_denied_or_says_nothing_is_logged() {
     }
 }
 
-/// As when the function times out: the batch is never done.
+/// As if the function timed out: the batch never finishes.
 #[tokio::test(start_paused = true)]
-async fn unreadable_messages_are_logged_before_the_batch_is_performed() {
+async fn unreadable_messages_are_logged_first() {
     let (aws, _) = never_invoking();
     let handler = Handler::new(handler(None).0.config, aws);
     let mut garbled = message("m-1", "retries");
@@ -311,7 +311,7 @@ async fn unreadable_messages_are_logged_before_the_batch_is_performed() {
 
 const PAUSED: &str = r#"{"v":1,"pauses":[{"target":"*","from":1789400000,"until":null,"spread":60}]}"#;
 
-/// A handler that reads its pauses handles a message that is due: one line says that it is kept, and how.
+/// A message is due while its function is paused, or the pauses are unknown: one line tells that it is kept, and why.
 #[tokio::test(start_paused = true)]
 async fn pauses_are_read_and_obeyed() {
     let denied = "allow ssm:GetParameter";
@@ -340,8 +340,8 @@ async fn pauses_are_read_and_obeyed() {
 const SECRET: &str = "hunter2";
 const NUMBER: &str = "5318008";
 
-/// Everything the handler wrote, to the log and into details, about a message with this body: once it moves
-/// what it keeps, and once it hides it and counts the messages in flight.
+/// Everything that the handler wrote, to the log and into details, about a message with this body: once while it moves
+/// kept messages, and once while it hides them and counts the messages in flight.
 async fn written(body: String, status: u16, error: &'static str) -> String {
     let moving = written_hiding_up_to("0", body.clone(), status, error).await;
     moving + &written_hiding_up_to("1000", body, status, error).await
@@ -382,7 +382,7 @@ fn assert_silent(written: &str, expected: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_handler_refuses() {
+async fn refused_payloads_are_not_written() {
     let metadata = |members: &str| {
         record(&format!(r#"{{"_retry_metadata":{{{members}}},"_original_payload":"{SECRET}"}}"#))
     };
@@ -420,7 +420,7 @@ async fn what_the_handler_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_service_says_of_a_request() {
+async fn service_messages_are_not_written() {
     for (status, error) in [
         (400, "InvalidRequestContentException"),
         (400, "InvalidParameterValueException"),
@@ -436,7 +436,7 @@ async fn what_a_service_says_of_a_request() {
     ] {
         let due = written(record(&format!("\"{SECRET}\"")), status, error).await;
         assert_silent(&due, r#""retry":1"#);
-        // It is dead-lettered at once, by a call that gets the same answer.
+        // It is dead-lettered at once, by a call with the same answer.
         let malformed = written(format!("\"{SECRET}\""), status, error).await;
         assert_silent(&malformed, r#""problem""#);
     }

@@ -1,5 +1,5 @@
-//! The handler's own HTTP client: connections that fail, errors as the SDK's own client reports them, TLS, and the
-//! credentials that requests are signed with.
+//! The handler's own HTTP client: connections that fail, errors reported like the SDK's own client does, TLS, and the
+//! credentials that sign requests.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,12 +22,12 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use super::*;
 use crate::aws::transport::{CONNECT_TIMEOUT, IDLE_TIMEOUT, LARGEST_ANSWER, http_client, trusted};
 
-/// The request did nothing, and may work elsewhere.
+/// The request did nothing, and may succeed elsewhere.
 const FAILED: &str =
     "HTTP/1.1 500 Internal Server Error\r\nx-amzn-errortype: ServiceException\r\ncontent-length: 0\r\n\r\n";
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
 
-/// A server that gives each connection the answers to its requests, and closes it instead of one more.
+/// A server that answers a fixed number of requests on each connection, and closes it on the next one.
 async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -46,7 +46,7 @@ async fn serving(connections: &'static [&'static [&'static str]]) -> Aws {
     calling(&endpoint, connecting())
 }
 
-/// Requests here are small: they come in one piece, or the connection has ended.
+/// Reads a request. Requests here are small: each comes in one piece, or the connection has ended.
 async fn read_request(connection: &mut (impl AsyncRead + Unpin)) {
     let mut request = [0; 8_192];
     let _ = connection.read(&mut request).await;
@@ -61,8 +61,8 @@ async fn invoke(aws: &Aws) -> Result<Option<String>, InvokeFailure> {
     account(aws).invoke(&MESSAGE, FUNCTION, "7".into()).await
 }
 
-/// A server as behind a network that drops what it is sent: nobody accepts, and the queue of connections is full. It is
-/// one for as long as what comes with its address is kept.
+/// A server that accepts no connections and whose queue of connections is full, as behind a network that drops packets.
+/// It stays so while the second return value is kept.
 fn taking_no_connections() -> (SocketAddr, impl Sized) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -75,7 +75,7 @@ fn taking_no_connections() -> (SocketAddr, impl Sized) {
 }
 
 #[tokio::test]
-async fn without_credentials_nothing_was_sent() {
+async fn without_credentials_nothing_is_sent() {
     let missing = provide_credentials_fn(|| async { Err(CredentialsError::not_loaded("none here")) });
     let shared = signed().into_builder().credentials_provider(SharedCredentialsProvider::new(missing));
     let answer = invoke(&Aws::new(&shared.http_client(connecting()).build(), None)).await;
@@ -83,9 +83,9 @@ async fn without_credentials_nothing_was_sent() {
     assert!(failure.remedy.as_ref().is_some_and(|remedy| remedy.contains("credentials")), "{failure:?}");
 }
 
-/// The second connection is there for the second invoke: sent on the first, it would be unanswered.
+/// The second invoke gets the second connection: sent on the first, it would be unanswered.
 #[tokio::test]
-async fn a_connection_that_was_idle_for_long_is_not_used_again() {
+async fn long_idle_connection_is_not_reused() {
     let aws = serving(&[&[ACCEPTED], &[ACCEPTED]]).await;
     assert_eq!(invoke(&aws).await, Ok(None));
     tokio::time::pause();
@@ -95,14 +95,14 @@ async fn a_connection_that_was_idle_for_long_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn a_connection_that_was_idle_for_a_moment_is_used_again() {
+async fn briefly_idle_connection_is_reused() {
     let aws = serving(&[&[ACCEPTED, ACCEPTED]]).await;
     assert_eq!(invoke(&aws).await, Ok(None));
     assert_eq!(invoke(&aws).await, Ok(None));
 }
 
 #[tokio::test]
-async fn a_connection_whose_server_failed_is_not_used_again() {
+async fn failed_servers_connection_is_not_reused() {
     let aws = serving(&[&[FAILED], &[ACCEPTED]]).await;
     let failed = invoke(&aws).await;
     assert!(matches!(failed, Err(InvokeFailure::Later(_))), "{failed:?}");
@@ -123,7 +123,7 @@ fn calling(endpoint: &str, http_client: SharedHttpClient) -> Aws {
     Aws::new(&signed().into_builder().endpoint_url(endpoint).http_client(http_client).build(), None)
 }
 
-/// How an `Invoke` at that endpoint ends, as a client reports it.
+/// The outcome of an `Invoke` at that endpoint, as a client reports it.
 async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
     let aws = calling(endpoint, http_client);
     let failed = aws.lambda.invoke().function_name(FUNCTION).send().await.unwrap_err();
@@ -136,7 +136,7 @@ async fn outcome_of(http_client: SharedHttpClient, endpoint: &str) -> String {
     }
 }
 
-/// A server that ends every connection with this, after a request.
+/// A server that ends every connection with these bytes, after a request.
 async fn ending_with(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -144,7 +144,7 @@ async fn ending_with(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> String 
         loop {
             let (mut connection, _) = listener.accept().await.unwrap();
             read_request(&mut connection).await;
-            // The client may not read it all.
+            // The client may stop reading early.
             let _ = connection.write_all(bytes.as_ref()).await;
         }
     });
@@ -152,7 +152,7 @@ async fn ending_with(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> String 
 }
 
 #[tokio::test]
-async fn an_answer_that_would_take_the_memory_is_not_read() {
+async fn huge_answer_is_not_read() {
     for (bytes, is_read) in [(LARGEST_ANSWER, true), (LARGEST_ANSWER + 1, false)] {
         let endpoint = ending_with(format!("HTTP/1.1 202 Accepted\r\n\r\n{}", "x".repeat(bytes))).await;
         let answer = invoke(&calling(&format!("http://{endpoint}"), connecting())).await;
@@ -162,7 +162,7 @@ async fn an_answer_that_would_take_the_memory_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_dead_letter_over_the_queues_own_limit_comes_with_the_command_that_raises_it() {
+async fn dead_letter_over_queue_limit_has_a_remedy() {
     let of_entry = |reason: &str| {
         let failed =
             json!([{"Id": "0", "Code": "InvalidParameterValue", "SenderFault": true, "Message": reason}]);
@@ -198,7 +198,7 @@ async fn a_dead_letter_over_the_queues_own_limit_comes_with_the_command_that_rai
 }
 
 #[tokio::test]
-async fn a_connection_that_fails_is_reported_as_by_the_sdk() {
+async fn failed_connection_is_reported_like_the_sdk() {
     let unused = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string();
     let closing = ending_with(b"").await;
     let garbled = ending_with(b"no HTTP\r\n\r\n").await;
@@ -220,7 +220,7 @@ async fn a_connection_that_fails_is_reported_as_by_the_sdk() {
 }
 
 #[tokio::test]
-async fn a_connection_that_takes_too_long_is_reported_as_by_the_sdk() {
+async fn slow_connection_is_reported_like_the_sdk() {
     let (address, _waiting) = taking_no_connections();
     let endpoint = format!("http://{address}");
     tokio::time::pause();
@@ -232,7 +232,7 @@ async fn a_connection_that_takes_too_long_is_reported_as_by_the_sdk() {
     assert!(start.elapsed() < 2 * CONNECT_TIMEOUT, "{:?}", start.elapsed());
 }
 
-/// A server that accepts every invoke, by its URL, and its own certificate: no authority has signed it.
+/// The URL of a server that accepts every invoke, and its own certificate, which no authority has signed.
 async fn serving_tls() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -261,7 +261,7 @@ fn crypto() -> tokio_rustls::rustls::crypto::CryptoProvider {
     tokio_rustls::rustls::crypto::aws_lc_rs::default_provider()
 }
 
-/// The environment with these variables.
+/// The settings from an environment with these variables.
 fn environment(variables: &[(&str, &str)]) -> SdkSettings {
     let value =
         |name: &str| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| *value);
@@ -283,7 +283,7 @@ fn written(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_server_that_no_built_in_authority_has_signed_for_gets_nothing() {
+async fn untrusted_server_gets_nothing() {
     let (endpoint, _) = serving_tls().await;
     let answer = invoke_trusting(&[], &endpoint).await;
     let Err(InvokeFailure::NotSent(failure)) = answer else { panic!("{answer:?}") };
@@ -291,7 +291,7 @@ async fn a_server_that_no_built_in_authority_has_signed_for_gets_nothing() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_a_variable_names_is_trusted() {
+async fn named_certificate_is_trusted() {
     let (endpoint, certificate) = serving_tls().await;
     let folder = tempfile::tempdir().unwrap();
     let file = written(&folder, "ca.pem", &format!("# a comment\n{certificate}"));
@@ -305,7 +305,7 @@ async fn a_certificate_that_a_variable_names_is_trusted() {
 }
 
 #[test]
-fn named_certificates_are_trusted_instead_of_those_built_in() {
+fn named_certificates_replace_built_in_ones() {
     let folder = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap().cert.pem();
     let file = written(&folder, "ca.pem", &made);
@@ -315,7 +315,7 @@ fn named_certificates_are_trusted_instead_of_those_built_in() {
 }
 
 #[test]
-fn a_variable_that_names_no_certificate_is_refused() {
+fn variable_without_certificate_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let garbled = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let (empty, garbled) = (written(&folder, "empty", ""), written(&folder, "garbled", garbled));
@@ -330,7 +330,7 @@ fn a_variable_that_names_no_certificate_is_refused() {
 }
 
 #[test]
-fn variables_say_where_the_services_are() {
+fn variables_set_the_endpoints() {
     let all = [("AWS_REGION", "cn-north-1"), ("AWS_DEFAULT_REGION", "eu-west-1")];
     let sdk = |variables: &[(&str, &str)]| {
         let http_client = SharedHttpClient::new(NeverClient::new());
@@ -346,9 +346,9 @@ fn variables_say_where_the_services_are() {
     assert_eq!(refused, r#"AWS_USE_FIPS_ENDPOINT is "yes"; it must be true or false"#);
 }
 
-/// Each client goes to its own service's endpoint, or else to the one of all.
+/// Each client uses its own service's endpoint, or otherwise the general one.
 #[tokio::test]
-async fn one_service_may_have_an_endpoint_of_its_own() {
+async fn service_may_have_its_own_endpoint() {
     let (endpoint, certificate) = serving_tls().await;
     let folder = tempfile::tempdir().unwrap();
     let bundle = written(&folder, "ca.pem", &certificate);
@@ -365,7 +365,7 @@ async fn one_service_may_have_an_endpoint_of_its_own() {
 
 const KEYS: &str = r#"{"AccessKeyId":"ID","SecretAccessKey":"secret","Token":"session","Expiration":"2099-01-01T00:00:00Z"}"#;
 
-/// A server that gives credentials and accepts invokes, by its URL, and the requests that it had.
+/// The URL of a server that provides credentials and accepts invokes, and the requests it received.
 async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -389,9 +389,9 @@ async fn serving_credentials() -> (String, Arc<Mutex<Vec<String>>>) {
     (url, requests)
 }
 
-/// As with SnapStart. The SDK reads these variables itself, hence a process of its own for each.
+/// As with SnapStart. The SDK reads these variables itself, so each case runs in its own process.
 #[tokio::test]
-async fn credentials_come_from_the_containers_endpoint_with_its_token() {
+async fn container_credentials_use_its_token() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");
     std::fs::write(&file, "a-token").unwrap();
@@ -424,7 +424,7 @@ async fn an_invoke_in_a_container() {
 }
 
 #[test]
-fn a_profile_is_refused_if_nothing_goes_before_it() {
+fn profile_without_keys_is_refused() {
     let read = |variables: &[&str]| {
         SdkSettings::read(|name| variables.contains(&name).then(|| "given".to_owned())).map(drop)
     };
