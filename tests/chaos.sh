@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make chaos`: simulates every fault with SEEDS seeds under each policy. Some hide every message, some none, and some a few.
-# Two reach SQS's longest waits, and the last its oldest messages too.
+# `make chaos`: simulates every fault with SEEDS seeds under each policy. Some policies hide every message, some none,
+# and some a few. Two reach SQS's longest waits, and the last its oldest messages too.
 set -euo pipefail
 seeds=${SEEDS:-2000}
 policies=(

@@ -1,13 +1,13 @@
-"""Checks what the tests recorded against AWS's own models, and the permissions of the handler and of the commands.
+"""Checks the recorded requests against AWS's own models, and the permissions of the handler and of the commands.
 
-`make test` records in `target/recorded`. Prints requests, operations and violations; fails if there are any, or no request.
+`make test` records in `target/recorded`. Prints requests, operations and violations; fails on a violation, or without requests.
 
 | file | holds |
 |---|---|
 | `recorded` | requests, decoded by botocore's models |
-| `models` | what those models forbid |
-| `limits` | what AWS documents beside them |
-| `roles`, `role` | what the handler's role allows, in the template and in the construct |
+| `models` | values that those models forbid |
+| `limits` | limits that AWS documents but the models lack |
+| `roles`, `role` | permissions of the handler's role, in the template and in the construct |
 | `commands` | the permissions of `docs/operate.md` |
 """
 
@@ -35,7 +35,7 @@ def main() -> int:
             continue
         requests.append(request)
         found = [*models.problems(request.operation.input_shape, request.parameters)]
-        # The limits read what the model requires.
+        # The limits assume a request that the model accepts.
         found = found or [*limits.problems(request.name, request.parameters)]
         violations.update(f"{request.sender}: {request.name}: {problem}" for problem in found)
     if not requests:

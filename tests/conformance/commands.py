@@ -1,4 +1,4 @@
-"""The calls of each command against the permissions that docs/operate.md lists for it: the same, both ways."""
+"""Compares the calls of each command with the permissions that docs/operate.md lists for it, both ways."""
 
 import re
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from roles import ACTIONS, queue
 PAGE = "docs/operate.md"
 EVERY_COMMAND = "every command"
 
-# The console makes the calls of the commands that it shows.
+# The console also makes the calls of the commands it offers.
 EVERYTHING = "ui"
 
-# IAM asks nobody for it.
+# This call needs no permission.
 FREE = {"sts:GetCallerIdentity"}
 
-# Permissions whose calls the tests need not make, or that are no calls at all. Each with its condition.
+# Permissions whose calls the tests need not make, or that belong to no call. Each with its condition.
 CONDITIONS = {
     "cloudformation:CreateChangeSet": "CloudFormation asks for it when a stack with a transform is updated",
     "cloudformation:DescribeStackEvents": "if the update of the stack failed",
@@ -59,7 +59,7 @@ def listed(page: str) -> Iterator[Row]:
 
 
 def resources(request: Request) -> tuple[str, ...]:
-    """What the page may call the resource of a call, by the names that the tests give."""
+    """The page's possible names for the resource of a call, by the names that the tests use."""
     parameters = request.parameters
     names = ["QueueUrl", "QueueName", "FunctionName", "Resource", "RoleName", "PolicySourceArn", "logGroupName", "StackName", "AlarmNames"]
     name = str(next((parameters[it] for it in names if it in parameters), ""))
@@ -68,12 +68,12 @@ def resources(request: Request) -> tuple[str, ...]:
         case "sqs" if "consumer" in name:
             return ("the function's queues",)
         case "sqs" if not re.search("dead|retr", name, re.IGNORECASE):
-            # Of a stack with a long name, the queues' names are cut.
+            # A stack with a long name has shortened queue names.
             return "the dead-letter queue", "the retry queue"
         case "sqs":
             return (f"the {queue(name)}",)
         case "lambda" if name and is_handlers:
-            # A command may be given the handler's name as a function's.
+            # A command may get the handler's name as a function's.
             return "the handler", "the function", "every function", "the stack's functions"
         case "lambda" if name:
             of_some = "the function", "the attached functions", "the example function"

@@ -1,4 +1,4 @@
-"""Limits that AWS documents and botocore's models lack. Each has its source, which is part of what it says."""
+"""Limits that AWS documents and botocore's models lack. Each message includes its source."""
 
 import json
 import re
@@ -14,7 +14,7 @@ CLOUDWATCH = DOCS + "AmazonCloudWatch/latest/"
 LAMBDA = DOCS + "lambda/latest/"
 
 MESSAGE_BYTES = 1_048_576
-# The characters of XML 1.0: everything else makes SQS refuse the message.
+# The characters of XML 1.0. SQS refuses a message with any other.
 CHARACTERS = regex.compile("[\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
 NUMBER = re.compile(r"-?(\d{1,38}|\d*\.\d+)([eE][+-]?\d+)?")
 
@@ -29,7 +29,7 @@ LIMITS: list[Limit] = []
 
 
 def limit(*operations: str, source: str):
-    """A limit of these operations, as a generator of what breaks it."""
+    """A limit of these operations: a generator of its violations."""
 
     def register(problems):
         LIMITS.append(Limit(operations, source, problems))
@@ -83,7 +83,7 @@ def body(parameters):
 
 @limit(*SENDS, source=SQS + "SQSDeveloperGuide/quotas-messages.html")
 def bytes_of_messages(parameters):
-    # A batch as a whole has the limit of one message.
+    # A batch as a whole has the size limit of one message.
     total = sum(map(message_bytes, messages(parameters)))
     if total > MESSAGE_BYTES:
         yield f"{total} bytes are sent at once, and the most is {MESSAGE_BYTES}"
@@ -249,7 +249,7 @@ def payload_is_json(parameters):
     source=LAMBDA + "api/API_CreateFunction.html",
 )
 def function_name(parameters):
-    # The model's own limit is that of an ARN.
+    # The model's own limit is for an ARN.
     name = re.sub(r"^(arn:[^:]+:lambda:[^:]+:)?(\d{12}:)?(function:)?", "", parameters["FunctionName"]).split(":")[0]
     if len(name) > 64:
         yield f"the function's name has {len(name)} characters, and the most is 64: {name}"

@@ -1,4 +1,4 @@
-"""What botocore's model of an operation says of its parameters. botocore itself checks no pattern, no enum and no maximum."""
+"""Rules for parameters in botocore's models. botocore itself does not check patterns, enums or maximums."""
 
 import base64
 import datetime
@@ -25,7 +25,7 @@ TYPES = {
 
 
 def problems(shape: Shape | None, value, where: str = "") -> Iterator[str]:
-    """Everything about a value that its shape forbids."""
+    """Every violation of a value's shape."""
     if shape is None:
         if value:
             yield f"takes no parameters, and has {sorted(value)}"
@@ -61,7 +61,7 @@ def problems(shape: Shape | None, value, where: str = "") -> Iterator[str]:
 
 
 def outside(shape: Shape, value, where: str) -> Iterator[str]:
-    """Its length or its number, if the model limits it."""
+    """A length or a number outside the model's limits."""
     match shape.type_name:
         case "blob" if isinstance(value, str):
             size, what = len(base64.b64decode(value)), "bytes"
@@ -84,7 +84,7 @@ def outside(shape: Shape, value, where: str) -> Iterator[str]:
 
 @functools.cache
 def compiled(pattern: str):
-    # Python's own expressions have no \p{L}.
+    # Python's own regular expressions have no \p{L}.
     return regex.compile(pattern)
 
 

@@ -14,10 +14,10 @@ import botocore.session
 import cbor2
 from botocore.model import OperationModel, OperationNotFoundError, ServiceModel, Shape
 
-# Where a service signs under another name than its model has.
+# Services that sign under a name other than their model's.
 SIGNED_AS = {"monitoring": "cloudwatch"}
 
-# What precedes the name of a member that the model does not have.
+# The prefix of a member name that the model does not have.
 UNKNOWN = "?"
 
 
@@ -40,7 +40,7 @@ class Request:
 
 
 class Undecodable(Exception):
-    """A request that no operation of the service's model explains."""
+    """A request that matches no operation of the service's model."""
 
 
 @functools.cache
@@ -52,7 +52,7 @@ def model(service: str) -> ServiceModel:
 def lines(folder: Path) -> Iterator[dict]:
     for path in sorted(folder.glob("*.jsonl")):
         with path.open(encoding="utf-8") as file:
-            # A server that is killed may leave half a line.
+            # A killed server may leave half a line.
             yield from (json.loads(line) for line in file if line.endswith("\n"))
 
 
@@ -82,7 +82,7 @@ def decode(line: dict) -> Request:
 
 
 def sender(headers: dict) -> str:
-    """`handler`, or the words of a command, which `tests/tools/named_command.sh` joins."""
+    """`handler`, or the words of a command as `tests/tools/named_command.sh` joins them."""
     name = re.search(r"\bapp/(\S+)", f"{headers.get('user-agent')} {headers.get('x-amz-user-agent')}")
     command = name[1] if name else "handler"
     return command.replace("--", " --").replace("dead-", "dead ")
@@ -103,7 +103,7 @@ def of_rest(service: ServiceModel, line: dict, body: bytes) -> tuple[OperationMo
         if location == "body" or member not in shape.members:
             parameters[member] = value
         elif shape.members[member].type_name == "list":
-            # A query has the name once for each part.
+            # A query repeats the name for each part.
             parameters.setdefault(member, []).append(typed(shape.members[member].member, value))
         else:
             parameters[member] = typed(shape.members[member], value)
@@ -122,7 +122,7 @@ def of_rest(service: ServiceModel, line: dict, body: bytes) -> tuple[OperationMo
 
 
 def routed(service: ServiceModel, method: str, path: str) -> tuple[OperationModel, dict]:
-    """The operation whose URI matches, and its labels. Of two, the one with more text of its own."""
+    """The operation with a matching URI, and its labels. If two match, the one with more literal text."""
     found = []
     for operation in map(service.operation_model, service.operation_names):
         uri = operation.http["requestUri"].split("?")[0].rstrip("/")
@@ -153,7 +153,7 @@ def of_query(service: ServiceModel, body: str) -> tuple[OperationModel, dict]:
 
 
 def typed(shape: Shape, value):
-    """A value that was sent as text, or as a tree of texts."""
+    """Converts a value that was sent as text, or as a tree of texts."""
     match shape.type_name:
         case "structure":
             names = {member.serialization.get("name", name): name for name, member in shape.members.items()}

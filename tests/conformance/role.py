@@ -1,4 +1,4 @@
-"""Prints what the handler of a template gets, as MiniStack's CloudFormation expands it. Needs MiniStack's Python.
+"""Prints the configuration of a template's handler, as MiniStack's CloudFormation expands it. Needs MiniStack's Python.
 
     role.py '[[TEMPLATE, {NAME: VALUE}], ...]'
 
@@ -17,7 +17,7 @@ import expand  # noqa: E402
 ARNS = {
     "AWS::SQS::Queue": "arn:aws:sqs:{place}:{name}",
     "AWS::Lambda::Function": "arn:aws:lambda:{place}:function:{name}",
-    # CloudFormation's ARN of a log group ends so.
+    # CloudFormation's ARN of a log group ends like this.
     "AWS::Logs::LogGroup": "arn:aws:logs:{place}:log-group:{name}:*",
 }
 
@@ -58,7 +58,7 @@ def handler_of(path: str, given: dict) -> dict:
 
 
 def made_of(id: str, kind: str) -> dict:
-    """A resource as the engine keeps those that it has made."""
+    """A resource in the form in which the engine stores it."""
     region, account, name = engine.get_region(), engine.get_account_id(), f"comeback-{id}-ABCDEFGHIJKL"
     physical = f"https://sqs.{region}.amazonaws.com/{account}/{name}" if kind == "AWS::SQS::Queue" else name
     arn = ARNS.get(kind, "").format(place=f"{region}:{account}", name=name)

@@ -1,6 +1,6 @@
-"""What the handler's role allows, in the template and in the construct: each call that it makes, and nothing else.
+"""The permissions of the handler's role, in the template and in the construct: each call that it makes, and nothing else.
 
-moto's evaluator of IAM policies decides. MiniStack's own has decided on each call while the tests ran.
+moto's evaluator of IAM policies decides. MiniStack's own decided on each call during the tests.
 """
 
 import json
@@ -22,7 +22,7 @@ KEY = f"arn:aws:kms:{PLACE}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 VIA_SQS = {"kms:ViaService": "sqs.us-east-1.amazonaws.com"}
 VIA_S3 = {"kms:ViaService": "s3.us-east-1.amazonaws.com"}
 
-# As many as the handler's environment has room for, nearly.
+# Almost as many as the handler's environment variables have room for.
 TARGETS = [FUNCTION + name for name in ("orders", "billing:live", "export-*", *(f"f-{number}" for number in range(45)))]
 
 # `infra/test/roles.ts` makes the construct's.
@@ -32,7 +32,7 @@ SETS = {
     "without a function": {"Example": "no"},
 }
 
-# IAM has the permissions for single messages only, and one for an invocation however it is made.
+# IAM has permissions for single messages only, and one for every kind of invocation.
 ACTIONS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
     "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
@@ -40,9 +40,9 @@ ACTIONS = {
     "lambda:Invoke": "lambda:InvokeFunction",
 }
 
-# What is done in the handler's role, but not by the handler: what Lambda does for its mapping and its log, and SQS with the
-# key. (AWS Lambda Developer Guide, "Creating and configuring an Amazon SQS event source mapping"; "Sending Lambda function
-# logs to CloudWatch Logs"; Amazon SQS Developer Guide, "Key management".)
+# Actions under the handler's role that are not the handler's: Lambda's for its mapping and its log, and SQS's with the
+# key. (AWS Lambda Developer Guide, "Creating and configuring an Amazon SQS event source mapping"; "Sending Lambda
+# function logs to CloudWatch Logs"; Amazon SQS Developer Guide, "Key management".)
 FOR_THE_HANDLER = {
     ("sqs:ReceiveMessage", "retry queue"),
     ("sqs:DeleteMessage", "retry queue"),
@@ -122,7 +122,7 @@ def call(request: Request) -> tuple[str, str]:
 
 
 def queue(url: str) -> str:
-    """Which one it is, by the names that the tests give."""
+    """The queue's kind, by the names that the tests use."""
     is_dead = re.search("dead-?letter|/dead$", url, re.IGNORECASE)
     return "dead-letter queue" if is_dead else "retry queue"
 

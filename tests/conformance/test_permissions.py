@@ -1,4 +1,4 @@
-"""Permissions that are missing, forbidden or needless are seen, in a role and in the page of the commands."""
+"""Missing, forbidden and needless permissions are detected, in a role and in the page of the commands."""
 
 import copy
 import unittest
@@ -41,7 +41,7 @@ PAGE = """
 
 
 def problems(index: int, **changed) -> list[str]:
-    """With one statement changed."""
+    """The problems after one statement is changed."""
     role = copy.deepcopy(ROLE)
     role["policies"][0]["Statement"][index].update(changed)
     return [*roles.missing(role, NEEDED), *roles.forbidden(role), *roles.needless(role, NEEDED)]

@@ -1,4 +1,4 @@
-"""The checks see each planted violation, and nothing wrong without it."""
+"""The checks find each planted violation, and none without it."""
 
 import base64
 import copy
@@ -64,7 +64,7 @@ VALID = {
     },
 }
 
-# The path of a value in the parameters, what is put there (None removes it), and what is said about it.
+# The path of a value in the parameters, its replacement (None removes it), and the expected message.
 PLANTED = [
     ("sqs:SendMessageBatch", "Entries/0/Id", "a:b", "an entry has the id 'a:b'"),
     ("sqs:SendMessageBatch", "Entries", [ENTRY] * 2, "the ids of a batch repeat"),
@@ -113,11 +113,11 @@ PLANTED = [
 
 
 def sent(name: str, parameters: dict) -> dict:
-    """A line as the recorder writes it, of a request that nobody checked."""
+    """The recorder's line for a request that nobody checked."""
     service, operation = name.split(":")
     model = recorded.model(service)
     if model.resolved_protocol == "json":
-        # The serializer takes no member that it does not know.
+        # The serializer accepts only members that it knows.
         target = {"X-Amz-Target": f"{model.metadata['targetPrefix']}.{operation}"}
         request = {"url_path": "/", "query_string": "", "method": "POST", "headers": target, "body": json.dumps(parameters)}
     else:
@@ -147,7 +147,7 @@ def problems(name: str, parameters: dict) -> list[str]:
 
 
 def planted(name: str, path: str, value) -> dict:
-    """The valid parameters with this value at a path."""
+    """The valid parameters, with this value at a path."""
     parameters = node = copy.deepcopy(VALID[name])
     *parents, last = [int(step) if step.isdecimal() else step for step in path.split("/")]
     for step in parents:

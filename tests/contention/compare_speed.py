@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How much faster `comeback contention` is than the Python program beside it.
+"""Compares the speed of `comeback contention` with that of the Python program beside it.
 
-Both run the same cells, in turns, as whole processes; the best time of each counts, so that
-whatever else the machine does at times is left out. By default a part of the published grid, 20
+Both run the same cells, in turns, as whole processes. The best time of each counts, so that
+other work on the machine does not. By default it runs a part of the published grid, 20
 runs a point; `--whole-grid` takes all of it, 100 runs a point, which is over a minute of Python.
 Also checks that `--reference` prints what the Python program prints. Python 3, standard library only.
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The contention study as a plain Python program, to hold `comeback contention --reference` to.
+"""The contention study as a plain Python program, for comparison with `comeback contention --reference`.
 
 N clients update one row under optimistic concurrency: read its version, write it back, and try
-again after a backoff if somebody else wrote in between. This is the experiment behind "Exponential
-Backoff And Jitter" (AWS Architecture Blog), whose every hop between client and server takes
+again after a backoff if another client wrote in between. This is the experiment behind "Exponential
+Backoff And Jitter" (AWS Architecture Blog), in which every hop between client and server takes
 |Normal(10 ms, 2 ms)|. Python 3, standard library only.
 
 The order of draws is part of the model: the generator is seeded once for each cell (one N, one
@@ -36,7 +36,7 @@ class Backoff:
         self.last = BASE_MS
 
     def wait(self):
-        """The wait after one more refused write; the first doubles the base."""
+        """The wait after another refused write; the first doubles the base."""
         self.refusals += 1
         if self.strategy == "none":
             return 0

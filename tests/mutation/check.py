@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Plants bugs in a copy of the tree, one at a time, and shows which tests catch each. Each patch beside this file is a bug.
+"""Plants bugs in a copy of the tree, one at a time, and shows the tests that catch each. Each patch beside this file is a bug.
 
-    check.py [NAME...]  plants all bugs, or those whose names hold one of these: a few minutes
+    check.py [NAME...]  plants all bugs, or those with one of these in their names: a few minutes
     check.py --planted  checks only that each patch still applies
 
 Fails if no test catches a bug, if a bug cannot be planted or does not compile, or if the tests fail without one.
@@ -21,7 +21,7 @@ SCRATCH = ROOT / "target" / "mutation"
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".tools", "target", "node_modules", "cdk.out", ".aws-sam", "out", "corpus", "artifacts"
 )
-# The cheapest first: a bug goes on to the next suite only if this one misses it.
+# The cheapest first: a bug reaches the next suite only if this one misses it.
 SUITES = {
     "engine": ["engine"],
     "moves": ["runs", "moves::"],
@@ -42,7 +42,7 @@ def main():
     planted = [patch for patch in PATCHES if not names or any(name in patch.stem for name in names)]
     tree = SCRATCH / "tree"
     shutil.rmtree(tree, ignore_errors=True)
-    # Not with the files' old times, by which cargo would take what an earlier run built of a bug for theirs.
+    # Without the files' old times, by which cargo would take the build of an earlier bug for the original's.
     shutil.copytree(ROOT, tree, symlinks=True, ignore=NOT_COPIED, copy_function=shutil.copy)
     failed = [name for suite in SUITES for name in failed_tests(tree, suite)]
     if failed:
@@ -79,7 +79,7 @@ def is_caught(tree, patch):
 
 
 def apply(tree, patch, *options):
-    """Applies a patch with one line of context, so that a change close by does not matter."""
+    """Applies a patch with one line of context, so that a nearby change does not matter."""
     # Otherwise git would look for the copy's files in the repository around it.
     environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
     command = ["git", "apply", "-C1", *options, str(patch)]
@@ -88,11 +88,11 @@ def apply(tree, patch, *options):
 
 def failed_tests(tree, suite):
     """Returns the names of the suite's tests that fail."""
-    # As the Makefile builds all tests, and into the same folder: the dependencies are there already.
+    # As the Makefile builds all tests, and into the same folder, which has the dependencies already.
     command = ["cargo", "test", "--quiet", "--workspace", "--all-features", "--test", *SUITES[suite]]
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
     environment = {**os.environ, "CARGO_TARGET_DIR": target, "CARGO_TERM_COLOR": "never"}
-    # Dependencies have none anyway. With another setting, cargo never takes what was built of a bug for the checkout's own.
+    # Dependencies have none anyway. With another setting, cargo never takes the build of a bug for the checkout's own.
     environment["CARGO_PROFILE_DEV_DEBUG"] = "none"
     run = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=900)
     failed = sorted(set(re.findall(r"^    (\S+)$", run.stdout.rpartition("\nfailures:\n")[2], re.MULTILINE)))

@@ -1,4 +1,4 @@
-"""A browser for `comeback ui`, and what its pages take. On Linux."""
+"""A browser for `comeback ui`, with the time and the memory of its pages. On Linux."""
 
 import html
 import http.client
@@ -14,7 +14,7 @@ MOST_SECONDS_OF_A_PAGE = 0.1
 
 
 class Console:
-    """The server, and a browser that is signed in."""
+    """The server, and a signed-in browser."""
 
     def __init__(self, comeback, variables, folder):
         command = [comeback, "ui", "--no-open", "--handler", "handler"]
@@ -43,7 +43,7 @@ class Console:
         return connection.getresponse()
 
     def page(self, path):
-        """The page, and the seconds that it took."""
+        """Returns the page, and the seconds that it took."""
         start = time.monotonic()
         answer = self.request("GET", path)
         text, seconds = answer.read().decode(), time.monotonic() - start
@@ -54,7 +54,7 @@ class Console:
         return text, seconds
 
     def post(self, path, **fields):
-        """Sends a form of the last page, and follows what it leads to until that is done. The last page."""
+        """Sends a form of the last page, and waits until the action is done. Returns the last page."""
         answer = self.request("POST", path, {"secret": self.secret, **fields})
         text = answer.read().decode()
         if answer.status != 303:
@@ -71,6 +71,6 @@ class Console:
 
 
 def link(page, relation):
-    """Where a link of this relation leads."""
+    """The address of the page's link with this relation."""
     found = re.search(rf'<a [^>]*rel="{relation}"[^>]*>', page)
     return html.unescape(re.search(r'href="([^"]+)"', found[0])[1])

@@ -1,5 +1,5 @@
-"""What a consumer adds to a cold start in Python and Node.js, and what its first failure takes. Prints medians of RUNS fresh
-processes each, in milliseconds of processor time, which other work on the machine hardly changes. It runs in the environment
+"""The time that a consumer adds to a cold start in Python and Node.js, and of its first failure. Prints medians of RUNS fresh
+processes each, in milliseconds of processor time, which other work on the machine hardly affects. It runs in the environment
 of the clients' tests, which has boto3:
 
     .tools/clients/bin/python tests/scale/consumer_start.py
@@ -19,7 +19,8 @@ CLIENTS = Path(__file__).resolve().parents[2] / "clients"
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
 RECORD = {"messageId": "m", "receiptHandle": "h", "body": "{}", "attributes": {}, "messageAttributes": {}, "eventSourceARN": QUEUE}
 
-# Each prints how long it takes to load and make a consumer, a batch that succeeds, the first that fails, and the next.
+# Each prints the time to load and make a consumer, and the times of a batch that succeeds, the first that fails, and
+# the next.
 PYTHON = """
 import sys, time
 from types import SimpleNamespace
@@ -88,7 +89,7 @@ def main() -> None:
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
     }
-    # Lambda's file system has no bytecode of a function, unless it was packed along.
+    # Lambda's file system has no bytecode for a function, unless its package includes it.
     python = [sys.executable, "-B", "-c", PYTHON]
     for name, command, folder in (("Python", python, "python-sqs"), ("Node.js", ["node", "-e", NODE], "node-sqs")):
         figures = [run([*command, json.dumps(RECORD)], CLIENTS / folder, environment) for _ in range(RUNS)]

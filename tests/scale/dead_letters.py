@@ -1,12 +1,12 @@
-"""What it takes to list and redrive 100,000 dead-letters, as docs/operate.md says. On Linux.
+"""Measures listing and redriving 100,000 dead-letters, for docs/operate.md. On Linux.
 
-The command talks to MiniStack (tests/scale/indexed_queues.py). A letter of ten is redriven first, while the other nine are
-held, then all others. The server's time is in the rates: it is Python, on this machine. The memory is the command's alone.
+The command talks to MiniStack (tests/scale/indexed_queues.py). One dead-letter in ten is redriven first, while the others are
+hidden, then all others. The rates include the server, which is Python on this machine. The memory is the command's alone.
 
-The console scans the same letters, and shows a page of them and the next.
+The console scans the same dead-letters, and shows a page of them and the next.
 
-It fails if a command needs more than 64 MB or the console more than 128, if a scan takes longer than the list by a quarter, if
-a page of it takes more than a tenth of a second, or if a letter is left or lost.
+It fails if a command needs more than 64 MB or the console more than 128, if a scan takes a quarter longer than the list, if
+a page of it takes more than a tenth of a second, or if a dead-letter is left or lost.
 """
 
 import json
@@ -38,7 +38,7 @@ def environment(port, folder):
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
     none = {"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true"}
     serving = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LETTERS": str(LETTERS), "FUNCTION_ARN": FUNCTION_ARN}
-    # What serves them imports what lies beside run_ministack.py.
+    # The server imports modules beside run_ministack.py.
     tools = {"PYTHONPATH": "tests/tools", "AWS_ENDPOINT_URL": endpoint, "TMPDIR": folder}
     return {**os.environ, **keys, **none, **serving, **tools}
 
@@ -53,7 +53,7 @@ def wait_until_healthy(port):
 
 
 def deploy(variables, folder):
-    """The two queues, and a function that has the handler's environment and is never invoked."""
+    """Makes the two queues, and a function with the handler's environment, which is never invoked."""
     def aws(*arguments):
         command = [".tools/aws/bin/aws", *arguments, "--output", "text"]
         return subprocess.run(command, env=variables, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
@@ -71,13 +71,13 @@ def deploy(variables, folder):
 
 
 def peak_megabytes(pid):
-    """A process's memory at its peak; 0 once it has ended. (What `wait4` says begins with the memory of this script.)"""
+    """A process's peak memory; 0 once it has ended. (The figure of `wait4` includes the memory of this script.)"""
     with open(f"/proc/{pid}/status") as status:
         return next((int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM")), 0)
 
 
 def measure(variables, command):
-    """What a command prints, its time in seconds, and its memory in MB."""
+    """Runs a command. Returns its output, its time in seconds, and its memory in MB."""
     start, megabytes = time.monotonic(), 0
     with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE) as child, ThreadPoolExecutor() as reader:
         output = reader.submit(child.stdout.read)
@@ -96,15 +96,15 @@ def row(name, count, seconds, megabytes):
 
 
 def run(name, letters, variables, command):
-    """Prints a row. Gives what the command printed, and whether its memory is what it should be."""
+    """Prints a row. Returns the command's output, and true if its memory is within the limit."""
     output, seconds, megabytes = measure(variables, command)
     row(name, letters, seconds, megabytes)
     return output, megabytes <= MOST_MEGABYTES
 
 
 def scan(comeback, variables, folder, seconds_of_a_list):
-    """Whether the console shows the letters as soon as the command, and with little memory."""
-    # It imports this file.
+    """Returns true if the console shows the dead-letters as soon as the command, and with little memory."""
+    # This module imports this file.
     from console import MOST_SECONDS_OF_A_PAGE, Console, link
 
     with Console(comeback, variables, folder) as console:

@@ -1,7 +1,7 @@
-"""Runs MiniStack 1.5.33 with a retry queue of 100,000 messages that a handler has received and hidden for an hour.
+"""Runs MiniStack 1.5.33 with a retry queue of 100,000 messages, received by a handler and hidden for an hour.
 
-Its log is that of tests/scale/paged_log.py, its queues are those of tests/scale/indexed_queues.py. The receipt handle of a message
-follows from its number, so that whoever writes the log knows it.
+The log is that of tests/scale/paged_log.py, the queues are those of tests/scale/indexed_queues.py. A message's receipt handle
+follows from its number, so that the writer of the log knows it.
 """
 
 import os
@@ -17,7 +17,7 @@ HIDDEN_FOR = 3_600
 
 
 def handle(number):
-    """As long as SQS's."""
+    """A receipt handle as long as SQS's."""
     return f"{number:0400}"
 
 

@@ -1,11 +1,11 @@
-"""What a retry costs, from a thousand events to a million, as the table of docs/simulate.md. On Linux.
+"""Measures the simulation's cost of a retry, from a thousand events to a million, for docs/simulate.md. On Linux.
 
-Each run has one core, and its processor time is counted, which other work on the machine changes less than the time on the
-wall. In the first rows every message is hidden, however many are in flight: the ideal that no queue of SQS gives. In the
+Each run has one core. Its processor time counts, which other work on the machine affects less than the time on the
+clock. In the first rows every message is hidden, however many are in flight: an ideal that no SQS queue offers. In the
 last row the messages that HIDE_UP_TO leaves no room for are moved.
 
-Of all four sizes, it fails if a retry or move costs half as much again in any row as in the first, if a run needs more than
-4 GB, or if the last row has 120,000 messages in flight or delivers later than the ideal by more than a hundredth.
+With all four sizes, it fails if a retry or move costs 1.5 times as much in any row as in the first, if a run needs more than
+4 GB, or if the last row has 120,000 messages in flight or delivers more than 1 % later than the ideal.
 """
 
 import argparse
@@ -28,7 +28,7 @@ COLUMNS = [
 
 
 def run(command):
-    """What it prints, its processor time in seconds, and the most memory it held, in MB."""
+    """Runs a command. Returns its output, its processor time in seconds, and its peak memory in MB."""
     try:
         with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
             output = child.stdout.read()
@@ -42,7 +42,7 @@ def run(command):
 
 
 def row(name, command, reference):
-    """Prints a row. Gives the cost of a retry or move, the figures, and whether the cost is what it should be."""
+    """Prints a row. Returns the cost of a retry or move, the figures, and true if the cost is within the limit."""
     output, seconds, megabytes = run(command)
     figures = json.loads(output)
     retries, moves = figures["retries"], figures["moves"]
@@ -59,7 +59,7 @@ def row(name, command, reference):
 
 
 def is_as_good(moved, ideal):
-    """Whether a run with moves stays within the queue's limit, and delivers as soon as the ideal."""
+    """Returns true if a run with moves stays within the queue's limit, and delivers as soon as the ideal."""
     moved_p99, ideal_p99 = (run["recovery_delay_ms"]["p99"] for run in (moved, ideal))
     return moved["delivered"] == ideal["delivered"] and moved["peak_in_flight"] < 120_000 and moved_p99 <= 1.01 * ideal_p99
 
@@ -72,7 +72,7 @@ def main():
     counts = arguments.events or EVENTS
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     simulate = [arguments.comeback, "simulate", "--json", *MORE_POLLERS, *LONG_WAITS]
-    run(simulate)  # the first run of a program takes longer
+    run(simulate)  # the first run of a program is slower
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     reference, good = None, True
     for count in counts:

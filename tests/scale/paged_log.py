@@ -1,13 +1,13 @@
-"""Runs MiniStack 1.5.33 with a FilterLogEvents that gives more than its first page. Its lines all match.
+"""Runs MiniStack 1.5.33 with a FilterLogEvents that returns more than its first page. All lines match.
 
-MiniStack gives up to 10,000 lines, and no token for the others.
+MiniStack returns up to 10,000 lines, and no token for the others.
 """
 
 import runpy
 
 from ministack.services import cloudwatch_logs
 
-# About 1 MB, as CloudWatch's.
+# About 1 MB, as in CloudWatch.
 LINES_OF_A_PAGE = 2_500
 
 

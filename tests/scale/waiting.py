@@ -1,11 +1,11 @@
-"""What it takes to read 100,000 lines of the handler's log, as docs/operate.md says. On Linux.
+"""Measures reading 100,000 lines of the handler's log, for docs/operate.md. On Linux.
 
 The command talks to MiniStack (tests/scale/paged_log.py). In one log, each event was retried at once and only a few still wait; in another, all wait.
-The server's time is in the rates: it is Python, on this machine. The memory is the command's alone. The console reads the
+The rates include the server, which is Python on this machine. The memory is the command's alone. The console reads the
 same logs, and shows a page of events and the next.
 
-It fails if a command needs more than 64 MB, or finds another number of events; or if the console takes longer for its first
-page than the command by a quarter, more than a tenth of a second for the next, or more than twice the command's memory.
+It fails if a command needs more than 64 MB, or finds another number of events; or if the console takes a quarter longer for
+its first page than the command, more than a tenth of a second for the next, or more than twice the command's memory.
 """
 
 import itertools
@@ -48,14 +48,14 @@ def log(aws, group, lines, now, folder):
 
 
 def shows(comeback, variables, folder, lines, seconds_of_the_command, megabytes_of_the_command):
-    """Whether the console shows what waits as soon as the command, and with little memory."""
+    """Returns true if the console shows the waiting events as soon as the command, and with little memory."""
     with Console(comeback, variables, folder) as console:
         start = time.monotonic()
         while "rel=\"next\"" not in (page := console.page("/waiting")[0]):
             time.sleep(0.05)
         seconds = time.monotonic() - start
         row("the console's first page", lines, seconds, console.megabytes())
-        # By then the reading is old, and the next goes on behind it.
+        # By then the last reading is old, and the next goes on in the background.
         time.sleep(6)
         _, seconds_of_next = console.page(link(page, "next"))
         row("the next page", 100, seconds_of_next, console.megabytes())

@@ -1,6 +1,6 @@
-//! Headless Chromium, driven by its DevTools protocol over two pipes (`--remote-debugging-pipe`: JSON messages, each with
-//! a NUL at its end). That takes serde_json and no port. The crates for it speak WebSocket and generate the whole protocol:
-//! a minute of compiling, for ten commands.
+//! Headless Chromium, driven by its DevTools protocol over two pipes (`--remote-debugging-pipe`: JSON messages, each
+//! ending with a NUL). This needs only serde_json, and no port. The crates for it speak WebSocket and generate the
+//! whole protocol: a minute of compiling, for ten commands.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 
 use crate::shell::PATIENCE;
 
-/// Without what a browser requests and logs on its own.
+/// Turns off what a browser requests and logs on its own.
 const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run \
     --disable-background-networking --disable-component-update --disable-sync --disable-extensions \
     --hide-scrollbars --force-device-scale-factor=1";
 
-/// A browser, and the tab that calls are about. The browser ends when this is dropped.
+/// A browser, and the tab that calls go to. The browser ends when this is dropped.
 #[derive(Debug)]
 pub struct Chromium {
     child: Child,
     to: ChildStdin,
     from: Receiver<Value>,
-    /// The protocol's session with the tab; `None` until there is one.
+    /// The protocol's session with the tab; `None` before one is opened.
     tab: Option<Tab>,
     calls: u64,
     events: Vec<Value>,
@@ -32,17 +32,17 @@ pub struct Chromium {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tab(String);
 
-/// The window and the reader of a page.
+/// The window and the reader's preference.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Width of the window in CSS pixels.
     pub width: u32,
-    /// Whether the reader prefers a dark page.
+    /// True if the reader prefers a dark page.
     pub dark: bool,
 }
 
 impl Chromium {
-    /// Starts a browser whose profile lies in an empty `directory`.
+    /// Starts a browser with its profile in an empty `directory`.
     pub fn start(directory: &Path) -> Self {
         let found =
             Command::new("chromium").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -50,7 +50,7 @@ impl Chromium {
             found.is_ok(),
             "chromium is not installed: run `make chromium` (or apt-get install chromium)"
         );
-        // Chromium reads from its descriptor 3 and writes to its 4.
+        // Chromium reads from descriptor 3 and writes to descriptor 4.
         let script = format!(
             "exec chromium {FLAGS} --remote-debugging-pipe --user-data-dir=\"$0\" 3<&0 4>&1 </dev/null >\"$0/log\" 2>&1"
         );
@@ -80,7 +80,7 @@ impl Chromium {
         chromium
     }
 
-    /// Opens another tab, which all later calls are about.
+    /// Opens another tab, to which all later calls go.
     pub fn open_tab(&mut self) -> Tab {
         self.tab = None;
         let target = self.call("Target.createTarget", json!({"url": "about:blank"}));
@@ -94,7 +94,7 @@ impl Chromium {
         tab
     }
 
-    /// Makes all later calls about this tab.
+    /// Directs all later calls to this tab.
     pub fn switch_to(&mut self, tab: &Tab) {
         self.tab = Some(tab.clone());
         self.call("Page.bringToFront", json!({}));
@@ -106,7 +106,7 @@ impl Chromium {
         self.visit(&format!("file://{}", file.display()));
     }
 
-    /// Sets the window and the reader.
+    /// Sets the window and the reader's preference.
     pub fn look(&mut self, look: Look) {
         let metrics =
             json!({"width": look.width, "height": 900, "deviceScaleFactor": 1, "mobile": look.width < 600});
@@ -121,7 +121,7 @@ impl Chromium {
         let session = self.session();
         self.events.retain(|event| event["sessionId"] != session);
         let navigation = self.call("Page.navigate", json!({"url": url}));
-        // The page before may have been loading still.
+        // The previous page may still have been loading.
         let is_loaded = |chromium: &Self| {
             let events = chromium.of(&["Page.frameNavigated", "Page.loadEventFired"]);
             let is_ours = |it: &&&Value| it["params"]["frame"]["loaderId"] == navigation["loaderId"];
@@ -133,7 +133,7 @@ impl Chromium {
         }
     }
 
-    /// Lets every tab download, to this folder.
+    /// Lets every tab download to this folder.
     pub fn download_to(&mut self, folder: &Path) {
         let tab = self.tab.take();
         let path = folder.display().to_string();
@@ -146,7 +146,8 @@ impl Chromium {
         self.ask(expression).unwrap_or_else(|problem| panic!("{expression}: {problem}"))
     }
 
-    /// Evaluates an expression in the page, and waits if it is a promise. Fails if it does, or if the page goes away.
+    /// Evaluates an expression in the page, and waits if it is a promise. Returns an error if that fails, or if the
+    /// page goes away.
     pub fn ask(&mut self, expression: &str) -> Result<Value, Value> {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let mut result = self.try_call("Runtime.evaluate", params)?;
@@ -183,12 +184,12 @@ impl Chromium {
         self.tab.as_ref().map_or(Value::Null, |Tab(session)| json!(session))
     }
 
-    /// The console since the page was opened: with exceptions, refused requests and the browser's own warnings.
+    /// The console since the page was opened, including exceptions, refused requests and the browser's own warnings.
     pub fn console(&self) -> Vec<&Value> {
         self.of(&["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"])
     }
 
-    /// The URLs of all requests since the page was opened, with its own.
+    /// The URLs of all requests since the page was opened, its own included.
     pub fn requests(&self) -> Vec<&str> {
         let requests = self.of(&["Network.requestWillBeSent"]);
         requests.into_iter().filter_map(|event| event["params"]["request"]["url"].as_str()).collect()
@@ -200,7 +201,7 @@ impl Chromium {
         of_tab.filter(|event| methods.iter().any(|method| event["method"] == *method)).collect()
     }
 
-    /// Waits for a message. Returns an answer, keeps an event.
+    /// Waits for a message. Returns an answer, and stores an event.
     fn receive(&mut self) -> Option<Value> {
         let message = self.from.recv_timeout(PATIENCE).expect("chromium answers");
         if message["id"].is_u64() {
@@ -214,7 +215,7 @@ impl Chromium {
 impl Drop for Chromium {
     fn drop(&mut self) {
         let _ = self.to.write_all(format!("{}\0", json!({"id": 0, "method": "Browser.close"})).as_bytes());
-        // If the wait fails, nothing can be done about it here.
+        // A failed wait cannot be handled here.
         let _ = self.child.wait();
     }
 }

@@ -43,12 +43,12 @@ pub async fn assert_runs_under_the_emulator(shell: &Shell, bootstrap: &Path, nam
     eventually("the emulator to listen", listens).await;
     let event = fs::read_to_string(root().join(SAMPLE)).expect("the sample can be read");
     let answer = request("POST", port, "/2015-03-31/functions/function/invocations", &event);
-    // Nobody answers for the dead-letter queue, so the message is kept.
+    // Nothing answers at the dead-letter queue's address, so the message is kept.
     assert_kept(&answer.unwrap_or_else(|error| panic!("{error}\n{}", server.log())), SAMPLE);
     assert!(server.log().contains(r#""reason":"target_not_allowed""#), "{}", server.log());
 }
 
-/// Checks that a retry handler's answer keeps every message of this sample.
+/// Checks that a retry handler's answer keeps every message of a sample.
 pub fn assert_kept(answer: &str, sample: &str) {
     let sample = fs::read_to_string(root().join(sample)).expect("the sample can be read");
     let sample: Value = serde_json::from_str(&sample).expect("the sample is JSON");

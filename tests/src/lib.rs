@@ -1,7 +1,7 @@
-//! The real stack on one machine: MiniStack in place of AWS, with the template and the bootstraps as they ship.
+//! The real stack on one machine: MiniStack in place of AWS, with the shipped template and bootstraps.
 //!
 //! A test starts a [`MiniStack`], deploys a [`Stack`] to it, creates functions there and attaches them. It then invokes
-//! them and waits ([`eventually`]) for what must happen. A [`Shell`] runs the commands of the documentation, and an
+//! them and waits ([`eventually`]) for the expected result. A [`Shell`] runs the commands of the documentation, and an
 //! [`Operator`] the `comeback` command.
 //!
 //! | file | holds |

@@ -17,13 +17,13 @@ use tokio::sync::OnceCell;
 use crate::repository::{path_with_tools, root, scratch};
 use crate::shell::{Background, Shell, eventually, free_port};
 
-/// A region for which AWS CLI 1 has no SQS endpoint of its own: where it has one, it ignores `AWS_ENDPOINT_URL`.
+/// A region for which AWS CLI 1 has no SQS endpoint of its own: if it has one, it ignores `AWS_ENDPOINT_URL`.
 const REGION: &str = "eu-south-2";
 const ACCOUNT: &str = "000000000000";
 /// MiniStack's root credentials.
 const KEY: &str = "test";
 
-/// By its own Python, because other environments come first on `PATH`.
+/// Run by its own Python, because other environments come first on `PATH`.
 const RUN: &str = ".tools/ministack/bin/python tests/tools/run_ministack.py";
 
 /// A MiniStack server on a free loopback port, with a shell and clients that talk to it.
@@ -33,9 +33,9 @@ pub struct MiniStack {
     directory: PathBuf,
     shell: Shell,
     config: SdkConfig,
-    /// How many times as fast as the machine's its clock runs.
+    /// The speed of its clock, relative to the machine's.
     pub(crate) speed: u32,
-    /// The template of `sam build` with its code uploaded, once something was deployed.
+    /// The template of `sam build` with its code uploaded, once a stack was deployed.
     pub(crate) packaged: OnceCell<Result<String, String>>,
     /// The SQS client.
     pub sqs: aws_sdk_sqs::Client,
@@ -53,8 +53,9 @@ impl MiniStack {
         Self::start_with(name, &format!("exec {RUN}"), 1).await
     }
 
-    /// Starts a server whose clock runs `speed` times as fast, as does that of the functions it runs: with 60, a visibility
-    /// timeout of a minute takes a second. Its event source mappings look once a second for visible messages.
+    /// Starts a server whose clock runs `speed` times as fast, and so do the clocks of its functions: with 60, a
+    /// visibility timeout of a minute takes a second. Its event source mappings look for visible messages once a
+    /// second.
     pub async fn start_sped_up(name: &str, speed: u32) -> Result<Self, String> {
         Shell::new().run("command -v faketime").map_err(|_| {
             "faketime is not installed: run `make faketime` (or apt-get install faketime)".to_owned()
@@ -82,9 +83,9 @@ impl MiniStack {
             .with("AWS_SECRET_ACCESS_KEY", KEY)
             .with("AWS_DEFAULT_REGION", REGION)
             .with("AWS_REGION", REGION)
-            // The CDK's CLI reads this one.
+            // The variable that the CDK's CLI reads.
             .with("AWS_ENDPOINT_URL_S3", &endpoint)
-            // For the AWS libraries of Python, for those of Rust, and for Node.
+            // For the AWS libraries of Python, of Rust, and of Node.
             .with("AWS_CA_BUNDLE", &certificate)
             .with("SSL_CERT_FILE", &certificate)
             .with("NODE_EXTRA_CA_CERTS", &certificate);
@@ -93,9 +94,9 @@ impl MiniStack {
             .with("BIND_HOST", "127.0.0.1")
             .with("GATEWAY_PORT", port.to_string())
             .with("RECORDED", recorded(name))
-            // The functions inherit it, and their SDKs name it: so the recorder knows the handler's requests.
+            // The functions inherit it and their SDKs send it, so the recorder recognizes the handler's requests.
             .with("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023")
-            // It unpacks functions here, and does not tidy up.
+            // It unpacks functions here, and does not clean up.
             .with("TMPDIR", &directory)
             // Checks each call against the policies of the caller's role and of the queue, which is TLS only.
             .with("AUTH", "true")
@@ -136,8 +137,8 @@ impl MiniStack {
         &self.config
     }
 
-    /// The longest timeout that Lambda gives a function, in seconds of the server's clock. On a faster one, 15 minutes would be
-    /// seconds, too few for a busy machine. MiniStack takes any.
+    /// The longest timeout for a function on Lambda, in seconds of the server's clock. On a faster one, 15 minutes
+    /// would be seconds, too few for a busy machine. MiniStack accepts any.
     pub fn longest_timeout(&self) -> i32 {
         900 * self.speed as i32
     }
@@ -147,7 +148,7 @@ impl MiniStack {
         self.config.endpoint_url().expect("BUG: it was set when the server was started")
     }
 
-    /// A shell whose AWS is this server.
+    /// A shell that uses this server as AWS.
     pub fn shell(&self) -> Shell {
         self.shell.clone()
     }
@@ -162,7 +163,7 @@ impl MiniStack {
         self.server.log()
     }
 
-    /// The ARN of a function of this name, or of this pattern.
+    /// The ARN of a function with this name or pattern.
     pub fn function_arn(name: &str) -> String {
         format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}")
     }
@@ -183,7 +184,7 @@ impl MiniStack {
     }
 }
 
-/// The file of the requests that a server gets, for `make conformance`.
+/// The file for a server's requests, for `make conformance`.
 fn recorded(name: &str) -> PathBuf {
     let folder = root().join("target/recorded");
     fs::create_dir_all(&folder).expect("a folder below target can be made");
@@ -206,8 +207,8 @@ fn make_certificate(directory: &Path) -> Result<SharedHttpClient, String> {
     Ok(aws_smithy_http_client::Builder::new().tls_provider(provider).tls_context(context).build_https())
 }
 
-/// The name at which a server runs the AWS CLI, for all of this process; the first caller's folder gets its log. By
-/// itself, each command of the CLI would take half a second of processor time to start.
+/// The socket name of a server that runs the AWS CLI, shared by this process; its log is in the first caller's folder.
+/// Without it, each command of the CLI would take half a second of processor time to start.
 async fn aws_server(directory: &Path) -> Result<&'static str, String> {
     static SERVER: OnceCell<(String, Background)> = OnceCell::const_new();
     let start = async || {
@@ -231,7 +232,7 @@ pub async fn log_lines(ministack: &MiniStack, group: &str) -> Vec<Value> {
     lines
 }
 
-/// A message of a dead-letter queue.
+/// A message on a dead-letter queue.
 #[derive(Clone, Debug)]
 pub struct DeadLetter {
     /// The body, unchanged.
@@ -240,7 +241,7 @@ pub struct DeadLetter {
     pub attributes: BTreeMap<String, String>,
 }
 
-/// Waits for a message of a dead-letter queue. Leaves all messages there and visible, and looks at ten at most.
+/// Waits for a message on a dead-letter queue. Leaves all messages there and visible, and reads at most ten.
 pub async fn dead_letter(
     ministack: &MiniStack,
     queue_url: &str,

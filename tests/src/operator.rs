@@ -41,18 +41,19 @@ impl Operator {
         Self(ministack.shell().with("COMEBACK_PROGRAM", command()).with("COMEBACK", named))
     }
 
-    /// The same on the server's clock: for a server that is 60 times as fast.
+    /// The same on the server's clock, for a server that is 60 times as fast.
     pub fn on_clock_of(ministack: &MiniStack) -> Self {
         let Self(shell) = Self::of(ministack);
         Self(shell.with("COMEBACK", root().join("tests/tools/on_servers_clock.py")))
     }
 
-    /// A user with exactly the permissions that `docs/operate.md` lists for a command, on that stack and that function.
+    /// A user with exactly the permissions that `docs/operate.md` lists for a command, for this stack and this
+    /// function.
     pub fn of_command(ministack: &MiniStack, command: &str, stack: &Stack, function: &str) -> Self {
         Self::of(ministack).with_permissions_of(ministack, command, stack, function)
     }
 
-    /// The same with those permissions alone.
+    /// The same user with only those permissions.
     pub fn with_permissions_of(
         self,
         ministack: &MiniStack,
@@ -72,8 +73,8 @@ impl Operator {
         )
     }
 
-    /// Runs `comeback` with these arguments, in shell syntax. On a fast clock, half a second on the way outlasts a signature's
-    /// five minutes: a run that a server refused for that is made again.
+    /// Runs `comeback` with these arguments, in shell syntax. On a fast clock, half a second on the way exceeds a
+    /// signature's five minutes, so a run refused for that is repeated.
     pub fn comeback(&self, arguments: &str) -> Ran {
         const RUNS: usize = 3;
         let mut runs = (0..RUNS).map(|_| self.run_once(arguments));
@@ -92,13 +93,13 @@ impl Operator {
         }
     }
 
-    /// The shell that runs it, in which `$COMEBACK` is the command.
+    /// The shell that runs it, with `$COMEBACK` as the command.
     pub fn shell(&self) -> &Shell {
         &self.0
     }
 }
 
-/// A new user with this policy.
+/// Creates a user with this policy and returns the user's key.
 async fn access_key(ministack: &MiniStack, user: &str, policy: &str) -> AccessKey {
     let iam = &ministack.iam;
     iam.create_user().user_name(user).send().await.expect("IAM creates the user");
@@ -108,21 +109,21 @@ async fn access_key(ministack: &MiniStack, user: &str, policy: &str) -> AccessKe
     made.expect("IAM creates the key").access_key.expect("it answers with the key")
 }
 
-/// Built once: even if there is nothing to build, cargo takes a second.
+/// Built only once: even with nothing to build, cargo takes a second.
 fn command() -> &'static Path {
     static COMMAND: LazyLock<PathBuf> = LazyLock::new(built_command);
     &COMMAND
 }
 
 impl Ran {
-    /// Its standard output, if it ended with this exit code.
+    /// Its standard output, checked for this exit code.
     pub fn ended(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// Its standard output as one JSON object, if it ended with this exit code. The object has the members that
-    /// `docs/json.md` lists for the command.
+    /// Its standard output as one JSON object, checked for this exit code and for the members that `docs/json.md` lists
+    /// for the command.
     pub fn json(self, code: i32) -> serde_json::Value {
         let documented = members(&self.arguments);
         let stdout = self.ended(code);
@@ -135,10 +136,10 @@ impl Ran {
     }
 }
 
-/// The members of every object of a command on a deployment.
+/// The members that each object of a command on a deployment has.
 const HEAD: [&str; 3] = ["account", "error", "region"];
 
-/// The members of a command's object: the row of `docs/json.md` that names most of its words.
+/// The members of a command's object: the row of `docs/json.md` that matches most of its words.
 fn members(arguments: &str) -> BTreeSet<String> {
     let page = pages::read("docs/json.md");
     let rows =
@@ -169,7 +170,7 @@ fn policy(command: &str, arns: &dyn Fn(&str) -> Vec<String>) -> String {
     json!({"Version": "2012-10-17", "Statement": statements}).to_string()
 }
 
-/// The ARNs of a resource that the page names.
+/// The ARNs of a resource, by the page's name for it.
 fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
     let of_function = |name: &str| {
         let arn = MiniStack::function_arn(name);
@@ -210,7 +211,7 @@ fn arns(resource: &str, stack: &Stack, function: &str) -> Vec<String> {
             vec![format!("arn:aws:cloudwatch:*:*:alarm:{queue}-lost-{function}")]
         }
         "the function's role" => role(function),
-        // Those that it reads, and sends to, of docs/consumer.md.
+        // The queues that it reads and sends to, in docs/consumer.md.
         "the function's queues" => vec![format!("arn:aws:sqs:*:*:{function}*")],
         "the stack" => vec![format!("arn:aws:cloudformation:*:*:stack/{}/*", stack.name())],
         "the pauses parameter" => {

@@ -1,4 +1,4 @@
-//! The documentation pages and their shell blocks, to be run as they are written.
+//! The documentation pages and their shell blocks, run verbatim.
 
 use crate::repository::root;
 
@@ -33,7 +33,7 @@ pub fn blocks(page: &str, heading: &str) -> Vec<String> {
     blocks_in("sh", page, heading)
 }
 
-/// The same for the blocks in another language.
+/// The same for blocks in another language.
 pub fn blocks_in(language: &str, page: &str, heading: &str) -> Vec<String> {
     let below = all_blocks(language, &read(page))
         .into_iter()

@@ -12,7 +12,7 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: the package lies in the repository")
 }
 
-/// An empty folder of this name below `target/end-to-end`, for files that a run leaves behind.
+/// An empty folder of this name below `target/end-to-end`, for the files of a run.
 pub fn scratch(name: &str) -> PathBuf {
     let directory = root().join("target").join("end-to-end").join(name);
     if directory.exists() {
@@ -22,8 +22,8 @@ pub fn scratch(name: &str) -> PathBuf {
     directory
 }
 
-/// The `comeback` command, built by the cargo command that builds all tests. Plain `cargo build` would leave out the
-/// features that dev-dependencies add, and build most dependencies again.
+/// The `comeback` command, built with the same cargo command as all tests. Plain `cargo build` would leave out the
+/// features that dev-dependencies add, and rebuild most dependencies.
 pub fn built_command() -> PathBuf {
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--quiet", "--workspace", "--all-features", "--no-run", "--test", "cli"]);
@@ -32,17 +32,17 @@ pub fn built_command() -> PathBuf {
     built_program("comeback")
 }
 
-/// A program of this build, where cargo puts it.
+/// A program of this build, at cargo's path for it.
 pub(crate) fn built_program(name: &str) -> PathBuf {
     let program = std::env::current_exe().expect("a test is a program");
-    // A test lies in target/PROFILE/deps, and `make local` in target/PROFILE.
+    // A test is in target/PROFILE/deps, and `make local` in target/PROFILE.
     let mut folders = program.ancestors().skip(1);
     let profile = folders.find(|folder| !folder.ends_with("deps")).expect("it lies in target/PROFILE");
     profile.join(name)
 }
 
 /// Removes the variables that cargo sets for the tests it runs. The build script of ring depends on them: a build that
-/// inherits them builds ring again, and everything that needs it.
+/// inherits them rebuilds ring and everything that needs it.
 pub(crate) fn without_cargos_variables(command: &mut Command) -> &mut Command {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {

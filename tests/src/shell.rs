@@ -29,7 +29,7 @@ impl Shell {
             .with("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
             .with("AWS_EC2_METADATA_DISABLED", "true")
             .with("AWS_PAGER", "")
-            // Builds the bootstraps in a third of the time: no test here measures their speed or size.
+            // Builds the bootstraps in a third of the time, because no test here measures their speed or size.
             .with("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
             .with("CARGO_PROFILE_RELEASE_LTO", "off")
             .with("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
@@ -47,7 +47,7 @@ impl Shell {
         self
     }
 
-    /// A line to paste into another shell, so that it talks to the same AWS.
+    /// A line to paste into another shell, so that it uses the same AWS.
     pub fn exports(&self) -> String {
         let is_aws = |name: &OsStr| name.as_encoded_bytes().starts_with(b"AWS_") || name == "SSL_CERT_FILE";
         let aws = self.variables.iter().filter(|(name, _)| is_aws(name));
@@ -74,7 +74,7 @@ impl Shell {
         Err(format!("{}\n$ {script}\n{stdout}{stderr}", output.status))
     }
 
-    /// Runs a script to its end and returns what came of it, also if it fails.
+    /// Runs a script to its end and returns its output, even if it fails.
     pub fn output(&self, script: &str) -> Output {
         let mut command = self.command();
         command
@@ -137,22 +137,22 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        // If the wait fails, nothing can be done about it here.
+        // A failed wait cannot be handled here.
         let _ = self.child.wait();
     }
 }
 
-/// The longest that a test waits for anything. A test that passes waits far less. On a busy machine, a call can count as
-/// lost: on the faster clock, its event then waits for up to two minutes.
+/// The longest that a test waits for anything. A passing test waits far less. On a busy machine, a call can count as
+/// lost; on the faster clock, its event then waits for up to two minutes.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Asks every 100 ms until there is an answer, and panics after [`PATIENCE`]. The only place where a test waits.
+/// Asks every 100 ms until it gets an answer, and panics after [`PATIENCE`]. Tests wait nowhere else.
 pub async fn eventually<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
     let answer = tokio::time::timeout(PATIENCE, until(ask)).await;
-    answer.unwrap_or_else(|_| panic!("waited {PATIENCE:?} in vain for {what}"))
+    answer.unwrap_or_else(|_| panic!("waited {PATIENCE:?} for {what}"))
 }
 
-/// Asks every 100 ms until there is an answer.
+/// Asks every 100 ms until it gets an answer.
 pub async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     loop {
         if let Some(answer) = ask().await {
@@ -162,9 +162,9 @@ pub async fn until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
-/// A loopback port that nobody listens on, and no other call of this process gives.
+/// A loopback port that nobody listens on, and that this process has not given out before.
 ///
-/// It lies below the ports that systems give to clients (32768 and up on Linux). From those, a connection could take it
+/// It is below the ports that systems give to clients (32768 and up on Linux). A connection could take one of those
 /// before the server listens.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);

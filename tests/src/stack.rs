@@ -13,15 +13,16 @@ use crate::pages;
 use crate::repository::root;
 use crate::shell::{Shell, eventually};
 
-/// This machine's architecture as the template names it: only its bootstraps run here.
+/// This machine's architecture, in the template's terms: only its bootstraps run here.
 pub const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") { "arm64" } else { "x86_64" };
 
-/// Where `sam build` puts the functions if it is not told.
+/// The folder of `sam build` by default.
 pub const SAMS_OWN: &str = ".aws-sam/build";
 static BUILT: OnceLock<PathBuf> = OnceLock::new();
 
-/// Builds the functions of `template.yaml` as it ships, but for this machine's architecture. `folder` is this program's own:
-/// others may read theirs at the same time. They build one after the other, because cargo-lambda moves the bootstraps.
+/// Builds the functions of the shipped `template.yaml` for this machine's architecture. `folder` is this program's own,
+/// because others may read theirs at the same time. Builds run one after the other, because cargo-lambda moves the
+/// bootstraps.
 pub fn build(shell: &Shell, folder: &str) -> Result<(), String> {
     let shell = shell.clone().with("LOCK", build_lock()).with("FOLDER", folder);
     let parameters = format!("Architecture={ARCHITECTURE}");
@@ -37,14 +38,14 @@ fn build_lock() -> PathBuf {
     root().join("target/sam-build.lock")
 }
 
-/// What [`build`] has built.
+/// The folder of the last [`build`].
 pub(crate) fn built() -> &'static Path {
     BUILT.get().expect("`build` comes first")
 }
 
 impl MiniStack {
-    /// Deploys the result of [`build`] with `sam deploy`, as the documentation does. The shell decides which build: its
-    /// folder's.
+    /// Deploys the result of [`build`] with `sam deploy`, as the documentation does. The shell's folder determines the
+    /// build.
     pub async fn sam_deploy(&self, shell: &Shell, name: &str, parameters: &str) -> Result<Stack, String> {
         shell.run(&format!(
             "sam deploy --stack-name {name} --parameter-overrides Architecture={ARCHITECTURE} {parameters}"
@@ -52,8 +53,9 @@ impl MiniStack {
         self.stack(name).await
     }
 
-    /// Deploys the result of [`build`] without the SAM CLI, which takes ten seconds of processor time for each stack: the
-    /// code is uploaded once. `parameters` are as in `MaxRetries=2 Jitter=none`; a value may have tabs instead of spaces.
+    /// Deploys the result of [`build`] without the SAM CLI, which takes ten seconds of processor time for each stack.
+    /// The code is uploaded once. `parameters` are as in `MaxRetries=2 Jitter=none`; a value may have tabs instead of
+    /// spaces.
     pub async fn deploy(&self, name: &str, parameters: &str) -> Result<Stack, String> {
         let template = self.packaged.get_or_init(async || self.package()).await.clone()?;
         let parameter = |given: &str| {
@@ -69,7 +71,7 @@ impl MiniStack {
         let create = create.capabilities(Capability::CapabilityAutoExpand);
         if let Err(error) = create.set_parameters(Some(parameters.collect())).send().await {
             // A busy server's answer can be late. The SDK then sends the call again, which finds that the stack exists
-            // (names are a trial's own), or gives up. Either way, the stack is waited for below.
+            // (names are a trial's own), or gives up. Either way, the code below waits for the stack.
             let is_late = matches!(error, SdkError::TimeoutError(_));
             let error = error.into_service_error();
             if !is_late && !error.is_already_exists_exception() {
@@ -99,8 +101,9 @@ impl MiniStack {
         std::fs::read_to_string(&packaged).map_err(|error| format!("{}: {error}", packaged.display()))
     }
 
-    /// Reads a deployed stack. On the real clock, its retry queue hides a message for ten seconds from now on where the
-    /// handler sets no time: nobody can wait here for the template's 1,230 s, which let a handler be down for days.
+    /// Reads a deployed stack. On the real clock, it sets the retry queue's visibility timeout to ten seconds, for
+    /// messages that the handler does not hide: no test can wait for the template's 1,230 s, which let a handler be
+    /// down for days.
     pub async fn stack(&self, name: &str) -> Result<Stack, String> {
         let cloudformation = aws_sdk_cloudformation::Client::new(self.config());
         let stacks = cloudformation.describe_stacks().stack_name(name).send().await;
@@ -134,7 +137,7 @@ impl MiniStack {
     }
 }
 
-/// A deployed stack, whatever deployed it.
+/// A deployed stack, however it was deployed.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
     name: String,
@@ -154,7 +157,7 @@ impl Stack {
         self.outputs.get(key).unwrap_or_else(|| panic!("no output {key} in {:?}", self.outputs))
     }
 
-    /// Whether the stack has this output: some depend on its parameters.
+    /// Returns true if the stack has this output. Some depend on its parameters.
     pub fn has_output(&self, key: &str) -> bool {
         self.outputs.contains_key(key)
     }
@@ -194,7 +197,7 @@ pub async fn deploy_by_hand(ministack: &MiniStack) -> String {
 /// Runs the script of `docs/deploy-cdk.md` that deploys the example app, for this machine's architecture, and
 /// synthesizes it to `output`.
 pub async fn deploy_example(ministack: &MiniStack, script: &str, output: &Path) -> Result<Stack, String> {
-    // The CDK's CLI takes its options from such variables too.
+    // The CDK's CLI also takes its options from such variables.
     let shell = ministack
         .shell()
         .with("CDK_CONTEXT", format!("architecture={ARCHITECTURE}"))
@@ -202,7 +205,7 @@ pub async fn deploy_example(ministack: &MiniStack, script: &str, output: &Path) 
         .with("CDK_OUTPUT", output)
         .with("CDK_REQUIRE_APPROVAL", "never")
         .with("LOCK", build_lock());
-    // The app builds its functions too, if only to find that they are built.
+    // The app also builds its functions, if only to find that they are built.
     shell.run(&format!("exec 9> \"$LOCK\"\nflock 9\ncd infra\n{script}"))?;
     ministack.stack("ComebackExample").await
 }

@@ -10,7 +10,7 @@ use crate::pages;
 use crate::repository::{built_program, root, scratch};
 use crate::stack::built;
 
-/// Creates a Python function that knows nothing of Comeback (`tests/targets/plain_target.py`). It logs each event it
+/// Creates a Python function without any knowledge of Comeback (`tests/targets/plain_target.py`). It logs each event it
 /// receives to `/aws/lambda/{name}`.
 pub async fn plain_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "plain_target").await;
@@ -27,7 +27,7 @@ pub async fn failing_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "failing_target").await;
 }
 
-/// Creates a Python function that opens the envelope, and refuses an order as often as its event says
+/// Creates a Python function that opens the envelope, and refuses an order as many times as its event says
 /// (`tests/targets/enveloped_target.py`).
 pub async fn enveloped_target(ministack: &MiniStack, name: &str) {
     python(ministack, name, "enveloped_target").await;
@@ -40,8 +40,8 @@ pub async fn example_target(ministack: &MiniStack, name: &str) {
     create_from_file(ministack, name, Runtime::Providedal2023, &bootstrap, no_variables).await;
 }
 
-/// Creates a function that appends the event of each batch to the file `batches`, and answers with the ids that it reads
-/// from the pipe `answers`, a JSON list (`tests/targets/answering_target.py`).
+/// Creates a function that appends the event of each batch to the file `batches`, and answers with the ids that it
+/// reads from the pipe `answers`, a JSON list (`tests/targets/answering_target.py`).
 pub async fn answering_target(ministack: &MiniStack, name: &str, batches: &Path, answers: &Path) {
     let file = root().join("tests/targets/answering_target.py");
     let path = |path: &Path| path.to_str().expect("the repository's path is Unicode").to_owned();
@@ -64,7 +64,7 @@ pub enum Consumer {
 }
 
 impl Consumer {
-    /// In lower case.
+    /// Its name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Python => "python",
@@ -100,7 +100,7 @@ pub async fn consumer_target(
     let zip = format!("{install}\n{copy}\ncd \"$FUNCTION\"; python3 -m zipfile -c code.zip *");
     shell.run(&zip).unwrap_or_else(|error| panic!("{error}"));
     let given = variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-    // In place of the SDK that AWS's runtime has.
+    // Replaces the SDK of AWS's runtime.
     let modules = root().join("clients/node-sqs/node_modules").display().to_string();
     let given = given.chain([("NODE_PATH".to_owned(), modules)]);
     let variables = Environment::builder().set_variables(Some(given.collect())).build();
@@ -129,7 +129,7 @@ async fn create_from_file(
     create(ministack, name, runtime, (&module, &archive), variables).await;
 }
 
-/// Creates a function from the handler's module and its archive. It has a role of its own, without permissions.
+/// Creates a function from the handler's module and its archive. It has its own role, without permissions.
 async fn create(
     ministack: &MiniStack,
     name: &str,
@@ -156,7 +156,7 @@ async fn create(
         .expect("Lambda creates the function");
 }
 
-/// Kills the processes that run a function, in the middle of whatever they do. Returns how many there were.
+/// Kills the processes of a function in the middle of their work. Returns how many there were.
 pub fn kill(ministack: &MiniStack, function: &str) -> usize {
     const KILL: &str = r#"for environment in /proc/[0-9]*/environ; do
         variables=$(tr '\0' '\n' 2>/dev/null <"$environment") || continue

@@ -1,6 +1,6 @@
-"""A target that fails while a file is there. It notes each invocation, and when it was, in another: its event says which.
+"""A target that fails while a file exists. It notes each invocation and its time in another file. Its event names both.
 
-Not in its log: on a faster clock, MiniStack waits for that a few milliseconds only.
+It does not use its log: on a faster clock, MiniStack waits for that a few milliseconds only.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A target that knows nothing of envelopes. It refuses an order as often as its event says, then takes it."""
+"""A target without envelopes. It refuses an order as many times as its event says, then takes it."""
 
 import json
 

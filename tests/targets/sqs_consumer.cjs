@@ -1,4 +1,4 @@
-// A consumer of docs/consumer.md. Each message says how often it fails, and how; each run of one is noted in a file.
+// A consumer of docs/consumer.md. Each message says how many times it fails, and how. Each run is noted in a file.
 const { appendFileSync } = require('node:fs');
 const { NonRetryable, RetryAfter, consumer } = require('./comeback-sqs.cjs');
 
@@ -7,7 +7,7 @@ class OrderRefused extends Error {
 }
 const ERRORS = { RetryAfter, NonRetryable, OrderRefused };
 
-// The trial names them as Python does.
+// The trial uses Python's names for them.
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 const given = Object.entries(JSON.parse(process.env.OPTIONS)).map(([name, value]) => [camel(name), value]);
 

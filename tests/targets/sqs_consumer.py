@@ -1,10 +1,10 @@
-"""A consumer of docs/consumer.md. Each message says how often it fails, and how; each run of one is noted in a file."""
+"""A consumer of docs/consumer.md. Each message says how many times it fails, and how. Each run is noted in a file."""
 
 import json
 import os
 import time
 
-import boto3  # noqa: F401  On a clock that runs 600 times as fast, loading it outlasts the function's time.
+import boto3  # noqa: F401  On a clock that runs 600 times as fast, loading it later would exceed the function's timeout.
 import comeback_sqs
 from comeback_sqs import NonRetryable, RetryAfter, consumer
 

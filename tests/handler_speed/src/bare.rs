@@ -1,4 +1,4 @@
-//! An empty function on the handler's own runtime: what the handler is measured beside.
+//! An empty function on the handler's own runtime: the baseline for the handler.
 
 use lambda_runtime::{Error, LambdaEvent, run, service_fn};
 use serde_json::value::RawValue;

@@ -12,16 +12,16 @@ use std::time::{Duration, Instant};
 
 use crate::events::{TARGET, headers};
 
-/// How long an environment may take for anything.
+/// The longest that an environment may take for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The other end of what an environment asks, answers and calls.
+/// The services that an environment calls and answers to.
 struct Services {
     events: Mutex<Receiver<String>>,
     asked: Sender<Instant>,
     given: Sender<Instant>,
     answered: Sender<(Instant, String)>,
-    /// How long each call to AWS took.
+    /// Duration of each call to AWS.
     calls: Mutex<Vec<Duration>>,
 }
 
@@ -73,17 +73,17 @@ impl Environment {
         Ok(Self { process, started, ready, events, asked, given, answered, services })
     }
 
-    /// From its start to its first question for an event.
+    /// Time from its start to its first request for an event.
     pub(crate) fn until_ready(&self) -> Duration {
         self.ready - self.started
     }
 
-    /// From its start until now that it has answered, if that was `answered`.
+    /// Time from its start to its answer at `answered`.
     pub(crate) fn since_start(&self, answered: Instant) -> Duration {
         answered - self.started
     }
 
-    /// Hands it an event and waits for the answer: how long that took, when it came, and its text.
+    /// Passes it an event and waits for the answer: the time it took, when it came, and its text.
     pub(crate) fn handle(&self, event: String) -> io::Result<(Duration, Instant, String)> {
         self.events.send(event).map_err(io::Error::other)?;
         let given = self.given.recv_timeout(PATIENCE).map_err(io::Error::other)?;
@@ -92,12 +92,12 @@ impl Environment {
         Ok((at - given, at, answer))
     }
 
-    /// How long the calls to AWS took.
+    /// Durations of the calls to AWS.
     pub(crate) fn calls(&self) -> Vec<Duration> {
         self.services.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A figure of its memory in KiB: `VmRSS`, now, or `VmHWM`, at its most.
+    /// A memory figure in KiB: `VmRSS`, the current size, or `VmHWM`, the peak.
     pub(crate) fn memory(&self, name: &str) -> io::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -108,7 +108,7 @@ impl Environment {
 
 impl Drop for Environment {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -119,7 +119,7 @@ fn listen(listener: &TcpListener, services: &Arc<Services>) {
         let services = services.clone();
         thread::spawn(move || {
             if let Err(error) = serve(connection, &services) {
-                // An environment that is ended leaves its connections as they are.
+                // An environment that is stopped leaves its connections open.
                 let is_gone =
                     [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind());
                 assert!(is_gone, "{error}");
@@ -142,7 +142,7 @@ fn serve(connection: TcpStream, services: &Services) -> io::Result<()> {
     Ok(())
 }
 
-/// Lambda's part: the next event, or the answer to the last.
+/// Lambda's part: sends the next event, or takes the answer to the last.
 fn of_the_runtime(
     connection: &BufReader<TcpStream>,
     request: Request,
@@ -160,10 +160,10 @@ fn of_the_runtime(
     answer(connection.get_ref(), "202 Accepted", "", "")
 }
 
-/// How long each call to AWS takes.
+/// Duration of each simulated call to AWS.
 const CALL: Duration = Duration::from_millis(10);
 
-/// Answers a call, and says how long that took.
+/// Answers a call, and returns the time that took.
 fn serve_aws(connection: &BufReader<TcpStream>, call: &Request) -> io::Result<Duration> {
     let start = now();
     wait();
@@ -195,28 +195,28 @@ fn answer_to(call: &Request) -> io::Result<(&'static str, &'static str, String)>
     }
 }
 
-// A service that takes time to answer, which is what this program is about.
+// A service that takes time to answer is the point of this program.
 #[expect(clippy::disallowed_methods)]
 fn wait() {
     thread::sleep(CALL);
 }
 
-// Measuring time is what this program is for.
+// Measuring time is the point of this program.
 #[expect(clippy::disallowed_methods)]
 fn now() -> Instant {
     Instant::now()
 }
 
-// As much of HTTP/1.1 as two clients need: requests with a `Content-Length`, over connections that are kept.
+// The subset of HTTP/1.1 that the two clients need: requests with a `Content-Length`, over persistent connections.
 
 struct Request {
     path: String,
-    /// The operation that a call to AWS asks for, from `X-Amz-Target`.
+    /// The operation of a call to AWS, from `X-Amz-Target`.
     target: String,
     body: String,
 }
 
-/// The next request of a connection. `None` once its other end has closed it.
+/// The next request on a connection. `None` once the other end has closed it.
 fn next_request(connection: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut line = String::new();
     if connection.read_line(&mut line)? == 0 {
@@ -239,7 +239,8 @@ fn next_request(connection: &mut BufReader<TcpStream>) -> io::Result<Option<Requ
     Ok(Some(Request { path, target, body: String::from_utf8(body).map_err(io::Error::other)? }))
 }
 
-/// Answers it, with further header lines that each end with `\r\n`.
+/// Answers a request; `headers` are further header lines, each ending with `\r
+/// `.
 fn answer(mut connection: &TcpStream, status: &str, headers: &str, body: &str) -> io::Result<()> {
     let length = body.len();
     let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{headers}\r\n{body}");

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
 const MESSAGES: usize = 10;
 
-/// First receives: each is to be hidden for its backoff, and reported failed, so that SQS keeps it.
+/// First receives. The handler must hide each for its backoff and report it failed, so that SQS keeps it.
 pub(crate) fn deferrals(round: usize) -> String {
     batch(round, "1", Duration::ZERO, |order| order)
 }
 
-/// The same for retry 10. Most of its backoffs are over two minutes, and the log's lines about these have receipt handles.
+/// The same for retry 10. Most of its backoffs are over two minutes, so their log lines have receipt handles.
 pub(crate) fn long_deferrals(round: usize) -> String {
     let first_failure = since_epoch().as_secs() - 3_600;
     batch(round, "1", Duration::ZERO, |order| {
@@ -21,18 +21,18 @@ pub(crate) fn long_deferrals(round: usize) -> String {
     })
 }
 
-/// Each was hidden for its backoff, and is due.
+/// Messages whose backoff is over, which are due.
 pub(crate) fn re_invocations(round: usize) -> String {
     batch(round, "2", Duration::from_secs(60), |order| order)
 }
 
-/// How many messages an answer keeps in the queue.
+/// Number of messages that an answer keeps on the queue.
 pub(crate) fn kept(answer: &str) -> Option<usize> {
     let answer: Value = serde_json::from_str(answer).ok()?;
     Some(answer["batchItemFailures"].as_array()?.len())
 }
 
-/// Of an invocation that has a minute.
+/// Headers of an invocation with a deadline in a minute.
 pub(crate) fn headers() -> String {
     format!(
         "Content-Type: application/json\r\n\

@@ -1,8 +1,9 @@
-//! How soon the retry handler is ready, how long its batches take and how large it is, beside an empty function on the
-//! same runtime; beside the handler of an earlier commit; and the article's handler, where somebody has its code.
-//! `make bench-handler`
+//! Measures the retry handler's start, the time of its batches and its size, beside an empty function on the same
+//! runtime, beside the handler of an earlier commit, and beside the article's handler, if its code is at hand. `make
+//! bench-handler`
 //!
-//! Read the ratios: the milliseconds are this machine's. Each is of medians, and handler and empty function take turns.
+//! Read the ratios; the milliseconds depend on the machine. Each is of medians, and handler and empty function take
+//! turns.
 
 mod environment;
 mod events;
@@ -14,13 +15,13 @@ use std::time::Duration;
 
 use crate::environment::Environment;
 
-/// Of each bootstrap, and of each kind of first batch.
+/// Starts of each bootstrap, and of each kind of first batch.
 const STARTS: usize = 25;
-/// Of each kind, in one environment.
+/// Batches of each kind, in one environment.
 const BATCHES: usize = 41;
-/// As the template sets them: both clients beside those of SQS and Lambda are built, and the log has metrics.
+/// As the template sets them: both clients besides those of SQS and Lambda are built, and the log has metrics.
 const AS_DEPLOYED: [(&str, &str); 2] = [("PAUSES", "/comeback/bench/pauses"), ("METRICS", "stack")];
-/// Neither the parameter is read nor are the messages in flight counted before the first batch.
+/// No read of the parameter, and no count of messages in flight, before the first batch.
 const WITHOUT_LOOKS: [(&str, &str); 1] = [("HIDE_UP_TO", "always")];
 const MB: f64 = 1e6;
 
@@ -32,7 +33,7 @@ fn main() -> io::Result<()> {
         ));
     };
     let earlier = |program: &PathBuf| program.to_str()?.strip_prefix("before=").map(PathBuf::from);
-    // The first run of a program takes longer.
+    // The first run of a program is slower.
     for bootstrap in &programs {
         Environment::start(&earlier(bootstrap).unwrap_or(bootstrap.clone()), &AS_DEPLOYED)?;
     }
@@ -87,7 +88,7 @@ fn zipped(program: &Path) -> io::Result<f64> {
     Ok(bytes / MB)
 }
 
-/// Batches of an environment that has handled some before, beside one call. Gives the milliseconds of a call.
+/// Batches of an environment that has handled some before, beside one call. Returns the milliseconds of a call.
 fn batches(handler: &Path) -> io::Result<f64> {
     let environment = Environment::start(handler, &AS_DEPLOYED)?;
     let (mut deferring, mut long_deferring, mut invoking) = (Vec::new(), Vec::new(), Vec::new());
@@ -114,7 +115,7 @@ fn batches(handler: &Path) -> io::Result<f64> {
     Ok(call)
 }
 
-/// The same batches of an earlier handler and of this one.
+/// Gives the same batches to an earlier handler and to this one.
 fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     let environments = [Environment::start(before, &AS_DEPLOYED)?, Environment::start(now, &AS_DEPLOYED)?];
     for (batch, what, kept) in [
@@ -135,7 +136,7 @@ fn by_turns(before: &Path, now: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What a first batch takes once the environment is ready, in calls.
+/// Time of a first batch once the environment is ready, in calls.
 fn first_batches(handler: &Path, call: f64) -> io::Result<()> {
     for (variables, how) in
         [(&WITHOUT_LOOKS[..], "HIDE_UP_TO=always, no PAUSES"), (&AS_DEPLOYED, "as deployed")]

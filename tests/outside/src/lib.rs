@@ -1,1 +1,1 @@
-//! What the libraries are used for, each use once: see `tests/`.
+//! Typical uses of the libraries, one each: see `tests/`.

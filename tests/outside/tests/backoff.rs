@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Fails twice.
+/// A service that fails twice.
 struct Service(Cell<u64>);
 
 impl Service {
@@ -25,7 +25,7 @@ impl Service {
     }
 }
 
-/// 1. `?` with anyhow.
+/// 1. With `?` and anyhow.
 #[tokio::test(start_paused = true)]
 async fn an_async_operation() -> anyhow::Result<()> {
     let service = Service::new();
@@ -35,7 +35,7 @@ async fn an_async_operation() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// 2. Only transient errors, in `io::Result`.
+/// 2. Only transient errors, with `io::Result`.
 #[tokio::test(start_paused = true)]
 async fn only_transient_errors() -> io::Result<()> {
     let backoff = Backoff::exponential(50 * MS, 2_000 * MS).expect("valid settings").with_retries(5);
@@ -49,7 +49,7 @@ async fn only_transient_errors() -> io::Result<()> {
     Ok(())
 }
 
-/// 3. On this thread, with `Box<dyn Error>`.
+/// 3. Blocking, with `Box<dyn Error>`.
 #[test]
 fn a_blocking_operation() -> Result<(), Box<dyn Error>> {
     let service = Service::new();
@@ -58,7 +58,7 @@ fn a_blocking_operation() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// 4. With the connection that it needs, spawned.
+/// 4. With a borrowed connection, in a spawned task.
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_changes_what_it_borrows() -> Result<(), String> {
     let mut connection = Vec::new();
@@ -72,7 +72,7 @@ async fn an_operation_that_changes_what_it_borrows() -> Result<(), String> {
     Ok(())
 }
 
-/// 5. As a server asks for it.
+/// 5. With the wait that a server requests.
 #[tokio::test(start_paused = true)]
 async fn the_retry_after_of_a_response() {
     struct Refused(u16, &'static str);

@@ -1,4 +1,4 @@
-//! The common uses of comeback-delivery, through a batch API of one's own; and ten million entries.
+//! The common uses of comeback-delivery, through a custom batch API; and ten million entries.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use comeback_delivery::futures_util::stream::{self, StreamExt};
 use comeback_delivery::limits::Limits;
 use comeback_delivery::{Answer, Cause, ErrorKind, Operation, Sender, ServiceError};
 
-/// Fails for the first entry of each thousandth call, and refuses 13.
+/// An API that fails for the first entry of every thousandth call, and refuses 13.
 #[derive(Default)]
 struct Api(AtomicU64);
 
@@ -92,7 +92,7 @@ async fn a_stream_of_ten_million() {
     assert!(grown < 16 * 1_024, "{grown} KiB for entries of 76 MiB");
 }
 
-/// In KiB, as Linux counts it; 0 elsewhere.
+/// Peak memory in KiB, as Linux counts it; 0 elsewhere.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,7 +1,7 @@
 //! `make local`: the stack on this machine. Deploys it, sends an event that fails three times, and traces it until it
 //! succeeds; then does the same for each line of its input. Ctrl-C stops following an event; at the prompt it stops
-//! MiniStack. Without a terminal, only a signal stops it. `local build` only builds the functions, as the
-//! tests with servers do, so that nothing is compiled beside them: their clocks do not wait.
+//! MiniStack. Without a terminal, only a signal stops it. `local build` only builds the functions, and so do the tests
+//! with servers: a compiler beside servers would delay them, and their clocks do not wait.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::process::ExitCode;
@@ -11,10 +11,10 @@ use serde::de::IgnoredAny;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// The trials of the stack may read `.aws-sam/build` at the same time.
+/// Separate, because the trials of the stack may read `.aws-sam/build` at the same time.
 const BUILD: &str = "target/end-to-end/local-build";
 const EVENT: &str = r#"{"fail_times": 3}"#;
-/// Each of these ends within a minute or so.
+/// Each of these ends within about a minute.
 const SUGGESTED: &str = r#"{"fail_times": 1}, {"fail_times": 5}, {"order": 17}"#;
 
 #[tokio::main]
@@ -52,7 +52,7 @@ async fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Undoes what `comeback doctor` would call broken: MiniStack ignores `RecursiveLoop` in a template, and our deployment
+/// Fixes what `comeback doctor` would call broken: MiniStack ignores `RecursiveLoop` in a template, and our deployment
 /// shortens the retry queue's visibility timeout for the tests.
 fn make_healthy(ministack: &MiniStack, stack: &Stack) -> Result<(), String> {
     let allow = |output: &str| {
@@ -76,7 +76,7 @@ fn addresses(ministack: &MiniStack, stack: &Stack) -> String {
     )
 }
 
-/// The stack, and the Ctrl-C's that leave an event early.
+/// The stack, and the Ctrl-C's that stop following an event.
 struct Watch {
     ministack: MiniStack,
     stack: Stack,
@@ -84,7 +84,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Sends an event of its own, and then each line of the input. Without a terminal, the end of the input ends nothing.
+    /// Sends a first event, and then each line of the input. Without a terminal, serving goes on after the end of the
+    /// input.
     async fn serve(&mut self) {
         self.send(EVENT).await;
         let is_terminal = stdin().is_terminal();
@@ -101,13 +102,13 @@ impl Watch {
         }
     }
 
-    /// Sends each line until the input ends, or until Ctrl-C: then it gives `true`.
+    /// Sends each line until the input ends. Returns `true` if Ctrl-C ended it.
     async fn send_lines(&mut self, is_terminal: bool) -> bool {
         let mut lines = lines();
         loop {
             if is_terminal {
                 print!("> ");
-                // Nobody misses a prompt that cannot be shown.
+                // A prompt that cannot be shown is no loss.
                 let _ = stdout().flush();
             }
             let line = tokio::select! {
@@ -161,13 +162,13 @@ async fn follow(ministack: &MiniStack, stack: &Stack, id: &str) {
     .await;
 }
 
-/// Only the example's own log says so: the handler does not hear of a success.
+/// Returns true if the example's own log reports a success: the handler does not learn of one.
 async fn has_succeeded(ministack: &MiniStack, stack: &Stack, id: &str) -> bool {
     let lines = log_lines(ministack, stack.target_logs()).await;
     lines.iter().any(|line| line["message"] == "succeeded" && line["idempotency_key"] == id)
 }
 
-/// The event on a typed line, `None` if the line is empty.
+/// The event on a typed line; `None` if the line is empty.
 fn read(line: &str) -> Result<Option<String>, String> {
     match line.trim() {
         "" => Ok(None),
@@ -178,7 +179,7 @@ fn read(line: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Lines from standard input. Only a thread of its own can wait for them while we wait for Ctrl-C.
+/// Lines from standard input. They need a separate thread, because we wait for Ctrl-C at the same time.
 fn lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A consumer of docs/consumer.md. Each message says how often it fails, and how; each run of one is noted in a file.
+//! A consumer of docs/consumer.md. Each message says how many times it fails, and how. Each run is noted in a file.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -26,7 +26,7 @@ async fn handler(record: SqsMessage, _: Context) -> Result<(), Diagnostic> {
     let seen = json!({"order": order.order, "receives": receives, "at": at, "taken": taken});
     let ledger = std::env::var("LEDGER").expect("the trial sets it");
     let mut ledger = OpenOptions::new().create(true).append(true).open(ledger).expect("a file");
-    // In one write: several of these processes append to it.
+    // In one write, because several of these processes append to it.
     ledger.write_all(format!("{seen}\n").as_bytes()).expect("it can be written");
     if taken {
         return Ok(());

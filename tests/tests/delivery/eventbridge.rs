@@ -8,7 +8,7 @@ use comeback_tests::MiniStack;
 use crate::sqs::{drain, queue};
 use crate::{example, in_calls, on_ministack};
 
-/// A bus whose events of the shop go to a queue, and the queue's URL.
+/// A bus that forwards the shop's events to a queue, and the queue's URL.
 async fn bus(server: &MiniStack, client: &Client, name: &str) -> String {
     let queue_url = queue(server, &format!("events-{name}")).await;
     let call = server.sqs.get_queue_attributes().queue_url(&queue_url);
@@ -32,12 +32,12 @@ fn event(bus: &str, source: &str, number: u32) -> PutEventsRequestEntry {
 }
 
 #[test]
-fn all_events_reach_the_bus_but_those_it_refuses() {
+fn all_accepted_events_reach_the_bus() {
     on_ministack(async |server| {
         let client = Client::new(server.config());
         let queue_url = bus(server, &client, "orders").await;
         let deliver = Sender::new(client);
-        // Nobody but AWS may be such a source.
+        // Only AWS may use such a source.
         let source = |number| if number % 50 == 7 { "aws.shop" } else { "shop" };
         let events = (0..200).map(|number| event("orders", source(number), number));
         let undelivered = deliver.send(events).await.unwrap_err();

@@ -19,7 +19,7 @@ async fn stream(server: &MiniStack, client: &Client, name: &str) {
     call.send().await.expect("a Firehose stream");
 }
 
-/// The lines of all that is in the bucket.
+/// The lines of everything in the bucket.
 fn lines(server: &MiniStack, bucket: &str) -> Vec<String> {
     let read = format!(
         "directory=$(mktemp -d) && aws s3 sync --quiet s3://{bucket} $directory \

@@ -16,8 +16,7 @@ use comeback_tests::MiniStack;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
-/// Runs a test on the one server that they share. They share a runtime too, which the server's
-/// connections live on.
+/// Runs a test on the server that all share. They also share a runtime, which the server's connections need.
 fn on_ministack(test: impl AsyncFnOnce(&'static MiniStack)) {
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
     static SERVER: OnceCell<MiniStack> = OnceCell::const_new();
@@ -27,7 +26,7 @@ fn on_ministack(test: impl AsyncFnOnce(&'static MiniStack)) {
     });
 }
 
-/// What an example, run with this argument, prints.
+/// The output of an example run with this argument.
 fn example(server: &MiniStack, name: &str, argument: &str) -> String {
     let tests = std::env::current_exe().expect("the test's own path");
     let examples =

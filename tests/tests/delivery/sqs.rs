@@ -14,8 +14,8 @@ pub(crate) async fn queue(server: &MiniStack, name: &str) -> String {
     call.send().await.expect("a queue").queue_url.expect("its URL")
 }
 
-/// Everything in the queue in the order it comes, by group; received, and on a FIFO queue deleted, or the
-/// rest of its group would never come.
+/// Everything on the queue in the order it comes, by group. The messages are received, and on a FIFO queue deleted,
+/// because the rest of a group would never come otherwise.
 pub(crate) async fn drain(server: &MiniStack, queue_url: &str) -> BTreeMap<String, Vec<String>> {
     let delete = Deleter::new(server.sqs.clone(), queue_url);
     let mut bodies: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -53,7 +53,7 @@ fn two_thousand_messages_are_all_counted_back() {
         assert_eq!(delivered.count(), 2_000);
         in_calls(200, delivered.calls, delivered.retries);
         let drained = drain(server, &queue_url).await.remove("").unwrap();
-        // A busy machine may lose an answer; what was sent again may be there twice.
+        // A busy machine may lose an answer, and the messages are then sent twice.
         let twice = usize::try_from(10 * delivered.retries).unwrap();
         assert!((2_000..=2_000 + twice).contains(&drained.len()), "{} for {delivered:?}", drained.len());
         assert_eq!(drained.into_iter().collect::<BTreeSet<_>>(), (0..2_000).map(body).collect());
@@ -69,7 +69,7 @@ fn a_fifo_queue_has_each_group_in_order() {
             Message::new(number.to_string()).fifo(format!("group {}", number % 12), number.to_string())
         };
         let delivered = deliver.send((0..120).map(message)).await.unwrap();
-        // Twelve groups go out side by side, one message of each at a time.
+        // Twelve groups are sent concurrently, one message of each at a time.
         assert_eq!(delivered.count(), 120);
         assert!((12..120).contains(&delivered.calls), "{delivered:?}");
         let groups = drain(server, &queue_url).await;
@@ -106,7 +106,7 @@ fn messages_are_shown_again_and_deleted() {
     });
 }
 
-/// The receipt handles of all 25 messages, which are hidden.
+/// Receives all 25 messages and returns their handles. The messages are hidden.
 async fn received(server: &MiniStack, queue_url: &str) -> Vec<String> {
     let mut handles = Vec::new();
     while handles.len() < 25 {
@@ -119,12 +119,12 @@ async fn received(server: &MiniStack, queue_url: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_queue_that_does_not_exist_hands_everything_back_at_once() {
+fn missing_queue_returns_everything_at_once() {
     on_ministack(async |server| {
         let deliver = Sender::new(server.sqs.clone(), "https://127.0.0.1/000000000000/nowhere");
         let undelivered = deliver.send((0..25).map(|n| Message::new(n.to_string()))).await.unwrap_err();
         assert_eq!(undelivered.entries.len(), 25);
-        // The first answer stops the calls that have not been made by then.
+        // The first answer prevents the calls not yet made.
         assert!((1..=3).contains(&undelivered.calls) && undelivered.retries == 0, "{undelivered:?}");
         let error = undelivered.entries[0].cause.error().unwrap();
         assert_eq!(error.kind, comeback_delivery::ErrorKind::Missing, "{error}");

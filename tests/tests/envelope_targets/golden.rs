@@ -1,6 +1,6 @@
-//! A golden file holds an `event`, the `request_id` of the invocation that receives it, and what to
-//! `expect`: the `payload`, the `attempt` and the `idempotency_key`, or the words it `raises`. Python
-//! and Node compare payloads as JSON, Rust byte for byte.
+//! A golden file has an `event`, the `request_id` of the invocation that receives it, and under `expect` either the
+//! `payload`, the `attempt` and the `idempotency_key`, or the words it `raises`. Python and Node compare payloads as
+//! JSON, Rust byte for byte.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,7 +65,7 @@ for (const path of process.argv.slice(1)) {
     assert_checks_every_golden_file("node", "-e", check);
 }
 
-/// As the page's Rust lines open it.
+/// Opens it with the page's Rust lines.
 #[test]
 fn the_rust_reader_opens_every_golden_envelope_byte_for_byte() {
     for path in golden_files() {
@@ -86,8 +86,8 @@ fn the_rust_reader_opens_every_golden_envelope_byte_for_byte() {
     }
 }
 
-/// What each reader says of bytes on which JSON parsers differ: `refused`, `not JSON`, or the payload, the attempt and the key;
-/// `all` if the three agree, and otherwise the sentence of `docs/envelope.md` that lists it.
+/// Each reader's result for bytes on which JSON parsers differ: `refused`, `not JSON`, or the payload, the attempt and
+/// the key; `all` if the three agree, and otherwise the sentence of `docs/envelope.md` that lists it.
 const READERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/envelopes/readers.json");
 
 #[test]
@@ -157,14 +157,14 @@ for (const { event, all, node } of JSON.parse(require("node:fs").readFileSync(pr
     assert_passes("node", "-e", check, &[READERS.into()]);
 }
 
-/// Runs `source` beside the copied files, with the golden files as arguments; it prints the name of each that holds.
+/// Runs `source` beside the copied files, with the golden files as arguments; it prints the name of each that passes.
 fn assert_checks_every_golden_file(program: &str, flag: &str, source: &str) {
     let files = golden_files();
     let checked = assert_passes(program, flag, source, &files);
     assert_eq!(checked.lines().map(Path::new).collect::<Vec<_>>(), files);
 }
 
-/// Runs `source` beside the copied files, and returns what it prints.
+/// Runs `source` beside the copied files, and returns its output.
 fn assert_passes(program: &str, flag: &str, source: &str, arguments: &[PathBuf]) -> String {
     let function = page::function(&format!("golden-{program}-{}", arguments.len()));
     let run = Command::new(program).arg(flag).arg(source).args(arguments).current_dir(function).output();

@@ -1,5 +1,5 @@
-//! Targets in three languages open their events and say how to be retried, with the files that docs/envelope.md has
-//! them copy, and the page's own lines.
+//! Targets in three languages open their events and request retries, using the files that docs/envelope.md has them
+//! copy, and the page's own lines.
 
 mod golden;
 mod page;
@@ -11,7 +11,7 @@ use std::process::Command;
 use comeback_tests::pages;
 use lambda_runtime::{Context, Diagnostic};
 
-// With the page's imports.
+// The page's lines, with its imports.
 include!("target.rs");
 
 #[test]

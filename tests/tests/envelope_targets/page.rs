@@ -20,7 +20,7 @@ pub(crate) fn block(language: &str) -> String {
     block.to_owned()
 }
 
-/// The folder of a function, with the files that the page's commands copy there, and its lines as `orders.py` and
+/// The folder of a function: the files that the page's commands copy there, and the page's lines as `orders.py` and
 /// `orders.mjs`.
 pub(crate) fn function(name: &str) -> PathBuf {
     let folder = scratch(name);

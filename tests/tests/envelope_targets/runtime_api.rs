@@ -9,7 +9,7 @@ use std::thread;
 use comeback_tests::PATIENCE;
 use serde_json::Value;
 
-/// What a runtime posts as the failure of one invocation: the `responsePayload` of Lambda's record. What it prints
+/// The failure that a runtime posts for one invocation: the `responsePayload` of Lambda's record. The runtime's output
 /// goes to `log`.
 pub(crate) fn failure_in(mut runtime: Command, request_id: &str, event: &str, log: &Path) -> Value {
     let listener =
@@ -40,13 +40,13 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Lambda's answer to a runtime that asks for its next invocation.
+/// Lambda's answer when a runtime asks for its next invocation.
 fn invocation(request_id: &str, event: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\n\
@@ -60,14 +60,14 @@ fn invocation(request_id: &str, event: &str) -> String {
     )
 }
 
-/// Answers every `GET` with the invocation, and passes on what is posted. A runtime may use several connections.
+/// Answers every `GET` with the invocation, and forwards what is posted. A runtime may use several connections.
 fn serve(connection: &TcpStream, next: &str, posted: &Sender<(String, String)>) {
     let mut requests = BufReader::new(connection);
     while let Ok(Some((path, body))) = request(&mut requests) {
         let answer =
             if path.ends_with("/next") { next } else { "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n" };
         let mut connection = connection;
-        // A runtime that ends meanwhile, or a test that has what it wants, is no failure of this server's.
+        // It is not an error here if a runtime ends meanwhile, or if a test has all it needs.
         let _ = connection.write_all(answer.as_bytes());
         if !path.ends_with("/next") {
             let _ = posted.send((path, body));

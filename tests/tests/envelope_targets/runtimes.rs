@@ -18,8 +18,8 @@ fn python_writes_its_sample() {
     });
 }
 
-/// `native_client.cjs` takes the place of the client's native part, whose build needs CMake and a C++ compiler. That
-/// part only sends what the rest has written.
+/// `native_client.cjs` replaces the client's native part, whose build needs CMake and a C++ compiler. That part only
+/// sends what the rest has written.
 #[test]
 fn node_writes_its_sample() {
     assert_writes_its_sample("node", |folder| {
@@ -36,13 +36,13 @@ fn rust_writes_its_sample() {
     assert_writes_its_sample("rust", |_| Command::new(env!("CARGO_BIN_EXE_documented_target")));
 }
 
-/// The page's lines, in a real runtime: on a held order their failure is that of the sample, and on a cancelled one
-/// they ask for no retry.
+/// Runs the page's lines in a real runtime. On a held order, their failure equals the sample, and on a cancelled one
+/// they request no retry.
 fn assert_writes_its_sample(language: &str, runtime: impl Fn(&Path) -> Command) {
     let folder = page::function(&format!("runtime-{language}"));
     let fail = |request_id: &str, event: &str| {
         let mut command = runtime(&folder);
-        // What Lambda sets, and a runtime insists on.
+        // Variables that Lambda sets and a runtime requires.
         command.env("LAMBDA_TASK_ROOT", &folder).env("_HANDLER", "orders.handler");
         for name in ["FUNCTION_NAME", "FUNCTION_VERSION", "LOG_GROUP_NAME", "LOG_STREAM_NAME"] {
             command.env(format!("AWS_LAMBDA_{name}"), "orders");
@@ -69,7 +69,7 @@ fn record(language: &str) -> Value {
         .expect("an invocation record")
 }
 
-/// The lines of a stack trace are the runtime's own, and change with its version: only their place is compared.
+/// Compares only the position of stack trace lines, which are the runtime's own and change with its version.
 fn without_lines(mut failure: Value) -> Value {
     for key in ["stackTrace", "trace"] {
         if let Some(trace) = failure.get_mut(key) {
