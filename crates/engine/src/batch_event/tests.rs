@@ -39,7 +39,7 @@ fn reads_what_sqs_writes() {
 }
 
 #[test]
-fn a_moved_message_is_the_one_that_it_was_first() {
+fn a_moved_message_is_restored() {
     let moved = r#""messageAttributes": {"Comeback": {"stringValue":
         "{\"message_id\":\"m-0\",\"sent\":7000,\"first_receive\":8000,\"receives\":3,\"moves\":1}",
         "stringListValues": [], "binaryListValues": [], "dataType": "String"}}, "body""#;
@@ -53,7 +53,7 @@ fn a_moved_message_is_the_one_that_it_was_first() {
 }
 
 #[test]
-fn senders_attributes_are_read_as_far_as_they_can_be_sent_again() {
+fn only_sendable_attributes_are_read() {
     let attributes = r#""messageAttributes": {
         "RequestID": {"stringValue": "r-1", "dataType": "String", "stringListValues": []},
         "ErrorCode": {"stringValue": "200", "dataType": "Number.int"},
@@ -82,7 +82,7 @@ fn a_garbled_attribute_is_named_and_ignored() {
 }
 
 #[test]
-fn what_the_handler_does_not_need_may_have_any_shape() {
+fn unneeded_members_may_have_any_shape() {
     let odd = r#""messageAttributes": {"a": {"stringListValues": null, "dataType": 7}}, "awsRegion": 7, "#;
     let odd = with(r#""body""#, &format!(r#"{odd} "body""#)).replace(r#""AIDA""#, r#"["\ud800"]"#);
     assert_eq!(read(&[&odd]), read(&[WHOLE]));
@@ -124,7 +124,7 @@ fn an_incomplete_message_is_kept_by_its_id() {
 }
 
 #[test]
-fn a_batch_with_a_message_of_no_readable_id_is_not_to_be_handled() {
+fn check_ids_refuses_a_message_without_an_id() {
     let id = r#""messageId": "m-1""#;
     let nameless = |to| with(id, to);
     for message in [
@@ -148,7 +148,7 @@ fn a_batch_with_a_message_of_no_readable_id_is_not_to_be_handled() {
 }
 
 #[test]
-fn the_queue_is_that_of_the_first_message_which_names_one() {
+fn the_first_named_queue_counts() {
     let arn = r#""eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:retries""#;
     let other = |to: &str| with(arn, &format!(r#""eventSourceARN": {to}"#));
     let batch = read(&["7", &other("7"), &other("null"), &other(r#""first""#), &other(r#""second""#)]);
@@ -157,7 +157,7 @@ fn the_queue_is_that_of_the_first_message_which_names_one() {
 }
 
 #[test]
-fn anything_else_is_no_batch() {
+fn malformed_events_are_refused() {
     for (event, problem) in [
         ("", "not a JSON object"),
         ("7", "not a JSON object"),

@@ -19,7 +19,7 @@ fn folded<'l>(lines: impl IntoIterator<Item = &'l LogLine<'static>>) -> Fold {
     fold
 }
 
-/// A line at that second about the message of that number.
+/// A line at this second about the message with this number.
 fn said(message: usize, second: u64, what: What<'static>) -> LogLine<'static> {
     let mut line = line(what);
     line.timestamp = at(second);
@@ -55,9 +55,9 @@ fn a_message_waits_until_a_line_settles_it() {
     }
 }
 
-/// Its event has the same key, and the attempt that failed is another.
+/// The event has the same key, but another attempt failed.
 #[test]
-fn each_failure_of_an_event_is_a_message_of_its_own() {
+fn each_failure_is_its_own_message() {
     let changed = |change: fn(&mut LoggedEvent<'static>)| {
         let mut line = defers(120, 130);
         change(line.event.as_mut().unwrap());
@@ -73,7 +73,7 @@ fn each_failure_of_an_event_is_a_message_of_its_own() {
 }
 
 #[test]
-fn the_latest_line_says_what_a_message_waits_for() {
+fn the_latest_line_sets_the_wait() {
     let keep =
         |cause, delay, not_before| What::Keep { cause, delay, not_before, reason: None, failure: None };
     let next_try = |cause, at: Option<Timestamp>| WaitsFor::NextTry { cause, at };
@@ -88,14 +88,14 @@ fn the_latest_line_says_what_a_message_waits_for() {
         (hold, WaitsFor::Resume),
     ] {
         let lines = [said(0, 200, last), defers(110, 909)];
-        assert_eq!(waits_for(&lines), [expected], "the order does not count");
+        assert_eq!(waits_for(&lines), [expected], "in either order");
     }
     let fold = folded(&[defers(110, 909)]);
     assert_eq!(fold.waiting().next().unwrap().next_check(), at(170));
 }
 
 #[test]
-fn a_line_without_an_event_is_about_no_message() {
+fn a_line_without_an_event_changes_nothing() {
     let unparsed = LogLine { event: None, ..defers(110, 112) };
     assert_eq!(waits_for(&[unparsed]), []);
 }
@@ -114,7 +114,7 @@ fn too_many_functions_and_errors_are_one_kind() {
 }
 
 #[test]
-fn what_was_settled_takes_little_room() {
+fn settled_messages_take_little_room() {
     let mut fold = Fold::default();
     for n in 0..50_000 {
         fold.take(&said(n, 110, defers(110, 112).what));
@@ -124,7 +124,7 @@ fn what_was_settled_takes_little_room() {
     assert!(size_of::<WaitingMessage>() <= 80, "{}", size_of::<WaitingMessage>());
 }
 
-/// What a log says of a message, by all its lines at once.
+/// The state of a message, judged by all its lines at once.
 fn judged(lines: &[LogLine<'static>], message: usize) -> Option<Result<WaitsFor, ()>> {
     let id = format!("r-{message}");
     let about = lines.iter().filter(|line| {
@@ -170,7 +170,7 @@ fn some_lines() -> impl Strategy<Value = Vec<LogLine<'static>>> {
 
 proptest! {
     #[test]
-    fn neither_order_nor_doubles_count(
+    fn order_and_repeats_do_not_matter(
         (lines, shuffled) in some_lines().prop_flat_map(|lines| {
             let twice = [lines.clone(), lines.clone()].concat();
             (Just(lines), Just(twice).prop_shuffle())
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_log_never_settles_what_waits(
+    fn a_cut_log_settles_no_waiting_message(
         (lines, cut) in some_lines().prop_flat_map(|lines| {
             let len = lines.len();
             (Just(lines.clone()), subsequence(lines, 0..=len))

@@ -9,7 +9,7 @@ use crate::dead_letter::Reason;
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 const DUE: Timestamp = Timestamp::from_secs(1_700_000_004);
 
-/// No field is left out, so that a new one has to be added here.
+/// An event with every field, so that a new one has to be added here.
 pub(crate) fn event() -> LoggedEvent<'static> {
     LoggedEvent {
         key: "r-0".into(),
@@ -24,7 +24,7 @@ pub(crate) fn event() -> LoggedEvent<'static> {
     }
 }
 
-/// What can happen, with every field.
+/// Each outcome, with every field.
 pub(crate) fn happenings() -> [What<'static>; 5] {
     let early = || {
         let asked_by = Some("ops".into());
@@ -151,7 +151,7 @@ fn every_line_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_is_no_line_of_this_version_is_not_read() {
+fn other_lines_and_versions_are_refused() {
     let text = serde_json::to_string(&LogLine::of(&deferred(), NOW)).unwrap();
     assert_eq!(LogLine::read(&text.replace(r#""v":1"#, r#""v":2"#)), Err(NotALine::Newer));
     assert!(LogLine::read(&text.replacen('{', r#"{"new":{"member":1},"#, 1)).is_ok());
@@ -178,7 +178,7 @@ fn names_on_the_wire_are_those_of_dead_letters() {
 }
 
 #[test]
-fn the_level_is_that_of_the_worst_news() {
+fn level_follows_the_outcome() {
     let level = |outcome: &Outcome<'_>| written(outcome)["level"].clone();
     assert_eq!(level(&deferred()), "INFO");
     assert_eq!(level(&not_hidden(waiting(), failure(None))), "WARN");
@@ -202,7 +202,7 @@ fn a_directive_is_on_the_line() {
 }
 
 #[test]
-fn a_failed_call_names_its_cause_and_what_was_to_be_done() {
+fn a_failed_call_names_its_cause() {
     let refused = Why::NotInvoked { cause: Cause::Refused, due: DUE, failure: failure(Some("allow it")) };
     let refused = hidden(refused, 7);
     let LogLine { what, .. } = LogLine::of(&refused, NOW);
@@ -220,7 +220,7 @@ fn a_failed_call_names_its_cause_and_what_was_to_be_done() {
 }
 
 #[test]
-fn handle_is_on_lines_about_hidings_that_may_end_early() {
+fn handle_is_logged_if_hiding_may_end_early() {
     let handle = |outcome: Outcome<'_>| written(&outcome)["receipt_handle"].clone();
     let not_invoked = |cause| Why::NotInvoked { cause, due: DUE, failure: failure(None) };
     let unsent = Why::NotDeadLettered { due: None, reason: reason(), failure: failure(None) };
@@ -245,7 +245,7 @@ fn handle_is_on_lines_about_hidings_that_may_end_early() {
 }
 
 #[test]
-fn handle_that_is_long_or_not_printable_is_left_out() {
+fn long_or_unprintable_handles_are_left_out() {
     let line = |handle: &str| {
         let (why, timeout, is_guard, failure) = (waiting(), Duration::from_secs(600), false, None);
         let outcome = outcome_with(handle, End::Hidden { why, timeout, is_guard, failure });
@@ -301,7 +301,7 @@ fn a_forged_text_cannot_make_a_line_long() {
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/what-happens-to.md");
 
-/// The names in the first column of a table of the page's part about the log.
+/// The names in the first column of a table in the page's section on the log.
 fn documented(head: &str) -> BTreeSet<String> {
     let page = std::fs::read_to_string(PAGE).unwrap();
     let (_, log) = page.split_once("\n## The log\n").unwrap();

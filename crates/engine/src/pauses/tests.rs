@@ -24,7 +24,7 @@ pub(crate) fn pause(target: &str, from: u64, until: Option<u64>) -> Pause {
     }
 }
 
-/// Pauses of a few targets within a few seconds, so that they meet.
+/// Pauses of a few targets within a few seconds, so that they overlap.
 fn any_pause() -> impl Strategy<Value = Pause> {
     let words = || prop::option::of("[ -~é]{0,12}");
     let times = (0..40u64, prop::option::of(0..20u64), 0..=LONGEST_SPREAD.as_secs());
@@ -42,14 +42,14 @@ fn any_pauses() -> impl Strategy<Value = Pauses> {
     prop::collection::vec(any_pause(), 0..12).prop_map(|all| pauses(&all))
 }
 
-/// Whether a function is paused, second by second.
+/// True for each second in which a function is paused.
 fn moments(pauses: &Pauses, function_arn: &str) -> Vec<bool> {
     let is_paused = |second| pauses.of_function(function_arn).any(|pause| pause.is_active(at(second)));
     (0..80).map(is_paused).collect()
 }
 
 #[test]
-fn a_pause_is_from_its_start_until_its_end() {
+fn a_pause_includes_its_start_but_not_its_end() {
     let one = pause("*", 10, Some(20));
     assert_eq!([9, 10, 19, 20].map(|second| one.is_active(at(second))), [false, true, true, false]);
     assert_eq!([9, 10, 19, 20].map(|second| one.is_over(at(second))), [false, false, false, true]);
@@ -77,7 +77,7 @@ fn refused(text: &str) -> String {
     Pauses::read(text).unwrap_err().to_string()
 }
 
-/// A document with one pause, of which a member is changed.
+/// A document with one pause, in which `from` is replaced.
 fn with(from: &str, to: &str) -> String {
     let text = r#"{"v":1,"pauses":[{"target":"*","from":10,"until":20,"spread":5}]}"#;
     assert!(text.contains(from), "{from} is not in {text}");
@@ -85,7 +85,7 @@ fn with(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn each_member_is_read_and_written_as_it_stood_on_2026_11_22() {
+fn format_of_2026_11_22_is_read_and_written() {
     let pauses = Pauses::read(WHOLE).unwrap();
     assert_eq!(pauses.write(), WHOLE);
     let [all, orders, payments] = [0, 1, 2].map(|index| pauses.iter().nth(index).unwrap().clone());
@@ -97,7 +97,7 @@ fn each_member_is_read_and_written_as_it_stood_on_2026_11_22() {
 }
 
 #[test]
-fn what_later_versions_add_changes_no_pause() {
+fn unknown_members_change_no_pause() {
     let text = with(r#""spread":5"#, r#""spread":5,"until_deploy":[1],"note":{"a":"}"}"#);
     let added = text.replace(r#"{"v":1,"#, r#"{"then":null,"v":1,"#);
     let pauses = |text: &str| Pauses::read(text).unwrap().iter().cloned().collect::<Vec<_>>();
@@ -106,7 +106,7 @@ fn what_later_versions_add_changes_no_pause() {
 }
 
 #[test]
-fn anything_else_is_garbled_and_says_where() {
+fn malformed_text_is_refused_with_its_place() {
     for (text, expected) in [
         ("", "not a JSON object"),
         ("none", "not a JSON object"),
@@ -160,7 +160,7 @@ fn any_request() -> impl Strategy<Value = Request> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(
+    fn written_documents_are_read_back(
         pauses in any_pauses(),
         retry in any_request(),
         within in 0..=LONGEST_WITHIN.as_secs(),
@@ -189,14 +189,14 @@ fn pauses(all: &[Pause]) -> Pauses {
 }
 
 #[test]
-fn tidying_drops_what_ended_over_14_days_ago() {
+fn tidying_drops_pauses_ended_14_days_ago() {
     let old = pauses(&[pause(ORDERS, 0, Some(10)), pause("*", 0, None)]);
     assert_eq!(old.tidied(at(10 + 14 * 86_400)), old);
     assert_eq!(old.tidied(at(11 + 14 * 86_400)), pauses(&[pause("*", 0, None)]));
 }
 
 #[test]
-fn tidying_joins_what_adjoins_and_keeps_the_later_ends_spread() {
+fn tidying_joins_adjoining_ended_pauses() {
     let spread = |secs, pause: Pause| Pause { spread: Duration::from_secs(secs), ..pause };
     let of = |until| spread(1, pause(ORDERS, 0, Some(until)));
     let next = spread(2, pause(ORDERS, 10, Some(20)));
@@ -205,7 +205,7 @@ fn tidying_joins_what_adjoins_and_keeps_the_later_ends_spread() {
     assert_eq!(joined(of(30)), pauses(&[of(30)]));
     assert_eq!(joined(of(9)), pauses(&[of(9), next.clone()]), "a second lies between");
     let open = pauses(&[of(10), pause(ORDERS, 10, None)]);
-    assert_eq!(open.tidied(at(50)), open, "an open one is left alone");
+    assert_eq!(open.tidied(at(50)), open, "an open one stays as it is");
     let others = pauses(&[of(10), pause("*", 10, Some(20))]);
     assert_eq!(others.tidied(at(50)), others, "so are other targets");
 }
@@ -215,7 +215,7 @@ fn with_reason(length: usize) -> Pause {
 }
 
 #[test]
-fn only_what_has_not_ended_can_be_too_long() {
+fn ended_pauses_leave_a_document_that_is_too_long() {
     let rest = pauses(&[with_reason(0)]).write().len();
     let full = [with_reason(4_096 - rest)];
     assert_eq!(pauses(&full).fitted(at(0)), Ok((pauses(&full), vec![])));
@@ -229,7 +229,7 @@ fn only_what_has_not_ended_can_be_too_long() {
 
 /// 200 ended pauses of one function, and one of another that is open.
 #[test]
-fn what_ended_first_leaves_first() {
+fn pauses_that_ended_first_leave_first() {
     let ended: Vec<Pause> = (0..200).map(|n| pause(PAYMENTS, n * 6_000, Some(n * 6_000 + 3_600))).collect();
     let now = at(200 * 6_000);
     let open =
@@ -238,7 +238,7 @@ fn what_ended_first_leaves_first() {
     let (document, forgotten) = Pauses::default().with(all).fitted(now).unwrap();
     let left: Vec<Pause> = document.iter().cloned().collect();
     assert_eq!(left.last(), Some(&open));
-    assert_eq!([&forgotten[..], &left[..left.len() - 1]].concat(), ended, "in request");
+    assert_eq!([&forgotten[..], &left[..left.len() - 1]].concat(), ended, "in order");
     assert!((20..40).contains(&left.len()) && document.write().len() <= LONGEST_PAUSES, "{}", left.len());
     let request = |n: u64| RetryNow {
         request: Request {
@@ -262,9 +262,9 @@ fn what_ended_first_leaves_first() {
 }
 
 proptest! {
-    /// While nothing is over 14 days old.
+    /// As long as no pause ended over 14 days ago.
     #[test]
-    fn tidying_changes_no_moment_and_forgets_who_and_why(pauses in any_pauses(), now in 0..70u64) {
+    fn tidying_changes_no_paused_second(pauses in any_pauses(), now in 0..70u64) {
         let tidied = pauses.tidied(at(now));
         for function in [ORDERS, PAYMENTS] {
             prop_assert_eq!(moments(&tidied, function), moments(&pauses, function));
@@ -281,7 +281,7 @@ proptest! {
 }
 
 #[test]
-fn an_edit_keeps_the_members_that_it_does_not_know() {
+fn an_edit_keeps_unknown_members() {
     let read = r#""retries":[{"target":"*","at":1700000000,"within":300,"later":[1]},{"odd":1,"at":1700000000}],"cancels":[{"target":"*","at":1700000000,"later":{"a":1}}],"mail":{"to": 1E400}}"#;
     let document = Pauses::read(&format!(r#"{{"v":1,"pauses":[],{read}"#)).unwrap();
     let (opened, _) = document.with([pause(ORDERS, 0, None)]).fitted(at(0)).unwrap();
@@ -293,8 +293,9 @@ fn an_edit_keeps_the_members_that_it_does_not_know() {
     assert_eq!(Pauses::read(&withdrawn).unwrap().cancels().count(), 1);
 }
 
+/// A request without a readable end leaves after 25 hours.
 #[test]
-fn a_request_leaves_the_document_at_its_end_and_an_unreadable_one_after_25_hours() {
+fn requests_leave_the_document_at_their_end() {
     let document =
         |entries: &str| Pauses::read(&format!(r#"{{"v":1,"pauses":[],"retries":[{entries}]}}"#)).unwrap();
     let left = |entries: &str, second| document(entries).fitted(at(second)).unwrap().0.retries.len();
@@ -308,12 +309,12 @@ fn a_request_leaves_the_document_at_its_end_and_an_unreadable_one_after_25_hours
     let cancels = |second| Pauses::read(cancel).unwrap().fitted(at(second)).unwrap().0.cancels.len();
     assert_eq!([0, 10, 11].map(cancels), [1, 1, 0]);
     for entry in ["7", r#"{"odd":1}"#, r#"{"target":"*","at":"soon"}"#, r#"{"at":1700000000000}"#] {
-        assert_eq!(left(entry, 0), 0, "nobody can know what it is for: {entry}");
+        assert_eq!(left(entry, 0), 0, "it has no readable moment: {entry}");
     }
 }
 
 #[test]
-fn requests_that_stand_twice_harm_no_pause() {
+fn duplicate_requests_harm_no_pause() {
     let pause = r#"{"target":"*","from":1700000000,"until":null,"spread":0}"#;
     let request = r#"{"target":"*","at":1700000000,"within":300}"#;
     for retries in [format!(r#""retries":[{request}],"retries":[{request}]"#), r#""retries":null"#.into()] {
@@ -381,7 +382,7 @@ fn withdrawn_requests_make_room_for_a_pause() {
 }
 
 #[test]
-fn requests_are_written_and_read_back_as_on_2026_11_28() {
+fn request_format_of_2026_11_28_is_read_and_written() {
     let request = Request {
         target: PauseTarget::All,
         at: Timestamp::from_millis(at(0).as_millis() + 1),

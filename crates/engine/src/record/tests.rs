@@ -5,7 +5,7 @@ use super::*;
 const WRITTEN: &str = r#"{"message_id":"m-0","sent":1000,"first_receive":2000,"receives":3,"moves":1}"#;
 const SENT: Timestamp = Timestamp::from_millis(9_000_000);
 
-/// A copy's first receive.
+/// A copy on its first receive.
 fn copy() -> Record {
     Record {
         message_id: "m-1".into(),
@@ -27,7 +27,7 @@ fn restored(attribute: &str) -> Record {
 }
 
 #[test]
-fn a_copy_is_the_message_that_it_was_first() {
+fn a_copy_is_restored_to_its_original() {
     let record = restored(WRITTEN);
     let ms = Timestamp::from_millis;
     assert_eq!((record.first_id(), record.first_sent(), record.first_receive), ("m-0", ms(1_000), ms(2_000)));
@@ -38,16 +38,16 @@ fn a_copy_is_the_message_that_it_was_first() {
     );
 }
 
-/// Fixed: messages with this text may be on their way.
+/// Messages with this text may be in flight when the handler is updated.
 #[test]
-fn the_first_move_is_written_so() {
+fn format_of_the_attribute_is_fixed() {
     let record = Record { receive_count: 3, sent: Timestamp::from_millis(1_000), ..copy() };
     let record = Record { first_receive: Timestamp::from_millis(2_000), message_id: "m-0".into(), ..record };
     assert_eq!(Moved::next(&record, None, true), WRITTEN);
 }
 
 #[test]
-fn a_copy_that_only_waits_on_is_received_once_like_a_hidden_message() {
+fn a_wait_of_many_moves_is_one_receive() {
     let first = Record { receive_count: 1, ..copy() };
     let mut hop = first.clone();
     hop.restore(&Moved::next(&first, None, true)).unwrap();
@@ -73,7 +73,7 @@ fn a_copy_is_never_on_its_first_receive() {
 }
 
 #[test]
-fn what_it_claims_is_bounded_by_what_sqs_says() {
+fn claimed_times_are_bounded_by_sqs() {
     let claims = |sent: u64, first: u64, not_before: u64| {
         let text = format!(
             r#"{{"message_id":"m","sent":{sent},"first_receive":{first},"receives":1,"moves":1,"not_before":{not_before}}}"#
@@ -88,7 +88,7 @@ fn what_it_claims_is_bounded_by_what_sqs_says() {
 }
 
 #[test]
-fn anything_else_is_garbled_and_changes_nothing() {
+fn a_malformed_attribute_changes_nothing() {
     let long = "m".repeat(101);
     for (garbled, problem) in [
         ("", "not a JSON object"),
@@ -134,7 +134,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn a_written_attribute_is_read_back(
         record in moved_record(),
         waits_on in any::<bool>(),
         held in prop::option::of(0..=16_200_000u64),
@@ -150,7 +150,7 @@ proptest! {
 const ROOT: &str = "1-5759e988-bd862e3fe1be46a994272793";
 
 #[test]
-fn a_header_of_lambda_goes_on_with_all_that_it_holds() {
+fn a_header_in_xrays_form_is_read_whole() {
     let long = format!("Root={ROOT};{}", "a".repeat(LONGEST_TRACE - 41));
     assert_eq!(long.len(), LONGEST_TRACE);
     for text in [
@@ -165,7 +165,7 @@ fn a_header_of_lambda_goes_on_with_all_that_it_holds() {
 }
 
 #[test]
-fn anything_else_is_left_behind() {
+fn any_other_header_is_dropped() {
     for text in [
         "",
         "Root=",

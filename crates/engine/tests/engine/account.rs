@@ -1,5 +1,4 @@
-//! The account as the handler sees it: it records the handler's calls and fails as planned. And an executor that cannot
-//! hang.
+//! A stand-in for the AWS account, which records the handler's calls and fails as planned; and an executor that cannot hang.
 
 pub(crate) mod queue;
 
@@ -15,7 +14,7 @@ use comeback_engine::{
     TraceHeader, VisibilityChange,
 };
 
-/// What a batch call does.
+/// The planned behaviour of a batch call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Batch {
     Works,
@@ -29,7 +28,7 @@ pub(crate) enum Batch {
     PanicsBeforeItsFuture,
 }
 
-/// What an invoke does.
+/// The planned behaviour of an invoke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Invoke {
     Works,
@@ -59,25 +58,25 @@ pub(crate) enum Call {
 /// A message that was sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
-    /// Of the message that it follows.
+    /// The id of the message that it replaces.
     pub(crate) message_id: String,
     pub(crate) body: String,
     pub(crate) attribute: String,
     pub(crate) delay: u64,
     pub(crate) trace_header: Option<String>,
-    /// Those of the sender.
+    /// The sender's attributes.
     pub(crate) attributes: Vec<Attribute>,
 }
 
-/// The account; a box says what its next call does.
+/// The account. Each box gives the behaviour of the next call.
 pub(crate) struct World<'w> {
     pub(crate) hide: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) invoke: Box<dyn Fn() -> Invoke + 'w>,
     pub(crate) send: Box<dyn Fn() -> Batch + 'w>,
     pub(crate) send_again: Box<dyn Fn() -> Batch + 'w>,
-    /// How many messages are in flight, and since the epoch when that was asked; or the count fails.
+    /// The number of messages in flight, and when they were counted; `None` if the count fails.
     pub(crate) count: Box<dyn Fn() -> Option<(u64, Timestamp)> + 'w>,
-    /// What the parameter holds, or the read fails.
+    /// The parameter's text, or the failure to read it.
     pub(crate) read_pauses: Box<dyn Fn() -> Result<Option<String>, CallFailure> + 'w>,
     pub(crate) calls: RefCell<Vec<Call>>,
     /// Receipt handles and seconds that the queue accepted.
@@ -86,21 +85,21 @@ pub(crate) struct World<'w> {
     pub(crate) invoked: RefCell<Vec<String>>,
     /// The trace of each invoke that was started.
     pub(crate) traces: RefCell<Vec<Option<String>>>,
-    /// What the dead-letter queue keeps.
+    /// The dead-letters that their queue accepted.
     pub(crate) sent: RefCell<Vec<DeadLetter>>,
     /// The copies that the retry queue accepted.
     pub(crate) copies: RefCell<Vec<Copy>>,
-    /// How often an invoke is pending.
+    /// The number of times that an invoke is pending.
     pub(crate) invoke_steps: usize,
-    /// Of invokes, reads of the pauses and counts.
+    /// Invokes, reads of the pauses and counts under way.
     pub(crate) in_flight: Cell<usize>,
     pub(crate) most_in_flight: Cell<usize>,
-    /// Of each call that was given the deadline: whether it had passed when the call had started.
+    /// For each call that was given the deadline: true if it had passed once the call was started.
     pub(crate) passed: RefCell<Vec<bool>>,
     pub(crate) batches: Batches,
 }
 
-/// Batches that were handled, one after another: their reports borrow from them.
+/// The batches handled so far, kept because their reports borrow from them.
 #[derive(Default)]
 pub(crate) struct Batches(OnceCell<Box<(BatchEvent, Batches)>>);
 
@@ -140,12 +139,12 @@ impl Default for World<'_> {
 }
 
 impl World<'_> {
-    /// In a new environment.
+    /// Handles a batch in a new environment.
     pub(crate) fn handle(&self, records: &[Record], policy: &Policy, now: Timestamp) -> BatchReport<'_> {
         self.handle_until(records, policy, now, usize::MAX)
     }
 
-    /// The deadline has passed once `calls` were started.
+    /// Handles a batch in a new environment. The deadline has passed once `calls` calls were started.
     pub(crate) fn handle_until(
         &self,
         records: &[Record],
@@ -179,7 +178,7 @@ impl World<'_> {
         behaviour
     }
 
-    /// A queue keeps the entries that it accepts.
+    /// Keeps the accepted entries in `queue`, and answers as planned.
     async fn answer_batch<E>(
         &self,
         behaviour: Batch,
@@ -194,7 +193,7 @@ impl World<'_> {
         answers
     }
 
-    /// A call is in flight meanwhile.
+    /// Waits for the answer, with one more call in flight.
     async fn answer_comes(&self, steps: usize) {
         self.in_flight.update(|count| count + 1);
         self.most_in_flight.update(|most| most.max(self.in_flight.get()));
@@ -305,7 +304,7 @@ impl Copy {
         }
     }
 
-    /// What SQS hands over of it.
+    /// The copy as SQS delivers it.
     pub(crate) fn received(&self, sent: Timestamp) -> Record {
         let mut record = Record {
             message_id: format!("copy of {}", self.message_id),
@@ -323,7 +322,7 @@ impl Copy {
     }
 }
 
-/// An environment with this much room, which was counted long ago.
+/// An environment with room for `left` messages, counted long ago.
 pub(crate) fn with_room(policy: &Policy, left: u64) -> Environment {
     const COUNTED: Timestamp = Timestamp::from_secs(0);
     let mut environment = Environment::new(Policies::from(policy.clone()));
@@ -362,7 +361,7 @@ fn quiet_panic() -> ! {
     resume_unwind(Box::new("planned"))
 }
 
-/// Pending once.
+/// A future that is pending once.
 async fn step() {
     let mut stepped = false;
     poll_fn(|context| {
@@ -372,7 +371,7 @@ async fn step() {
     .await;
 }
 
-/// Runs a future of [`step`]s, which is done after few polls or never.
+/// Runs a future of [`step`]s. It ends after a few polls, or never.
 pub(crate) fn run<O>(future: impl Future<Output = O>) -> O {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

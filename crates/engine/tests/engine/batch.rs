@@ -1,5 +1,5 @@
-//! A batch performed: grouped, in order, concurrently, each message once; and what is kept, hidden or dead-lettered when
-//! calls fail or must not start, or while no function may be re-invoked.
+//! The calls of a batch: grouped, in order, concurrent, one for each message. And the messages that are kept, hidden or
+//! dead-lettered when calls fail or must not start, or while no function may be re-invoked.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -34,7 +34,7 @@ fn first_receives_are_one_visibility_call_and_all_kept() {
 }
 
 #[test]
-fn due_messages_are_concurrent_invokes_of_the_arn_as_it_stands() {
+fn due_messages_are_invoked_concurrently() {
     let world = World { invoke_steps: 100, ..World::default() };
     let records = due(10);
     let report = world.handle(&records, &policy(|_| ()), NOW);
@@ -53,9 +53,9 @@ fn due_messages_are_concurrent_invokes_of_the_arn_as_it_stands() {
     assert_eq!(made.len(), 10, "each has the request id that its invoke was answered with");
 }
 
-/// A message that waits, one to be re-invoked, and one whose event is too old by then.
+/// The batch has a message that waits and one that is due.
 #[test]
-fn what_is_about_to_be_invoked_is_guarded_in_the_first_call() {
+fn the_first_call_guards_invokes() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
     let world = World { invoke: Box::new(|| Invoke::Later), ..World::default() };
     let mut environment = with_room(&policy, 2);
@@ -79,7 +79,7 @@ fn what_is_about_to_be_invoked_is_guarded_in_the_first_call() {
     assert_eq!(report.unguarded, None);
 }
 
-/// 2,000 times, from `least` seconds to an hour more.
+/// Asserts that 2,000 times spread evenly from `least` seconds to an hour more.
 fn assert_even_over_an_hour(times: &[u64], least: u64) {
     assert!(times.iter().all(|secs| (least..=least + 3_600).contains(secs)));
     let quarters =
@@ -129,9 +129,9 @@ fn without_a_guard_a_retry_is_made_and_a_move_is_not() {
     }
 }
 
-/// The second of two hidings is accepted: the message waits in the queue, and takes room.
+/// The first call to hide fails and the second works: the message waits in the queue, although there is no room.
 #[test]
-fn a_message_that_was_not_moved_for_want_of_a_guard_is_hidden_for_its_own_wait() {
+fn an_unguarded_move_is_hidden_for_its_wait() {
     let failures = Cell::new(1);
     let hide = move || if failures.replace(0) > 0 { Batch::Fails } else { Batch::Works };
     let world = World { hide: Box::new(hide), ..World::default() };
@@ -155,7 +155,7 @@ fn messages_whose_guard_failed_take_the_room_first() {
         send: Box::new(|| Batch::Fails),
         ..World::default()
     };
-    // Longer than the others, so it would be the last to be moved.
+    // It is longer than the others, so it would be the last to be moved.
     let mut unreadable = record("[".repeat(9_000));
     unreadable.message_id = "unreadable".into();
     let records = [due(2), vec![unreadable]].concat();
@@ -166,7 +166,7 @@ fn messages_whose_guard_failed_take_the_room_first() {
 }
 
 #[test]
-fn copies_of_one_message_are_handled_once_by_the_later_receipt() {
+fn a_duplicate_is_handled_by_its_later_receipt() {
     let copy = |handle: &str, receive_count| Record {
         receipt_handle: handle.into(),
         receive_count,
@@ -190,7 +190,7 @@ fn copies_of_one_message_are_handled_once_by_the_later_receipt() {
 }
 
 #[test]
-fn a_re_invocation_goes_on_with_its_events_trace() {
+fn a_reinvocation_continues_the_trace() {
     let headers = ["Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1", "Root=1"];
     let mut records = due(3);
     for (record, header) in records.iter_mut().zip(headers) {
@@ -240,7 +240,7 @@ fn after_the_deadline_no_call_starts() {
 }
 
 #[test]
-fn a_deferral_is_kept_whether_its_call_worked_or_not() {
+fn a_deferral_is_kept_even_if_hiding_fails() {
     use Batch::*;
     for hide in [Works, Fails, FailsFor(1), AnswersOnly(1), AnswersTooMuch, Panics, PanicsBeforeItsFuture] {
         let world = World { hide: Box::new(move || hide), ..World::default() };
@@ -288,7 +288,7 @@ fn an_invoke_that_may_work_later_is_kept_and_hidden() {
     }
 }
 
-/// How long a message is hidden whose invoke at `now` was not answered.
+/// The visibility timeout after an invoke at `now` that was not answered, in seconds.
 fn hidden_unanswered(record: Record, policy: &Policy, now: Timestamp) -> u64 {
     let world = World { invoke: Box::new(|| Invoke::AnswerLost), ..World::default() };
     let records = [record];
@@ -332,7 +332,7 @@ fn an_unanswered_invoke_leaves_time_for_a_last_try() {
 }
 
 #[test]
-fn a_message_that_could_not_be_hidden_says_no_delay() {
+fn an_unhidden_message_reports_no_delay() {
     let world =
         World { invoke: Box::new(|| Invoke::Later), hide: Box::new(|| Batch::Fails), ..World::default() };
     let records = due(1);
@@ -400,7 +400,7 @@ fn a_dead_letter_that_could_not_be_sent_is_kept_and_hidden() {
     }
 }
 
-/// How long a message is hidden whose dead-letter cannot be sent.
+/// The visibility timeout of a message if its dead-letter cannot be sent, in seconds.
 fn hidden(message_id: &str, receive_count: u32) -> u64 {
     let world = World { send: Box::new(|| Batch::Fails), ..World::default() };
     let record = Record { message_id: message_id.into(), receive_count, ..record("garbage") };
@@ -428,12 +428,12 @@ proptest! {
     }
 }
 
-/// Of a handler to which nothing is attached yet.
+/// The policy of a handler to which nothing is attached yet.
 fn nothing_attached() -> Policy {
     policy(|settings| settings.target_functions.clear())
 }
 
-/// For how long one message is hidden.
+/// The visibility timeout of a message while nothing is attached, in seconds.
 fn kept_hidden(record: Record) -> u64 {
     let world = World::default();
     let report = world.handle(std::slice::from_ref(&record), &nothing_attached(), NOW);
@@ -470,7 +470,7 @@ fn without_targets_messages_are_dead_lettered_in_time() {
 }
 
 #[test]
-fn incomplete_messages_are_kept_beside_what_failed() {
+fn incomplete_messages_are_kept() {
     let world = World::default();
     let incomplete = vec![IncompleteMessage { message_id: "m-9".into(), what: "body" }];
     let records = [due(1), first_receives(2).split_off(1)].concat();
@@ -480,7 +480,7 @@ fn incomplete_messages_are_kept_beside_what_failed() {
     assert_eq!((kept(&report), world.invoked.borrow().len()), (vec!["m-1".into(), "m-9".into()], 1));
 }
 
-/// What is not reported is deleted, and a message without an id cannot be reported.
+/// Lambda deletes every message that is not reported, and a message without an id cannot be reported.
 #[test]
 fn a_message_without_an_id_keeps_its_whole_batch_untouched() {
     let world = World::default();

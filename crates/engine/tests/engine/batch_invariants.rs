@@ -9,7 +9,7 @@ use proptest::sample::select;
 use crate::account::{Batch, Call, Invoke, World, failure, with_room};
 use crate::support::*;
 
-/// A message of each kind; its id stands in its body, to be found wherever it ends.
+/// A message of a kind. Its body contains its id, to be found wherever the message ends.
 fn message(id: usize, kind: usize) -> Record {
     let payload = format!(r#"{{"id":"<m-{id}>"}}"#);
     let (receive_count, body) = match kind {
@@ -23,7 +23,7 @@ fn message(id: usize, kind: usize) -> Record {
         8 => (1, format!("<m-{id}>{}", "x".repeat(400_000))),
         _ => (0, format!("<m-{id}>")),
     };
-    // Waiting still, on a later receive.
+    // Kind 2 still waits on a later receive.
     let first_receive = if kind == 2 { NOW } else { FIRST_RECEIVE };
     let (message_id, receipt_handle) = (format!("m-{id}"), format!("<m-{id}>"));
     Record { message_id, receipt_handle, receive_count, first_receive, ..record(body) }
@@ -70,7 +70,7 @@ fn invoke_plan() -> impl Strategy<Value = Vec<Invoke>> {
     vec(prop_oneof![1 => Just(Invoke::Works), 1 => any], 1..30)
 }
 
-/// What the parameter answers, if the handler has one.
+/// The answer to reading the parameter, if the handler has one.
 fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFailure>>> {
     let open =
         |target| format!(r#"{{"v":1,"pauses":[{{"target":"{target}","from":1,"until":null,"spread":9}}]}}"#);
@@ -78,13 +78,13 @@ fn pauses_plan() -> impl Strategy<Value = Option<Result<Option<String>, CallFail
     proptest::option::of(select(answers))
 }
 
-/// Each entry of a plan in turn, over and over.
+/// Repeats the entries of a plan, one for each call.
 fn follow<B: Copy>(plan: Vec<B>) -> impl Fn() -> B {
     let calls = Cell::new(0);
     move || plan[calls.replace(calls.get() + 1) % plan.len()]
 }
 
-/// The id in a text, which stands there as `<id>`.
+/// The id in a text, written there as `<id>`.
 fn id_in(text: &str) -> String {
     let start = text.find('<').expect("an id") + 1;
     text[start..start + text[start..].find('>').expect("its end")].to_owned()
@@ -120,11 +120,11 @@ fn rule(backoff: u64) -> Policy {
     })
 }
 
-/// The ids, of which none stands twice.
+/// The ids as a set. Fails if one appears twice.
 fn set(ids: Vec<String>) -> HashSet<String> {
     let count = ids.len();
     let set: HashSet<String> = ids.into_iter().collect();
-    assert_eq!(set.len(), count, "an id stands twice in {set:?}");
+    assert_eq!(set.len(), count, "an id appears twice: {set:?}");
     set
 }
 
@@ -132,7 +132,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn each_message_is_kept_or_reinvoked_or_dead_lettered_or_moved_and_never_two_of_these(
+    fn each_message_has_exactly_one_end(
         records in batch(),
         hide in batch_plan(),
         invoke in invoke_plan(),
@@ -225,9 +225,9 @@ proptest! {
     }
 
     /// A line has a handle only if its message is hidden as the line says and no copy of its event is on its way. Each line about
-    /// a message that merely waits for its backoff, for over two minutes, has one.
+    /// a message that only waits for its backoff, for over two minutes, has one.
     #[test]
-    fn handle_is_of_a_message_that_may_return_early(
+    fn only_recallable_messages_have_a_handle(
         records in batch(),
         hide in unanswered_batch_plan(),
         invoke in unanswered_invoke_plan(),
@@ -271,7 +271,7 @@ proptest! {
         }
     }
 
-    /// With an account that works, what happens to a message does not depend on its batch-mates.
+    /// With an account that works, a message's outcome does not depend on the other messages of its batch.
     #[test]
     fn no_record_harms_another(records in batch()) {
         let ends = |records: &[Record]| {

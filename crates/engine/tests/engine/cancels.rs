@@ -1,4 +1,4 @@
-//! Events that an operator has cancelled: which are dead-lettered for it, and what is decided before.
+//! Cancels by an operator: the events that they reach, and the rules that come before them.
 
 use comeback_engine::{Action, Pauses, Policies, Policy, Record, Timestamp, decide};
 
@@ -34,7 +34,7 @@ fn act<'a>(record: &'a Record, policy: &Policy, pauses: &Pauses, now: Timestamp)
     decide(record, &Policies::from(policy.clone()), pauses, now)
 }
 
-/// Whether a message is dead-lettered as cancelled, half a minute after the request.
+/// Returns true if a message is dead-lettered as cancelled, half a minute after the request.
 fn is_cancelled(record: &Record, more: &str) -> bool {
     match seen(&act(record, &waits(), &with(&[cancel(more)], ""), at(HOUR + 30))) {
         Seen::DeadLetter(reason) => {
@@ -46,13 +46,13 @@ fn is_cancelled(record: &Record, more: &str) -> bool {
     }
 }
 
-/// Received again; it failed at this second.
+/// A message received again, whose event failed at this second.
 fn failed(second: u64) -> Record {
     Record { sent: at(second), first_receive: at(second + 1), ..received_again(body("7")) }
 }
 
 #[test]
-fn a_cancel_is_for_what_failed_before_it() {
+fn a_cancel_reaches_earlier_failures() {
     assert!(is_cancelled(&failed(HOUR - 1), "") && !is_cancelled(&failed(HOUR), ""));
     let moved = |sent: u64| {
         let mut copy = Record { message_id: "m-9".into(), ..failed(HOUR + 10) };
@@ -89,7 +89,7 @@ fn a_cancel_may_name_errors_and_events() {
 }
 
 #[test]
-fn a_cancel_by_key_is_also_for_what_the_event_fails_with_later() {
+fn a_cancel_by_key_reaches_later_failures() {
     let later = failed(HOUR + 10);
     assert!(!is_cancelled(&later, ""));
     assert!(is_cancelled(&later, r#","keys":["r-1"]"#) && !is_cancelled(&later, r#","keys":["r-0"]"#));
@@ -106,7 +106,7 @@ fn a_cancel_counts_from_its_moment_to_its_end() {
     assert!(!cancelled(&until, 3_600_001));
     let early = with(&[cancel(r#","keys":["r-1"]"#)], "");
     assert!(matches!(act(&failed(0), &waits(), &early, at(HOUR - 1)), Action::Defer { .. }));
-    // As long as the longest request, if it names no end. It would be due by then.
+    // Without an end, a cancel lasts as long as the longest request. The retry would be due by then.
     assert!(cancelled("", 12 * 3_600_000));
 }
 

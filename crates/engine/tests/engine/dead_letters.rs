@@ -1,4 +1,4 @@
-//! The dead-letter on the wire, read back, and how its event starts anew.
+//! The dead-letter on the wire, read back, and redriven.
 
 use comeback_engine::{
     Action, Attribute, DeadLetter, DeadLetterKind, FailedEvent, MOVED_ATTRIBUTE, Pauses, Policies, Policy,
@@ -21,7 +21,7 @@ fn string(name: &'static str, value: &str) -> Attribute {
     Attribute { name: name.into(), data_type: "String".into(), value: value.into() }
 }
 
-/// Under a policy without retries.
+/// The dead-letter of a message under a policy without retries.
 fn dead_letter(body: impl Into<String>) -> DeadLetter {
     dead_letter_under(record(body), &policy(|settings| settings.max_retries = 0))
 }
@@ -35,7 +35,7 @@ fn attribute<'l>(dead_letter: &'l DeadLetter, name: &str) -> Option<&'l str> {
 }
 
 #[test]
-fn the_whole_of_it() {
+fn a_dead_letter_in_full() {
     let policy = policy(|settings| settings.max_retries = 2);
     let dead_letter = dead_letter_under(record(body(&enveloped(2, r#"{"order":7}"#))), &policy);
     let expected = json!({
@@ -63,7 +63,7 @@ fn the_whole_of_it() {
 }
 
 #[test]
-fn errors_are_copied_as_they_stand() {
+fn errors_are_copied_verbatim() {
     let response = r#"{"errorType":"Timeout","errorMessage":"too slow"}"#;
     for (payload, error, error_type) in [
         ("null", "null", None),
@@ -113,7 +113,7 @@ fn a_body_has_no_character_that_sqs_refuses() {
 }
 
 #[test]
-fn what_is_not_understood_goes_verbatim_with_reason_and_detail() {
+fn unparsed_messages_go_verbatim_with_a_reason() {
     let dead_letter = dead_letter(" not JSON \u{7f}");
     assert_eq!(dead_letter.body, " not JSON \u{7f}");
     let expected = [("Reason", "String", "malformed_record"), ("Detail", "String", "not a JSON object")];
@@ -132,7 +132,7 @@ fn sent_with(attributes: Vec<Attribute>, body: &str) -> Record {
 }
 
 #[test]
-fn what_is_not_understood_keeps_its_senders_attributes_as_far_as_ten_allow() {
+fn unparsed_messages_keep_their_attributes() {
     let binary = Attribute { name: "Blob".into(), data_type: "Binary.gz".into(), value: "AAEC".into() };
     let own = [string("Reason", "mine"), binary.clone(), string("RequestID", "r-1")];
     let dead_letter = dead_letter_under(sent_with(own.into(), "{}"), &policy(|_| ()));
@@ -148,18 +148,18 @@ fn what_is_not_understood_keeps_its_senders_attributes_as_far_as_ten_allow() {
     let dead_letter = dead_letter_under(sent_with(ten, "{}"), &policy(|_| ()));
     let kept: Vec<_> = dead_letter.attributes.iter().map(|it| &*it.name).collect();
     assert_eq!(kept, ["Reason", "Detail", "A", "B", "C", "D", "E", "F", "G", "H"]);
-    // An event that was understood says all that is known of it.
+    // The dead-letter of a parsed event needs no attributes of the sender.
     let understood = sent_with(vec![string("RequestID", "r-1")], &body("7"));
     assert_eq!(attribute(&dead_letter_under(understood, &without_retries()), "RequestID"), None);
 }
 
-/// A body that is dead-lettered verbatim, of so many bytes.
+/// A body of `bytes` bytes that is dead-lettered verbatim.
 fn garbage(bytes: usize) -> String {
     "x".repeat(bytes)
 }
 
 #[test]
-fn what_is_not_understood_sheds_its_attributes_to_fit() {
+fn unparsed_messages_shed_attributes_to_fit() {
     let reason = "Reason".len() + "String".len() + "malformed_record".len();
     let detail = "Detail".len() + "String".len() + "not a JSON object".len();
     for (bytes, names) in [
@@ -177,7 +177,7 @@ fn what_is_not_understood_sheds_its_attributes_to_fit() {
 }
 
 #[test]
-fn senders_attributes_are_the_first_to_go_for_want_of_room() {
+fn senders_attributes_are_shed_first() {
     let ours = dead_letter(garbage(7)).size() - 7;
     for (bytes, names) in [
         (SQS_MESSAGE_BYTES - ours - 14, &["Reason", "Detail", "Own"][..]),
@@ -192,7 +192,7 @@ fn senders_attributes_are_the_first_to_go_for_want_of_room() {
 
 #[test]
 fn a_dead_letter_that_outgrows_a_message_is_the_received_body() {
-    // The barest record is smaller than its dead-letter.
+    // A record with only its required members is smaller than its dead-letter.
     let body = |bytes: usize| {
         let around = format!(r#"{{"requestContext":{{"functionArn":"{TARGET}"}},"requestPayload":""}}"#);
         replaced(&around, r#""""#, &format!("\"{}\"", garbage(bytes - around.len())))
@@ -223,14 +223,14 @@ fn without_retries() -> Policy {
     policy(|settings| settings.max_retries = 0)
 }
 
-/// What the handler makes of a body that was sent to the retry queue long after.
+/// A message with this body, sent to the retry queue long after [`NOW`].
 fn on_the_retry_queue(body: String) -> Record {
     let sent = after(NOW, 50 * 86_400_000);
     Record { message_id: "redriven-1".into(), sent, first_receive: sent, ..record(body) }
 }
 
 #[test]
-fn a_dead_letter_tells_its_whole_story() {
+fn a_dead_letter_is_read_back_in_full() {
     let dead_letter =
         dead_lettered(record(body(&enveloped(2, r#"{"order": 7}"#))), &policy(|it| it.max_retries = 2));
     let dead_letter = read(&dead_letter);
@@ -248,7 +248,7 @@ fn a_dead_letter_tells_its_whole_story() {
 }
 
 #[test]
-fn a_body_that_was_not_understood_has_its_reason() {
+fn an_unparsed_body_has_its_reason() {
     let dead_letter = dead_lettered(record("hello"), &policy(|_| ()));
     let dead_letter = read(&dead_letter);
     assert_eq!(
@@ -260,7 +260,7 @@ fn a_body_that_was_not_understood_has_its_reason() {
     assert_eq!(dead_letter.redriven(None).unwrap_err().code, ReasonCode::MalformedRecord);
 }
 
-/// A body like a dead-letter's, with an envelope that the handler could not read, and years of age.
+/// A body like that of an old dead-letter, with an envelope that the handler could not read.
 const CLAIM: &str = r#"{"reason":"max_age","detail":"long ago","function_arn":"f","dead_lettered_at":9,"origin_request_id":"r-9","payload":{"_retry_metadata":1}}"#;
 
 #[test]
@@ -274,7 +274,7 @@ fn reason_and_detail_of_the_attributes_win_over_the_body() {
     assert_eq!(dead_letter.detail.as_deref(), Some("`_retry_metadata` is not an object"));
     assert_eq!(dead_letter.dead_lettered_at, NOW, "when it was sent");
     assert_eq!((dead_letter.function_arn.as_deref(), dead_letter.key.as_deref()), (Some("f"), Some("r-9")));
-    // The received body of an event that left no room has a Reason alone.
+    // A received body that left no room for its detail has only a Reason.
     let no_room = (record(CLAIM), vec![string("Reason", "max_retries")]);
     let dead_letter = read(&no_room);
     assert_eq!(
@@ -285,7 +285,7 @@ fn reason_and_detail_of_the_attributes_win_over_the_body() {
 }
 
 #[test]
-fn a_letter_of_the_future_counts_from_when_it_was_sent() {
+fn a_dead_letter_from_the_future_counts_from_sending() {
     let claim = CLAIM.replace(r#""dead_lettered_at":9"#, r#""dead_lettered_at":99999999999"#);
     let dead_letter = (record(claim), vec![string("Reason", "max_age")]);
     assert_eq!((read(&dead_letter).kind, read(&dead_letter).dead_lettered_at), (DeadLetterKind::Event, SENT));
@@ -310,7 +310,7 @@ fn a_malformed_envelope_still_names_its_event() {
 }
 
 #[test]
-fn a_body_that_left_no_room_is_read_as_the_record_it_is() {
+fn a_verbatim_record_is_read_as_a_record() {
     let large = body(&format!("\"{}\"", "x".repeat(SQS_MESSAGE_BYTES - 600)));
     let large = replaced(&large, "too slow", &"x".repeat(SQS_MESSAGE_BYTES - 30 - large.len()));
     let dead_letter = dead_lettered(record(large), &without_retries());
@@ -323,7 +323,7 @@ fn a_body_that_left_no_room_is_read_as_the_record_it_is() {
 }
 
 #[test]
-fn a_record_that_sqs_took_has_no_reason() {
+fn a_record_dead_lettered_by_sqs_has_no_reason() {
     let taken = (record(body(&enveloped(3, "7"))), Vec::new());
     let dead_letter = read(&taken);
     assert_eq!(
@@ -336,7 +336,7 @@ fn a_record_that_sqs_took_has_no_reason() {
 }
 
 #[test]
-fn anything_else_is_unknown() {
+fn other_messages_are_unknown() {
     for text in ["", "hello", "{}", r#"{"reason":"because","payload":7}"#] {
         let unknown = (record(text), Vec::new());
         let dead_letter = read(&unknown);
@@ -358,7 +358,7 @@ fn odd_members_of_a_dead_letter_are_left_unknown() {
 }
 
 #[test]
-fn a_redriven_letter_starts_anew_for_the_same_function_or_another() {
+fn a_redriven_event_starts_anew() {
     let event = dead_lettered(record(body(&enveloped(2, "1E400"))), &policy(|it| it.max_retries = 2));
     let young_record = (Record { sent: NOW, ..record(body(&enveloped(3, "1E400"))) }, Vec::new());
     for dead_letter in [event, young_record] {
@@ -377,7 +377,7 @@ fn a_redriven_letter_starts_anew_for_the_same_function_or_another() {
 }
 
 #[test]
-fn copies_of_a_letter_without_a_key_have_one_key() {
+fn copies_of_a_keyless_dead_letter_share_a_key() {
     let nameless =
         r#"{"reason":"max_age","function_arn":"f","dead_lettered_at":9,"origin_request_id":"","payload":1}"#;
     let dead_letter = (record(nameless), Vec::new());
@@ -387,7 +387,7 @@ fn copies_of_a_letter_without_a_key_have_one_key() {
 }
 
 #[test]
-fn a_moved_record_keeps_the_key_of_the_message_that_it_was() {
+fn a_moved_record_keeps_its_originals_key() {
     let nameless = replaced(&body("7"), r#""requestId":"r-1","#, "");
     let mut moved = record(nameless);
     let attribute = r#"{"message_id":"first-1","sent":1,"first_receive":1,"receives":1,"moves":1}"#;
@@ -397,7 +397,7 @@ fn a_moved_record_keeps_the_key_of_the_message_that_it_was() {
 }
 
 proptest! {
-    /// Whatever a message holds: a dead-letter is redriven exactly if the handler can read its event.
+    /// Whatever its body is, a dead-letter can be redriven if and only if the handler can read an event from it.
     #[test]
     fn any_body_is_read(body in "\\PC{0,40}", reason in "max_age|because|") {
         let record = record(body);

@@ -1,5 +1,5 @@
-//! The rules: each reason by one case, each limit at its edge, the order of the rules; when a retry is due; and that jitter
-//! spreads messages evenly and always draws the same.
+//! The rules: a case for each reason, the limits to the millisecond or byte, the order of the rules, and due times. Jitter
+//! spreads messages evenly, and draws the same each time.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -131,8 +131,7 @@ fn max_age_before_the_message_is_too_old_for_the_queue() {
     );
 }
 
-/// What the next failure's record holds beside the payload: this record, the envelope around the
-/// payload, and 64 KiB.
+/// Bytes of the next failure's record apart from the payload: this record, the envelope around the payload, and 64 KiB.
 fn bytes_beside(envelope: &str) -> usize {
     body("").len() + envelope.len() + 64 * 1_024
 }
@@ -155,18 +154,18 @@ fn payload_too_large_by_one_byte() {
         detail(&larger, &policy(|_| ()), due),
         "the record of its next failure could have 1048577 bytes; SQS accepts 1048576"
     );
-    // Only what is due is judged: until then the message waits like any other.
+    // Only due messages are measured: until then, this one waits like any other.
     let waiting = Record { receive_count: 1, ..larger };
     assert_eq!(decided(&waiting, &policy(|_| ()), SENT), Seen::Defer(1));
 }
 
 #[test]
-fn payload_too_large_counts_what_the_envelope_grows() {
+fn payload_too_large_counts_the_new_envelope() {
     let inline = r#""_retry_metadata":{"attempt":1,"initial_timestamp":1789400814,"origin_request_id":"r-1","style":"inline"},"#;
     type Payload = fn(String) -> String;
     let wrapped: Payload = |text| enveloped(9, &text);
     let inlined: Payload = |text| format!(r#"{{"a":{text}}}"#);
-    // Attempt 10 has one digit more than the 9 it came with.
+    // Attempt 10 has one digit more than the 9 in the received envelope.
     for (style, beside, payload, retry) in [
         (Style::Wrap, bytes_beside(&enveloped(9, "")) + 1, wrapped, 10),
         (Style::Inline, bytes_beside(inline) + inlined(String::new()).len(), inlined, 1),
@@ -182,7 +181,7 @@ fn payload_too_large_counts_what_the_envelope_grows() {
     }
 }
 
-/// Breaks one rule more in each line, the last rule first; the earliest broken one is the reason.
+/// Each case breaks one more rule, starting with the last; the first rule that is broken gives the reason.
 #[test]
 fn the_first_rule_that_applies_decides() {
     let policy = policy(|settings| {
@@ -261,7 +260,7 @@ fn a_wait_is_cut_to_end_before_the_last_minute() {
     let again = received_again(body("7"));
     assert_eq!(decided(&again, &policy, after(FIRST_RECEIVE, 60_000)), Seen::Defer(479));
     assert_eq!(decided(&again, &policy, last), Seen::Reinvoke(1));
-    // Rounded up, so that it is served in one.
+    // Rounded up, so that one deferral serves the whole wait.
     let now = after(FIRST_RECEIVE, 1);
     assert_eq!(decided(&record, &waits(600, 3_600), now), Seen::Defer(539));
 }
@@ -346,7 +345,7 @@ proptest! {
         }
     }
 
-    /// Deferred once and back when SQS says, a message is due: a backoff costs one deferral.
+    /// A message that comes back exactly when its deferral ends is due, so a backoff costs one deferral.
     #[test]
     fn a_backoff_is_served_in_one_deferral(
         id in "[a-z0-9-]{1,12}",
@@ -365,8 +364,7 @@ proptest! {
             Seen::Defer(seconds) => {
                 let back: Timestamp = now.saturating_add(Duration::from_secs(seconds));
                 let again = Record { receive_count: 2, ..first };
-                // Hidden for 12 hours from the receive at most, it may come early by the seconds it
-                // took to the handler.
+                // It is hidden for at most 12 hours from the receive, so it may come early by the time it took to reach the handler.
                 match decided(&again, &policy, back) {
                     Seen::Reinvoke(1) => {}
                     Seen::Defer(left) => prop_assert!(seconds > 43_160 && left <= 5),
@@ -378,7 +376,7 @@ proptest! {
     }
 }
 
-/// The delay drawn for a message of the event `origin` whose retry `n` comes next.
+/// The delay drawn for a message of the event `origin` before its retry `n`.
 fn drawn(policy: &Policy, message_id: &str, origin: &str, n: u64) -> u64 {
     let body = match n {
         1 => replaced(&body("7"), "r-1", origin),
@@ -398,7 +396,7 @@ fn jittered(jitter: Jitter) -> Policy {
     })
 }
 
-/// Uniform over {low … high}: every value comes, none outside, the mean within 4 standard errors.
+/// Asserts that draws are uniform over {low … high}: every value occurs, none outside, the mean within 4 standard errors.
 fn assert_uniform(draws: &[u64], low: u64, high: u64) {
     let distinct: HashSet<u64> = draws.iter().copied().collect();
     assert_eq!(distinct, (low..=high).collect());
@@ -433,8 +431,7 @@ fn decorrelated_jitter_is_drawn_by_the_event() {
     assert_ne!(chain("m-1", "e-1"), chain("m-1", "e-2"));
 }
 
-/// Events in flight are drawn for by these seeds: another hash or generator would move their due
-/// times under them at an update.
+/// These seeds gave the due times of events in flight. An update with another hash or generator would change them.
 #[test]
 fn draws_are_pinned() {
     let draws = |jitter| [1, 8, 17, 30].map(|n| drawn(&jittered(jitter), "m-1", "r-1", n));

@@ -5,7 +5,7 @@ use comeback_engine::{Directive, FailedEvent, Policy, Record, Timestamp};
 use crate::support::*;
 
 const DAY: u64 = 86_400;
-/// What the record of [`body`] says.
+/// The time of the failure in the record of [`body`].
 const FAILED_AT: Timestamp = Timestamp::from_millis(T0.as_millis() + 145);
 
 /// A first receive of an event that failed with this error.
@@ -22,7 +22,7 @@ fn again(record: Record) -> Record {
     Record { receive_count: 2, ..record }
 }
 
-/// Backoffs are 8 s, and `MAX_AGE` is so many days.
+/// A policy with backoffs of 8 s and a `MAX_AGE` of `days` days.
 fn days(days: u64) -> Policy {
     policy(|settings| (settings.base_backoff, settings.max_backoff, settings.max_age) = (8, 8, days * DAY))
 }
@@ -36,7 +36,7 @@ fn said(record: &Record, policy: &Policy) -> Option<Directive> {
 }
 
 #[test]
-fn the_retry_is_due_after_the_wait_asked_for_and_up_to_a_tenth_of_it() {
+fn a_requested_wait_gets_up_to_a_tenth_more() {
     let waits = (0..2_000).map(|n| {
         let record = Record { message_id: format!("m-{n}"), ..retry_after("15m; overloaded") };
         due(&record, &days(1), FIRST_RECEIVE).since(FAILED_AT).as_secs_f64()
@@ -49,7 +49,7 @@ fn the_retry_is_due_after_the_wait_asked_for_and_up_to_a_tenth_of_it() {
 }
 
 #[test]
-fn every_look_finds_the_same_moment_and_so_do_copies() {
+fn every_receive_and_copy_has_the_same_due_time() {
     let first = retry_after("2h");
     let due = due(&first, &days(1), FIRST_RECEIVE);
     let mut moved = Record { message_id: "m-2".into(), sent: after(SENT, 900_000), ..first.clone() };
@@ -84,7 +84,7 @@ fn a_wait_may_be_over_max_backoff_and_twelve_hours() {
 }
 
 #[test]
-fn a_moment_past_max_age_is_one_last_retry_before_it() {
+fn a_wait_past_max_age_leaves_a_last_retry() {
     let last = after(T0, (DAY - 60) * 1_000);
     for message in
         ["24h", "2d", "400d", "P52W", "1789578055", "9999-12-31T23:59:59Z", "Fri, 31 Dec 9999 23:59:59 GMT"]
@@ -121,7 +121,7 @@ fn no_wait_goes_on_until_sqs_deletes_the_message() {
 }
 
 #[test]
-fn a_moment_that_has_passed_is_no_wait() {
+fn a_past_moment_means_no_wait() {
     let first = Record { first_receive: after(SENT, 1_000_000), ..retry_after("60") };
     assert_eq!(decided(&first, &days(1), after(first.first_receive, 50)), Seen::Defer(1));
     let again = again(first);
@@ -129,7 +129,7 @@ fn a_moment_that_has_passed_is_no_wait() {
 }
 
 #[test]
-fn what_names_no_later_moment_leaves_the_backoff_as_it_is() {
+fn an_unreadable_wait_leaves_the_backoff() {
     let megabyte = "9".repeat(1_000_000);
     for message in ["", "soon", "-900", "0", "1970-01-01T00:00:00Z", "1e400", "4102444800", "15M", &megabyte]
     {
@@ -147,9 +147,9 @@ fn what_names_no_later_moment_leaves_the_backoff_as_it_is() {
     assert_eq!(said(&record(without), &days(1)), Some(ignored));
 }
 
-/// `backoff` reads the same cases. Each line holds the message as JSON, so that a lone surrogate is one.
+/// The crate `backoff` reads the same cases. The messages are raw JSON, so that one can hold a lone surrogate.
 #[test]
-fn every_shared_case_is_read_as_it_says() {
+fn shared_cases_are_read_as_expected() {
     #[derive(serde::Deserialize)]
     struct Case {
         text: Box<serde_json::value::RawValue>,
@@ -168,7 +168,7 @@ fn every_shared_case_is_read_as_it_says() {
         match (said(&record, &days(14)), wait) {
             (Some(Directive::RetryAfter(moment)), Some(wait)) => {
                 let late = moment.since(time).as_millis() as f64 - wait * 1_000.0;
-                // Up to the next millisecond; a float has few digits left for a date in the year 9999.
+                // Rounded up to a millisecond; and a float has few digits left for a date in the year 9999.
                 assert!((-0.1..1.0).contains(&late), "{text}: {late} ms late");
             }
             (Some(Directive::Unreadable { why, .. }), wait) => {
@@ -190,7 +190,7 @@ fn messages_of_other_types_are_never_read() {
 }
 
 #[test]
-fn a_forged_time_of_the_record_moves_no_wait_past_its_sending() {
+fn a_forged_timestamp_does_not_delay_the_wait() {
     let with_time = |time: &str| record(replaced(&retry_after("15m").body, "2026-09-14T15:46:54.145Z", time));
     let wait = |record: &Record| due(record, &days(14), FIRST_RECEIVE).since(SENT);
     let from_sending = Duration::from_secs(900)..=Duration::from_secs(990);

@@ -1,4 +1,4 @@
-//! How a batch reads the pauses, and what becomes of messages that are held or of which nothing is known.
+//! Reading the pauses in a batch; and the messages that are held, or kept while the pauses are unknown.
 
 use comeback_engine::{
     BatchReport, CallFailure, End, Environment, HideUpTo, Outcome, PausesRead, Policies, Policy, Record,
@@ -15,7 +15,7 @@ fn open(target: &str) -> String {
     )
 }
 
-/// A parameter that gives these answers, one after another, and then the last.
+/// A parameter that gives these answers, one after another, and repeats the last.
 fn reading<'w>(answers: Vec<Result<Option<String>, CallFailure>>) -> World<'w> {
     let next = std::cell::Cell::new(0);
     let answer = move || answers[next.replace(next.get() + 1).min(answers.len() - 1)].clone();
@@ -26,7 +26,7 @@ fn new_environment(policy: &Policy) -> Environment {
     Environment::new(Policies::from(policy.clone())).reading_pauses()
 }
 
-/// In a new environment.
+/// Handles a batch in a new environment that reads the pauses.
 fn handle<'w>(world: &'w World<'_>, records: &[Record], policy: &Policy, now: Timestamp) -> BatchReport<'w> {
     world.handle_in(&mut new_environment(policy), records, now, usize::MAX)
 }
@@ -36,7 +36,7 @@ fn step(outcome: &Outcome<'_>) -> &'static str {
 }
 
 #[test]
-fn a_batch_reads_before_it_decides_and_hides_what_is_held() {
+fn a_batch_reads_pauses_before_it_decides() {
     let world = reading(vec![Ok(Some(open(ORDERS)))]);
     let records = due(3);
     let report = handle(&world, &records, &policy(|_| ()), NOW);
@@ -62,9 +62,9 @@ fn a_new_environment_reads_and_counts_at_once() {
     assert!(world.invoked.borrow().is_empty(), "no re-invocation before the pauses are known");
 }
 
-/// Neither may keep the other from its answer.
+/// If one of them fails, the other's answer still counts.
 #[test]
-fn a_read_or_a_count_that_fails_leaves_the_other_as_it_is() {
+fn read_and_count_fail_independently() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(50_000));
     for (read, count) in [(false, true), (true, false), (false, false)] {
         let answer = if read { Ok(None) } else { Err(failure()) };
@@ -95,7 +95,7 @@ fn an_environment_reads_again_after_its_interval() {
 }
 
 #[test]
-fn without_known_pauses_what_they_could_change_is_kept() {
+fn messages_are_kept_while_pauses_are_unknown() {
     let policy = policy(|settings| (settings.max_retries, settings.max_age) = (3, 3_600));
     let too_old = Timestamp::from_secs(T0.as_secs() + 3_601);
     for (message, now, expected) in [
@@ -131,9 +131,9 @@ fn a_read_that_panics_is_a_failure() {
     assert_eq!((kept(&report), world.invoked.borrow().len()), (ids(0..1), 0));
 }
 
-/// Without room, a hold takes two hops, and the copies say until when.
+/// Without room, a hold takes two hops, and the copies carry its end.
 #[test]
-fn what_is_held_may_be_moved() {
+fn held_messages_may_be_moved() {
     let moving: Policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0));
     let world = reading(vec![Ok(Some(open("*")))]);
     let records = due(1);

@@ -2,8 +2,8 @@
 //! in every order of steps, faults and outages that a bound on the faults allows.
 //!
 //! The handler is not modelled: each of its steps is a call of `Environment::handle`, and so of `decide`,
-//! on a real record at a virtual time. The checker stops when it has seen every state, so that an end
-//! to each path is part of what it proves.
+//! on a real record at a virtual time. The checker stops when it has seen every state, so it also proves that
+//! every path ends.
 
 mod protocol;
 
@@ -33,7 +33,7 @@ fn two_retries() -> Protocol {
     protocol(|_| {})
 }
 
-/// As many retries as fit into seven minutes.
+/// Retries until `MAX_AGE` ends, seven minutes after the first failure.
 fn seven_minutes() -> Protocol {
     let protocol = protocol(|settings| (settings.max_retries, settings.max_age) = (185, 420));
     Protocol { outage: Duration::from_secs(200), ..protocol }

@@ -1,4 +1,4 @@
-//! Waits that are performed by sending the message again.
+//! Waits served by moves: the message is sent again with a delay.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use proptest::prelude::*;
 use crate::account::{Batch, Call, Copy, Invoke, World, with_room};
 use crate::support::*;
 
-/// Every wait is performed by moves.
+/// A policy under which moves serve every wait.
 fn moving() -> Policy {
     policy(|settings| settings.hide_up_to = HideUpTo::UpTo(0))
 }
 
-/// Retry 12, whose delay is 2,048 s: three hops.
+/// A message before retry 12, whose delay of 2,048 s takes three hops.
 fn long_wait() -> Record {
     Record { trace_header: Some("Root=1".into()), ..record(body(&enveloped(11, "7"))) }
 }
@@ -52,7 +52,7 @@ fn without_room_a_deferral_is_sent_again_and_settled() {
     assert_eq!((report.moves.made, report.moves.failed), (1, 0));
 }
 
-/// It may be a message that is not understood and whose dead-letter could not be sent.
+/// The attributes matter if the message cannot be parsed and its dead-letter could not be sent.
 #[test]
 fn a_copy_keeps_its_senders_attributes_as_far_as_ten_allow() {
     let own =
@@ -96,13 +96,13 @@ fn the_order_is_hide_reinvoke_dead_letter_hide_move_count() {
 }
 
 #[test]
-fn short_of_room_the_cheapest_to_move_are_moved() {
+fn without_room_the_cheapest_are_moved() {
     let policy = policy(|settings| settings.hide_up_to = HideUpTo::UpTo(1_000));
     let wait = |attempt, payload: &str| body(&enveloped(attempt, payload));
     let long = format!("\"{}\"", "x".repeat(4_000));
     let bodies = [
         wait(11, "1"),  // 3 hops
-        wait(1, &long), // 1 hop, of over 4,000 bytes: dearer than three of 500
+        wait(1, &long), // 1 hop of over 4,000 bytes, which costs more than three of 500
         wait(1, "2"),   // 1 hop
         wait(15, "3"),  // 37 hops
         wait(8, "4"),   // 1 hop
@@ -178,7 +178,7 @@ fn without_targets_a_copy_is_dead_lettered_by_its_first_sending() {
 }
 
 #[test]
-fn after_a_lost_answer_the_message_comes_back_an_hour_later_or_after_its_wait() {
+fn an_unanswered_move_is_hidden_for_an_hour_at_least() {
     for (wait, expected) in [(1, 3_660..=7_260), (20_000, 20_000..=20_000)] {
         let policy = policy(|settings| {
             (settings.hide_up_to, settings.jitter) = (HideUpTo::UpTo(0), Jitter::None);
@@ -203,7 +203,7 @@ fn after_a_lost_answer_the_message_comes_back_an_hour_later_or_after_its_wait() 
     }
 }
 
-/// An unanswered invoke is not repeated within the hour, however many hops that takes.
+/// An unanswered invoke is not repeated within the hour, however many hops the wait takes.
 #[test]
 fn a_copy_carries_the_wait_after_a_failed_step() {
     let policy = moving();
@@ -232,10 +232,10 @@ fn a_copy_carries_the_wait_after_a_failed_step() {
 }
 
 #[test]
-fn times_are_those_of_the_first_message_but_for_its_retention() {
+fn times_count_from_the_original_except_retention() {
     let day = 86_400_000;
     let policy = policy(|settings| settings.max_age = 14 * 86_400);
-    // A raw record without a time of its own, moved for two days.
+    // A record with and without a time of its own, moved for two days.
     let untimed = replaced(&body("7"), r#""timestamp":"2026-09-14T15:46:54.145Z","#, "");
     let attribute = |receives: u32| {
         format!(
@@ -255,7 +255,7 @@ fn times_are_those_of_the_first_message_but_for_its_retention() {
         let t0 = format!(r#""initial_timestamp":{}"#, T0.as_secs());
         assert!(invoked[0].contains(r#""attempt":1"#) && invoked[0].contains(&t0), "{invoked:?}");
     }
-    // The copy was sent lately: SQS keeps it for another 14 days.
+    // The copy was sent a moment ago, so SQS keeps it for another 14 days.
     let old = Record { sent: after(SENT, 13 * day), ..record(body(&enveloped(3, "7"))) };
     let mut copy = Record { first_receive: after(SENT, 13 * day), ..old };
     copy.restore(&attribute(1)).unwrap();
@@ -263,7 +263,7 @@ fn times_are_those_of_the_first_message_but_for_its_retention() {
 }
 
 proptest! {
-    /// Whatever the policy, the draw and the time of the check: a copy is due when its message was.
+    /// Whatever the policy, the draw and the times of the checks, a copy is due when its original was.
     #[test]
     fn a_copy_is_due_when_its_message_was(
         attempt in 1..30u64,

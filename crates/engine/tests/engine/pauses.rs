@@ -1,4 +1,4 @@
-//! What pauses change of what is decided.
+//! The effect of pauses on decisions.
 
 use comeback_engine::{Action, HOLD, Jitter, Pauses, Policies, Policy, Record, Timestamp, decide};
 use proptest::prelude::*;
@@ -27,18 +27,17 @@ fn of_targets(all: &[(&str, i64, Option<i64>, u64)]) -> Pauses {
     Pauses::read(&format!(r#"{{"v":1,"pauses":[{}]}}"#, all.join(","))).expect("pauses")
 }
 
-/// A message received again whose first receive was so many seconds after the first failure, and whose backoff
-/// is [`waits`]'.
+/// A message received again, whose first receive was `first_receive` seconds after the first failure.
 fn received_at(first_receive: u64) -> Record {
     Record { sent: at(0), first_receive: at(first_receive), ..received_again(body("7")) }
 }
 
-/// How long after the end of a pause an event may be held for the last time, and checked again: [`HOLD`], after
-/// a minute at most between two reads of 160 environments.
+/// The longest time from the end of a pause until every held event was checked again: [`HOLD`], after at most a minute
+/// between two reads of 160 environments.
 const SEEN_AGAIN: u64 = LATEST_READ + 1_344;
 const LATEST_READ: u64 = 60;
 
-/// Every backoff is so long, and an event so old at most, in seconds.
+/// A policy in which every backoff takes `backoff` seconds, and `MAX_AGE` is `max_age` seconds.
 fn waits(backoff: u64, max_age: u64) -> Policy {
     policy(|settings| {
         settings.maximum_concurrency = 160;
@@ -57,7 +56,7 @@ fn due(record: &Record, policy: &Policy, pauses: &Pauses, now: Timestamp) -> u64
 }
 
 #[test]
-fn what_is_due_while_its_function_is_paused_is_held() {
+fn a_due_event_is_held_in_a_pause() {
     let (record, policy) = (received_at(1), waits(10, DAY));
     let open = pauses(&[(5, None, 0)]);
     assert_eq!(decided(&record, &policy, &open, at(10)), Seen::Defer(1), "its backoff goes on");
@@ -100,7 +99,7 @@ fn only_the_pauses_of_its_function_count() {
 }
 
 #[test]
-fn what_would_not_be_retried_is_dead_lettered_in_a_pause_too() {
+fn a_pause_does_not_stop_dead_lettering() {
     let policy = policy(|settings| {
         settings.max_retries = 3;
         settings.non_retryable_errors = vec!["Fatal".into()];
@@ -119,7 +118,7 @@ fn what_would_not_be_retried_is_dead_lettered_in_a_pause_too() {
 }
 
 #[test]
-fn sqs_still_keeps_a_message_for_14_days_only() {
+fn a_pause_does_not_extend_the_retention() {
     let open = pauses(&[(0, None, 0)]);
     let limit = 13 * DAY + DAY / 2;
     assert_eq!(decided(&received_at(1), &waits(1, 60), &open, at(limit)), Seen::Hold(1_344));
@@ -127,7 +126,7 @@ fn sqs_still_keeps_a_message_for_14_days_only() {
     assert_eq!(decided(&received_at(1), &waits(1, 60), &open, late), Seen::DeadLetter("max_age"));
 }
 
-/// With `MAX_AGE` an hour and a backoff of a second, until when an event is re-invoked.
+/// The last second in which an event is re-invoked, with a `MAX_AGE` of an hour and a backoff of a second.
 fn last_retry(pauses: &Pauses) -> u64 {
     let (record, policy) = (received_at(1), waits(1, 3_600));
     let reinvoked = |second: &u64| decided(&record, &policy, pauses, at(*second)) == Seen::Reinvoke(1);
@@ -145,7 +144,7 @@ fn no_pause_counts_towards_max_age() {
         (&[(-900, Some(5_000), 0)], 5_000 + SEEN_AGAIN),
         (&[(3_600, Some(5_000), 0)], 1_400 + SEEN_AGAIN),
         (&[(600, Some(600), 0)], SEEN_AGAIN),
-        // What was over before the first failure, or began after the end, changes nothing.
+        // A pause that was over before the first failure, or began after the end, changes nothing.
         (&[(-900, Some(-60), 0)], 0),
         (&[(3_601, Some(5_000), 0)], 0),
         (&[(3_601, None, 0)], 0),
@@ -163,7 +162,7 @@ fn no_pause_counts_towards_max_age() {
 }
 
 #[test]
-fn what_was_due_in_a_pause_comes_back_spread_evenly_after_its_end() {
+fn events_return_evenly_after_a_pause() {
     let policy = waits(10, DAY);
     let closed = pauses(&[(5, Some(1_000), 1_800)]);
     let draw = |message: usize| {
@@ -183,7 +182,7 @@ fn what_was_due_in_a_pause_comes_back_spread_evenly_after_its_end() {
 }
 
 #[test]
-fn a_draw_is_the_messages_the_retrys_and_the_pauses_own() {
+fn message_retry_and_pause_seed_the_draw() {
     let policy = waits(10, DAY);
     let drawn = |message: &str, attempt: u64, until: i64| {
         let payload = enveloped(attempt, "7");
@@ -196,7 +195,7 @@ fn a_draw_is_the_messages_the_retrys_and_the_pauses_own() {
 }
 
 #[test]
-fn what_is_due_after_a_pause_is_left_alone() {
+fn a_retry_due_after_the_pause_stays() {
     let (record, policy) = (received_at(1), waits(10, DAY));
     for all in [&[(5, Some(11), 1_800)][..], &[(-100, Some(-50), 1_800)], &[(0, Some(1), 1_800)]] {
         assert_eq!(due(&record, &policy, &pauses(all), at(100)), 11_000, "{all:?}");
@@ -210,7 +209,7 @@ fn what_is_due_after_a_pause_is_left_alone() {
 }
 
 #[test]
-fn one_pause_after_another_moves_it_on() {
+fn a_second_pause_moves_the_retry_again() {
     let (record, policy) = (received_at(1), waits(10, DAY));
     let first = (5, Some(1_000), 600);
     let once = due(&record, &policy, &pauses(&[first]), at(9_000));
@@ -224,7 +223,7 @@ fn one_pause_after_another_moves_it_on() {
 
 /// Otherwise each check in the second pause would put the retry off by a little, and use up the receives.
 #[test]
-fn an_open_pause_does_not_move_what_an_earlier_one_held() {
+fn an_open_pause_does_not_move_returning_events() {
     let policy = waits(10, 3_600);
     let both = pauses(&[(5, Some(9_000), 14 * DAY), (12_000, None, 0)]);
     for id in 0..100 {
@@ -235,7 +234,7 @@ fn an_open_pause_does_not_move_what_an_earlier_one_held() {
     }
 }
 
-/// The last retry is a minute before the end: here, when the event was seen after the pause by all who hold it.
+/// The last retry comes a minute before the end, which is computed once every environment has noticed the end of the pause.
 #[test]
 fn a_spread_ends_in_time_for_the_last_retry() {
     let policy = waits(10, 3_600);
@@ -256,24 +255,24 @@ fn a_spread_ends_in_time_for_the_last_retry() {
     assert!(mean.abs_diff((9_000 + last) / 2) < 200, "evenly, not at its end: {mean}");
 }
 
-/// How a message ended under a handler that notices each change of the pauses after a while.
+/// The end of a message under a handler that notices each change of the pauses late.
 struct Life {
     end: Seen,
     ended: Timestamp,
     receives: u32,
 }
 
-/// Open from and until, in seconds after the first failure, which may be negative; and until when that was planned.
+/// Start, actual end and planned end of a pause, in seconds after the first failure, which may be negative.
 type Span = (i64, i64, Option<i64>);
 
-/// When the function is paused, and the spread of each pause.
+/// The pauses of the function, and their spread.
 struct Paused<'a> {
     spans: &'a [Span],
     spread: u64,
 }
 
 impl Paused<'_> {
-    /// What the document says at `now`: what has begun, and an end that has come or is planned.
+    /// The document at `now`: the pauses that have begun, each with its end if that has come or is planned.
     fn known(&self, now: Timestamp) -> Pauses {
         let second = now.as_secs().cast_signed() - T0.as_secs().cast_signed();
         let begun = self.spans.iter().filter(|(from, ..)| *from <= second);
@@ -307,7 +306,7 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// By how much longer a pause was planned than it is, if its end was planned: often by less than it takes to notice.
+/// Seconds by which a pause ends before its planned end, if it has one: often fewer than it takes to notice the end.
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }
@@ -315,8 +314,8 @@ fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// A pause dead-letters nothing: an event that would be retried without pauses is retried with them,
-    /// whenever they come and go, in as few receives as SQS allows.
+    /// A pause dead-letters nothing: an event that would be retried without pauses is retried with them, whenever they begin
+    /// and end, within the number of receives that SQS allows.
     #[test]
     fn no_pause_costs_an_event_its_retry(
         max_age in prop_oneof![60..120u64, 60..7_200u64, 7_200..DAY],
@@ -349,10 +348,10 @@ proptest! {
     }
 }
 
-/// An environment that has not noticed it brings the event back after the planned end. It must be in time by the
-/// earlier end too, which another knows.
+/// An environment that has not noticed the early end brings the event back after the planned one. The event must also be in
+/// time for an environment that knows the earlier end.
 #[test]
-fn a_pause_that_ended_before_its_planned_end_costs_no_retry() {
+fn ending_a_pause_early_costs_no_retry() {
     let spans = [(-603, 13_539, None), (13_782, 14_868, Some(14_911)), (16_286, 16_287, None)];
     let policy = policy(|settings| {
         (settings.base_backoff, settings.max_backoff, settings.jitter) = (1, 1, Jitter::Full);

@@ -1,4 +1,4 @@
-//! Policies of single functions: which entry counts, what it inherits, and what is refused.
+//! Policies of single functions: the entry that counts, the settings that it inherits, and the entries that are refused.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use proptest::sample::select;
 use crate::account::{Call, Invoke, World, run};
 use crate::support::{NOW, ORDERS, T0, TARGET, after, body, enveloped, received_again, record, replaced};
 
-/// The name of the entry's function, which is [`TARGET`].
+/// Every function, so that [`TARGET`] is one.
 const ALL: &str = "arn:aws:lambda:eu-west-1:123456789012:function:*";
 
 type Variables = HashMap<&'static str, String>;
@@ -28,13 +28,13 @@ fn with(text: &str) -> Result<Policies, Vec<String>> {
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
-/// `MAX_RETRIES` of a function, which says whose policy it has.
+/// `MAX_RETRIES` of a function, which differs between the policies.
 fn of(policies: &Policies, function: &str) -> u64 {
     policies.of(&format!("arn:aws:lambda:eu-west-1:123456789012:function:{function}")).settings().max_retries
 }
 
 #[test]
-fn the_first_entry_that_matches_counts_alone() {
+fn only_the_first_matching_entry_counts() {
     let policies = with(
         "orders:live MAX_RETRIES=1; orders MAX_RETRIES=2 ;;\n orders* MAX_RETRIES=3 MAX_AGE=1h; \
          arn:aws:lambda:eu-west-1:123456789012:function:export-*:$LATEST\tMAX_RETRIES=4;",
@@ -57,7 +57,7 @@ fn the_first_entry_that_matches_counts_alone() {
 }
 
 #[test]
-fn a_bare_name_is_that_of_a_function_beside_the_queue() {
+fn a_bare_name_means_the_queues_account_and_region() {
     let elsewhere = ["eu-west-1:999999999999", "eu-west-2:123456789012"]
         .map(|place| format!("arn:aws:lambda:{place}:function:orders"));
     let mut environment = Environment::new(with("orders MAX_RETRIES=2").unwrap());
@@ -73,7 +73,7 @@ fn a_bare_name_is_that_of_a_function_beside_the_queue() {
 }
 
 #[test]
-fn base_and_cap_of_an_entry_replace_the_stacks_list_and_the_other_way_round() {
+fn an_entrys_backoff_replaces_the_stacks() {
     let ceilings = |stack: &[(&'static str, &str)], entry: &str| {
         let mut variables: Variables = stack.iter().map(|(name, value)| (*name, (*value).into())).collect();
         variables.insert("POLICIES", format!("orders {entry}"));
@@ -91,7 +91,7 @@ fn base_and_cap_of_an_entry_replace_the_stacks_list_and_the_other_way_round() {
 }
 
 #[test]
-fn what_is_wrong_with_the_stack_is_said_once() {
+fn a_mistake_in_the_stack_is_reported_once() {
     let variables = [
         ("MAX_AGE", "30".to_owned()),
         ("POLICIES", "orders MAX_RETRIES=2; payments MAX_RETRIES=10001".to_owned()),
@@ -106,8 +106,8 @@ fn what_is_wrong_with_the_stack_is_said_once() {
     );
 }
 
-/// An hour after its first failure, an event that may wait for two is called in its own style, and guarded for less than
-/// an hour.
+/// An hour after its first failure, an event with a `MAX_AGE` of two hours is called in its own style, and guarded for less
+/// than an hour.
 #[test]
 fn an_event_is_called_and_guarded_under_its_functions_policy() {
     let policies = with("orders ENVELOPE=inline MAX_AGE=2h").unwrap();
@@ -202,7 +202,7 @@ fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> Stri
         };
         let mut environment = Environment::new(policies.clone()).reading_pauses();
         let mut report = world.handle_in(&mut environment, std::slice::from_ref(record), now, 9);
-        // It says which entry counts, and a stack's own policy is none.
+        // The field names the entry that counted, which differs where a stack has the settings itself.
         report.outcomes.iter_mut().for_each(|outcome| outcome.policy = None);
         all.push(format!("{:?} {:?}", report.outcomes, world.calls.borrow()));
     }
@@ -211,7 +211,7 @@ fn performed(policies: &Policies, record: &Record, pauses: fn(Timestamp) -> Stri
 
 proptest! {
     #[test]
-    fn without_policies_of_functions_nothing_changes(
+    fn empty_policies_change_nothing(
         stack in some_settings(),
         record in some_record(),
         pauses in some_pauses(),
@@ -233,7 +233,7 @@ proptest! {
         }
     }
 
-    /// Its functions are decided on as in a stack that has the entry's settings, all others as in one without it.
+    /// An entry's functions are treated as in a stack with the entry's settings, all others as in a stack without the entry.
     #[test]
     fn an_entry_is_a_stacks_policy_for_its_functions(
         stack in some_settings(),

@@ -1,4 +1,4 @@
-//! Settings: durations, globs; and `TARGET_FUNCTIONS`, field by field. The refusals are in the handler's golden file.
+//! Settings: durations, globs, and each field of `TARGET_FUNCTIONS`. The handler's golden file has the refusals.
 
 use std::collections::HashMap;
 
@@ -228,7 +228,7 @@ fn patterns_print_as_they_were_written() {
 }
 
 #[test]
-fn any_entry_may_allow_and_never_the_handler_itself() {
+fn any_entry_may_allow_but_never_the_handler() {
     let policy = policy(|settings| {
         settings.target_functions = vec![
             "arn:aws:lambda:eu-west-1:123456789012:function:payments".into(),

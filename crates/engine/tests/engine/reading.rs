@@ -1,5 +1,5 @@
-//! What a message says: what a record may lack, payload bytes kept to the end; which retry comes next, since when, and with
-//! which payload.
+//! Reading messages: records that lack members, payload bytes that never change, and the next retry, first failure and
+//! payload of an event.
 
 use comeback_engine::{
     Action, Attribute, Envelope, FailedEvent, InvocationRecord, ReasonCode, Record, Style, Timestamp,
@@ -103,7 +103,7 @@ fn from_rule(detail: &str) -> String {
 }
 
 #[test]
-fn a_message_that_is_no_failure_record_is_named_with_what_to_change() {
+fn other_messages_are_named_with_the_fix() {
     let kinesis = mapping_record(
         r#""KinesisBatchInfo":{"shardId":"s","streamArn":"arn:aws:kinesis:eu-west-1:1:stream/orders"}"#,
     );
@@ -163,7 +163,7 @@ fn a_message_that_is_no_failure_record_is_named_with_what_to_change() {
 }
 
 #[test]
-fn a_message_of_a_functions_own_dead_letter_queue_is_named() {
+fn a_functions_own_dead_letter_is_named() {
     let own =
         |name: &'static str| Attribute { name: name.into(), data_type: "String".into(), value: "200".into() };
     let message =
@@ -177,9 +177,9 @@ fn a_message_of_a_functions_own_dead_letter_queue_is_named() {
     assert_eq!(of(["RequestID", "Other"]), "missing field `requestContext` at line 1 column 11");
 }
 
-/// One member of a record in another shape: what is still known of the rest.
+/// If one member of a record has another shape, the rest is still read.
 #[test]
-fn leaves_unknown_what_is_missing_or_of_another_shape() {
+fn missing_or_odd_members_stay_unknown() {
     let whole = body("7");
     let context =
         r#""responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"}"#;
@@ -226,7 +226,7 @@ fn leaves_unknown_what_is_missing_or_of_another_shape() {
 }
 
 #[test]
-fn reads_the_half_of_an_error_that_is_there() {
+fn reads_half_an_error() {
     let response = r#"{"errorType":"Timeout","errorMessage":"too slow"}"#;
     for (payload, error_type, message) in [
         (r#"{"errorType":"A"}"#, Some(r#""A""#), None),
@@ -254,7 +254,7 @@ fn deeply_nested_payloads_are_payloads() {
     assert_eq!(decided(&record, &policy(|_| ()), long_after(SENT)), Seen::Reinvoke(1));
 }
 
-/// What a parser would make something else of.
+/// Payloads that a parser would change.
 const VERBATIM: [&str; 16] = [
     "null",
     "7",
@@ -274,8 +274,8 @@ const VERBATIM: [&str; 16] = [
     r#"{"attempt":1,"nested":{"_retry_metadata":{"attempt":1}}}"#,
 ];
 
-/// From the record into its envelope, out of it again on the next failure, and so on to the
-/// dead-letter and a redrive of that: the payload's bytes never change.
+/// The payload's bytes never change: from the record into its envelope, out of it again on the next failure, and so on
+/// until the dead-letter and its redrive.
 #[test]
 fn payload_bytes_are_kept_to_the_end() {
     for style in Style::ALL {
@@ -312,7 +312,7 @@ fn read(record: &Record) -> FailedEvent<'_> {
     FailedEvent::read(record).expect("the test's message is an event")
 }
 
-/// What the target is called with once the message is due.
+/// The envelope for the target once the message is due.
 fn reinvoked(record: &Record) -> Envelope<'_> {
     match decide(record, &policy(|_| ()), after(SENT, 60_000)) {
         Action::Reinvoke { envelope, .. } => envelope,
@@ -345,7 +345,7 @@ fn a_failure_of_attempt_k_is_followed_by_retry_k_plus_one() {
 }
 
 #[test]
-fn an_event_without_an_id_gets_the_next_that_there_is() {
+fn the_first_available_id_is_the_key() {
     let in_envelope = replaced(&enveloped(1, "7"), r#","origin_request_id":"r-0""#, "");
     let mut cases = vec![(body(&in_envelope), "r-1")];
     for id in ["", r#""requestId":null,"#, r#""requestId":"","#, r#""requestId":7,"#] {
@@ -365,7 +365,7 @@ fn first_failure(body: String) -> Timestamp {
 }
 
 #[test]
-fn a_first_failure_is_when_the_record_says_but_never_after_it_was_sent() {
+fn a_first_failure_is_never_after_the_sending() {
     let timestamp = "2026-09-14T15:46:54.145Z";
     let at = |text| first_failure(replaced(&body("7"), timestamp, text));
     assert_eq!(at("2026-09-14T15:46:50.999Z"), Timestamp::from_secs(T0.as_secs() - 4));
@@ -376,7 +376,7 @@ fn a_first_failure_is_when_the_record_says_but_never_after_it_was_sent() {
 }
 
 #[test]
-fn an_envelope_says_when_the_event_first_failed_but_never_after_this_message_was_sent() {
+fn an_envelopes_first_failure_is_never_after_the_sending() {
     let at = |secs: &str| first_failure(body(&replaced(&enveloped(1, "7"), "1789400814", secs)));
     assert_eq!(at("1789400000"), Timestamp::from_secs(1_789_400_000));
     assert_eq!(at("0"), Timestamp::from_secs(0));
@@ -415,9 +415,9 @@ fn a_redriven_payload_is_never_enveloped_twice() {
     assert_eq!(decided(&malformed, &policy(|_| ()), SENT), Seen::DeadLetter("malformed_envelope"));
 }
 
-/// SQS's own redrive took the record to the dead-letter queue, and an operator moved it back.
+/// SQS itself dead-lettered the record, and an operator moved it back.
 #[test]
-fn a_record_that_was_redriven_starts_anew() {
+fn a_redriven_record_starts_anew() {
     let policy = policy(|settings| settings.non_retryable_errors = vec!["Timeout".into()]);
     let written = Timestamp::from_millis(T0.as_millis() + 145);
     let redriven = |payload: &str, millis| {

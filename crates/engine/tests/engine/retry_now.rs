@@ -1,4 +1,4 @@
-//! What an operator's retry request changes of what is decided.
+//! The effect of an operator's retry request on decisions.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn waits() -> Policy {
     policy(|settings| settings.base_backoff = settings.max_backoff)
 }
 
-/// Received again; it failed at [`T0`].
+/// A message received again, whose event failed at [`T0`].
 fn record() -> Record {
     Record { sent: at(0), first_receive: at(1), ..received_again(body("7")) }
 }
@@ -51,7 +51,7 @@ fn is_reached(record: &Record, policy: &Policy, requests: &[String], now: u64) -
 }
 
 #[test]
-fn a_request_moves_what_failed_before_it_to_within_its_time() {
+fn a_request_moves_earlier_failures_into_its_time() {
     let (policy, record, requests) = (waits(), record(), [request(HOUR, "")]);
     assert!(is_reached(&record, &policy, &requests, HOUR + 30));
     for sent in [HOUR, HOUR + 20] {
@@ -81,7 +81,7 @@ fn events_come_back_at_their_own_moments() {
 }
 
 #[test]
-fn an_operator_computes_the_moments_that_the_handler_decides() {
+fn operators_and_handler_compute_the_same_moments() {
     let policy = waits();
     let requested = with(&[request(HOUR, "")], "");
     let (from, until) = (T0.as_secs() + 40_000, T0.as_secs() + 50_000);
@@ -116,7 +116,7 @@ fn a_retry_that_comes_early_names_its_request() {
 }
 
 #[test]
-fn neither_a_wait_that_was_asked_for_nor_the_last_retry_is_moved() {
+fn requested_waits_and_last_retries_stay() {
     let requests = [request(HOUR, "")];
     let asked = replaced(&replaced(&record().body, "Timeout", "RetryAfter"), "too slow", "12h");
     let asked = Record { body: asked, ..record() };
@@ -137,7 +137,7 @@ fn neither_a_wait_that_was_asked_for_nor_the_last_retry_is_moved() {
 }
 
 #[test]
-fn a_request_may_be_about_some_errors() {
+fn a_request_may_name_errors() {
     let reached = |errors: &str| {
         is_reached(&record(), &waits(), &[request(HOUR, &format!(r#","errors":[{errors}]"#))], HOUR + 30)
     };
@@ -149,7 +149,7 @@ fn a_request_may_be_about_some_errors() {
 }
 
 #[test]
-fn a_request_by_key_also_ends_a_wait_that_was_asked_for() {
+fn a_request_by_key_ends_a_requested_wait() {
     let asked = replaced(&replaced(&record().body, "Timeout", "RetryAfter"), "too slow", "12h");
     let asked = Record { body: asked, ..record() };
     let due_by = |more: &str, record: &Record, policy: &Policy| match act(
@@ -177,9 +177,9 @@ fn a_request_by_key_also_ends_a_wait_that_was_asked_for() {
 }
 
 #[test]
-fn a_request_ends_when_every_message_was_checked() {
-    // The handler may have hidden a message just before it read the request, 37.5 s after it; then a throttled receive and a
-    // refused call may come between. A held message is checked every 1,344 s.
+fn a_request_lasts_until_every_message_is_checked() {
+    // The handler may have hidden a message just before it read the request, up to 37.5 s after it was made. A throttled
+    // receive and a refused call may follow. A held message is checked every 1,344 s.
     for (cap, checked) in [(43_170, 43_170), (HOUR, HOUR), (60, 1_344)] {
         let policy = policy(|settings| settings.max_backoff = cap);
         let pauses = with(&[request(HOUR, "")], "");
@@ -198,7 +198,7 @@ fn a_request_ends_when_every_message_was_checked() {
 }
 
 #[test]
-fn a_request_reaches_what_was_moved_since_by_the_time_of_its_failure() {
+fn a_request_reaches_copies_by_their_first_sending() {
     let (policy, requests) = (waits(), [request(HOUR, "")]);
     let moved = |failed: u64| {
         let mut copy = Record { message_id: "m-9".into(), sent: at(HOUR + 60), ..record() };
@@ -215,7 +215,7 @@ fn a_request_reaches_what_was_moved_since_by_the_time_of_its_failure() {
 }
 
 #[test]
-fn a_deferral_says_what_gave_its_due_time() {
+fn a_deferral_names_the_rule_of_its_due_time() {
     let policy = policy(|settings| {
         settings.base_backoff = settings.max_backoff;
         settings.max_age = 14 * 24 * HOUR;
@@ -249,7 +249,7 @@ fn pauses_come_first() {
     };
     let open = with(&requests, &pause(HOUR, "null", 0));
     assert!(matches!(act(&record, &policy, &open, at(HOUR + 400)), Action::Hold { .. }));
-    // What the request moves into a pause that is over comes back after it.
+    // A retry that the request moves into a pause that is over comes back after the pause.
     let until = HOUR + 600;
     let closed = with(&requests, &pause(HOUR, &(t0 + until).to_string(), 0));
     assert!((due(&record, &policy, &closed, at(until + 60)) - until as f64).abs() < 1.0);
@@ -285,9 +285,9 @@ fn unreadable_requests_harm_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever is paused and requested, no retry is due later than without requests, and none before the first of them.
+    /// Whatever the pauses and requests, no retry is due later than without requests, and no request moves one before itself.
     #[test]
-    fn nothing_is_due_later_because_of_a_request(
+    fn a_request_makes_no_retry_later(
         requests in proptest::collection::vec((0..60_000u64, 0..=39_600u64), 0..4),
         pauses in proptest::collection::vec((0..60_000u64, 1..20_000u64, 0..40_000u64), 0..3),
         jitter in proptest::sample::select(Jitter::ALL.to_vec()),

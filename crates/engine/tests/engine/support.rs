@@ -1,4 +1,4 @@
-//! Messages and policies to test with. The message of [`record`] first failed at [`T0`].
+//! Messages and policies for tests. The event of [`record`] first failed at [`T0`].
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use comeback_engine::{
     Action, BatchReport, HideUpTo, Jitter, Outcome, Pauses, Policies, Policy, Record, Settings, Timestamp,
 };
 
-/// On the allow-list of [`policy`].
+/// A function on the allow-list of [`policy`].
 pub(crate) const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The same with the qualifier that a record has.
+/// The same function, with the qualifier that a record has.
 pub(crate) const TARGET: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST";
 /// 2026-09-14T15:46:54Z.
 pub(crate) const T0: Timestamp = Timestamp::from_secs(1_789_400_814);
 pub(crate) const SENT: Timestamp = Timestamp::from_millis(T0.as_millis() + 200);
-/// An hour later: what was received again is due, and the default `MAX_AGE` far.
+/// An hour later: a message received again is due, and the end of the default `MAX_AGE` is far away.
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(T0.as_secs() + 3_600);
 pub(crate) const FIRST_RECEIVE: Timestamp = Timestamp::from_millis(T0.as_millis() + 1_000);
 
@@ -32,7 +32,7 @@ pub(crate) fn enveloped(attempt: u64, payload: &str) -> String {
     )
 }
 
-/// A first receive.
+/// A message on its first receive.
 pub(crate) fn record(body: impl Into<String>) -> Record {
     Record {
         message_id: "m-1".into(),
@@ -47,7 +47,7 @@ pub(crate) fn record(body: impl Into<String>) -> Record {
     }
 }
 
-/// A second receive.
+/// A message on its second receive.
 pub(crate) fn received_again(body: impl Into<String>) -> Record {
     Record { receive_count: 2, ..record(body) }
 }
@@ -58,8 +58,8 @@ pub(crate) fn replaced(text: &str, from: &str, to: &str) -> String {
     text.replace(from, to)
 }
 
-/// Without jitter every delay is its ceiling: from a second to as long as SQS can hide a message. Every message is hidden,
-/// whatever the queue has in flight.
+/// Settings without jitter, so that every delay is its ceiling: from a second up to the longest hiding that SQS allows. Every
+/// message is hidden, however many are in flight.
 pub(crate) fn settings() -> Settings {
     Settings {
         max_retries: 185,
@@ -82,7 +82,7 @@ pub(crate) fn after(moment: Timestamp, millis: u64) -> Timestamp {
     moment.saturating_add(Duration::from_millis(millis))
 }
 
-/// `moment` and a time not shorter than any backoff.
+/// A moment so long after `moment` that any backoff is over.
 pub(crate) fn long_after(moment: Timestamp) -> Timestamp {
     after(moment, 43_200_000)
 }
@@ -95,7 +95,7 @@ pub(crate) enum Seen {
     DeadLetter(&'static str),
 }
 
-/// The action in short: seconds, attempt or reason.
+/// The action with its seconds, attempt or reason.
 pub(crate) fn seen(action: &Action<'_>) -> Seen {
     match action {
         Action::Defer { visibility_timeout, .. } => {
@@ -111,7 +111,7 @@ pub(crate) fn seen(action: &Action<'_>) -> Seen {
     }
 }
 
-/// What is decided while nothing is paused.
+/// The decision while nothing is paused.
 pub(crate) fn decide<'a>(record: &'a Record, policy: &Policy, now: Timestamp) -> Action<'a> {
     comeback_engine::decide(record, &Policies::from(policy.clone()), &Pauses::default(), now)
 }
@@ -120,7 +120,7 @@ pub(crate) fn decided(record: &Record, policy: &Policy, now: Timestamp) -> Seen 
     seen(&decide(record, policy, now))
 }
 
-/// The detail of the dead-letter that is decided.
+/// The detail of the dead-letter, if that is the decision.
 pub(crate) fn detail(record: &Record, policy: &Policy, now: Timestamp) -> String {
     match decide(record, policy, now) {
         Action::DeadLetter { reason, .. } => reason.detail,

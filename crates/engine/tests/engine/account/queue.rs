@@ -1,5 +1,5 @@
-//! The retry queue, as the model-checked protocol and its contract use it: `tests/tests/stack/contract` holds it to what
-//! MiniStack does.
+//! A model of the retry queue for the model-checked protocol. `tests/tests/stack/contract` checks that it behaves like
+//! MiniStack's.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use comeback_engine::{Record, Timestamp};
 pub(crate) struct Queue<T> {
     visibility_timeout: Duration,
     messages: Vec<Message<T>>,
-    /// Messages so far, for their ids.
+    /// The number of messages sent so far, which gives the next id.
     sent: u8,
 }
 
-/// A message, or one receive of it. After a later receive, that one's handle still hides, and deletes nothing.
+/// A message, or one receive of it. The handle of an earlier receive can still hide the message, but not delete it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Message<T> {
     id: u8,
@@ -22,7 +22,7 @@ pub(crate) struct Message<T> {
     pub(crate) first_receive: Option<Timestamp>,
     pub(crate) receive_count: u32,
     pub(crate) visible: Timestamp,
-    /// What a test knows of it.
+    /// The test's own data about it.
     pub(crate) carried: T,
 }
 
@@ -31,7 +31,7 @@ impl<T: Clone> Queue<T> {
         Self { visibility_timeout, messages: Vec::new(), sent: 0 }
     }
 
-    /// `SendMessage`. Gives the message's id.
+    /// `SendMessage`. Returns the message's id.
     pub(crate) fn send(&mut self, now: Timestamp, body: String, carried: T) -> String {
         let (id, sent) = (self.sent, now);
         let message =
@@ -42,7 +42,7 @@ impl<T: Clone> Queue<T> {
         message_id
     }
 
-    /// `ReceiveMessage`, of the message at this place. A standard queue may hand out a hidden one too.
+    /// `ReceiveMessage`, of the message at this index. A standard queue may deliver a hidden message too.
     pub(crate) fn receive(&mut self, now: Timestamp, place: usize) -> Message<T> {
         let message = &mut self.messages[place];
         message.receive_count += 1;
@@ -51,7 +51,7 @@ impl<T: Clone> Queue<T> {
         message.clone()
     }
 
-    /// `ChangeMessageVisibility`. A handle of an earlier receive acts on the hiding of the latest. False if the message is gone.
+    /// `ChangeMessageVisibility`. The handle of an earlier receive works too. Returns false if the message is gone.
     pub(crate) fn hide(&mut self, now: Timestamp, handle: &str, timeout: Duration) -> bool {
         let received = self.messages.iter_mut().find(|message| message.was_received_with(handle));
         received.map(|message| message.visible = now.saturating_add(timeout)).is_some()
@@ -66,14 +66,14 @@ impl<T: Clone> Queue<T> {
         &self.messages
     }
 
-    /// When the next hidden message is visible, or a visible one was.
+    /// The earliest time at which any message is visible; it may be in the past.
     pub(crate) fn next_visible(&self) -> Option<Timestamp> {
         self.messages.iter().map(|message| message.visible).min()
     }
 }
 
 impl<T> Message<T> {
-    /// What a receiver gets.
+    /// The message as a receiver gets it.
     pub(crate) fn record(&self) -> Record {
         Record {
             message_id: self.message_id(),

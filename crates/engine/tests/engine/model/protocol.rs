@@ -1,8 +1,8 @@
 //! The world around the handler (the retry queue with its deliveries, Lambda with its invocations), the steps that may
-//! happen in it, and what must hold in each of its states.
+//! happen in it, and the properties that must hold in each of its states.
 //!
-//! Time only jumps to the next moment at which anything happens. No path of steps comes back to where it was: each raises
-//! a receive count, ends a delivery or an invocation, or moves the clock.
+//! Time only jumps to the next moment at which anything happens. No path of steps returns to an earlier state: each step
+//! raises a receive count, ends a delivery or an invocation, or moves the clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,10 +25,10 @@ const QUEUE_VISIBILITY: Duration = Duration::from_secs(1_230);
 pub(super) struct State {
     now: Timestamp,
     queue: Queue<Failed>,
-    /// Messages as the handler was given them.
+    /// Messages in the handler's hands, as they were received.
     deliveries: Vec<Message<Failed>>,
     invocations: Vec<Invocation>,
-    /// How often each event ended: as a success, as a dead-letter.
+    /// The number of ends of each event: as a success, and as a dead-letter.
     ends: Vec<(u8, u8)>,
     faults: u8,
 }
@@ -37,7 +37,7 @@ pub(super) struct State {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Failed {
     event: usize,
-    /// Its error is of the kind that is never retried.
+    /// True if its error is never retried.
     for_good: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Invocation {
     after: Failed,
     function: String,
     payload: String,
-    /// When it was accepted, and the message it comes from was first received.
+    /// When it was accepted, and when its message was first received.
     accepted: Timestamp,
     first_receive: Timestamp,
 }
@@ -59,12 +59,12 @@ pub(super) enum End {
     FailsForGood,
 }
 
-/// What goes wrong while a message is in the handler's hands.
+/// A fault while a message is in the handler's hands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fault {
-    /// Pollers are throttled, or the process dies first: only the receive count has risen.
+    /// Pollers are throttled, or the process crashes first: only the receive count has risen.
     NeverHandled,
-    /// It dies once its calls are made: the queue never hears that the message is settled.
+    /// The process crashes once its calls are made: the queue never learns that the message is settled.
     DiesAfterwards,
     HideFails,
     InvokeFails,
@@ -84,7 +84,7 @@ impl Fault {
         Self::SendAnswerLost,
     ];
 
-    /// Whether there was anything for it to strike.
+    /// Returns true if one of the calls could fail in this way.
     fn struck(self, calls: &[Call]) -> bool {
         calls.iter().any(|call| match self {
             Self::NeverHandled => false,
@@ -95,7 +95,7 @@ impl Fault {
         })
     }
 
-    /// The account in which it strikes.
+    /// An account with this fault.
     fn account(fault: Option<Self>) -> World<'static> {
         let is = move |it| fault == Some(it);
         World {
@@ -120,7 +120,7 @@ impl State {
         self.queue.messages().is_empty() && self.deliveries.is_empty() && self.invocations.is_empty()
     }
 
-    /// Each event has failed once, at the same moment.
+    /// The state in which each event has failed once, at the same moment.
     fn after_failures_of(functions: &[&str], faults: u8) -> Self {
         let mut state = Self {
             now: SENT,
@@ -143,7 +143,7 @@ impl State {
         self.queue.send(self.now, body, failed);
     }
 
-    /// The handler handles a batch of this message. False if the fault had nothing to strike.
+    /// The handler handles a batch of this message. Returns false if the fault could not occur.
     fn handle(&mut self, policy: &Policy, message: &Message<Failed>, fault: Option<Fault>) -> bool {
         let (account, record) = (Fault::account(fault), message.record());
         let report = account.handle(std::slice::from_ref(&record), policy, self.now);
@@ -196,18 +196,18 @@ fn payload_of(event: usize) -> String {
     format!(r#"{{ "event": {event}, "n": 1E400 }}"#)
 }
 
-/// What is checked: events that failed once, and so many faults at most.
+/// The model to check: events that failed once, and at most `faults` faults.
 #[derive(Clone, Debug)]
 pub(super) struct Protocol {
     pub(super) policy: Policy,
     /// The functions whose events failed.
     pub(super) failed: Vec<&'static str>,
     pub(super) faults: u8,
-    /// How long pollers and Lambda stand still in an outage.
+    /// The length of an outage, in which pollers and Lambda stand still.
     pub(super) outage: Duration,
 }
 
-/// One step. Numbers are places in the state's lists.
+/// One step. Numbers are indices into the state's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Action {
     Receive(usize),
@@ -342,7 +342,7 @@ const ALWAYS: [(&str, Condition); 9] = [
     }),
 ];
 
-/// Where the event is or has ended; a delivery shows a message, not a copy of it.
+/// The number of places where the event is or has ended. A delivery does not count: its message is still in the queue.
 fn copies(state: &State, event: usize) -> usize {
     let (successes, dead_letters) = state.ends[event];
     let waiting = state.queue.messages().iter().filter(|message| message.carried.event == event).count();
