@@ -4,15 +4,14 @@ use std::time::{Duration, SystemTime};
 
 use comeback_engine::Timestamp;
 
-/// Now, for `comeback replay --shift-to-now`, whose copies must be recent.
+/// The current time, for `comeback replay --shift-to-now`, whose copies must be recent.
 #[expect(clippy::disallowed_methods, reason = "this moment is what the command is asked for")]
 pub(crate) fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(since_epoch.as_millis() as u64)
 }
 
-/// Runs something and measures how long it takes. The figure is shown to people and goes nowhere
-/// else, so that the same seed gives the same JSON.
+/// Runs `work` and measures its wall time. The figure is only shown to people, so that the same seed gives the same JSON.
 #[expect(clippy::disallowed_methods, reason = "wall time is what is measured")]
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = std::time::Instant::now();

@@ -52,12 +52,12 @@ pub(crate) struct ContentionArguments {
     plot: Option<PathBuf>,
 }
 
-/// Above this many clients one run is enough: it is a mean over its clients itself.
+/// Above this number of clients one run is enough, because a run is itself a mean over its clients.
 const ONE_RUN_ABOVE: u32 = 1_000;
 
 impl ContentionArguments {
-    /// Every strategy for one number of clients, then for the next; unchecked. Leaves `none` out
-    /// where it would take too long, unless it was asked for by name.
+    /// Every strategy for one number of clients, then for the next; unchecked. `none` is left out where it would take too long,
+    /// unless a flag names it.
     fn points(&self) -> Vec<Point> {
         let published: Vec<u32> = (10..=190).step_by(10).collect();
         let clients = if self.clients.is_empty() { &published } else { &self.clients };
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), CommandFailure>
         .map_err(CommandFailure::refused)?;
     let (report, wall_time) = timed(|| report_of(&study));
     if arguments.json {
-        // One line, with the Python program's digits: the shortest that read back as the same number.
+        // One line. Like the Python program, it has the shortest digits that read back as the same number.
         print_json_line(&report)?;
     } else {
         let (tables, wall_time) = (tables::tables(&report), durations::text(wall_time));
@@ -105,7 +105,7 @@ fn write_files(arguments: &ContentionArguments, report: &Report) -> Result<(), C
     Ok(())
 }
 
-/// A row for each point; standard errors are empty where there was one run.
+/// Writes a row for each point. Standard errors are empty for a point with one run.
 fn write_csv(file: &Path, report: &Report) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(file)?;
     let head = ["clients", "strategy", "runs", "time_ms", "time_ms_error", "calls", "calls_error"];

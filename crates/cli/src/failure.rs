@@ -18,7 +18,7 @@ pub(crate) enum CommandFailure {
     /// A file could not be read or written.
     #[error(transparent)]
     BadFile(#[from] BadFile),
-    /// Standard output is gone.
+    /// Standard output could not be written.
     #[error("standard output: {0}")]
     Output(#[from] std::io::Error),
     /// A command on a deployment failed.
@@ -59,7 +59,7 @@ impl CommandFailure {
 pub struct BadFile {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong, with the position in the file where there is one.
+    /// The mistake, with its position in the file if it has one.
     pub problem: String,
 }
 
@@ -68,7 +68,7 @@ impl BadFile {
         Self { path: path.to_owned(), problem: problem.to_string() }
     }
 
-    /// The refusal of a file that was read and does not hold what the command takes.
+    /// The refusal of a file that was read, but has the wrong content.
     pub(crate) fn refused(self) -> CommandFailure {
         CommandFailure::refused(self)
     }

@@ -1,4 +1,4 @@
-//! Moments as flags, and warnings about policies that were given.
+//! Moments as flags, and warnings about the given policies.
 
 use comeback_engine::{Policies, Timestamp};
 
@@ -7,7 +7,7 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
     Timestamp::from_rfc3339(text).ok_or_else(|| "must be a time such as 2026-09-14T15:46:54Z".into())
 }
 
-/// Warns of each entry of `POLICIES` that is about none of these functions. `what` says whose they are.
+/// Warns of each entry of `POLICIES` that matches none of these functions. `what` describes the functions.
 pub(crate) fn warn_of_unmatched(policies: &Policies, function_arns: &[String], what: &str) {
     for entry in policies.entries() {
         if !function_arns.iter().any(|arn| entry.is_about(arn)) {

@@ -12,7 +12,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 #[error("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")]
 pub(crate) struct IsUtf16;
 
-/// A file's text; that of standard input if the path is `-`.
+/// A file's text, or the text of standard input if the path is `-`.
 pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
     let bytes = match path.to_str() {
         Some("-") => std::io::read_to_string(std::io::stdin()).map(String::into_bytes),
@@ -27,7 +27,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, CommandFailure> {
 /// The beginning of a file, or all of it, without a byte-order mark.
 pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
     match bytes {
-        // A mark; or a NUL beside an ASCII character, with which JSON begins.
+        // A UTF-16 mark; or a NUL beside an ASCII character, because JSON begins with one.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => Err(IsUtf16),
         _ => Ok(bytes.strip_prefix(MARK).unwrap_or(bytes)),
     }
@@ -37,7 +37,7 @@ pub(crate) fn without_mark(bytes: &[u8]) -> Result<&[u8], IsUtf16> {
 pub(crate) mod tests {
     use super::*;
 
-    /// The text as the encodings of UTF-16 have it: of both byte orders, with a mark and without.
+    /// The text in UTF-16: in both byte orders, with a mark and without.
     pub(crate) fn in_utf16(text: &str) -> [Vec<u8>; 4] {
         let bytes = |mark: &str, of: fn(u16) -> [u8; 2]| -> Vec<u8> {
             format!("{mark}{text}").encode_utf16().flat_map(of).collect()

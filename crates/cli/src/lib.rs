@@ -8,16 +8,16 @@
 //! |---|---|
 //! | `simulate` | `comeback simulate`: a day in fast motion |
 //! | `replay` | `comeback replay FILE…`: the retry handler on recorded events |
-//! | `schedule` | `comeback schedule`: what a policy means |
-//! | `plan` | `comeback plan`: from a goal to a policy |
+//! | `schedule` | `comeback schedule`: the retries of a policy |
+//! | `plan` | `comeback plan`: the cheapest policy for a goal |
 //! | `contention` | `comeback contention`: backoff strategies compared on one contended row |
-//! | `operate` | the commands that work on a deployment, behind the feature of that name |
+//! | `operate` | the commands on a deployment, behind the feature `operate` |
 //! | `ui` | `comeback ui`: starts the console |
 //! | `flags` | moments as flags, and warnings about policies |
 //! | `input` | files that a command reads |
 //! | `output` | results as JSON and as files |
 //! | `tables` | tables and progress bars |
-//! | `clock` | the one file that asks what time it is |
+//! | `clock` | the only file that reads the clock |
 //! | `failure` | failures of the command, and their exit codes |
 
 mod clock;
@@ -127,14 +127,14 @@ pub fn main() -> ExitCode {
         Command::Plan(arguments) => (plan::run(&arguments), arguments.json),
         Command::Contention(arguments) => (contention::run(&arguments), arguments.json),
         #[cfg(feature = "operate")]
-        // Its session prints the object, also of a run that failed.
+        // The session prints the object, even if the run failed.
         Command::Operate(command) => (operate::run(&command), false),
         #[cfg(feature = "operate")]
         Command::Ui(arguments) => (ui::run(&arguments), false),
     };
     let Err(failure) = result else { return ExitCode::SUCCESS };
     if is_json {
-        // If standard output is what failed, the exit code says so.
+        // If standard output itself failed, only the exit code can report it.
         let _ = output::print_failure(&failure);
     }
     failure.report()
@@ -153,14 +153,14 @@ fn parse() -> Arguments {
     })
 }
 
-/// Adds tips to an error of the subcommand `given`: which ones take the refused argument, or which one
-/// needs no file.
+/// Adds tips to an error of the subcommand `given`: the subcommands that take the refused argument, or the one that needs
+/// no file.
 fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -> Error {
     let tips = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(argument))) => {
             takers(command, given, argument)
         }
-        // What `replay` without a file did in earlier versions.
+        // In earlier versions, `replay` without a file ran a simulation.
         (ErrorKind::MissingRequiredArgument, _) if given.is_some_and(|given| given == "replay") => {
             command.find_subcommand("simulate").map(|simulate| tip(simulate, "no file")).into_iter().collect()
         }
@@ -174,7 +174,8 @@ fn explained(mut error: Error, command: &clap::Command, given: Option<&OsStr>) -
     error
 }
 
-/// The subcommands that take a flag, or a file. Of a command that takes other arguments than files, what those are.
+/// A tip for each subcommand that takes the flag or the file. If the given command takes other arguments than files, a tip
+/// about those.
 fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec<StyledStr> {
     let Some(flag) = argument.strip_prefix("--") else {
         let given = given.and_then(|given| command.find_subcommand(given));
@@ -189,7 +190,7 @@ fn takers(command: &clap::Command, given: Option<&OsStr>, argument: &str) -> Vec
     command.get_subcommands().filter(takes).map(|taker| tip(taker, argument)).collect()
 }
 
-/// The names of a command's arguments; `None` without any.
+/// The names of a command's arguments; `None` if it takes none.
 fn words(command: &clap::Command) -> Option<String> {
     let names = command.get_positionals().filter_map(Arg::get_value_names).flatten();
     let names: Vec<&str> = names.map(|name| name.as_str()).collect();

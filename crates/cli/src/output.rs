@@ -14,15 +14,15 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::failure::CommandFailure;
 
-/// Whether this run has printed its object.
+/// True once this run has printed its object.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Prints the one object of a run with `--json`: the same result gives the same bytes.
+/// Prints the only object of a run with `--json`. The same result gives the same bytes.
 pub(crate) fn print_json(result: &impl Serialize) -> Result<(), CommandFailure> {
     print(&serde_json::to_string_pretty(result).expect("BUG: a result is plain JSON"))
 }
 
-/// Prints it on one line.
+/// Prints the object on one line.
 pub(crate) fn print_json_line(result: &impl Serialize) -> Result<(), CommandFailure> {
     print(&serde_json::to_string(result).expect("BUG: a result is plain JSON"))
 }
@@ -55,13 +55,13 @@ impl Formatter for Escaping {
     }
 }
 
-/// Whether this run has printed its object.
+/// Returns true once this run has printed its object.
 #[cfg(feature = "operate")]
 pub(crate) fn has_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
 }
 
-/// Prints the object of a run that failed, unless it has printed its own before.
+/// Prints the object of a failed run, unless the run has already printed one.
 pub(crate) fn print_failure(failure: &CommandFailure) -> Result<(), CommandFailure> {
     if PRINTED.load(Ordering::Relaxed) {
         return Ok(());
@@ -82,7 +82,7 @@ pub(crate) fn create(path: &Path) -> Result<File, CommandFailure> {
     File::create(path).map_err(|problem| CommandFailure::write(path, problem))
 }
 
-/// Writes a page or a picture to its file, and says so.
+/// Writes a page or a picture to its file, and reports it on standard error.
 pub(crate) fn fill(mut file: File, path: &Path, text: &str) -> Result<(), CommandFailure> {
     file.write_all(text.as_bytes()).map_err(|problem| CommandFailure::write(path, problem))?;
     anstream::eprintln!("wrote {}", shown(&path.display().to_string()));

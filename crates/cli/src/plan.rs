@@ -1,4 +1,4 @@
-//! `comeback plan`: from a goal to a policy.
+//! `comeback plan`: the cheapest policy for a goal.
 
 use std::io::Write;
 use std::time::Duration;
@@ -58,7 +58,7 @@ fn text(recommended: &Recommended, target: Option<&str>, wall_time: Duration) ->
     )
 }
 
-/// The policies that nothing else beats, and the defaults, the fastest first.
+/// The policies that no other beats, and the defaults, the fastest first.
 fn policies(plan: &Plan) -> Table {
     let mut table = table();
     table.set_header(HEAD);

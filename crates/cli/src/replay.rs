@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     let decisions = reports.iter().flat_map(|report| &report.handled.decisions);
     let functions: Vec<String> = decisions.filter_map(|decision| decision.function_arn.clone()).collect();
     warn_of_unmatched(&policies, &functions, "of these events");
-    // The samples' own needs no word.
+    // The samples' own function is not worth a remark.
     let others =
         functions.iter().filter(|arn| !arn.starts_with(SAMPLE_TARGET)).map(|arn| shown(short_name(arn)));
     let others: BTreeSet<_> = others.collect();
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The functions that messages name, as an allow-list. An ARN that is none is dead-lettered all the same.
+/// The functions that messages name, as an allow-list. A message with a malformed ARN is dead-lettered anyway.
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
@@ -135,44 +135,44 @@ fn print_shifted(arguments: &ReplayArguments, files: &[(&Path, Recorded<'_>)]) -
     Ok(())
 }
 
-/// JSON as a terminal may show it. To a file or another program, every byte stays.
+/// JSON that is safe for a terminal. For a file or another program, every byte stays.
 fn json_for(is_terminal: bool, json: &str) -> Cow<'_, str> {
     if is_terminal { shown_json(json).into() } else { json.into() }
 }
 
-/// What the handler does with a file. Its JSON has the members in this order.
+/// The handler's work on a file. Its JSON has the members in this order.
 #[derive(Debug, Serialize)]
 pub struct FileReport {
     /// The file, as it was named.
     pub file: String,
-    /// Whether the file lacks times that SQS always writes, so that the messages count as sent when their events failed, and
+    /// True if the file lacks times that SQS always writes, so that the messages count as sent when their events failed, and
     /// as received for the first time.
     pub times_assumed: bool,
-    /// What the handler did with its messages.
+    /// The decisions and calls for its messages.
     pub handled: Handled,
 }
 
-/// What the handler did with the messages.
+/// The handler's decisions and calls for some messages.
 #[derive(Debug, Serialize)]
 pub struct Handled {
     /// The handler's clock.
     pub at: Timestamp,
-    /// In the order of the event; messages that lack an attribute SQS always writes come last.
+    /// In the order of the event; messages without an attribute that SQS always writes come last.
     pub decisions: Vec<MessageDecision>,
-    /// In the order in which they were made.
+    /// The calls, in the order in which they were made.
     pub calls: Vec<Call>,
     /// Ids of the messages that SQS keeps.
     pub batch_item_failures: Vec<String>,
 }
 
-/// What was decided about a message.
+/// The decision about a message.
 #[derive(Debug, Default, Serialize)]
 pub struct MessageDecision {
     /// SQS's id.
     pub message_id: String,
-    /// The target, where the message could be understood.
+    /// The target, if the message could be parsed.
     pub function_arn: Option<String>,
-    /// The retry it is about, where the message could be understood.
+    /// The number of the retry, if the message could be parsed.
     pub retry: Option<u64>,
     /// `defer`, `reinvoke` or `dead_letter`; `null` for a message that is only kept.
     pub step: Option<&'static str>,
@@ -180,18 +180,18 @@ pub struct MessageDecision {
     pub reason: Option<&'static str>,
     /// When the retry is due, RFC 3339.
     pub due: Option<String>,
-    /// How many seconds the message is hidden for.
+    /// The message's visibility timeout in seconds.
     pub visibility_timeout: Option<u64>,
-    /// The delay in seconds with which it is sent again, if it is.
+    /// The delay of its copy in seconds, if it is sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<u64>,
-    /// Why, for people.
+    /// The reason in words.
     pub why: String,
 }
 
 impl FileReport {
-    /// Runs the handler on a file's messages. `at` is its clock; without it, the moment at which the
-    /// file's last message is due.
+    /// Runs the handler on a file's messages. `at` is the time on its clock, by default the moment at which the file's last
+    /// message is due.
     pub fn of(path: &Path, recorded: &Recorded<'_>, policies: &Policies, at: Option<Timestamp>) -> Self {
         let Recorded { batch, times_assumed, .. } = recorded;
         let at = at.or_else(|| last_due(batch, policies)).unwrap_or(Timestamp::from_secs(0));
@@ -227,7 +227,7 @@ impl Handled {
 }
 
 impl MessageDecision {
-    /// A message that is neither judged nor hidden.
+    /// The decision about a message that is kept as it is.
     fn kept(message_id: &str, why: String) -> Self {
         Self { message_id: message_id.into(), why, ..Self::default() }
     }
@@ -247,7 +247,7 @@ impl MessageDecision {
     }
 }
 
-/// What the function asked for in vain.
+/// A remark about a directive of the function that was ignored.
 fn ignored(outcome: &Outcome<'_>) -> String {
     match outcome.event.as_ref().and_then(|event| event.directive.as_ref()) {
         Some(Directive::Unreadable { text, why }) => format!("; its RetryAfter {text:?} is ignored: {why}"),
@@ -282,9 +282,8 @@ fn why(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// The moment at which the last of the messages is due: a first receive when it was sent, a
-/// later one when its backoff ends, or at its first receive if there will be no retry.
-/// `None` without messages.
+/// The moment at which the last of the messages is due. On its first receive, a message is due when it was sent; later, when
+/// its backoff ends, or at its first receive if it will not be retried. `None` without messages.
 pub fn last_due(batch: &BatchEvent, policies: &Policies) -> Option<Timestamp> {
     let due = |record: &Record| match record.receive_count {
         0 | 1 => record.sent,
@@ -371,7 +370,7 @@ fn write_response(out: &mut impl Write, handled: &Handled) -> io::Result<()> {
     }
 }
 
-/// A missing id is an empty one.
+/// The id as text. A missing id is shown as an empty one.
 fn id_text(message_id: &str) -> Cow<'_, str> {
     if message_id.is_empty() { "\"\"".into() } else { shown(message_id) }
 }

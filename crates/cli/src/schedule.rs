@@ -1,4 +1,4 @@
-//! `comeback schedule`: what a policy means before anyone deploys it.
+//! `comeback schedule`: the retries of a policy, before anyone deploys it.
 
 mod table;
 
@@ -118,7 +118,7 @@ struct PrintedPolicy<'a> {
     max_retries: u64,
     base_backoff_seconds: u64,
     max_backoff_seconds: u64,
-    /// `BACKOFFS`; empty without.
+    /// `BACKOFFS`; empty if it is not set.
     backoffs_seconds: &'a [u64],
     jitter: &'static str,
 }

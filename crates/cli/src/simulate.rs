@@ -41,10 +41,10 @@ Examples:
 
 /// The flags that the help shows first.
 const FIRST: [&str; 8] = ["events", "outage", "target", "max-age", "max-backoff", "jitter", "report", "json"];
-/// The flags under *Faults*. All others are under *More*.
+/// The flags under *Faults* in the help. All others are under *More*.
 const FAULTS: [&str; 7] = ["chaos", "fault", "seeds", "poison", "flapping", "hang", "capacity"];
 
-/// Puts a flag in its part of the help.
+/// Puts a flag in its section of the help.
 pub(crate) fn in_its_part(arg: Arg) -> Arg {
     let place = |flags: &[&str]| flags.iter().position(|flag| arg.get_long() == Some(flag));
     match (place(&FIRST), place(&FAULTS)) {
@@ -101,7 +101,7 @@ fn print(
     repeat: &str,
     wall_time: Duration,
 ) -> Result<(), CommandFailure> {
-    // Strips colours unless standard output is a terminal that shows them; obeys NO_COLOR.
+    // This stream strips colours unless standard output is a terminal that shows them; it obeys NO_COLOR.
     let mut out = anstream::stdout().lock();
     writeln!(out, "{}\nrepeat with: {repeat}\n", headline(scenario))?;
     writeln!(out, "{}\n", outcome_table(summary, wall_time))?;
@@ -111,7 +111,7 @@ fn print(
     Ok(())
 }
 
-/// Shows how much of the virtual time is over. `what` names the run where there are several.
+/// Shows how much of the virtual time has passed. `what` names the run if there are several.
 fn virtual_time(scenario: &Scenario, what: &str) -> Progress {
     let what = if what.is_empty() { String::new() } else { format!(", {what}") };
     Progress::new(scenario.duration.as_secs(), &format!("{{percent}}% of the virtual time{what}"))
@@ -123,7 +123,7 @@ impl Watcher for Progress {
     }
 }
 
-/// Writes a line for each minute of the run, the quiet ones too: `minute` counts from 0.
+/// Writes a line for each minute of the run, also for minutes without events. `minute` counts from 0.
 fn write_csv(path: &Path, minutes: &[Minute]) -> csv::Result<()> {
     let mut writer = csv::Writer::from_path(path)?;
     let head = ["minute", "retries", "delivered", "dead_lettered", "in_flight", "visible", "delayed"];

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 /// Width of the narrowest usual terminal.
 const COLUMNS: u16 = 80;
 
-/// A spinner turns even while nothing comes.
+/// Time between two frames of a spinner, which turns even while no data arrives.
 #[cfg(feature = "operate")]
 const TICK: Duration = Duration::from_millis(100);
 
@@ -42,7 +42,7 @@ pub(crate) fn align_right(table: &mut Table, columns: impl IntoIterator<Item = u
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// `figures` stands to the right of the bar, in indicatif's template language.
+    /// A bar with `figures` to its right, in indicatif's template language.
     pub(crate) fn new(length: u64, figures: &str) -> Self {
         Self::with_template(ProgressBar::new(length), &format!("{{wide_bar}} {figures}"))
     }
@@ -73,11 +73,11 @@ impl Progress {
 pub(crate) mod tests {
     use comeback_operate::shown::shown_lines;
 
-    /// Sets the title, clears the screen, deletes, and turns the text around.
+    /// A text that makes a terminal set its title, clear the screen, delete characters and reverse the text.
     pub(crate) const HOSTILE: &str =
         "a\u{1b}]0;b\u{7}c\u{9b}2Jd\u{8}e\u{7f}f\u{202e}g\u{2066}h\u{200f}i\u{61c}j\rk\nl\té";
 
-    /// Returns true if a terminal would obey something of [`HOSTILE`] in a text. Lines and colours are ours.
+    /// Returns true if a terminal would obey any part of [`HOSTILE`] in a text. Line breaks and colours are ours.
     pub(crate) fn is_obeyed_anywhere(text: &str) -> bool {
         let text = text.replace("\u{1b}[", "");
         shown_lines(&text) != text

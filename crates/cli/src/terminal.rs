@@ -17,10 +17,10 @@ use crate::failure::CommandFailure;
 use crate::operate::session::{Session, confirm};
 use crate::tables::{align_right, unwrapped_table};
 
-/// The column in which the texts of facts begin.
+/// The column at which the texts of facts begin.
 const FACTS: usize = 14;
 
-/// A text in its colours, which the stream removes where they cannot be shown. What a terminal would obey is escaped.
+/// A text in its colours, which the stream removes where they cannot be shown. Control characters are escaped.
 pub(crate) fn coloured(text: &Text) -> String {
     let mut line = String::new();
     for span in text.spans() {
@@ -40,7 +40,7 @@ pub(crate) fn coloured(text: &Text) -> String {
     line
 }
 
-/// A part of a layout as it goes to standard output.
+/// A block of a layout, as text for standard output.
 fn drawn(block: &Block) -> String {
     match block {
         Block::Line(text) => coloured(text) + "\n",
@@ -59,7 +59,7 @@ fn drawn(block: &Block) -> String {
     }
 }
 
-/// A line of columns for each series, at most 80 columns wide.
+/// A line of bars for each series, at most 80 columns wide.
 fn series(series: &Series) -> String {
     let title = format!("Last {}", durations::text(series.length()));
     let (step, first) = (durations::text(series.step), clock(series.from, 11..16));
@@ -78,10 +78,10 @@ fn series(series: &Series) -> String {
     text
 }
 
-/// Heights of a column. A column without any count is a dot.
+/// The heights of a bar. A bar without any count is a dot.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A line for each moment, below its day. Lines of a log begin where its text does.
+/// A line for each moment, below its day. Lines of a log are indented to the moment's text.
 fn timeline(moments: &[Moment]) -> String {
     let (mut text, mut date) = (String::new(), String::new());
     for Moment { at, text: what, below } in moments {
@@ -98,13 +98,13 @@ fn timeline(moments: &[Moment]) -> String {
     text
 }
 
-/// A part of a moment's text.
+/// A part of a moment's RFC 3339 text.
 fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }
 
-/// The rows of a long list, below their heads, in columns: a key is to be copied whole. They are made twice, for the widths and
-/// for the lines, because a hundred thousand take much memory.
+/// The rows of a long list in columns, below their heads. No row is wrapped, so that a key can be copied whole. The rows are
+/// made twice, for the widths and for the lines, because a hundred thousand of them would take much memory.
 fn rows<E>(
     heads: &[&str],
     answer: &impl Answer,
@@ -134,7 +134,7 @@ fn rows<E>(
     say(&text)
 }
 
-/// Bytes of text that are written at a time.
+/// Bytes of text that are written at once.
 const CHUNK: usize = 1 << 16;
 
 fn table(rows: &Table) -> comfy_table::Table {
@@ -191,8 +191,8 @@ fn write<E>(
     })
 }
 
-/// Plans a change, shows the plan, asks, performs it and shows what was done. `dry_run` is `None` for a command that has no
-/// such flag.
+/// Plans a change, shows the plan, asks, performs it and shows the result. `dry_run` is `None` for a command without that
+/// flag.
 pub(crate) async fn change<C: Change + 'static>(
     change: C,
     dry_run: Option<bool>,
@@ -214,7 +214,7 @@ pub(crate) async fn change<C: Change + 'static>(
                 return Ok(result?);
             }
             Ended::Failed(failure) => return Err(failure.into()),
-            // Whoever has agreed beforehand has not seen this plan.
+            // An operator who agreed in advance, with `--yes`, has not seen this plan.
             Ended::Outdated(_) if !session.can_ask() => return Err(outdated().into()),
             Ended::Outdated(new) => {
                 anstream::eprintln!(

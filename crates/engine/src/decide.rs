@@ -83,9 +83,9 @@ use crate::timing::{
 
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(500);
-/// Bytes by which the next record may be larger than this one, apart from the payload. The next one's `responsePayload` holds
-/// the error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have none,
-/// for example if the event was throttled.
+/// Bytes that the next record may have more than this one, apart from the payload. The next one's `responsePayload` holds the
+/// error's message and stack trace, escaped: some ten KiB for an ordinary trace in Java or Node. This one may have none, for
+/// example if the event was throttled.
 const RECORD_ALLOWANCE: usize = 64 * 1_024;
 /// Maximum number of characters of a text in a detail. Details are logged, and an error type may be a megabyte long.
 const SHOWN_CHARACTERS: usize = 256;

@@ -51,7 +51,7 @@ pub struct WaitingMessage {
     pub waits_for: WaitsFor,
     /// When the handler wrote the newest line about it.
     pub at: Timestamp,
-    /// The time for which it was hidden then, in seconds.
+    /// The visibility timeout or delay on that line, in seconds.
     delay: u32,
     /// The handle for recalling it; `None` if that line has none, or the fold keeps none.
     pub handle: Option<Box<Handle>>,
@@ -229,7 +229,7 @@ impl WaitingMessage {
 }
 
 impl WaitsFor {
-    /// The end of a message's wait by a line, and the seconds for which it was hidden then; `None` if the line settles it.
+    /// The end of a message's wait by a line, and the line's delay in seconds; `None` if the line settles the message.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
         match line.what {

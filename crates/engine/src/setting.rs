@@ -63,7 +63,7 @@ pub enum Kind {
     },
     /// A comma-separated list of `Seconds`, none shorter than the one before.
     SecondsList {
-        /// Of each, in seconds.
+        /// In seconds, for each entry.
         range: RangeInclusive<u64>,
         /// The range's end, in words.
         most: &'static str,

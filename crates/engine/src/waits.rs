@@ -24,7 +24,7 @@ const LONGEST_HOP: u64 = 900;
 /// The wait of a message that is kept.
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
-    /// The part of the wait for which SQS can hide the message: whole seconds, 1 to 43,170.
+    /// As much of the wait as SQS can hide the message for: whole seconds, 1 to 43,170.
     pub(crate) visibility_timeout: Duration,
     /// The whole wait, from now.
     pub(crate) left: Duration,

@@ -46,9 +46,9 @@ const SIZE: (u32, u32) = (900, 560);
 const NAMES_WIDTH: u32 = 120;
 /// The least distance between names at the lines' ends, in pixels.
 const NAME_HEIGHT: i32 = 17;
-/// From this ratio of the most clients to the fewest on, both axes are logarithmic, ...
+/// If the highest number of clients is at least this multiple of the lowest, both axes are logarithmic.
 const WIDE: f64 = 50.0;
-/// ... and above this ratio between strategies the axis of the figures is.
+/// If the strategies' figures differ by more than this factor, the axis of the figures is logarithmic.
 const FAR_APART: f64 = 10.0;
 
 /// A figure over the number of clients, a line for each strategy.
@@ -96,8 +96,8 @@ fn draw_names(root: &Area<'_>, mut names: Vec<(Strategy, (i32, i32))>) -> Drawin
     Ok(())
 }
 
-/// Moves ascending heights apart until each has [`NAME_HEIGHT`] to itself, as little as is needed:
-/// heights that touch form a block around their middle.
+/// Moves ascending heights apart, as little as possible, until each has [`NAME_HEIGHT`] to itself: heights that touch form
+/// a block around their middle.
 fn spread(wanted: &[i32]) -> Vec<i32> {
     let top = |block: &[i32]| {
         let middle = block.iter().sum::<i32>() / block.len() as i32;
@@ -127,7 +127,7 @@ const HEADER_HEIGHT: u32 = 86;
 const PANEL_HEIGHT: u32 = 130;
 const FOOTER_HEIGHT: u32 = 50;
 
-/// One run of each strategy, a panel each: when each client's writes reach the server.
+/// A panel for one run of each strategy, which shows when each client's writes reach the server.
 fn arrivals(report: &Report, seed: u64) -> String {
     let most = report.cells.iter().map(|cell| cell.clients).max().unwrap_or(1);
     let clients = most.min(READABLE_CLIENTS);
@@ -165,7 +165,7 @@ fn draw_key(area: &Area<'_>, clients: u32, cut: bool) -> Drawing {
 /// The calls of a strategy.
 struct Panel<'a> {
     clients: u32,
-    /// Milliseconds that it shows.
+    /// The time that it shows, in milliseconds.
     window: f64,
     strategy: Strategy,
     writes: &'a [Write],

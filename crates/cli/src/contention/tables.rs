@@ -6,7 +6,7 @@ use indicatif::HumanCount;
 
 use crate::tables::{self, align_right};
 
-/// Completion times and calls, clients down and strategies across, each under its title.
+/// A titled table of completion times and one of calls: a row for each number of clients, a column for each strategy.
 pub(super) fn tables(report: &Report) -> String {
     let mut calls = table(report, |cell| number(cell.calls));
     let exponents = strategies(report).map(|strategy| match growth_exponent(&report.cells, strategy) {

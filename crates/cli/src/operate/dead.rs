@@ -227,7 +227,7 @@ impl ImportArguments {
     }
 }
 
-/// The file that standard input is copied to: it is read twice.
+/// The name of the file that standard input is copied to, because an import reads its file twice.
 const INPUT: &str = "standard-input";
 
 fn standard_input() -> Result<TempDir, Failure> {

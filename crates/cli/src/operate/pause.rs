@@ -1,4 +1,4 @@
-//! `comeback pause` and `comeback resume`: hold the retries of a function, or of every function, and let them go again.
+//! `comeback pause` and `comeback resume`: hold the retries of one function or of all, and resume them.
 
 use std::time::Duration;
 

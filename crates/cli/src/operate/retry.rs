@@ -86,10 +86,10 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
     }
 }
 
-/// A request that is watched once it is made.
+/// A request whose retries are watched once it is made.
 struct Watched {
     retries: RequestEvents,
-    /// Set once it is made; `None` if there is nothing to watch.
+    /// Set once the request is made; `None` if no retries are to be watched.
     requested: Rc<OnceCell<Option<Watch>>>,
 }
 

@@ -1,4 +1,4 @@
-//! One run of a command: its flags, the account, Ctrl-C, and asking before a change.
+//! One run of a command: its flags, the account, Ctrl-C, and the question before a change.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -59,7 +59,7 @@ pub(super) fn without_yes(arg: clap::Arg) -> clap::Arg {
 }
 
 impl DeploymentFlags {
-    /// The way to the deployment that the flags name.
+    /// The address of the deployment that the flags name.
     pub(crate) fn address(&self) -> Address {
         let Self { handler, stack, region, profile } = self.clone();
         let which = handler.map_or(Which::Stack(stack), Which::Handler);
@@ -67,7 +67,7 @@ impl DeploymentFlags {
     }
 }
 
-/// Listens to Ctrl-C and SIGTERM. Where nobody can, they end the command as usual.
+/// Listens for Ctrl-C and SIGTERM. If that is not possible, they end the command as usual.
 pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
     let Ok(mut signals) = Signals::listen() else { return };
     tokio::spawn(async move {
@@ -80,7 +80,7 @@ pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
     });
 }
 
-/// What asks a program to stop: Ctrl-C, and SIGTERM where there is one.
+/// The signals that ask a program to stop: Ctrl-C, and SIGTERM on Unix.
 #[cfg(unix)]
 struct Signals([tokio::signal::unix::Signal; 2]);
 
@@ -124,7 +124,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Prints text of the command, unless it prints JSON.
+    /// Prints text, unless the command prints JSON.
     pub(crate) fn say(&self, text: &str) -> Result<(), failure::CommandFailure> {
         if !self.common.json {
             write!(anstream::stdout(), "{text}")?;
@@ -132,13 +132,13 @@ impl Session {
         Ok(())
     }
 
-    /// Makes a remark that is no part of the command's answer.
+    /// Prints a remark on standard error, beside the command's answer.
     pub(crate) fn note(&self, note: &str) {
         anstream::eprintln!("note: {}", shown(note));
     }
 
-    /// Prints the object at once, as part of a run that ends with this failure, if any: [`answer`](Self::answer) would hold
-    /// a long one in memory.
+    /// Prints the object at once, with the failure if the run ends with one. [`answer`](Self::answer) would hold a long object
+    /// in memory.
     pub(crate) fn print(
         &self,
         report: &impl Serialize,
@@ -155,12 +155,12 @@ impl Session {
     }
 
     /// Keeps the object that `--json` prints when the command ends: `json` with the members of `more`, beside the account, the
-    /// region and the error. The last one counts.
+    /// region and the error. A later object replaces it.
     pub(crate) fn answer_json(&self, json: &str, more: Option<&str>) {
         self.answer.replace(Some(shown_json(&joined(json, more.unwrap_or("{}")))));
     }
 
-    /// The operator of a question or a change.
+    /// The operator who asks a question or makes a change.
     pub(crate) fn operator(&self) -> Operator {
         Operator {
             account: self.account.clone(),
@@ -170,7 +170,7 @@ impl Session {
         }
     }
 
-    /// Returns true if somebody can answer a question, whom no flag has made superfluous.
+    /// Returns true if someone can answer a question, and no flag has answered it already.
     pub(crate) fn can_ask(&self) -> bool {
         !self.common.yes && !self.common.json && std::io::stdin().is_terminal()
     }
@@ -194,7 +194,7 @@ pub(crate) fn run_in_session(
         }
         command(session).await
     });
-    // A question that Ctrl-C has ended still waits for its line.
+    // After Ctrl-C, the thread of a question still waits for its line.
     runtime.shutdown_background();
     let answer = answer.take();
     if common.json && !has_printed() && (answer.is_some() || result.is_err()) {
@@ -232,7 +232,7 @@ fn print_answer(
     Ok(())
 }
 
-/// One object with the members of two. As text, because a payload must stay as it is, to the byte.
+/// One object with the members of two. They are joined as text, because no byte of a payload may change.
 fn joined(one: &str, other: &str) -> String {
     let members = |object: &str| object.strip_prefix('{')?.strip_suffix('}').map(ToOwned::to_owned);
     let [one, other] = [one, other].map(|object| members(object).expect("BUG: not an object"));
@@ -240,7 +240,7 @@ fn joined(one: &str, other: &str) -> String {
     format!("{{{one}{comma}{other}}}")
 }
 
-/// Asks the question of a plan, unless `--yes` answers it. Fails where nobody can.
+/// Asks the question of a plan, unless `--yes` answers it. Fails if no one can answer.
 pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<(), Failure> {
     let Question { text, in_person, .. } = question;
     if session.common.yes && !in_person {
@@ -257,9 +257,9 @@ pub(crate) async fn confirm(question: &Question, session: &Session) -> Result<()
 
 async fn ask(question: &str, session: &Session) -> Result<(), Failure> {
     anstream::eprint!("{question} [y/N] ");
-    // A question that cannot be shown is not answered with yes.
+    // If the question cannot be shown, no one will answer it with yes.
     let _ = anstream::stderr().flush();
-    // Only a thread of its own can wait for the line beside Ctrl-C.
+    // Reading the line blocks, so a thread of its own waits for it beside Ctrl-C.
     let line = tokio::task::spawn_blocking(|| std::io::stdin().lock().lines().next()?.ok());
     let answer = session.interrupt.or(async { Ok::<_, Failure>(line.await.ok().flatten()) }).await?;
     if answer.is_some_and(|answer| is_yes(&answer)) {
@@ -272,10 +272,10 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// Follows work with a progress bar, or a spinner where its length is not known.
+/// Follows work with a progress bar, or with a spinner if its length is unknown.
 #[derive(Debug)]
 struct Bars {
-    /// JSON is printed, so remarks are not.
+    /// True if JSON is printed, so that remarks are not.
     is_quiet: bool,
     bar: RefCell<Option<(&'static str, Progress)>>,
 }
@@ -284,7 +284,7 @@ impl Follow for Bars {
     fn progress(&self, operator::Progress { done, of, unit }: operator::Progress) {
         let mut bar = self.bar.borrow_mut();
         if bar.as_ref().is_none_or(|(known, _)| *known != unit) {
-            // The one before leaves the screen first.
+            // The earlier bar leaves the screen first.
             *bar = None;
             let progress = match of {
                 Some(of) => Progress::new(of, &format!("{{pos}}/{{len}} {unit}")),

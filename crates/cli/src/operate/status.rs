@@ -11,9 +11,9 @@ use crate::failure::CommandFailure;
 use crate::operate::session::{Common, Session};
 use crate::terminal;
 
-/// Between two screens of `--watch`. SQS's counts are a minute old anyway.
+/// Time between two screens of `--watch`. SQS's counts are up to a minute old anyway.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Clears a terminal, and begins at its top.
+/// Clears a terminal and moves the cursor to its top.
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
 pub(crate) const EXAMPLES: &str = "\

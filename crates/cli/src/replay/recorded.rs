@@ -1,6 +1,6 @@
-//! What a file of recorded messages may hold, and the SQS event that it stands for: the event itself; what
-//! `aws sqs receive-message` prints, with `--query Messages` too; a single message of either; or a failure record alone. Several
-//! of these in one file, as in JSON Lines, are one event.
+//! A file of recorded messages, and the SQS event that it stands for. The file holds an SQS event; the output of
+//! `aws sqs receive-message`, with or without `--query Messages`; a single message of either; or only a failure record.
+//! Several of these in one file, as in JSON Lines, are one event.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,21 +15,21 @@ use crate::failure::BadFile;
 /// Recorded messages.
 #[derive(Debug)]
 pub struct Recorded<'t> {
-    /// The SQS event. If that is what the file holds, its text.
+    /// The SQS event. If the file holds one, its text is unchanged.
     pub event: Cow<'t, str>,
-    /// Its messages, read as the Lambda reads its event.
+    /// Its messages, read in the same way as in the Lambda.
     pub batch: BatchEvent,
-    /// Whether the file lacks attributes that SQS always writes: the messages count as sent when their events failed,
+    /// True if the file lacks attributes that SQS always writes: the messages count as sent when their events failed,
     /// and as received for the first time.
     pub times_assumed: bool,
 }
 
 impl<'t> Recorded<'t> {
-    /// Reads a file's text. Where nothing says when a message was sent, it was at `at`.
+    /// Reads a file's text. A message that does not say when it was sent counts as sent at `at`.
     ///
     /// # Errors
     ///
-    /// The file holds none of these.
+    /// The file holds no messages in any of these forms.
     pub fn read(path: &Path, text: &'t str, at: Option<Timestamp>) -> Result<Self, BadFile> {
         let (event, times_assumed) = sqs_event(text, at).map_err(|problem| BadFile::new(path, problem))?;
         let batch = BatchEvent::read(&event).map_err(|error| BadFile::new(path, error))?;
@@ -39,7 +39,7 @@ impl<'t> Recorded<'t> {
 
 type Members<'t> = BTreeMap<Cow<'t, str>, &'t RawValue>;
 
-/// The SQS event, and whether its times are assumed. A file of several values, such as JSON Lines, stands for one event.
+/// The SQS event, and true if its times are assumed. A file of several values, such as JSON Lines, stands for one event.
 fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), String> {
     let values =
         serde_json::Deserializer::from_str(text).into_iter::<&RawValue>().collect::<Result<Vec<_>, _>>();
@@ -70,7 +70,7 @@ fn records_of(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(records.get()).ok()
 }
 
-/// S3 and SNS events have `Records` too, and a target may be invoked with one.
+/// Returns true if the records are SQS messages. S3 and SNS events have `Records` too, and a target may be invoked with one.
 fn has_messages(records: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -89,8 +89,8 @@ fn has_messages(records: &RawValue) -> bool {
     serde_json::from_str::<Vec<&RawValue>>(records.get()).is_ok_and(|records| records.iter().any(is_message))
 }
 
-/// Why the handler could not read an event from a message with this body; `None` if it could, or if only the envelope
-/// is malformed.
+/// The reason why the handler could not read an event from a message with this body. `None` if it could, or if only the
+/// envelope is malformed.
 fn why_no_body(body: &str) -> Option<String> {
     let time = Timestamp::from_secs(0);
     let record = Record {
@@ -108,7 +108,7 @@ fn why_no_body(body: &str) -> Option<String> {
     matches!(reason.code, ReasonCode::MalformedRecord | ReasonCode::PayloadLost).then_some(reason.detail)
 }
 
-/// A message as SQS's API has it.
+/// A message in the form of SQS's API.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Received {
@@ -121,7 +121,7 @@ struct Received {
     message_attributes: BTreeMap<String, Attribute>,
 }
 
-/// A message attribute, as SQS's API has it and as the event has it.
+/// A message attribute, read in the form of SQS's API and written in that of the event.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
 struct Attribute {
@@ -132,7 +132,7 @@ struct Attribute {
     data_type: String,
 }
 
-/// The same message, as the event has it.
+/// The same message in the form of the event.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EventRecord {
@@ -152,7 +152,7 @@ fn messages_of(messages: &RawValue) -> Option<Vec<Received>> {
 }
 
 impl Received {
-    /// A message with a failure record, the first of several or the `number`th after it.
+    /// A message with this failure record, the first of several or the `number`th after it.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
         let request_id = InvocationRecord::read(body.get()).ok().and_then(|record| record.request_id);
@@ -185,17 +185,21 @@ impl Received {
     }
 }
 
-/// An event that is put together, and whether any of its messages lacks an attribute: `aws sqs receive-message` prints only
-/// those that it is asked for. Where nothing says when a message was sent, it was at `at`.
+/// An event that is put together from the file's values. `aws sqs receive-message` prints only the attributes that it is
+/// asked for, so a message may lack some. A message that does not say when it was sent counts as sent at `at`.
 struct EventOf {
     messages: Vec<Box<RawValue>>,
+    /// True if any message lacks an attribute.
     assumed: bool,
     at: Option<Timestamp>,
 }
 
 impl EventOf {
-    /// Adds what a value holds; each element of a list, as `--query Messages` prints it. Fails with the reason why it holds
-    /// nothing.
+    /// Adds the messages of a value, which may be a list, as `--query Messages` prints it.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the value holds no messages.
     fn add(&mut self, value: &RawValue) -> Result<(), String> {
         let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
         if !list.is_empty() {

@@ -9,8 +9,8 @@ use comeback_engine::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A copy of an SQS event in which `moment` has become `now`. Times move by whole seconds, because an
-/// envelope holds no less, and never past `now`: what was due at `moment` is due now.
+/// A copy of an SQS event in which `moment` has become `now`. Times move by whole seconds, because an envelope holds only
+/// those, and never past `now`: a message that was due at `moment` is due now.
 ///
 /// # Panics
 ///
@@ -26,7 +26,7 @@ pub fn shifted(event: &str, moment: Timestamp, now: Timestamp) -> String {
     by.applied(event, parsed.records, &MESSAGE)
 }
 
-/// Path of a member that holds a time, and how its value moves.
+/// The path of a member that holds a time, and the function that shifts its value.
 type Time = (&'static [&'static str], fn(Shift, &RawValue) -> Option<String>);
 
 const MESSAGE: [Time; 4] = [
@@ -36,7 +36,7 @@ const MESSAGE: [Time; 4] = [
     (&["messageAttributes", "Comeback", "stringValue"], |by, moved| by.text(moved, &MOVED)),
 ];
 
-/// An invocation record, or a dead-letter that was redriven.
+/// Times in an invocation record or a redriven dead-letter.
 const BODY: [Time; 4] = [
     (&["timestamp"], Shift::quoted_rfc3339),
     (&["requestPayload", "_retry_metadata", "initial_timestamp"], Shift::secs),
@@ -44,11 +44,11 @@ const BODY: [Time; 4] = [
     (&["dead_lettered_at"], Shift::secs),
 ];
 
-/// The attribute of a message that was sent again.
+/// Times in the attribute of a moved message.
 const MOVED: [Time; 3] =
     [(&["sent"], Shift::millis), (&["first_receive"], Shift::millis), (&["not_before"], Shift::millis)];
 
-/// Whole seconds, forward or back.
+/// A shift by whole seconds, forward or back.
 #[derive(Clone, Copy)]
 struct Shift(i64);
 
@@ -58,7 +58,7 @@ impl Shift {
         Self(i64::try_from(millis.div_euclid(1_000)).unwrap_or(0))
     }
 
-    /// The text with the times in some of its objects moved.
+    /// The text with the times in some of its objects shifted.
     fn applied<'a>(
         self,
         text: &'a str,
@@ -69,12 +69,12 @@ impl Shift {
         for object in objects {
             for (path, shift) in times {
                 let Some(value) = member(object, path) else { continue };
-                // The value borrows from the text, so its address gives its place.
+                // The value borrows from the text, so its address gives its position.
                 let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
                 edits.extend(shift(self, value).map(|new| (start..start + value.get().len(), new)));
             }
         }
-        // From the end, so that no edit moves the place of another.
+        // From the end, so that no edit moves the position of another.
         edits.sort_by_key(|(range, _)| Reverse(range.start));
         let mut shifted = text.to_owned();
         for (range, new) in edits {
@@ -83,7 +83,7 @@ impl Shift {
         shifted
     }
 
-    /// A JSON string that holds an object.
+    /// Shifts the times in a JSON string that holds an object.
     fn text(self, text: &RawValue, times: &[Time]) -> Option<String> {
         let text: String = serde_json::from_str(text.get()).ok()?;
         let object: &RawValue = text.starts_with('{').then(|| serde_json::from_str(&text).ok())??;

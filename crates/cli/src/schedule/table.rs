@@ -11,7 +11,7 @@ use comfy_table::{Cell, Color, Table};
 
 use crate::tables::{align_right, table};
 
-/// A row for each retry, or for some of them where there are very many.
+/// A row for each retry, or for some of them if there are very many.
 pub(super) fn retries(schedule: &Schedule) -> Table {
     let mut table = table();
     table.set_header(["retry", "ceiling", "mean wait", "p5", "p95", "since failure", "events"]);
@@ -38,7 +38,7 @@ const CELLS: usize = 72;
 /// Ticks are at least this share of the axis apart, so that their labels do not touch.
 const TICKS_APART: f64 = 7.0 / CELLS as f64;
 
-/// When each retry comes: a line from left to right for each, where nine events in ten have it.
+/// A timeline: for each retry, a line that spans the times of nine events in ten.
 pub(super) fn timeline(schedule: &Schedule, max_age: Duration) -> String {
     let axis = axis_of(schedule, max_age);
     // Colours are always written; the stream removes them where they cannot be shown.

@@ -18,8 +18,8 @@ use crate::output::print_json;
 use crate::simulate::tables::fault_table;
 use crate::tables::{Progress, align_right, table};
 
-/// Seeds under way together. The lowest of them that breaks an invariant is reported, so that the
-/// same arguments always report the same.
+/// The number of seeds simulated together. The lowest of them that breaks an invariant is reported, so that the same
+/// arguments always give the same report.
 const TOGETHER: usize = 64;
 
 pub(super) fn run_seeds(

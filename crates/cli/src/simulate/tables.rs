@@ -12,7 +12,7 @@ use comfy_table::{Cell, Color, Table, presets};
 
 use crate::tables::{align_right, table};
 
-/// Outcome of the events, and what it took.
+/// The outcome of the events, and the wall time.
 pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
     let mut table = table();
     for Figure { label, values, tone } in figures(&[summary]) {
@@ -81,7 +81,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
     table
 }
 
-/// A bar in proportion to the longest; anything above zero is visible.
+/// A bar in proportion to the longest; any count above zero is visible.
 fn bar(count: u64, most: u64) -> String {
     if count == 0 {
         return String::new();

@@ -96,7 +96,7 @@ fn an_entry_that_matches_no_function_is_a_warning() {
 }
 
 #[test]
-fn without_room_a_message_is_sent_again_and_waits_until_the_same_moment() {
+fn a_moved_message_is_due_at_the_same_moment() {
     let text = printed("replay events/first-failure.json --hide-up-to 0");
     let expected = r#"
     first receive; its backoff ends at 2026-09-14T15:46:56.187Z
@@ -143,9 +143,9 @@ fn files_that_cannot_be_read_are_named() {
     assert_eq!(failed("replay nowhere.json"), (1, missing));
 }
 
-/// A message as `aws sqs receive-message` prints it without being asked for attributes; in UTF-8 with a mark.
+/// The output of `aws sqs receive-message` without any attributes, in UTF-8 with a mark.
 #[test]
-fn what_receive_message_prints_is_replayed_and_shifted() {
+fn receive_message_output_is_replayed_and_shifted() {
     let event: Value = serde_json::from_str(&read("events/first-failure.json")).expect("JSON");
     let message = &event["Records"][0];
     let [id, body] = ["messageId", "body"].map(|member| message[member].as_str().expect("text"));
@@ -181,7 +181,7 @@ fn a_copy_of_an_event_happens_now() {
     let payload =
         r#"\"big\": 12345678901234567890123, \"one\": 1.0, \"huge\": 1E400, \"twice\": 1, \"twice\": 2"#;
     assert!(copy.contains(payload), "{copy}");
-    // Replayed, it is due at the moment it was made for: within the last second or so.
+    // Replayed, it is due at the moment it was shifted to, within the last second or so.
     let folder = scratch();
     let file = folder.path().join("now.json");
     std::fs::write(&file, &copy).expect("a scratch file can be written");
@@ -197,7 +197,7 @@ fn a_copy_of_an_event_happens_now() {
 }
 
 #[test]
-fn refusals_say_what_is_wrong() {
+fn refusals_name_the_mistake() {
     let error =
         "error: invalid value 'yesterday' for '--at <TIME>': must be a time such as 2026-09-14T15:46:54Z\n";
     assert_refused("replay --at yesterday events/not-json.json", error);

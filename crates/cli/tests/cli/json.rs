@@ -1,4 +1,4 @@
-//! The contract of `--json`, as `docs/json.md` has it: one object in every run, with the members of the page.
+//! The contract of `--json` in `docs/json.md`: every run prints one object, with the members on that page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::*;
 
-/// The members that always stand in a command's object, and those that may.
+/// The members that a command's object always has, and those that it may have.
 fn documented() -> BTreeMap<String, [BTreeSet<String>; 2]> {
     let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(ToOwned::to_owned).collect();
     let page = read("docs/json.md");

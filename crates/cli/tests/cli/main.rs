@@ -1,4 +1,4 @@
-//! The compiled command: what it prints and writes, and how it ends.
+//! The compiled command: its output, its files and its exit codes.
 
 mod event_files;
 mod json;

@@ -1,4 +1,4 @@
-//! The documentation of `comeback` shows what the command prints, and each of its commands runs.
+//! The documentation of `comeback` shows the command's output, and each command in it runs.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ fn each_command_of_the_pages_runs() {
     let texts = pages.iter().filter(|page| page.extension().is_some_and(|extension| extension == "md"));
     let texts: Vec<String> =
         texts.map(|page| std::fs::read_to_string(page).expect("a readable page")).collect();
-    // Other tests run these, and read what they print.
+    // Other tests run these and read their output.
     let measured = ["Retries of one event", "Waiting events", "When the handler is down"];
     let measured: Vec<String> = measured.into_iter().flat_map(documented_commands).collect();
     let shown = ["schedule --rate 10/s", "schedule --rate 10/s --hide-up-to always"];
@@ -29,7 +29,7 @@ fn each_command_of_the_pages_runs() {
         .filter(|line| line.starts_with("cargo run "))
         .filter_map(|line| line.split_once(" -p comeback -- "))
         .map(|(_, arguments)| arguments)
-        // The end-to-end tests run the one that writes a file, with the rehearsal that needs the file.
+        // The end-to-end tests run the command that writes a file, with the rehearsal that needs the file.
         .filter(|arguments| !arguments.contains(" > "))
         .filter(|arguments| {
             !measured.contains(&arguments.replace(" --json", "")) && !shown.contains(arguments)
@@ -37,7 +37,7 @@ fn each_command_of_the_pages_runs() {
         .collect();
     assert!(commands.len() >= 12, "{commands:?}");
     for arguments in commands {
-        // By a shell, for the sake of events/*.json.
+        // Run by a shell, which expands events/*.json.
         let output = Command::new("sh")
             .args(["-c", &format!("exec \"$0\" {arguments}"), env!("CARGO_BIN_EXE_comeback")])
             .current_dir(repository())
@@ -166,7 +166,7 @@ fn the_readme_says_when_the_demo_recovers() {
     assert!(prose("README.md").contains(&sentence), "the README does not say: {sentence}");
 }
 
-/// The sources of the README's table stand on the page; its price of waiting is what the command prints.
+/// The page has the sources of the README's table, and the command prints its price of waiting.
 #[test]
 fn the_readmes_table_has_sources_and_todays_price() {
     let readme = read("README.md");

@@ -1,4 +1,4 @@
-//! What `comeback plan` prints, draws and refuses. The outages are short, and the goals leave only the longest cap, so
+//! The output, pictures and refusals of `comeback plan`. The outages are short, and the goals leave only the longest cap, so
 //! that the plans are quick.
 
 use serde_json::Value;

@@ -1,11 +1,10 @@
-//! `comeback simulate --report`: what the page says, and when there is none. How it looks is tested in
-//! `tests/tests/report_page.rs`.
+//! `comeback simulate --report`: the text of the page, and the refusals. `tests/tests/report_page.rs` tests its look.
 
 use std::path::Path;
 
 use crate::support::*;
 
-/// The page with these flags, and what was printed.
+/// The page with these flags, and the printed text.
 fn page_in(folder: &Path, flags: &str) -> (String, String) {
     let file = folder.join("made/here.html");
     let output = comeback(&format!("simulate {flags} --report {}", file.display()));
@@ -44,7 +43,7 @@ fn the_same_seed_gives_the_same_page() {
 }
 
 #[test]
-fn the_page_says_what_is_printed() {
+fn the_page_has_the_printed_figures() {
     let flags = format!("{SMALL} --max-retries 9 --seed 4");
     let (page, text) = made(&flags);
     for label in
@@ -108,7 +107,7 @@ fn two_policies_stand_side_by_side() {
         assert!(page.contains(&format!("<th scope=\"col\">{name}</th>")), "named by what differs: {page}");
     }
     assert!(!page.contains("Policy A") && !page.contains("Policy B"));
-    // The other policy makes no other difference to itself than its own run says.
+    // The second policy's figures are those of a run of its own.
     let alone = json(&format!("simulate {SMALL} --max-age 12h --jitter none --max-backoff 30m"));
     assert_eq!(row(&page, "retries made")[1].replace(',', ""), alone["retries"].to_string());
 }
@@ -128,7 +127,7 @@ fn faults_strike_as_they_do_without_a_page() {
 }
 
 #[test]
-fn every_jitter_has_the_run_it_has_alone() {
+fn each_jitter_runs_as_it_does_alone() {
     let (page, _) = made(&format!("{SMALL} --vs jitter=none"));
     for jitter in ["full", "equal", "decorrelated", "none"] {
         let alone = json(&format!("simulate {SMALL} --jitter {jitter}"));
@@ -144,7 +143,7 @@ fn every_jitter_has_the_run_it_has_alone() {
 }
 
 #[test]
-fn the_page_tells_of_a_full_queue() {
+fn the_page_warns_of_a_full_queue() {
     let (page, _) = made("--events 200 --in-flight-limit 50 --outage 1h");
     assert!(
         page.contains(
@@ -152,7 +151,7 @@ fn the_page_tells_of_a_full_queue() {
         )
     );
     assert!(page.contains(" were due and not received, and retries came late or not at all"));
-    // 200 events in an hour are 3.33 a minute: 50 after a quarter of an hour.
+    // 200 events an hour are 3.33 a minute: 50 after a quarter of an hour.
     assert_eq!(row(&page, "3.33 a minute (this run)")[3], "15m");
     assert!(page.contains("The limit is reached 15m after the target goes down."));
     let (page, _) = made(SMALL);
@@ -199,7 +198,7 @@ fn a_policy_has_one_colour_in_every_chart() {
 }
 
 #[test]
-fn no_paragraph_stands_twice() {
+fn no_paragraph_is_repeated() {
     for flags in [
         "--vs jitter=none",
         "--vs envelope=inline",
@@ -223,7 +222,7 @@ fn no_paragraph_stands_twice() {
 }
 
 #[test]
-fn little_is_enough_for_a_page_and_much_is_not_too_much() {
+fn tiny_and_huge_runs_have_pages() {
     let charts = |flags: &str| made(flags).0.matches("<figure").count();
     assert_eq!(charts("--events 1"), 6);
     assert_eq!(charts("--events 5 --outage 0 --for 0"), 4, "nothing happens at all");
@@ -235,7 +234,7 @@ fn little_is_enough_for_a_page_and_much_is_not_too_much() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_known_before_the_run() {
+fn an_unwritable_page_fails_before_the_run() {
     let folder = scratch();
     let folder = folder.path().display();
     let error = format!("error: {folder}: Is a directory (os error 21)\n");
@@ -243,7 +242,7 @@ fn a_page_that_cannot_be_written_is_known_before_the_run() {
 }
 
 #[test]
-fn refusals_name_what_is_wrong() {
+fn refusals_name_the_mistake() {
     for (flags, error) in [
         ("--vs jitter=none", "the following required arguments were not provided:\n  --report <FILE.html>\n"),
         (
@@ -261,7 +260,7 @@ fn refusals_name_what_is_wrong() {
 }
 
 #[test]
-fn the_pages_capacity_and_plan_are_about_the_function_of_the_run() {
+fn capacity_and_plan_follow_the_runs_function() {
     let (page, _) = made(&format!("{SMALL} --target refunds --policies 'refunds JITTER=equal'"));
     let (default, _) = made(SMALL);
     assert_eq!(row(&page, "10 a second"), row(&default, "10 a second"), "both are of the stack's policy");

@@ -1,4 +1,4 @@
-//! `comeback schedule`: what it prints and writes.
+//! `comeback schedule`: its output and its files.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn json_of(flags: &str) -> Value {
 }
 
 #[test]
-fn the_default_policys_table_is_this() {
+fn default_policy_table_is_pinned() {
     let text = schedule("--events 1000 --seed 1");
     let expected = "\
 MAX_AGE 24h, MAX_RETRIES 1000, BASE_BACKOFF 10s, MAX_BACKOFF 1h, JITTER full
@@ -103,8 +103,8 @@ const FOURTEEN_RETRIES: &str =
     "--events 2 --jitter none --max-retries 14 --base-backoff 1s --max-backoff 43170s";
 
 #[test]
-fn a_rate_says_how_many_wait_and_what_that_takes() {
-    // `pages` compares the text where some are hidden.
+fn a_rate_shows_waiting_events_and_their_cost() {
+    // `pages` compares the text for a rate at which some are hidden.
     let none_hidden = schedule(&format!("{FOURTEEN_RETRIES} --rate 10 --hide-up-to 0"));
     assert!(
         none_hidden.contains("can wait. None is hidden (HIDE_UP_TO).\nThe other 164,000 "),
@@ -142,7 +142,7 @@ It takes a MAXIMUM_CONCURRENCY of at least 2, if the handler takes 100ms for a b
 }
 
 #[test]
-fn where_messages_are_always_hidden_a_rate_says_when_the_limit_is_reached() {
+fn hiding_always_shows_when_the_limit_is_reached() {
     let always = format!("{FOURTEEN_RETRIES} --hide-up-to always --rate");
     let over = schedule(&format!("{always} 10"));
     let expected = "
@@ -213,7 +213,7 @@ fn the_picture_is_written_to_a_file_or_a_folder() {
     {
         assert!(svg.contains(text), "{text} is not in the picture");
     }
-    // Neither no retry nor very many are too much for it.
+    // The chart can be drawn without retries and with very many.
     plot(&file, "--max-retries 0 --events 1");
     plot(&file, "--base-backoff 1s --max-backoff 1s --max-retries 3000 --events 2");
     let svg = std::fs::read_to_string(&file).expect("it was written");

@@ -1,4 +1,4 @@
-//! `comeback simulate`: what it prints, and how it ends.
+//! `comeback simulate`: its output and its exit codes.
 
 use serde_json::Value;
 
@@ -34,14 +34,14 @@ fn chaos_counts_each_fault_and_repeats() {
     assert_eq!(struck.len(), 38, "all but the end of retention: {struck:?}");
     assert!(struck["clock_skew"].as_u64() > Some(0));
     assert!(chaos["faults"]["duplicate_retries"].is_u64() && chaos["faults"]["duplicate_moves"].is_u64());
-    // The command that a run prints is one that repeats it.
+    // A run prints the command that repeats it.
     let repeat = chaos["repeat"].as_str().expect("text");
     let repeat = repeat.strip_prefix("cargo run --release -p comeback -- ").expect("it runs from a checkout");
     assert_eq!(printed(repeat), text);
 }
 
 #[test]
-fn one_fault_in_its_window_replaces_that_of_the_mix() {
+fn a_single_fault_replaces_the_mixs() {
     let outage = json("simulate --events 40 --fault handler_outage=1@1h..90m --fault retention_ended=0.2");
     let struck = outage["faults"]["struck"].as_object().expect("an object");
     assert_eq!(struck.keys().collect::<Vec<_>>(), ["handler_outage", "retention_ended"]);
@@ -133,7 +133,7 @@ fn large_payloads_cost_a_request_for_each_64_kib() {
     let run = |size| json(&format!("simulate --events 20 --outage 10m --for 2h --payload-size {size}"));
     let (small, large) = (run(0), run(200_000));
     assert_eq!(small["api_calls"], large["api_calls"], "as many calls");
-    // 200,000 bytes and the rest of a record are four chunks: three requests more for each send and receive.
+    // 200,000 bytes and the rest of a record are four chunks, so each send and receive costs three requests more.
     let sends = small["api_calls"]["sqs:SendMessage"].as_f64().expect("a number");
     let least = 3.0 * 0.4e-6 * (sends + sends * 2.0);
     let [few, many] = [small, large].map(|run| run["cost_usd"].as_f64().expect("a number"));

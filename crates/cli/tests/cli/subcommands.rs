@@ -1,4 +1,4 @@
-//! The list of subcommands: their help, and the tip where a flag or a file belongs to another one.
+//! The list of subcommands: their help, and the tip if a flag or a file belongs to another subcommand.
 
 use crate::support::*;
 
@@ -8,7 +8,7 @@ const SCHEDULE: &str = "Print when each retry of a policy comes, and how many an
 const PLAN: &str = "Find the cheapest policy that recovers from an outage in a given time";
 const CONTENTION: &str = "Compare backoff strategies of clients that compete for one database row";
 
-/// Asserts the problem, and the tip for each of these commands: `simulate takes no file`, and what it is for.
+/// Asserts the problem, and a tip about each of these commands: `simulate takes no file`, and the command's purpose.
 fn assert_tips(line: &str, problem: &str, tips: &[(&str, &str)]) {
     let tips: String = tips
         .iter()
@@ -80,7 +80,7 @@ fn help_of_simulate_shows_eight_flags_first() {
     let (first, help) = help.split_once("\nFaults:\n").expect("a part for faults");
     let (faults, help) = help.split_once("\nMore:\n").expect("a part for the rest");
     let (more, _) = help.split_once("\nExamples:\n").expect("examples");
-    // Descriptions, which name flags too, are indented further.
+    // Descriptions also name flags, but are indented further.
     let flags = |part: &str| -> Vec<String> {
         let lines = part.lines().filter(|line| line.starts_with("      --"));
         let names = lines.map(|line| line.trim_start_matches([' ', '-']).split([' ', '[']).next());

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Runs the compiled command in the repository. The line is split into words as a shell would.
+/// Runs the compiled command in the repository. The line is split into words as in a shell.
 pub(crate) fn comeback(line: &str) -> Output {
     comeback_with(line, &[])
 }
@@ -21,7 +21,7 @@ pub(crate) fn comeback_with(line: &str, environment: &[(&str, &str)]) -> Output 
         .expect("the command runs")
 }
 
-/// The command with this text on standard input.
+/// Runs the command with this text on standard input.
 pub(crate) fn comeback_reading(line: &str, input: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_comeback"));
     command.args(shlex::split(line).expect("a readable line")).current_dir(repository());
@@ -31,24 +31,24 @@ pub(crate) fn comeback_reading(line: &str, input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the command runs");
-    // One that does not read it may have ended.
+    // A command that does not read it may have ended.
     let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
     child.wait_with_output().expect("the command ends")
 }
 
-/// Standard output of a run that works.
+/// Standard output of a successful run.
 pub(crate) fn printed(line: &str) -> String {
     let output = comeback(line);
     assert!(output.status.success(), "{line}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// The same, with `--json`.
+/// Standard output of a successful run with `--json`, parsed.
 pub(crate) fn json(line: &str) -> Value {
     serde_json::from_str(&printed(&format!("{line} --json"))).expect("JSON")
 }
 
-/// Exit code and standard error of a run that fails and prints nothing else.
+/// Exit code and standard error of a failed run, which prints nothing else.
 pub(crate) fn failed(line: &str) -> (i32, String) {
     let output = comeback(line);
     assert_eq!(output.stdout, b"", "{line}: {output:?}");
@@ -81,7 +81,7 @@ pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(repository().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// A folder that is removed with the test.
+/// A folder that is removed at the end of the test.
 pub(crate) fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder can be made")
 }

@@ -364,7 +364,8 @@ proptest! {
             Seen::Defer(seconds) => {
                 let back: Timestamp = now.saturating_add(Duration::from_secs(seconds));
                 let again = Record { receive_count: 2, ..first };
-                // It is hidden for at most 12 hours from the receive, so it may come early by the time it took to reach the handler.
+                // It is hidden for at most 12 hours from the receive, so it may come early by the time that it took to reach the
+                // handler.
                 match decided(&again, &policy, back) {
                     Seen::Reinvoke(1) => {}
                     Seen::Defer(left) => prop_assert!(seconds > 43_160 && left <= 5),

@@ -306,7 +306,7 @@ fn at_signed(seconds: i64) -> Timestamp {
     Timestamp::from_secs(T0.as_secs().checked_add_signed(seconds).expect("a time"))
 }
 
-/// Seconds by which a pause ends before its planned end, if it has one: often fewer than it takes to notice the end.
+/// Seconds from the actual to the planned end of a pause, if it has one: often fewer than it takes to notice the end.
 fn planned_too_long() -> impl Strategy<Value = Option<i64>> {
     prop::option::of(prop_oneof![0..LATEST_READ.cast_signed(), 0..50_000i64])
 }
