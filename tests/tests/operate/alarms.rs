@@ -1,5 +1,5 @@
-//! The alarms and the dashboard of a stack, as they are deployed. MiniStack evaluates no expression, and no dimension of a
-//! single metric; `tests/tests/template/alarms.rs` has each alarm's situation.
+//! The alarms and the dashboard of a deployed stack. MiniStack evaluates no expressions, and no dimensions of a single
+//! metric; `tests/tests/template/alarms.rs` covers the situation of each alarm.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ aws sqs set-queue-attributes --queue-url "$PAGER" --attributes "{\"Policy\":\"$P
 aws sns subscribe --topic-arn "$TOPIC_ARN" --protocol sqs --notification-endpoint "$ARN"
 "#;
 
-pub(crate) async fn the_alarms_of_a_stack_tell_its_topic_and_its_dashboard_shows_them(world: &World) {
+pub(crate) async fn alarms_notify_the_topic_and_are_on_the_dashboard(world: &World) {
     let ministack = world.ministack().await;
     let shell = ministack.shell();
     let topic = run(&shell, "aws sns create-topic --name on-call --query TopicArn --output text");

@@ -7,14 +7,14 @@ use crate::world::World;
 
 pub(crate) const STACK: &str = "--stack attaching";
 
-/// What the AWS CLI answers.
+/// The answer of an AWS CLI command.
 pub(crate) fn aws(ministack: &MiniStack, command: &str) -> Value {
     let answer = ministack.shell().run(&format!("aws {command} --output json"));
     let answer = answer.unwrap_or_else(|error| panic!("{error}"));
     serde_json::from_str(&answer).unwrap_or(Value::Null)
 }
 
-/// The settings of a function's asynchronous invocations, or of its alias's; `Null` if it has none.
+/// The settings for a function's asynchronous invocations, or for its alias's; `Null` without any.
 pub(crate) fn settings(ministack: &MiniStack, function: &str, qualifier: Option<&str>) -> Value {
     let configs =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {function}"));
@@ -47,7 +47,7 @@ pub(crate) fn value_of(ministack: &MiniStack, parameter: &str) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The function was detached so long ago that nothing of it can be under way any more.
+/// Backdates a function's detachment, so that none of its events can still be on their way.
 pub(crate) fn detached_long_ago(ministack: &MiniStack, function: &str) {
     let arn = MiniStack::function_arn(function);
     aws(
@@ -58,7 +58,7 @@ pub(crate) fn detached_long_ago(ministack: &MiniStack, function: &str) {
     );
 }
 
-/// A copy of the example target is retried until it succeeds.
+/// Asserts that a copy of the example target is retried until it succeeds.
 pub(crate) async fn is_retried(ministack: &MiniStack, function: &str) {
     ministack.invoke(function, &json!({"fail_times": 2, "error_type": "Attached"}).to_string()).await;
     let succeeded = eventually(&format!("{function} to succeed"), async || {
@@ -79,8 +79,8 @@ fn differences(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Runs `comeback` again as long as somebody else changes the stack, as its message says: the trials share one. On a busy
-/// machine, two that read the stack at once both change it, and one of them finds its change gone.
+/// Repeats `comeback` while another trial changes the stack that they share, as its message advises. On a busy machine,
+/// two trials that read the stack at once may both change it, and one of them finds its change gone.
 pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     eventually("the stack to be changed by nobody else", async || {
         let ran = operator.comeback(arguments);
@@ -91,7 +91,7 @@ pub(crate) async fn patiently(operator: &Operator, arguments: &str) -> Ran {
     .await
 }
 
-/// One retry, ten minutes, and a destination of its successes.
+/// Gives the function settings of its own: one retry, ten minutes, and a destination for successes.
 fn with_settings_of_its_own(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     drop(aws(ministack, "sqs create-queue --queue-name attached-orders-done"));
     let (place, _) = stack.output("RetryQueueArn").rsplit_once(':').expect("an ARN has colons");
@@ -106,7 +106,7 @@ fn with_settings_of_its_own(ministack: &MiniStack, stack: &Stack, function: &str
     settings(ministack, function, None)
 }
 
-/// The alarms on what Lambda loses of a function, without what tells one from another.
+/// The alarms on a function's lost events, without the members in which alarms of two functions differ.
 fn lost(ministack: &MiniStack, function: &str) -> Vec<Value> {
     let alarms = aws(ministack, "cloudwatch describe-alarms");
     let mut alarms = alarms["MetricAlarms"].as_array().cloned().unwrap_or_default();
@@ -130,7 +130,7 @@ fn watches_what_is_lost_as_the_template_does(ministack: &MiniStack, stack: &Stac
     assert_eq!((ours.len(), ours), (1, templates));
 }
 
-/// The commands of the page, with no more permissions than it lists.
+/// Runs the page's commands, with only the permissions that it lists.
 pub(crate) async fn a_function_is_attached_retried_and_detached(world: &World) {
     const FUNCTION: &str = "attached-orders";
     let (ministack, stack) = (world.ministack().await, world.attaching().await);
@@ -254,8 +254,8 @@ pub(crate) async fn an_alias_is_attached_beside_its_function(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 }
 
-/// Killed after its first, its second and its third change, and each time repeated.
-pub(crate) async fn a_run_that_was_killed_is_resumed_by_repeating_it(world: &World) {
+/// Killed after its first, its second and its third change, and repeated each time.
+pub(crate) async fn killed_attach_is_resumed_by_repeating_it(world: &World) {
     let (ministack, _) = (world.ministack().await, world.attaching().await);
     let operator = Operator::of(ministack);
     for (made, change) in
@@ -268,7 +268,7 @@ pub(crate) async fn a_run_that_was_killed_is_resumed_by_repeating_it(world: &Wor
         let start = || operator.shell().start(&command, &log).expect("a shell starts");
         let mut run = start();
         eventually(&format!("the change of {change}"), async || {
-            // Another trial changes the stack.
+            // Another trial is changing the stack.
             if run.log().contains("_IN_PROGRESS") {
                 run = start();
             }
@@ -286,7 +286,7 @@ pub(crate) async fn a_run_that_was_killed_is_resumed_by_repeating_it(world: &Wor
     is_retried(ministack, "attached-0").await;
 }
 
-pub(crate) async fn what_is_denied_or_not_confirmed_is_said(world: &World) {
+pub(crate) async fn attach_reports_denied_and_unconfirmed_changes(world: &World) {
     const FUNCTION: &str = "attached-denied";
     let (ministack, stack) = (world.ministack().await, world.attaching().await);
     example_target(ministack, FUNCTION).await;
@@ -314,8 +314,8 @@ pub(crate) async fn what_is_denied_or_not_confirmed_is_said(world: &World) {
     assert!(missing.contains("Lambda has no function no-such-function"), "{missing}");
 }
 
-/// An event that waits for ten minutes keeps its function on the allow-list, and the handler's log says so.
-pub(crate) async fn what_waits_of_a_detached_function_is_read_from_the_log(world: &World) {
+/// An event that waits for ten minutes keeps its function on the allow-list, as the handler's log shows.
+pub(crate) async fn detach_finds_waiting_events_in_the_log(world: &World) {
     const FUNCTION: &str = "attached-waiting";
     let stack = world.deploy("waiting", "BaseBackoff=600 MaxBackoff=600 Jitter=none").await;
     let ministack = world.ministack().await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::attach::{aws, detached_long_ago, is_retried, policies, recursion, settings, tags};
 use crate::world::World;
 
-/// The form of cargo-lambda: the allow-list is a variable of the handler.
+/// A handler deployed with cargo-lambda: the allow-list is one of its variables.
 pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     const HANDLER: &str = "comeback-retry-handler";
     let ministack = world.by_hand().await;
@@ -47,7 +47,7 @@ pub(crate) async fn a_handler_without_a_stack_is_changed_itself(world: &World) {
     assert_eq!(recursion(ministack, "payments"), "Terminate");
 }
 
-/// Such as a CDK app's: its template alone says what the handler may invoke.
+/// A stack such as a CDK app's: only its template may change what the handler invokes.
 pub(crate) async fn a_stack_without_the_parameter_is_left_alone(world: &World) {
     const FUNCTION: &str = "attached-of-an-app";
     world.built().await;
@@ -101,7 +101,7 @@ pub(crate) async fn settings_that_a_stack_owns_are_left_alone(world: &World) {
     let (ministack, stack) = (world.ministack().await, world.attaching().await);
     let (operator, example) = (Operator::of(ministack), stack.output("ExampleTargetName"));
     let command = |verb: &str| operator.comeback(&format!("{verb} {example} --stack attaching --yes"));
-    // The harness's server ignores the template's recursion setting.
+    // MiniStack ignores the template's recursion setting.
     drop(command("attach").ended(0));
     let before =
         aws(ministack, &format!("lambda list-function-event-invoke-configs --function-name {example}"));

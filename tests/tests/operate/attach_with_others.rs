@@ -1,4 +1,4 @@
-//! Attaching and detaching a function in which another stack, or another function, has a part.
+//! Attaching and detaching a function that shares something with another stack or function.
 
 use comeback_tests::{MiniStack, Operator, eventually, example_target, plain_target};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::attach::{
 };
 use crate::world::World;
 
-/// Repeats `detach` until it has nothing left for later, and gives what it said then.
+/// Repeats `detach` until nothing is left for later, and returns its last output.
 async fn detached(operator: &Operator, arguments: &str) -> String {
     eventually(&format!("{arguments} to end"), async || {
         let ran = patiently(operator, arguments).await;
@@ -132,7 +132,7 @@ pub(crate) async fn a_function_is_moved_to_another_stack(world: &World) {
     assert_eq!((policies(ministack, FUNCTION).len(), tags(ministack, FUNCTION)), (0, json!({})));
 }
 
-pub(crate) async fn detach_ends_where_a_role_is_shared_or_the_function_is_gone(world: &World) {
+pub(crate) async fn detach_ends_with_a_shared_role_or_a_deleted_function(world: &World) {
     const ONE: &str = "attached-sharing";
     const TWO: &str = "attached-deleted";
     let (ministack, stack) = (world.ministack().await, world.attaching().await);

@@ -4,11 +4,11 @@ use crate::world::World;
 
 const REASON: &str = "Größeres Problem beim Händler 東京 🚧";
 
-/// A stack's and a function's longest names, nearly as many tags and attached functions as AWS allows, and texts that are not
-/// ASCII. `make conformance` checks the requests.
+/// The longest names of a stack and a function, nearly as many tags and attached functions as AWS allows, and non-ASCII
+/// texts. `make conformance` checks the requests.
 pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(world: &World) {
     let (stack, function) = (format!("{:s<128}", "longest-"), format!("{:f<64}", "longest-"));
-    // The handler's variables then have some 200 of their 4,096 bytes left.
+    // The handler's variables then have about 200 of their 4,096 bytes left.
     let others: Vec<_> = (0..45).map(|number| MiniStack::function_arn(&format!("f-{number}"))).collect();
     let parameters = format!("BaseBackoff=1 MaxBackoff=1 TargetFunctions={}", others.join(","));
     drop(world.deploy(&stack, &parameters).await);
@@ -34,7 +34,7 @@ pub(crate) async fn commands_work_at_the_limits_of_names_tags_and_parameters(wor
     ran(&format!("resume {function} --spread 1m --yes"), &[0]);
     ran(&format!("retry {function} --error 'Zu*' --why '{REASON}' --yes"), &[0]);
     ran(&format!("waiting {function} --error Größe"), &[0]);
-    // MiniStack's stack is not quite healthy, as the trials of doctor say.
+    // MiniStack's stack is not quite healthy, as the trials of doctor explain.
     ran(&format!("doctor {function}"), &[0, 3]);
     ran("dead list --error Größe", &[0]);
     // Something is left to do once no event waits.

@@ -1,4 +1,4 @@
-//! `comeback ui` in a real browser, against the stack as it is deployed.
+//! `comeback ui` in a real browser, against a deployed stack.
 
 mod browser;
 pub(crate) mod dead_letters;

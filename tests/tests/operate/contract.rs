@@ -1,5 +1,5 @@
-//! MiniStack fulfils the contract of the operator's port, as the simulated account of `comeback-operate` does in that crate's
-//! own tests.
+//! MiniStack fulfils the contract of the operator's port. The simulated account of `comeback-operate` does so in that
+//! crate's own tests.
 
 use aws_sdk_cloudwatchlogs::types::InputLogEvent;
 use aws_sdk_sqs::types::QueueAttributeName;
@@ -40,7 +40,7 @@ pub(crate) async fn ministack_keeps_the_contract_of_the_port(world: &World) {
     contract::all(&port, &fixture).await;
 }
 
-/// Writes lines of this time to a new log group.
+/// Writes lines with this time to a new log group.
 async fn write_log(ministack: &MiniStack, group: &str, millis: i64, lines: &[&str]) {
     let logs = &ministack.logs;
     logs.create_log_group().log_group_name(group).send().await.expect("a log group");

@@ -16,7 +16,7 @@ pub(crate) fn of_handler(function_arn: &str, key: &str, error_type: &str) -> (St
     (body.to_string(), None)
 }
 
-/// Puts bodies into the dead-letter queue, with an attribute `Reason` beside those that have one.
+/// Puts bodies on the dead-letter queue, with an attribute `Reason` for those that have one.
 pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(String, Option<&str>)]) {
     for some in dead_letters.chunks(10) {
         let entries = some.iter().enumerate().map(|(id, (body, reason))| {
@@ -33,7 +33,7 @@ pub(crate) async fn put(ministack: &MiniStack, stack: &Stack, dead_letters: &[(S
     }
 }
 
-/// How many messages a queue has that are visible, and that are in flight.
+/// The numbers of a queue's visible messages and of those in flight.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> (u64, u64) {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,
@@ -53,7 +53,7 @@ fn example(stack: &Stack) -> String {
     MiniStack::function_arn(stack.output("ExampleTargetName"))
 }
 
-/// How many dead-letters each reason and error has.
+/// The number of dead-letters with each reason and error.
 fn counts(groups: &Value) -> Vec<(u64, &str, Option<&str>)> {
     let groups = groups.as_array().expect("a list");
     groups
@@ -71,7 +71,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     let operator = |command: &str| Operator::of_command(ministack, command, &stack, "none");
     let (list, show, redrive) = (operator("dead list"), operator("dead show"), operator("dead redrive"));
 
-    // One whose target really failed, and was rightly dead-lettered.
+    // One whose target really failed, and which the handler dead-lettered.
     let payload = r#"{"fail_times": 1, "error_type": "BrokenPipe", "order": 7}"#;
     ministack.invoke(stack.output("ExampleTargetName"), payload).await;
     let url = stack.output("DeadLetterQueueUrl");
@@ -133,7 +133,7 @@ pub(crate) async fn dead_letters_are_listed_shown_and_redriven_to_success(world:
     after_a_kill(ministack, &stack, &list).await;
 }
 
-/// What a killed command has hidden is there still.
+/// Messages hidden by a killed command are still there.
 async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     let hide = format!(
         "aws sqs receive-message --queue-url {} --max-number-of-messages 10 --visibility-timeout 900",
@@ -152,7 +152,7 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
         shown["error"].as_str().is_some_and(|error| error.contains("60 more are hidden by another command")),
         "{shown}"
     );
-    // Reading dead-letters takes no policy of the handler's.
+    // Reading dead-letters does not require the handler's policy.
     let refuse = format!(
         "aws lambda update-function-configuration --function-name {} --environment \
          'Variables={{RETRY_QUEUE_URL={},DEAD_LETTER_QUEUE_URL={},TARGET_FUNCTIONS=,BASE_BACKOFF=0}}'",
@@ -164,7 +164,7 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     assert_eq!(list.comeback("dead list --stack dead --json").json(3)["locked"]["dead_letters"], 60);
 }
 
-/// What is refused before anything is sent, and with which exit code.
+/// Refusals before anything is sent, with their exit codes.
 fn refusals(redrive: &Operator) {
     for (arguments, code, problem) in [
         (

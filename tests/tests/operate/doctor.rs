@@ -1,4 +1,4 @@
-//! `comeback doctor` on a stack that is healthy, and on the same stack with each fault in turn.
+//! `comeback doctor` on a healthy stack, and on the same stack with each fault in turn.
 
 mod faults;
 
@@ -11,14 +11,14 @@ use crate::world::World;
 use faults::{FAULTS, Fault, Undo};
 
 const FUNCTION: &str = "checked-orders";
-/// Reads the queue of its own name, and is not attached.
+/// A function that reads the queue of its own name, and is not attached.
 const CONSUMER: &str = "checked-consumer";
 
-/// What the scripts of the faults share.
+/// Helper functions for the scripts of the faults.
 const FUNCTIONS: &str = include_str!("doctor/functions.sh");
 
-/// What the template does not do, and what MiniStack does not do with it: it ignores `RecursiveLoop` in CloudFormation, and
-/// the retry queue's timeout was shortened for the other trials.
+/// Repairs differences of the test stack: MiniStack ignores `RecursiveLoop` in CloudFormation, and the retry queue's
+/// timeout was shortened for the other trials.
 const MADE_HEALTHY: &str = r#"
 for function in "$HANDLER" "$EXAMPLE" "$FUNCTION"; do
   aws lambda put-function-recursion-config --function-name "$function" --recursive-loop Allow >/dev/null
@@ -36,7 +36,7 @@ consumer_may ChangeMessageVisibility "$(consumed_arn)"
 consumer_may SendMessage "$(consumed_arn -dead)"
 "#;
 
-pub(crate) async fn the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack(world: &World) {
+pub(crate) async fn doctor_finds_each_fault_and_none_on_a_healthy_stack(world: &World) {
     let ministack = world.ministack().await;
     let function_arn = MiniStack::function_arn(FUNCTION);
     plain_target(ministack, FUNCTION).await;
@@ -69,12 +69,12 @@ pub(crate) async fn the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack(w
     assert!(probed.ended(0).contains("failed once, and its retry succeeded"));
 }
 
-/// The stack's shell, and who runs the doctor there.
+/// The stack's shell, and the users who run the doctor.
 struct Ward {
     shell: Shell,
-    /// May do what `docs/operate.md` lists for the doctor.
+    /// Has the permissions that `docs/operate.md` lists for the doctor.
     operator: Operator,
-    /// May do everything: a fault may lead the doctor to a queue that is not the stack's.
+    /// Has all permissions: a fault may lead the doctor to a queue outside the stack.
     chief: Operator,
 }
 
@@ -126,7 +126,7 @@ impl Ward {
         self.operator.comeback(&format!("doctor --stack checked --json {arguments}"))
     }
 
-    /// The numbers of what is neither ok nor skipped. Prints what was found.
+    /// The ids of checks neither ok nor skipped. Prints the findings.
     fn unhealthy(&self, report: &Value) -> Vec<String> {
         let checks = report["checks"].as_array().expect("a list").iter();
         let found =
@@ -145,7 +145,7 @@ impl Ward {
         assert_eq!(report["healthy"], true);
     }
 
-    /// Plants a fault, has it found, and undoes it.
+    /// Plants a fault, checks that the doctor finds it, and undoes it.
     fn finds(&self, fault: &Fault) -> Result<(), String> {
         let of_fault = |error: String| format!("{}, {}: {error}", fault.check, fault.plant);
         self.runs(fault.plant).map_err(of_fault)?;
@@ -174,7 +174,7 @@ impl Ward {
     }
 }
 
-/// With a deployment, and without one.
+/// Once with a deployment, and once without.
 fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     let operator = Operator::of_command(ministack, "doctor", stack, CONSUMER);
     let of_deployment = operator.comeback(&format!("doctor {CONSUMER} --stack checked --json")).json(0);
@@ -189,7 +189,7 @@ fn accepts_what_reads_sqs(ministack: &MiniStack, stack: &Stack) -> Value {
     alone
 }
 
-/// A command of the doctor's, with the word that is for the operator to replace.
+/// A fix of the doctor's, with its placeholder replaced as an operator would.
 fn with_topic(fix: &str) -> String {
     fix.replace("TOPIC_ARN", "\"$TOPIC_ARN\"")
 }
@@ -223,7 +223,8 @@ fn refuses_and_names_what_is_missing(ward: &Ward, ministack: &MiniStack, stack: 
     let no_stack = ward.operator.comeback("doctor --stack no-such-stack");
     assert!(no_stack.stderr.contains("cloudformation:ListStackResources"), "{}", no_stack.stderr);
     assert_eq!(no_stack.code, 1);
-    // This one may look at the deployment, and read pauses and logs. (MiniStack lets everybody read CloudWatch's alarms and metrics.)
+    // This user may inspect the deployment, and read pauses and logs. (MiniStack lets everybody read CloudWatch's
+    // alarms and metrics.)
     let stranger = Operator::of_command(ministack, "trace", stack, FUNCTION);
     let report = stranger.comeback("doctor --stack checked --json").json(0);
     for (check, action) in [

@@ -1,4 +1,4 @@
-//! Failures of functions that nobody ran: their records, sent to a retry queue as Lambda sends them.
+//! Failures without an invocation: their records, sent to a retry queue as Lambda sends them.
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use comeback_tests::{MiniStack, Stack};

@@ -2,9 +2,9 @@ use comeback_tests::{Operator, eventually, scratch};
 
 use crate::world::World;
 
-/// `make local`, where nobody types.
-pub(crate) async fn the_local_stack_is_healthy_and_serves_until_it_is_stopped(world: &World) {
-    // It builds the same functions, which then are there.
+/// `make local` without anyone typing.
+pub(crate) async fn local_stack_is_healthy_and_serves_until_stopped(world: &World) {
+    // It builds the same functions, which are there by then.
     world.built().await;
     let operator = Operator::of(world.ministack().await);
     let shell = operator.shell().clone().with("LOCAL", env!("CARGO_BIN_EXE_local"));

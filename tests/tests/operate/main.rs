@@ -1,5 +1,5 @@
-//! The operator's commands against MiniStack, with the stack as it is deployed: in both output forms, and with no more
-//! permissions than `docs/operate.md` lists.
+//! The operator's commands against MiniStack, with a deployed stack: in both output forms, and with only the
+//! permissions that `docs/operate.md` lists.
 
 mod alarms;
 mod attach;
@@ -30,8 +30,8 @@ use console::{dead_letters, hostile, incident, lab, looks, strangers};
 use dead::discarding;
 use world::World;
 
-/// Trials at once. They mostly wait; but with many more on two cores, a call of the handler's takes longer than the 20
-/// s after which its answer counts as lost, and the event waits for an hour.
+/// Trials at once. They mostly wait. But with many more on two cores, a call of the handler takes longer than the 20 s
+/// after which its answer counts as lost, and the event waits for an hour.
 const AT_ONCE: usize = 8;
 
 fn main() -> ExitCode {
@@ -47,39 +47,39 @@ fn main() -> ExitCode {
     }
     // The longest begin first.
     let trials = trials![
-        walk::the_page_leads_from_attaching_a_function_to_detaching_it,
-        doctor::the_doctor_finds_each_fault_and_nothing_on_a_healthy_stack,
-        retry::what_waits_is_retried_after_a_fix,
+        walk::commands_of_the_page_work_from_attach_to_detach,
+        doctor::doctor_finds_each_fault_and_none_on_a_healthy_stack,
+        retry::waiting_events_are_retried_after_a_fix,
         recall::waiting_events_return_when_an_operator_says_so,
         dead_letters::console_redrives_discards_and_imports_dead_letters,
         incident::console_leads_through_an_incident,
         looks::console_pages_are_accessible_and_pictured,
-        local::the_local_stack_is_healthy_and_serves_until_it_is_stopped,
+        local::local_stack_is_healthy_and_serves_until_stopped,
         pause::a_paused_function_is_held_and_then_retried,
         attach::a_function_is_attached_retried_and_detached,
         dead::dead_letters_are_listed_shown_and_redriven_to_success,
-        alarms::the_alarms_of_a_stack_tell_its_topic_and_its_dashboard_shows_them,
+        alarms::alarms_notify_the_topic_and_are_on_the_dashboard,
         attach::an_alias_is_attached_beside_its_function,
-        attach::a_run_that_was_killed_is_resumed_by_repeating_it,
-        attach::what_is_denied_or_not_confirmed_is_said,
-        attach::what_waits_of_a_detached_function_is_read_from_the_log,
+        attach::killed_attach_is_resumed_by_repeating_it,
+        attach::attach_reports_denied_and_unconfirmed_changes,
+        attach::detach_finds_waiting_events_in_the_log,
         attach_elsewhere::a_handler_without_a_stack_is_changed_itself,
         attach_elsewhere::a_stack_without_the_parameter_is_left_alone,
         attach_elsewhere::settings_that_a_stack_owns_are_left_alone,
         attach_with_others::several_functions_are_attached_at_once,
         attach_with_others::a_function_is_moved_to_another_stack,
-        attach_with_others::detach_ends_where_a_role_is_shared_or_the_function_is_gone,
+        attach_with_others::detach_ends_with_a_shared_role_or_a_deleted_function,
         contract::ministack_keeps_the_contract_of_the_port,
         awkward::commands_work_at_the_limits_of_names_tags_and_parameters,
-        pause::a_full_history_leaves_room_for_what_is_new,
-        pause::two_operators_at_once_lose_neithers_pause,
-        pause::what_cannot_be_paused_is_said,
-        status::the_status_shows_what_waits_and_what_was_dead_lettered,
-        waiting::what_waits_is_found_in_the_log,
+        pause::full_history_leaves_room_for_pauses_and_retries,
+        pause::concurrent_pauses_are_both_kept,
+        pause::pause_reports_what_it_cannot_do,
+        status::status_shows_waiting_events_and_dead_letters,
+        waiting::waiting_events_are_found_in_the_log,
         hostile::console_never_runs_what_it_shows,
         lab::console_lab_shows_what_simulate_prints,
         strangers::console_refuses_strangers,
-        trace::an_event_is_traced_from_its_first_failure_to_its_success,
+        trace::event_is_traced_from_first_failure_to_success,
         discarding::discarded_dead_letters_come_back_and_ctrl_c_gives_back,
     ];
     arguments.test_threads = arguments.test_threads.or(Some(AT_ONCE));

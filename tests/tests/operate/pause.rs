@@ -6,13 +6,13 @@ use crate::world::World;
 
 const STACK: &str = "--stack pausing";
 
-/// On a clock that goes 60 times as fast: an event that is held is looked at every 22 minutes. The command keeps the real
-/// time, so that the pause ends long before the event is due, and nothing of it is spread.
+/// On a clock that is 60 times as fast: a held event is checked every 22 minutes. The command uses the real time, so
+/// the pause ends long before the event is due, and nothing is spread.
 pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     let stack = world.deploy_sped_up("held", "BaseBackoff=1 MaxBackoff=1").await;
     let ministack = world.sped_up().await;
     let function = stack.output("ExampleTargetName");
-    // Its faster clock finds every signature too old but the root user's.
+    // With the faster clock, every signature except the root user's is too old.
     let operator = Operator::of(ministack);
     let pause = || {
         let arguments = "--stack held --reason 'deploy 4711' --json --yes";
@@ -64,8 +64,8 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     assert!(operator.comeback("pause --list --stack held").ended(0).starts_with("nothing is paused\n"));
 }
 
-/// 200 pauses of one function have ended: another is paused, and seven are retried now, at once.
-pub(crate) async fn a_full_history_leaves_room_for_what_is_new(world: &World) {
+/// 200 pauses of one function have ended. One more is paused, and seven are retried now, at once.
+pub(crate) async fn full_history_leaves_room_for_pauses_and_retries(world: &World) {
     const SEVEN: usize = 7;
     let _alone = world.writing_pauses.lock().await;
     let (ministack, stack) = (world.ministack().await, world.pausing().await);
@@ -82,7 +82,7 @@ pub(crate) async fn a_full_history_leaves_room_for_what_is_new(world: &World) {
             from + 3_600
         )
     };
-    // As many as fit; each further one takes the place of the oldest.
+    // As many as fit; each further one replaces the oldest.
     let mut left: Vec<String> = (0..200).map(ended).collect();
     while left.iter().map(|pause| pause.len() + 1).sum::<usize>() > 4_060 {
         left.pop();
@@ -134,7 +134,7 @@ fn pauses_parameter(ministack: &MiniStack, stack: &Stack) -> String {
     settings["Environment"]["Variables"]["PAUSES"].as_str().expect("the parameter's name").to_owned()
 }
 
-pub(crate) async fn two_operators_at_once_lose_neithers_pause(world: &World) {
+pub(crate) async fn concurrent_pauses_are_both_kept(world: &World) {
     let _alone = world.writing_pauses.lock().await;
     let ministack = world.ministack().await;
     let function = world.pausing().await.output("ExampleTargetName");
@@ -175,7 +175,7 @@ pub(crate) async fn two_operators_at_once_lose_neithers_pause(world: &World) {
     }
 }
 
-pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
+pub(crate) async fn pause_reports_what_it_cannot_do(world: &World) {
     let _alone = world.writing_pauses.lock().await;
     let (ministack, stack) = (world.ministack().await, world.pausing().await);
     let function = stack.output("ExampleTargetName");
@@ -208,12 +208,12 @@ pub(crate) async fn what_cannot_be_paused_is_said(world: &World) {
     let ran = all.comeback(&format!("pause {function} {STACK} --reason why"));
     assert_eq!(ran.code, 4, "{}", ran.stderr);
 
-    // A pause of everything holds a function that is resumed.
+    // A pause of everything holds a resumed function too.
     drop(all.comeback(&format!("pause --all {STACK} --for 1h --reason why --yes")).ended(0));
     refused(&all, "resume orders", 3, "orders is still covered by another pause");
     drop(all.comeback(&format!("resume --all {STACK} --yes")).ended(0));
 
-    // Where the parameter was garbled by hand, the command that is named brings it back.
+    // If the parameter was garbled by hand, the named command restores it.
     let name = pauses_parameter(ministack, stack);
     drop(aws(
         ministack,

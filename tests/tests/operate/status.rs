@@ -2,7 +2,7 @@ use comeback_tests::{MiniStack, Operator, Stack, eventually, log_lines};
 
 use crate::world::World;
 
-pub(crate) async fn the_status_shows_what_waits_and_what_was_dead_lettered(world: &World) {
+pub(crate) async fn status_shows_waiting_events_and_dead_letters(world: &World) {
     // The first retry is due in hours.
     let parameters =
         "BaseBackoff=40000 MaxBackoff=43170 MaxRetries=1 Jitter=none NonRetryableErrors=Fatal Metrics=target";
@@ -76,7 +76,7 @@ pub(crate) async fn the_status_shows_what_waits_and_what_was_dead_lettered(world
     assert!(target.stderr.contains("is not a retry handler"), "{}", target.stderr);
 }
 
-/// The status names the version to put back.
+/// The status names the version to restore.
 fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
     for value in [r#"{"v":1,"pauses":[]}"#, "by hand"] {
         let put = format!(
@@ -91,7 +91,7 @@ fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operat
     }
 }
 
-/// Every command names its account and region, and so does the error of a stack that is not there.
+/// Every command names its account and region, and so does the error for a missing stack.
 fn where_it_works(operator: &Operator) {
     const PLACE: &str = "eu-south-2 of account 000000000000";
     let seen = operator.comeback("status --stack seen");
@@ -108,7 +108,7 @@ fn where_it_works(operator: &Operator) {
     let gone = operator.comeback("status --stack seen --profile gone");
     assert!(gone.stderr.contains("--profile: your AWS configuration has no profile gone"), "{}", gone.stderr);
     assert_eq!(gone.code, 1);
-    // Its keys are nobody's, and come before those in the environment.
+    // Its keys are invalid, and take precedence over those in the environment.
     let folder = comeback_tests::scratch("profile");
     let credentials = folder.join("credentials");
     std::fs::write(&credentials, "[nobody]\naws_access_key_id = nobody\naws_secret_access_key = nobody\n")
@@ -126,7 +126,7 @@ fn where_it_works(operator: &Operator) {
     assert_eq!(run("AWS_PROFILE=gone").status.code(), Some(1));
 }
 
-/// Lines in CloudWatch's embedded metric format, which MiniStack keeps as lines.
+/// Checks lines in CloudWatch's embedded metric format, which MiniStack keeps as plain lines.
 async fn the_metrics_say_the_same(ministack: &MiniStack, stack: &Stack) {
     let dead_letter = eventually("metrics of the two events", async || {
         let mut lines = log_lines(ministack, stack.handler_logs()).await;

@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use crate::world::World;
 
-pub(crate) async fn an_event_is_traced_from_its_first_failure_to_its_success(world: &World) {
+pub(crate) async fn event_is_traced_from_first_failure_to_success(world: &World) {
     let own = "FunctionPolicies=other\tMAX_AGE=2h;traced-*\tBASE_BACKOFF=1\tMAX_BACKOFF=2";
     let stack = world.deploy("traced", own).await;
     let ministack = world.ministack().await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::world::World;
 
 /// Its events are moved, and wait for longer than its log is kept.
-pub(crate) async fn what_waits_is_found_in_the_log(world: &World) {
+pub(crate) async fn waiting_events_are_found_in_the_log(world: &World) {
     let parameters =
         "BaseBackoff=40000 MaxBackoff=43170 Jitter=none MaxAge=172800 HideUpTo=0 LogRetentionDays=1";
     let stack = world.deploy("found-waiting", parameters).await;

@@ -5,9 +5,9 @@ use crate::world::World;
 
 const FUNCTION: &str = "orders";
 
-/// Every command of the page's rehearsal, in its order, on a clock that goes 60 times as fast: an event that is held is
-/// looked at every 22 minutes.
-pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(world: &World) {
+/// Every command of the page's rehearsal, in its order, on a clock that is 60 times as fast: a held event is checked
+/// every 22 minutes.
+pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &World) {
     world.deploy_sped_up("comeback", "NonRetryableErrors=OrderRefused").await;
     let ministack = world.sped_up().await;
     example_target(ministack, FUNCTION).await;
@@ -19,7 +19,8 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     let functions: String =
         refuse.lines().filter(|line| line.contains("() {")).map(|line| format!("{line}\n")).collect();
     let run = |block: &str| {
-        // MiniStack's stack is not quite healthy, as the trials of doctor say. A first `detach` leaves something for later.
+        // MiniStack's stack is not quite healthy, as the trials of doctor explain. A first `detach` leaves something
+        // for later.
         let comeback = "comeback() { \"$COMEBACK\" \"$@\" || { code=$?; [ \"$1\" = doctor ] || [ \"$1$code\" = detach3 ]; }; }";
         let script = format!("{comeback}\n{functions}{block}");
         shell.run(&script).unwrap_or_else(|error| panic!("{error}"))
@@ -35,7 +36,8 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     eventually("the second order to wait", waits).await;
     let status = run(&status);
     assert!(status.contains("Dead-letters  1, the oldest"), "{status}");
-    // Between a re-invocation and its failure, the event does not wait. On a busy machine, it may wait for a failed call.
+    // Between a re-invocation and its failure, the event does not wait. On a busy machine, it may wait after a failed
+    // call.
     let found = async || {
         let said = run(&waiting);
         (said.matches("1 waiting event (").count() == 2 && said.contains(" backoff\n")).then_some(said)
@@ -71,7 +73,7 @@ pub(crate) async fn the_page_leads_from_attaching_a_function_to_detaching_it(wor
     assert!(left.is_err_and(|error| error.contains("ResourceNotFoundException")), "no failure destination");
 }
 
-/// Waits until the function has taken so many orders, each in a retry.
+/// Waits until the function has accepted this many orders, each in a retry.
 async fn taken(ministack: &MiniStack, orders: usize) {
     eventually(&format!("{orders} orders to be taken"), async || {
         let lines = log_lines(ministack, &format!("/aws/lambda/{FUNCTION}")).await;

@@ -2,7 +2,7 @@ use comeback_tests::{MiniStack, Stack, build};
 use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, OnceCell};
 
-/// What the trials share.
+/// Servers and stacks shared by the trials.
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     ministack: OnceCell<Result<MiniStack, String>>,
@@ -11,7 +11,7 @@ pub(crate) struct World {
     by_hand: OnceCell<Result<MiniStack, String>>,
     attaching: OnceCell<Stack>,
     pausing: OnceCell<Stack>,
-    /// Two operators write pauses at once, and no third one.
+    /// Locked by a trial that writes pauses: only two operators may write at once.
     pub(crate) writing_pauses: Mutex<()>,
 }
 
@@ -38,13 +38,13 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("operate-sped-up", 60)).await)
     }
 
-    /// `sam build` has run.
+    /// Waits until `sam build` has run.
     pub(crate) async fn built(&self) {
         let shell = self.ministack().await.shell();
         or_panic(self.built.get_or_init(async || build(&shell, "target/end-to-end/operate-build")).await);
     }
 
-    /// A stack of the template as it ships, for one trial alone: a trial breaks and changes what it likes.
+    /// Deploys the shipped template as a stack for one trial alone, which may break and change anything.
     pub(crate) async fn deploy(&self, name: &str, parameters: &str) -> Stack {
         self.built().await;
         let stack = self.ministack().await.deploy(name, parameters).await;
@@ -69,7 +69,7 @@ impl World {
         self.pausing.get_or_init(|| async move { self.deploy("pausing", &any).await }).await
     }
 
-    /// A server of its own, where no stack has a log group of the name that the stack by hand gives its own.
+    /// A server of its own, because the stack deployed by hand uses the log group name of a regular stack.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("operate-by-hand")).await)

@@ -1,4 +1,4 @@
-//! A console that serves, and a browser that is signed in to it.
+//! A running console, and a browser that is signed in to it.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 pub(crate) const WIDE: Look = Look { width: 1_120, dark: false };
 
-/// `comeback ui`, until it is dropped.
+/// A running `comeback ui`, which ends when this is dropped.
 pub(crate) struct Running {
     server: Background,
-    /// Where it runs, and writes files.
+    /// Its working folder, where it writes files.
     pub(crate) folder: PathBuf,
     port: u16,
 }
@@ -25,11 +25,11 @@ impl Running {
         Self::start_in(operator.shell().clone(), name, flags).await
     }
 
-    /// The same in another shell, in which `$COMEBACK` is the command.
+    /// The same in another shell, with `$COMEBACK` as the command.
     pub(crate) async fn start_in(shell: Shell, name: &str, flags: &str) -> Self {
         let (folder, port) = (scratch(&format!("console-{name}")), free_port());
         let shell = shell.at(&folder).with("KEYS", folder.join("keys"));
-        // Opened for reading and writing, a pipe needs nobody at its other end.
+        // Opened for reading and writing, a pipe does not wait for the other end.
         let script =
             format!("mkfifo \"$KEYS\"; exec \"$COMEBACK\" ui --no-open --port {port} {flags} <>\"$KEYS\"");
         let server = shell.start(&script, &folder.join("output")).unwrap_or_else(|error| panic!("{error}"));
@@ -43,14 +43,14 @@ impl Running {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The addresses that let a browser in, as it has printed them.
+    /// The printed addresses that let a browser in.
     fn addresses(&self) -> Vec<String> {
         let log = self.server.log();
         let words = log.lines().filter_map(|line| line.split_once("works once: "));
         words.map(|(_, address)| address.trim().to_owned()).collect()
     }
 
-    /// Presses Enter, and takes the address that is printed then.
+    /// Presses Enter, and returns the address printed then.
     pub(crate) async fn way_in(&self) -> String {
         let known = self.addresses().len();
         let mut keys =
@@ -61,14 +61,14 @@ impl Running {
     }
 }
 
-/// A browser that is signed in.
+/// A signed-in browser.
 pub(crate) struct Browser {
     pub(crate) chromium: Chromium,
     tab: Tab,
     origin: String,
 }
 
-/// The element of the page's main part that shows this text and can be pressed.
+/// The element in the page's main part that has this text and can be pressed.
 const PRESSED: &str = r#"
     const pressable = [...document.querySelectorAll("main a, main button, main summary, nav a")];
     const named = pressable.filter(it => it.checkVisibility() && it.textContent.trim() === name);
@@ -92,7 +92,7 @@ impl Browser {
         self.tab.clone()
     }
 
-    /// Opens another tab, which all later calls are about.
+    /// Opens another tab, to which all later calls go.
     pub(crate) fn open_tab(&mut self) -> Tab {
         self.tab = self.chromium.open_tab();
         self.chromium.look(WIDE);
@@ -116,13 +116,13 @@ impl Browser {
         self.chromium.evaluate(&format!("(async () => {{ {body} }})()"))
     }
 
-    /// The page's main part as somebody reads it.
+    /// The visible text of the page's main part.
     pub(crate) fn text(&mut self) -> String {
         let text = self.ask("return document.querySelector('main').innerText");
         text.as_str().expect("a text").to_owned()
     }
 
-    /// Waits until the page shows this. It refreshes by itself.
+    /// Waits until the page shows this. The page refreshes itself.
     pub(crate) async fn sees(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> String {
         let seen = async || {
             let shown = self.chromium.ask("document.querySelector('main').innerText").ok()?;
@@ -131,7 +131,7 @@ impl Browser {
         eventually(what, seen).await
     }
 
-    /// Waits for a text anywhere on a page, whoever's it is.
+    /// Waits for a text anywhere on a page, from any origin.
     pub(crate) async fn shows(&mut self, what: &str, text: &str) {
         let is_there = format!("document.body.innerText.includes({})", json!(text));
         let shown = async || (self.chromium.ask(&is_there) == Ok(json!(true))).then_some(());
@@ -152,12 +152,12 @@ impl Browser {
         ));
     }
 
-    /// Presses the link or button of this text, without waiting for anything.
+    /// Presses the link or button with this text, without waiting for anything.
     pub(crate) fn press(&mut self, name: &str) {
         self.ask(&format!("const name = {}; {PRESSED} named[0].click();", json!(name)));
     }
 
-    /// Presses the link or button of this text, and waits for the page that it leads to.
+    /// Presses the link or button with this text, and waits for the next page.
     pub(crate) async fn follow(&mut self, name: &str) {
         self.ask("window.isBefore = true");
         self.press(name);
@@ -172,9 +172,9 @@ impl Browser {
         self.assert_quiet();
     }
 
-    /// Asserts that no script has failed, nothing was refused by the page's own rules, and nothing came from elsewhere.
+    /// Asserts that no script has failed, the page's own policy refused nothing, and nothing came from elsewhere.
     pub(crate) fn assert_quiet(&mut self) {
-        // That a page was refused is for the test to see, which reads it.
+        // A test that reads a refused page checks the refusal itself.
         let is_status = |entry: &&Value| entry.to_string().contains("the server responded with a status of");
         let loud: Vec<&Value> = self.chromium.console().into_iter().filter(|it| !is_status(it)).collect();
         assert_eq!(loud, [&Value::Null; 0]);

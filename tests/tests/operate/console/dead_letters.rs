@@ -1,4 +1,4 @@
-//! Dead-letters by the pages: one is read and sent back, two are discarded, and brought back from their file.
+//! Dead-letters on the pages: one is read and sent back, two are discarded, and imported again from their file.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     let running = Running::start(&operator, "dead", &format!("--stack {STACK}")).await;
     let mut browser = Browser::signed_in(&running, "dead").await;
 
-    // Nothing is read before it is asked for, and no payload is kept.
+    // Nothing is read before the user asks for it, and no payload is kept.
     browser.visit("/dead");
     browser.sees("that nothing was read", |text| text.contains("Nothing was read yet.")).await;
     assert_eq!(dead_letters_of(ministack, &stack).await, (4, 0));
@@ -32,7 +32,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     let shown = browser.sees("the groups", |text| text.contains("Mended") && text.contains("Spoilt")).await;
     assert!(!shown.contains("customer"), "{shown}");
 
-    // One is read, and sent back.
+    // One is read and sent back.
     group(&mut browser, "Mended").await;
     browser.follow("mended").await;
     browser.follow("Show payload").await;
@@ -44,7 +44,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     browser.switch_to(&first);
     browser.follow("Redrive").await;
     done(&mut browser).await;
-    // The other tab shows a plan about a dead-letter that is gone.
+    // The other tab shows a plan for a dead-letter that is gone.
     browser.switch_to(&second);
     browser.follow("Redrive").await;
     browser.sees("that nothing is left to redrive", |text| text.contains("nothing to redrive")).await;
@@ -57,7 +57,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     .await;
     assert_eq!(dead_letters_of(ministack, &stack).await.0, 3);
 
-    // Two are discarded by who types 2.
+    // Typing 2 discards two.
     browser.visit("/dead");
     group(&mut browser, "Spoilt").await;
     browser.follow("Discard …").await;
@@ -75,7 +75,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
 
     refuse_another_file(&mut browser, &running.folder).await;
 
-    // The discarded ones are brought back.
+    // The discarded ones are imported again.
     browser.visit("/dead");
     choose_file(&mut browser, &discarded);
     browser.follow("Upload").await;
@@ -90,7 +90,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
     assert_eq!(keys, ["kept", "spoilt-1", "spoilt-2"]);
 }
 
-/// A file of anything else is refused, and does not stay.
+/// Any other file is refused, and the upload is deleted.
 async fn refuse_another_file(browser: &mut Browser, folder: &Path) {
     browser.visit("/dead");
     let other = scratch("console-other").join("other.jsonl");
@@ -101,7 +101,7 @@ async fn refuse_another_file(browser: &mut Browser, folder: &Path) {
     assert!(!has_imports(folder), "the upload stays");
 }
 
-/// What is left is exported, and the download is the file.
+/// The remaining ones are exported, and the download equals the file.
 async fn export_the_rest(browser: &mut Browser, folder: &Path) {
     browser.visit("/dead");
     browser.follow("Scan").await;
@@ -121,7 +121,7 @@ async fn export_the_rest(browser: &mut Browser, folder: &Path) {
     assert_eq!(lines(&downloaded), 1);
 }
 
-/// Waits for the end of what was agreed to.
+/// Waits until the confirmed action is done.
 async fn done(browser: &mut Browser) {
     browser.sees("the end", |text| text.contains("Done.")).await;
 }
@@ -143,7 +143,7 @@ fn has_imports(folder: &Path) -> bool {
     files.any(|file| file.expect("a file").file_name().to_string_lossy().starts_with("imported-"))
 }
 
-/// The one file whose name begins so.
+/// The only file whose name begins like this.
 fn written(folder: &Path, begin: &str) -> PathBuf {
     let files =
         std::fs::read_dir(folder).expect("the console's folder").map(|file| file.expect("a file").path());

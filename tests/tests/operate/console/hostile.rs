@@ -1,4 +1,4 @@
-//! Texts of functions, operators, dead-letters and addresses that a browser would obey.
+//! Hostile texts in functions, operators, dead-letters and addresses, which a browser must not obey.
 
 use comeback_tests::{MiniStack, Operator, eventually};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::dead::put;
 use crate::world::World;
 
 const STACK: &str = "--stack console-hostile";
-/// Each of these would set a property of the window, and the last would turn what follows around.
+/// Each of these would set a property of the window, and the last reverses the text after it.
 const HOSTILE: &str =
     "'\"><img src=x onerror=\"obeyed=1\"><script>obeyed=2</script><svg onload=\"obeyed=3\">\u{202e}";
 /// The same in an address.
@@ -61,8 +61,8 @@ pub(crate) async fn console_never_runs_what_it_shows(world: &World) {
     }
 }
 
-/// One of a function with hostile texts, in a payload of half a megabyte too; one that was not understood; and one of a
-/// function whose name is markup.
+/// A dead-letter of a function with hostile texts, also in a payload of half a megabyte; one that the handler could not
+/// parse; and one of a function whose name is markup.
 fn dead_letters(function_arn: &str) -> [(String, Option<&'static str>); 3] {
     let dead_letter = |function_arn: &str, key: String, note: String| {
         json!({
@@ -132,7 +132,7 @@ async fn shows_dead_letters(browser: &mut Browser, function: &str) {
     is_harmless(browser, "an export");
 }
 
-/// Asserts that the page shows the hostile text, and obeys nothing of it.
+/// Asserts that the page shows the hostile text and obeys none of it.
 async fn shows_it(browser: &mut Browser, page: &str) {
     let text = browser.sees(page, |text| text.contains("obeyed=")).await;
     let turns = |character| matches!(character, '\u{202e}' | '\u{1b}');
@@ -146,7 +146,7 @@ fn is_harmless(browser: &mut Browser, page: &str) {
          return [typeof obeyed, made]",
     );
     assert_eq!(obeyed, json!(["undefined", 0]), "{page}");
-    // A script or style that the page's own policy has to stop was markup already.
+    // A script or style that the page's own policy has to stop was parsed as markup already.
     let stopped: Vec<&Value> =
         browser.chromium.console().into_iter().filter(|it| it.to_string().contains("Policy")).collect();
     assert_eq!(stopped, [&Value::Null; 0], "{page}");

@@ -1,4 +1,4 @@
-//! An incident, by the pages: found, paused, fixed, resumed. Only the function itself is broken and fixed elsewhere.
+//! An incident on the pages: found, paused, fixed, resumed. Only the function itself is broken and fixed elsewhere.
 
 use comeback_tests::{MiniStack, Operator, Stack, eventually, log_lines};
 use serde_json::json;
@@ -8,7 +8,8 @@ use crate::world::World;
 
 const STACK: &str = "--stack console";
 
-/// Its waits are long enough to be paused meanwhile. An event that becomes due in the pause is held, and recalled at its end.
+/// The waits are long enough for a pause in between. An event that becomes due in the pause is held, and recalled at
+/// its end.
 pub(crate) async fn console_leads_through_an_incident(world: &World) {
     let stack = world.deploy("console", "BaseBackoff=120 MaxBackoff=120 Jitter=none").await;
     let ministack = world.ministack().await;
@@ -64,7 +65,8 @@ pub(crate) async fn console_leads_through_an_incident(world: &World) {
     assert!(from.matches(':').count() == 2, "the figures have a time: {from}");
 }
 
-/// Where the browser is nine hours ahead, each moment is, and UTC is said of it. Without the script, UTC is all there is.
+/// In a browser nine hours ahead, each moment is shown in local time, with UTC as its title. Without the script, it is
+/// shown in UTC.
 fn assert_times_are_local(browser: &mut Browser, key: &str) {
     let page = format!("/event?id={key}");
     let first_failure = |browser: &mut Browser| {
@@ -108,7 +110,7 @@ async fn are_delivered(ministack: &MiniStack, stack: &Stack, orders: usize) {
     .await;
 }
 
-/// Pauses another alias, so that nothing here holds the events.
+/// Pauses another alias, so that this pause does not hold the events.
 async fn tabs_and_commands_do_not_repeat_each_other(
     operator: &Operator,
     browser: &mut Browser,
@@ -140,7 +142,7 @@ async fn tabs_and_commands_do_not_repeat_each_other(
     browser.follow("See the new plan").await;
     browser.sees("the plan as it is now", |text| text.contains("by a command")).await;
 
-    // Two tabs, and a button that is pressed twice.
+    // Two tabs, and a button pressed twice.
     let resume = format!("/resume?plan=yes&function={}", other.replace(':', "%3A"));
     browser.visit(&resume);
     let first = browser.tab();

@@ -1,4 +1,4 @@
-//! The policy lab, where there are no credentials: it shows what the commands print.
+//! The policy lab without credentials: it shows the same figures as the commands.
 
 use comeback_tests::{Operator, eventually};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ pub(crate) async fn console_lab_shows_what_simulate_prints(world: &World) {
     assert!(shown.contains("jitter: Jitter.NONE,"), "{shown}");
     browser.assert_accessible("the lab with figures");
 
-    // A change while a long simulation goes on, and one that is refused.
+    // A change during a long simulation, and one that is refused.
     browser.fill("Events", "100000");
     browser.fill("Events", "200");
     browser.sees("the last change", |text| text.contains("200 events arrive within 1h")).await;
@@ -66,7 +66,7 @@ pub(crate) async fn console_lab_shows_what_simulate_prints(world: &World) {
     eventually("the figures without a script", is_there).await;
 }
 
-/// A goal brings the recommendation of `comeback plan`.
+/// A goal shows the recommendation of `comeback plan`.
 async fn recommends_what_plan_prints(operator: &Operator, browser: &mut Browser) {
     browser.fill("Outage", "1m");
     browser.fill("Capacity", "");

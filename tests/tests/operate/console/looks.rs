@@ -1,4 +1,4 @@
-//! How the pages look: to axe-core at every size, and in the pictures of README.md and docs/console.md.
+//! The look of the pages: to axe-core at every size, and in the pictures of README.md and docs/console.md.
 //!
 //! `UPDATE_SCREENSHOT=1 cargo test -p comeback-tests --test operate -- console_pages` updates the pictures.
 
@@ -15,7 +15,7 @@ use crate::world::World;
 const STACK: &str = "shop";
 /// A small phone.
 const NARROW: u32 = 360;
-/// Functions that fail, with their errors, and how many events wait for each.
+/// Functions that fail, with their errors, and the number of waiting events for each.
 const FAILING: [(&str, &str, usize); 4] = [
     ("checkout", "PaymentTimeout", 24),
     ("invoicing", "PdfServiceDown", 11),
@@ -23,10 +23,10 @@ const FAILING: [(&str, &str, usize); 4] = [
     ("thumbnails", "SlowDown", 9),
 ];
 
-/// Every page, of a stack with an incident and of one that there is not.
+/// Every page, for a stack with an incident and for one that does not exist.
 pub(crate) async fn console_pages_are_accessible_and_pictured(world: &World) {
     let arns = ["checkout", "invoicing", "thumbnails"].map(MiniStack::function_arn).join(",");
-    // They wait for half an hour at least.
+    // They wait for at least half an hour.
     let parameters = format!("TargetFunctions={arns} BaseBackoff=3600 MaxBackoff=3600 Jitter=equal");
     let stack = world.deploy(STACK, &parameters).await;
     let ministack = world.ministack().await;
@@ -81,7 +81,8 @@ fn looks_well(browser: &mut Browser, page: &str) {
     }
 }
 
-/// Functions fail, one of them is paused, and some events are dead-lettered. Their records come from here: no function runs.
+/// Functions fail, one of them is paused, and some events are dead-lettered. This test writes their records: no
+/// function runs.
 async fn happen(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
     for function in ["checkout", "invoicing", "thumbnails"] {
         plain_target(ministack, function).await;
@@ -105,7 +106,8 @@ async fn happen(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
     eventually("the events to wait", all_wait).await;
 }
 
-/// What CloudWatch would have counted: a quiet day, and an outage two hours ago. MiniStack counts nothing itself.
+/// Writes the metrics that CloudWatch would have: a quiet day, and an outage two hours ago. MiniStack counts nothing
+/// itself.
 fn measure(ministack: &MiniStack, stack: &Stack) {
     let name = |output: &str| stack.output(output).rsplit('/').next().expect("a name").to_owned();
     let now = ministack.shell().run("date +%s").unwrap_or_else(|error| panic!("{error}"));
@@ -146,7 +148,7 @@ fn measure(ministack: &MiniStack, stack: &Stack) {
 }
 
 /// Asserts that `docs/NAME.png` was taken of this page. Times, counts and pixels differ from run to run, so this
-/// compares the words that were in the picture.
+/// compares only the words that were in the picture.
 fn assert_is_pictured(browser: &mut Browser, name: &str) {
     const HEIGHT: u32 = 1_130;
     let clip = json!({"x": 0, "y": 0, "width": WIDE.width, "height": HEIGHT, "scale": 0.75});

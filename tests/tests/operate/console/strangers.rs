@@ -1,4 +1,4 @@
-//! Pages of others, in a browser that is signed in. The tests of `comeback ui` itself send what no browser would.
+//! Foreign pages in a signed-in browser. The tests of `comeback ui` itself send requests that no browser would.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,7 +11,7 @@ use crate::world::World;
 
 const STACK: &str = "--stack pausing";
 
-/// The browser sends its cookie with what they send, and nothing is changed.
+/// The browser sends its cookie with their requests, and nothing is changed.
 pub(crate) async fn console_refuses_strangers(world: &World) {
     let _alone = world.writing_pauses.lock().await;
     world.pausing().await;
@@ -24,7 +24,7 @@ pub(crate) async fn console_refuses_strangers(world: &World) {
     assert_eq!(listed["pauses"], json!([]), "nobody has paused anything");
 }
 
-/// Looks at the plan of a pause, and gives the fields of its form but for the secret.
+/// Opens the plan of a pause, and returns the fields of its form except the secret.
 async fn browser_has_a_form(browser: &mut Browser) -> String {
     browser.visit("/pause");
     browser.fill("Function", "*");
@@ -37,8 +37,8 @@ async fn browser_has_a_form(browser: &mut Browser) -> String {
     fields.to_string()
 }
 
-/// Pages that send the form as the browser's user would, with the cookie: one of another port of this machine, one in a
-/// sandbox, which has no origin, and the console's own without its secret.
+/// Pages that send the form as the browser's user would, with the cookie: one from another port of this machine, one in
+/// a sandbox, which has no origin, and the console's own without its secret.
 async fn refuses_pages_of_others(running: &Running, browser: &mut Browser, fields: &str) {
     let target = format!("{}/pause", running.origin());
     let send = |document: &str| {
@@ -78,7 +78,7 @@ fn serve_once(page: &str) -> String {
         page.len()
     );
     std::thread::spawn(move || {
-        // A browser may connect more often than it asks.
+        // A browser may open connections without a request.
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { continue };
             let mut request = [0; 4_096];

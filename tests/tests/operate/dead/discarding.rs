@@ -49,7 +49,7 @@ pub(crate) async fn discarded_dead_letters_come_back_and_ctrl_c_gives_back(world
     ctrl_c(ministack, &stack, &operator("dead redrive")).await;
 }
 
-/// With no permissions but those of another command, each ends with exit code 1 and names the first that is missing.
+/// With only the permissions of another command, each ends with exit code 1 and names the first missing one.
 fn denials(import: &Operator, list: &Operator, folder: &Path) {
     let export = folder.join("denied.jsonl");
     let imported = folder.join("again.jsonl");
@@ -68,7 +68,7 @@ fn denials(import: &Operator, list: &Operator, folder: &Path) {
     }
 }
 
-/// A redrive that is interrupted ends after the dead-letters at hand, and gives back all others.
+/// An interrupted redrive ends after its current dead-letters, and releases all others.
 async fn ctrl_c(ministack: &MiniStack, stack: &Stack, redrive: &Operator) {
     let process = scratch("ctrl-c").join("process");
     let shell = redrive.shell().clone().with("PROCESS", &process);

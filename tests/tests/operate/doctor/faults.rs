@@ -1,22 +1,22 @@
-/// A fault, how it is planted in a healthy stack, and what the doctor says of it.
+/// A fault, the script that plants it in a healthy stack, and the doctor's finding.
 pub(super) struct Fault {
     pub(super) check: &'static str,
     pub(super) plant: &'static str,
-    /// For the doctor.
+    /// Arguments of the doctor.
     pub(super) arguments: &'static str,
     pub(super) outcome: &'static str,
-    /// Words of what it finds, with the function before them.
+    /// Words of the finding, after the function's name.
     pub(super) found: &'static str,
     pub(super) undo: Undo,
 }
 
-/// How a fault is undone.
+/// The way to undo a fault.
 pub(super) enum Undo {
-    /// By the command that the doctor names.
+    /// With the command that the doctor names.
     Fix,
-    /// By that command, and then by this.
+    /// With that command, and then this one.
     FixAnd(&'static str),
-    /// By this: the doctor's fix has a word for the operator to replace.
+    /// With this command, because the doctor's fix has a placeholder for the operator to replace.
     By(&'static str),
 }
 
@@ -28,7 +28,7 @@ const fn warning(check: &'static str, plant: &'static str, found: &'static str, 
     Fault { check, plant, arguments: "", outcome: "warning", found, undo }
 }
 
-/// Of the function that reads SQS itself.
+/// A fault of the function that reads SQS itself.
 const fn of_consumer(fault: Fault) -> Fault {
     Fault { arguments: "checked-consumer", ..fault }
 }
@@ -155,7 +155,7 @@ pub(super) const FAULTS: &[Fault] = &[
         " is Disabled",
         FixAnd("queue \"$DEAD_URL\" SqsManagedSseEnabled=true; queue \"$DEAD_URL\" KmsMasterKeyId="),
     ),
-    // What puts it right makes the one alarm that the next two break.
+    // The fix makes the one alarm that the next two break.
     warning(
         "CB040",
         "aws cloudwatch delete-alarms --alarm-names $(aws cloudwatch describe-alarms --alarm-name-prefix checked- \
@@ -201,7 +201,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "no failure destination",
         Fix,
     ),
-    // By an alias; the function itself is well.
+    // A fault of an alias; the function itself is healthy.
     warning(
         "CB103",
         "aws lambda create-alias --function-name \"$FUNCTION\" --name live --function-version '$LATEST'\n\
@@ -250,7 +250,7 @@ pub(super) const FAULTS: &[Fault] = &[
         "reserved concurrency is 0",
         Fix,
     ),
-    // A function of its own: a metric cannot be taken back.
+    // A separate function, because a metric cannot be removed.
     Fault {
         arguments: "checked-unlucky",
         ..broken(

@@ -1,4 +1,4 @@
-# What the scripts of the faults share.
+# Helper functions for the scripts of the faults.
 uuid() { aws lambda list-event-source-mappings --function-name "$HANDLER" --output text --query 'EventSourceMappings[0].UUID'; }
 mapping() { aws lambda update-event-source-mapping --uuid "$(uuid)" "$@" >/dev/null; }
 handler() { aws lambda update-function-configuration --function-name "$HANDLER" "$@" >/dev/null; }
