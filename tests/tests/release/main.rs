@@ -1,4 +1,4 @@
-//! A release as its users meet it: the content of `dist/`, in empty folders and without Rust, against MiniStack. For
+//! A release as its users see it: the content of `dist/`, in empty folders and without Rust, against MiniStack. For
 //! `make check-dist`.
 //!
 //! | file | holds |
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         packages::python_package_is_typed,
         packages::both_languages_synthesize_the_same,
     ];
-    // One after another: each keeps a processor busy, and its server waits for it.
+    // One after another, because each keeps a processor busy, and its server waits for it.
     arguments.test_threads = arguments.test_threads.or(Some(1));
     let conclusion = libtest_mimic::run(&arguments, trials);
     // The servers end with it.

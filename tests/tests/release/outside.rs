@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use comeback_tests::{ARCHITECTURE, Background, Shell, eventually, free_port, request, root, scratch};
 
-/// Where the pages download a release from.
+/// The address from which the pages download a release.
 const RELEASES: &str = "https://github.com/comeback-retries/comeback/releases/latest/download";
 
-/// The release that `make dist` made.
+/// The release made by `make dist`.
 pub(crate) fn dist() -> PathBuf {
     let dist = root().join("dist");
     assert!(dist.join("manifest.json").exists(), "there is no release: run `make dist` first");
@@ -40,7 +40,7 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// A folder whose AWS is that of `shell`.
+    /// A folder that uses the AWS of `shell`.
     pub(crate) async fn new(shell: &Shell, name: &str) -> Self {
         let folder = scratch(name);
         let tools = scratch(&format!("{name}-tools"));
@@ -75,7 +75,7 @@ impl Outside {
         self.shell.run(&format!("cd \"$FOLDER\"\n{commands}"))
     }
 
-    /// Runs a page's block. It downloads from here instead, for this machine's architecture.
+    /// Runs a page's block, with downloads from this repository, for this machine's architecture.
     pub(crate) fn run_block(&self, block: &str) -> Result<String, String> {
         assert!(block.contains(RELEASES), "{block}");
         let block = block.replace(RELEASES, &format!("http://127.0.0.1:{}", self.port));
@@ -83,7 +83,7 @@ impl Outside {
     }
 }
 
-/// The pages install for arm64.
+/// Adapts a block to this machine, because the pages install for arm64.
 fn for_this_machine(block: &str) -> String {
     if ARCHITECTURE == "arm64" {
         return block.to_owned();

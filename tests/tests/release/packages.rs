@@ -7,7 +7,7 @@ use tokio::sync::OnceCell;
 
 use crate::outside::{dist, without_rust};
 
-/// The apps, each deployed for the first trial that asks.
+/// The apps, each deployed for the first trial that needs it.
 #[derive(Default)]
 pub(crate) struct World {
     typescript: OnceCell<Result<App, String>>,
@@ -76,10 +76,10 @@ pub(crate) async fn both_languages_synthesize_the_same(world: &World) {
     );
 }
 
-/// A release that npm and PyPI both have: PyPI gets them later.
+/// A release that both npm and PyPI have: releases reach PyPI later.
 const AWS_CDK_LIB: &str = "2.275.0";
 
-/// Fails the first three invocations of an event.
+/// A function that fails the first three invocations of an event.
 const ORDERS: &str = r#"
 import json
 
@@ -106,7 +106,7 @@ impl App {
         let source = on_this_machine(&source.concat(), "new AsyncRetries(stack, 'Retries')", architecture);
         let package = released(concat!("comeback-cdk-", env!("CARGO_PKG_VERSION"), ".tgz"));
         let folder = scratch("outside-typescript");
-        // As in an app that exists already. npm takes the release from the file.
+        // As in an existing app. npm takes the release from the file.
         let manifest = json!({
             "private": true,
             "dependencies": {
@@ -147,14 +147,14 @@ impl App {
         shell.run(
             "cd \"$(mktemp -d)\"; npx --yes aws-cdk@2 bootstrap aws://000000000000/$AWS_DEFAULT_REGION",
         )?;
-        // pip takes the release from there.
+        // pip takes the release from this folder.
         let installing =
             shell.clone().with("PIP_FIND_LINKS", dist()).with("PIP_CONSTRAINT", "constraints.txt");
         installing.run(&format!("cd \"$FOLDER\"; unset SSL_CERT_FILE\n{}", commands.join("\n")))?;
         Ok(Self { ministack, folder })
     }
 
-    /// The physical name of the only resource of the stack `Shop` with this prefix of its logical id.
+    /// The physical name of the only resource in the stack `Shop` whose logical id has this prefix.
     fn resource(&self, kind: &str, id: &str) -> String {
         let query = format!(
             "StackResourceSummaries[?ResourceType=='{kind}' && starts_with(LogicalResourceId, '{id}')].PhysicalResourceId"
@@ -200,7 +200,7 @@ impl App {
     }
 }
 
-/// The page's app is for arm64, which cannot run on every machine.
+/// Adapts the page's app to this machine: it is for arm64, which not every machine can run.
 fn on_this_machine(app: &str, retries: &str, with_architecture: &str) -> String {
     assert_eq!(app.matches(retries).count(), 1, "{app}");
     let name = if ARCHITECTURE == "arm64" { "ARM_64" } else { "X86_64" };

@@ -9,7 +9,7 @@ use crate::packages::World;
 
 const FUNCTION: &str = "orders";
 
-/// The two lines of the page, with nothing of the repository but the release.
+/// The two lines of the page, with only the release and nothing else from the repository.
 pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &World) {
     let (ministack, outside) = released("release-sam").await;
     let [by_sam, _] = blocks();
@@ -18,7 +18,7 @@ pub(crate) async fn sam_cli_deploys_the_release_and_a_function_is_retried(_: &Wo
     retries(&ministack, "comeback").await;
 }
 
-/// Without the SAM CLI. The stack's output tells how to attach a function without the command.
+/// Without the SAM CLI. The stack's output has the commands that attach a function without `comeback`.
 pub(crate) async fn aws_cli_deploys_the_release_and_its_output_attaches_a_function(_: &World) {
     let (ministack, outside) = released("release-aws").await;
     let [_, by_aws] = blocks();
@@ -40,7 +40,7 @@ pub(crate) async fn aws_cli_deploys_the_release_and_its_output_attaches_a_functi
     assert!(stack.output("AllowedTargetFunctions").ends_with(&format!(":function:{FUNCTION}")));
 }
 
-/// `tests/tests/stack` has the rest of the page.
+/// `tests/tests/stack` covers the rest of the page.
 pub(crate) async fn aws_cli_deploys_the_template_for_cloudformation(_: &World) {
     let (ministack, outside) = released("release-cloudformation").await;
     let blocks = pages::blocks("docs/deploy-cloudformation.md", "With the AWS CLI");
@@ -62,7 +62,7 @@ fn assert_code_of_the_release(outside: &Outside, stack: &Stack) {
     assert_eq!(run(&deployed), run(&code));
 }
 
-/// `packaging/tests` has what the installer refuses.
+/// `packaging/tests` covers what the installer refuses.
 pub(crate) async fn installer_installs_the_command(_: &World) {
     let (_ministack, outside) = released("release-command").await;
     let blocks = pages::blocks("docs/operate.md", "Install the command");
@@ -83,7 +83,7 @@ pub(crate) async fn handler_runs_under_the_runtime_interface_emulator(_: &World)
         .clone()
         .with("ARCHIVE", dist().join(format!("retry-handler-{ARCHITECTURE}.zip")))
         .with("FOLDER", &folder)
-        // Python ignores the mode that the archive names; packaging/tests checks it.
+        // Python ignores the file mode in the archive; packaging/tests checks it.
         .run("python3 -m zipfile -e \"$ARCHIVE\" \"$FOLDER\" && chmod 755 \"$FOLDER/bootstrap\"")
         .unwrap_or_else(|error| panic!("{error}"));
     assert_runs_under_the_emulator(&shell, &folder.join("bootstrap"), "release-rie").await;
@@ -96,13 +96,13 @@ async fn released(name: &str) -> (MiniStack, Outside) {
     (ministack, outside)
 }
 
-/// The page's commands: by the SAM CLI, and by the AWS CLI.
+/// The page's commands: with the SAM CLI, and with the AWS CLI.
 fn blocks() -> [String; 2] {
     let blocks = pages::blocks("docs/deploy-sam.md", "Without Rust");
     <[String; 2]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not two: {blocks:#?}"))
 }
 
-/// A Python function is attached by the command, fails three times, and succeeds on the fourth invocation.
+/// A Python function is attached with the command, fails three times, and succeeds on the fourth invocation.
 async fn retries(ministack: &MiniStack, name: &str) {
     let stack = ministack.stack(name).await.unwrap_or_else(|error| panic!("{error}"));
     assert!(!stack.has_output("ExampleTargetName"), "a release has no example unless it is asked for");
@@ -122,7 +122,8 @@ async fn retries(ministack: &MiniStack, name: &str) {
     assert_eq!(attempts, [0, 1, 2, 3], "three retries, and the last succeeds");
 }
 
-/// MiniStack ignores `RecursiveLoop` in CloudFormation, and the trial's own queue hides messages for ten seconds only (CB011).
+/// MiniStack ignores `RecursiveLoop` in CloudFormation, and the trial's own queue hides messages for only ten seconds
+/// (CB011).
 fn assert_healthy(ministack: &MiniStack, operator: &Operator, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let allow = "aws lambda put-function-recursion-config --recursive-loop Allow --function-name";

@@ -6,17 +6,17 @@ use serde_json::json;
 use crate::retries::{enable, held, successes};
 use crate::world::World;
 
-/// The page's function `attached`, as the stack's output spells it out.
+/// The page's function `attached`, as in the stack's output.
 const ATTACHED: &str = r#"$(aws cloudformation describe-stacks --stack-name "comeback" --output text --query "Stacks[0].Parameters[?ParameterKey=='TargetFunctions'].ParameterValue" "#;
 
-/// The blocks of docs/attach.md that attach a function: the stack's names; step 1, on the function's side; steps 2 and 3, on
-/// the handler's side, with SAM; steps 4 and 5, on the function's side; steps 2 and 3 with cargo-lambda.
+/// The blocks of docs/attach.md that attach a function: the stack's names; step 1, for the function; steps 2 and 3, for
+/// the handler, with SAM; steps 4 and 5, for the function; steps 2 and 3 with cargo-lambda.
 fn to_attach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Attach"))
 }
 
-/// The blocks that detach a function: step 5 and step 4, on the function's side; steps 3 and 2, on the handler's side, with
-/// SAM; step 1; steps 3 and 2 with cargo-lambda.
+/// The blocks that detach a function: steps 5 and 4, for the function; steps 3 and 2, for the handler, with SAM; step
+/// 1; steps 3 and 2 with cargo-lambda.
 fn to_detach() -> [String; 5] {
     five(pages::blocks("docs/attach.md", "Detach"))
 }
@@ -25,14 +25,14 @@ fn five(blocks: Vec<String>) -> [String; 5] {
     <[String; 5]>::try_from(blocks).unwrap_or_else(|blocks| panic!("not five blocks: {blocks:#?}"))
 }
 
-/// Runs the steps on the function's side: its failures go to this queue, and Lambda does not stop its retries.
+/// Runs the function's steps: its failures go to this queue, and Lambda does not stop its retries.
 pub(crate) fn send_failures_to(shell: &Shell, retry_queue_arn: &str, function: &str) {
     let shell = shell.clone().with("FUNCTION", function).with("RETRY_QUEUE_ARN", retry_queue_arn);
     let [_, permission, _, destination, _] = to_attach();
     shell.run(&format!("{permission}\n{destination}")).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// An example target of this name is retried until it succeeds.
+/// Asserts that an example target of this name is retried until it succeeds.
 pub(crate) async fn is_retried(ministack: &MiniStack, function: &str) {
     ministack.invoke(function, &json!({"fail_times": 2, "error_type": "Attached"}).to_string()).await;
     let succeeded = eventually(&format!("{function} to succeed"), async || {
@@ -107,7 +107,7 @@ pub(crate) async fn functions_are_attached_to_a_handler_of_cargo_lambda(world: &
     }
 }
 
-/// Detaching undid all steps on the function's side.
+/// Asserts that detaching undid all steps for the function.
 fn assert_detached(shell: &Shell, function: &str) {
     let shell = shell.clone().with("FUNCTION", function);
     let refused = shell.run("aws lambda get-function-event-invoke-config --function-name \"$FUNCTION\"");
@@ -122,7 +122,7 @@ fn assert_detached(shell: &Shell, function: &str) {
     assert_eq!(left.as_deref().map(str::trim_end), Ok("Terminate"), "and the role's policy is gone");
 }
 
-/// An event waits in the queue of a deleted stack, and the handler of another stack retries it.
+/// An event waits on the queue of a deleted stack, and the handler of another stack retries it.
 pub(crate) async fn deleted_stack_leaves_its_queues_to_another(world: &World) {
     let (ministack, _) = (world.ministack().await, world.quick().await);
     let blocks = pages::blocks("docs/remove.md", "Remove Comeback").into_iter().map(|block| {

@@ -1,11 +1,11 @@
-//! The commands of docs/deploy-cloudformation.md, with the template and the zip as a release has them.
+//! The commands of docs/deploy-cloudformation.md, with the template and the zip of a release.
 
 use comeback_tests::{ARCHITECTURE, example_target, pages, scratch};
 
 use crate::attach::is_retried;
 use crate::world::World;
 
-/// What `make dist` writes, of the functions that `sam build` has built.
+/// Writes the files of `make dist`, for the functions that `sam build` has built.
 const RELEASE: &str = r#"
 .tools/sam/bin/python packaging/cloudformation.py 1.2.3 > "$FOLDER/comeback.cfn.json"
 cd .aws-sam/build/RetryHandler

@@ -13,7 +13,7 @@ use crate::retries::held;
 use crate::world::World;
 
 const MESSAGES: u64 = 200;
-/// It asks for 5 s, up to a tenth more, once.
+/// Seconds that an order requests with `RetryAfter`, once; the wait is up to a tenth longer.
 const ASKS: u64 = 5;
 /// Clocks differ, and SQS counts whole seconds.
 const TOLERANCE: f64 = 0.5;
@@ -30,7 +30,7 @@ pub(crate) async fn rust_messages_end_delivered_or_dead_lettered(world: &World) 
     messages_end_delivered_or_dead_lettered(world, Consumer::Rust).await;
 }
 
-/// Some fail twice, some ask for 5 s, one never succeeds, and one is refused.
+/// Some fail twice, some request 5 s, one never succeeds, and one is refused.
 async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consumer) {
     let ministack = world.ministack().await;
     let name = format!("consumer-{}", language.name());
@@ -80,7 +80,7 @@ async fn messages_end_delivered_or_dead_lettered(world: &World, language: Consum
     orders.assert_none_ran_before_its_wait(ministack).await;
 }
 
-/// On a clock that runs 600 times as fast, a wait of almost 12 hours ends after 72 seconds. Had SQS refused it, the order
+/// On a clock that is 600 times as fast, a wait of almost 12 hours ends after 72 seconds. If SQS refused it, the order
 /// would return with the queue's own timeout, after half of that.
 pub(crate) async fn wait_of_twelve_hours_is_served(world: &World) {
     const HALF_A_DAY: u64 = 43_170;
@@ -93,7 +93,7 @@ pub(crate) async fn wait_of_twelve_hours_is_served(world: &World) {
         .await;
     let at: Vec<f64> = orders.seen().iter().map(|seen| seen.at).collect();
     let [failed, taken] = at[..] else { panic!("it ran at {at:?}") };
-    // SQS counts its 12 hours from the receive, so a cold start shortens the wait: by ten minutes for each second of ours.
+    // SQS counts its 12 hours from the receive, so a cold start shortens the wait, by ten minutes for each real second.
     let waited = taken - failed;
     assert!(waited > 0.7 * HALF_A_DAY as f64, "{waited} s");
 }
@@ -134,7 +134,7 @@ impl Queues {
             .expect("SQS takes it");
     }
 
-    /// The orders that were dead-lettered, with the reason.
+    /// The dead-lettered orders, with their reasons.
     async fn dead_lettered(&self, ministack: &MiniStack) -> Vec<(u64, String)> {
         let receive =
             ministack.sqs.receive_message().queue_url(&self.dead_letters).max_number_of_messages(10);
@@ -195,7 +195,7 @@ impl Orders {
 
     fn seen(&self) -> Vec<Seen> {
         let ledger = fs::read_to_string(&self.ledger).expect("the ledger can be read");
-        // The last line may be half written.
+        // The last line may be incomplete.
         let lines = ledger.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let seen = lines.map(|line| {
             let seen: Value = serde_json::from_str(line).expect("a line of the ledger is JSON");
@@ -209,7 +209,7 @@ impl Orders {
     async fn assert_none_ran_before_its_wait(&self, ministack: &MiniStack) {
         let lines = log_lines(ministack, &format!("/aws/lambda/{}", self.name)).await;
         let deferred = lines.iter().filter(|line| line["action"] == "defer").count();
-        // 20 ask, 20 fail twice, and one fails three times before its last receive.
+        // 20 request a wait, 20 fail twice, and one fails three times before its last receive.
         assert_eq!(deferred, 20 + 2 * 20 + 3, "a line for each failure");
         let errors: Vec<&Value> = lines.iter().filter(|line| line["level"] == "ERROR").collect();
         assert!(errors.is_empty(), "{errors:?}");

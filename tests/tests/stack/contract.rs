@@ -1,6 +1,6 @@
-//! The contracts of SQS, the event source mapping and asynchronous invocations. Each contract runs against MiniStack and
-//! against the model that simulations run on, so that neither drifts from the other unseen. The queue of the engine's tests
-//! joins in what it claims.
+//! The contracts of SQS, the event source mapping and asynchronous invocations. Each contract runs against MiniStack
+//! and against the model used by simulations, so that neither can drift from the other unnoticed. The queue of the
+//! engine's tests runs the contracts that it claims.
 
 #[path = "../../../crates/engine/tests/engine/account/queue.rs"]
 mod engine;
@@ -20,7 +20,8 @@ use stand::{EngineQueue, Model};
 /// A visibility timeout, in seconds, that does not run out during a contract.
 const LONG: u64 = 600;
 
-/// Trials of each contract: `contract::model::…`, `contract::ministack::…` and, of what it claims, `contract::engine::…`.
+/// Trials of each contract: `contract::model::…`, `contract::ministack::…` and, for those that it claims,
+/// `contract::engine::…`.
 pub(crate) fn trials(world: &Arc<World>) -> Vec<Trial> {
     let mut trials = Vec::new();
     macro_rules! trials {

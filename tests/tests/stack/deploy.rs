@@ -1,4 +1,4 @@
-//! The commands of the pages that deploy the handler, or rehearse with it, from a checkout.
+//! The commands of the pages that deploy the handler from a checkout, or rehearse with it.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};
@@ -16,7 +16,7 @@ use crate::policies::{dead_lettered, update, waiting};
 use crate::retries::successes;
 use crate::world::World;
 
-/// The stack `comeback` was deployed with the first block, for this machine's architecture.
+/// The first block deployed the stack `comeback`, for this machine's architecture.
 pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     let (ministack, _) = (world.ministack().await, world.comeback().await);
     let blocks = pages::blocks("docs/deploy-sam.md", "From a checkout");
@@ -31,7 +31,7 @@ pub(crate) async fn commands_of_the_sam_page_work(world: &World) {
     .await;
 }
 
-/// The example app of docs/deploy-cdk.md. Its functions are those that `sam build` has built, so this builds nothing.
+/// The example app of docs/deploy-cdk.md. It uses the functions that `sam build` has built, so this builds nothing.
 pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     let blocks = pages::blocks("docs/deploy-cdk.md", "The example");
     let [install, deploy, invoke] =
@@ -45,12 +45,12 @@ pub(crate) async fn commands_of_the_cdk_page_work(world: &World) {
     ministack.shell().run(&invoke).unwrap_or_else(|error| panic!("{error}"));
     dead_letters_its_python_function_sooner(ministack, &stack).await;
     let succeeded = eventually("the fourth invocation", async || {
-        // The error of an event that chooses none.
+        // The error of an event that requests no particular one.
         successes(ministack, stack.target_logs(), "FailedOnRequest").await.pop()
     })
     .await;
     assert_eq!(succeeded["attempt"], 3);
-    // A change ends the handler's environment, and a batch in it is lost: nothing else may be under way.
+    // A change ends the handler's environment and loses its current batch, so no other event may be waiting.
     changes_a_policy_while_an_event_waits(ministack, &stack, &output).await;
 }
 
@@ -70,8 +70,8 @@ fn bootstrap(folder: &Path) -> Option<Vec<u8>> {
     fs::read(folder.join("bootstrap")).ok()
 }
 
-/// It counts its attempts by the key that the inline style adds. It has a policy of its own: with the stack's, it would
-/// be retried four times.
+/// The function counts its attempts by the key that the inline style adds. It has a policy of its own: with the
+/// stack's, it would be retried four times.
 async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &Stack) {
     /// `maxRetries` of its policy in `infra/example/app.ts`.
     const MAX_RETRIES: u64 = 2;
@@ -83,7 +83,7 @@ async fn dead_letters_its_python_function_sooner(ministack: &MiniStack, stack: &
     assert_eq!(dead_letter["error"]["message"], format!("attempt {MAX_RETRIES} was asked to fail"));
 }
 
-/// The app with another `maxRetries` for its Rust function, as the CDK would synthesize it.
+/// Deploys the app with another `maxRetries` for its Rust function, as the CDK would synthesize it.
 async fn changes_a_policy_while_an_event_waits(ministack: &MiniStack, stack: &Stack, output: &Path) {
     const BACKOFFS: &str = " BACKOFFS=1,2,12 ";
     let template = output.join("ComebackExample.template.json");
@@ -133,8 +133,8 @@ pub(crate) async fn sample_is_rehearsed_with_cargo_lambda_watch(world: &World) {
     }
 }
 
-/// A shell whose `cargo run` starts the bootstrap that `sam build` has built. `cargo lambda watch` would build the
-/// handler once more, with other features and another profile, for minutes.
+/// A shell whose `cargo run` starts the bootstrap that `sam build` has built. `cargo lambda watch` would rebuild the
+/// handler for minutes, with other features and another profile.
 fn with_built_handler(shell: Shell) -> Shell {
     const SCRIPT: &str = "#!/bin/sh\n\
         case $1 in\n\
@@ -154,7 +154,7 @@ fn with_built_handler(shell: Shell) -> Shell {
         .with("CARGO", cargo)
 }
 
-/// An endpoint that closes every connection without an answer, and the operations requested of it.
+/// An endpoint that closes every connection without an answer, and the operations requested from it.
 fn silent_endpoint() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let endpoint = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));

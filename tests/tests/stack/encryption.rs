@@ -1,4 +1,4 @@
-//! The commands of docs/encryption.md. MiniStack keeps the name of a queue's key, and asks for no permission on it.
+//! The commands of docs/encryption.md. MiniStack stores the name of a queue's key, and requires no permission for it.
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use comeback_tests::{MiniStack, Shell, Stack, example_target, pages};
@@ -78,7 +78,7 @@ async fn keys(ministack: &MiniStack, stack: &Stack) -> [Option<String>; 2] {
     [key(stack.output("RetryQueueUrl")).await, key(stack.output("DeadLetterQueueUrl")).await]
 }
 
-/// What the policies of a role allow on a key.
+/// The actions that the policies of a role allow on a key.
 fn allowed(shell: &Shell, role: &str, key: &str) -> Vec<String> {
     let simulated = shell.run(&format!(
         "aws iam simulate-principal-policy \

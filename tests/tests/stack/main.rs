@@ -1,15 +1,15 @@
-//! The real stack, end to end: the template and the bootstraps as they ship, against MiniStack over HTTP.
+//! The real stack, end to end: the shipped template and bootstraps, against MiniStack over HTTP.
 //!
-//! All trials share servers and deployments and start together, because most of their time is waiting.
+//! All trials share servers and deployments, and start together because they mostly wait.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `retries`, `orders` | events retried on the real clock and on one that is 60 times as fast |
-//! | `policies` | policies of single functions, changed while an event waits |
+//! | `retries`, `orders` | events retried on the real clock and on one 60 times as fast |
+//! | `policies` | policies of single functions, which change while an event waits |
 //! | `attach`, `deploy` | the commands of the pages on attaching, removing, SAM, the CDK and cargo-lambda |
 //! | `cloudformation`, `encryption` | the commands of the pages on plain CloudFormation and on a KMS key |
 //! | `releases` | for `make check-dist`: an update of the release before, and `make verify-aws` |
-//! | `world` | the servers and deployments that they share |
+//! | `world` | the shared servers and deployments |
 //! | `contract` | SQS, the mapping and asynchronous invocations: MiniStack and the simulation's model behave alike |
 
 mod attach;
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         consumers::wait_of_twelve_hours_is_served,
     ];
     let for_check_dist = trials![
-        releases::update_of_the_release_before_loses_nothing,
+        releases::update_of_the_previous_release_loses_nothing,
         releases::verify_aws_asks_everything_and_leaves_nothing,
         releases::interrupted_verify_aws_leaves_nothing,
         releases::verify_aws_refuses_to_begin_blindly,

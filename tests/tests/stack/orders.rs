@@ -1,4 +1,4 @@
-//! Orders for a target that is out for a while, on a clock that is 60 times as fast: minutes of waiting over real HTTP.
+//! Orders for a target that is down for a while, on a clock 60 times as fast: minutes of waiting over real HTTP.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,11 +25,11 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     let (stack, orders) = Orders::with_stack(ministack, "hours", &parameters).await;
     let (handler, queue) = (stack.output("RetryHandlerName"), stack.output("RetryQueueUrl"));
 
-    // The target is out, and half the orders come.
+    // The target is down, and half the orders come.
     orders.come(0..ORDERS / 2).await;
-    orders.all_seen("the first retries, in vain", ORDERS / 2, |seen| seen.attempt >= 1).await;
+    orders.all_seen("the first retries to fail", ORDERS / 2, |seen| seen.attempt >= 1).await;
 
-    // The handler is out as well when the others come, and is not the same process afterwards.
+    // The handler is disabled as well when the others come, and is a different process afterwards.
     enable(ministack, handler, false).await;
     orders.come(ORDERS / 2..ORDERS).await;
     orders.all_seen("the failures of the rest", ORDERS, |_| true).await;
@@ -41,7 +41,7 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     enable(ministack, handler, true).await;
     orders.all_seen("a retry of every order, in vain", ORDERS, |seen| seen.attempt >= 1).await;
 
-    // It is killed again before the retries of the second half. Then the target is back.
+    // The handler is killed again before the retries of the second half. Then the target recovers.
     eventually("another process of the handler", async || (kill(ministack, handler) > 0).then_some(())).await;
     orders.end_outage();
     orders.all_seen("every order to be taken", ORDERS, |seen| seen.taken).await;
@@ -51,14 +51,14 @@ pub(crate) async fn outages_and_restarts_lose_nothing(world: &World) {
     orders.assert_retries(BASE, CAP);
 }
 
-/// With `HIDE_UP_TO` at 0, everything that waits is sent again with a delay.
+/// With `HIDE_UP_TO` at 0, every waiting message is sent again with a delay.
 pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     const ORDERS: u64 = 8;
     /// Seconds before a retry: more than the longest delay of 900 s, so it takes two hops.
     const BACKOFF: f64 = 960.0;
     /// A function that does not exist.
     const NOBODY: &str = "nobody";
-    /// No parser would return it unchanged.
+    /// A payload that no parser would return unchanged.
     const PAYLOAD: &str =
         r#"{"n": 1E400, "n":-0.0,"id":123456789012345678901234567890, "text":"\u00e9é\"\ud83d\ude00"}"#;
     let ministack = world.moving().await;
@@ -80,12 +80,12 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     assert_eq!(kept, Depth { visible: 0, in_flight: 1, delayed: 0 }, "it is hidden");
     role.allow_moves();
 
-    // Everything else is delayed. In flight is only what the handler works on.
+    // Everything else is delayed. Only messages in the handler's batches are in flight.
     orders.come(1..ORDERS).await;
     let record = format!(r#"{{"requestContext":{{"functionArn":"{nobody}"}},"requestPayload":{PAYLOAD}}}"#);
     ministack.sqs.send_message().queue_url(queue).message_body(record).send().await.expect("SQS takes it");
     eventually("all others to be delayed, none lost or doubled", async || {
-        // On a slow machine, the event for nobody has been dead-lettered by then.
+        // On a slow machine, the event for `nobody` has been dead-lettered by then.
         let dead_lettered = held(ministack, dead_letters).await;
         let Depth { visible, in_flight, delayed } = depth(ministack, queue).await;
         let all = delayed + in_flight + dead_lettered == ORDERS as usize + 1;
@@ -111,7 +111,7 @@ pub(crate) async fn moved_messages_are_not_lost(world: &World) {
     assert_eq!(payload.strip_suffix('}'), Some(PAYLOAD), "no hop changed a byte");
     let context: Value = serde_json::from_str(&format!("{context}}}")).expect("the dead-letter is JSON");
     assert_eq!(context["reason"], "target_not_found");
-    // Found missing after the backoff. Both times are in whole seconds.
+    // The handler found the function missing after the backoff. Both times are in whole seconds.
     let at = |name: &str| context[name].as_f64().expect("a time");
     assert!(at("dead_lettered_at") + 1.0 >= at("initial_timestamp") + BACKOFF, "{context}");
     eventually("the retry queue to be empty", async || (held(ministack, queue).await == 0).then_some(()))
@@ -168,14 +168,14 @@ pub(crate) struct Seen {
     event: Value,
 }
 
-/// Raises the handler's timeout: its own minute is a second here, too little for a busy machine.
+/// Raises the handler's timeout: its minute is a real second here, too short for a busy machine.
 pub(crate) async fn give_time(ministack: &MiniStack, stack: &Stack) {
     let handler = stack.output("RetryHandlerName");
     let longer = ministack.lambda.update_function_configuration().function_name(handler);
     longer.timeout(ministack.longest_timeout()).send().await.expect("Lambda changes the function");
 }
 
-/// Orders for a function that is out while a file exists. It notes its invocations in another file.
+/// Orders for a function that is down while a file exists. It notes its invocations in another file.
 pub(crate) struct Orders<'m> {
     ministack: &'m MiniStack,
     /// The function's name.
@@ -185,12 +185,12 @@ pub(crate) struct Orders<'m> {
 }
 
 impl<'m> Orders<'m> {
-    /// The function that takes the orders of this stack.
+    /// The function for the orders of this stack.
     pub(crate) fn target_of(stack: &str) -> String {
         format!("{stack}-orders")
     }
 
-    /// A new stack on the faster clock, and a function attached to it that is out.
+    /// Deploys a new stack on the faster clock, and attaches a function that is down.
     pub(crate) async fn with_stack(ministack: &'m MiniStack, name: &str, parameters: &str) -> (Stack, Self) {
         let [target, nobody] = [&Self::target_of(name), "nobody"].map(MiniStack::function_arn);
         let parameters =
@@ -200,7 +200,7 @@ impl<'m> Orders<'m> {
         (stack, orders)
     }
 
-    /// Attaches a function to this stack on the faster clock. It is out.
+    /// Attaches a function to this stack on the faster clock. The function is down.
     pub(crate) async fn of_stack(ministack: &'m MiniStack, stack: &Stack) -> Self {
         give_time(ministack, stack).await;
         let target = Self::target_of(stack.name());
@@ -236,11 +236,11 @@ impl<'m> Orders<'m> {
             let at = seen["at"].as_f64().expect("a time");
             Seen { order, attempt, at, taken: seen["taken"] == true, event: seen["event"].take() }
         };
-        // The last line may be half written.
+        // The last line may be incomplete.
         ledger.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(line).collect()
     }
 
-    /// Waits until this many orders were each seen like that at least once.
+    /// Waits until this many orders each had at least one such invocation.
     pub(crate) async fn all_seen(&self, what: &str, orders: u64, is_it: impl Fn(&Seen) -> bool) {
         eventually(what, async || {
             let seen = self.seen().into_iter().filter(&is_it).map(|seen| seen.order);
@@ -249,15 +249,15 @@ impl<'m> Orders<'m> {
         .await;
     }
 
-    /// Each retry brought the whole order, and came no earlier than its backoff after the invocation before it: `base`
-    /// seconds, doubled with each retry up to `cap`. How much later depends on the poller, which looks once a minute of
-    /// this clock.
+    /// Asserts that each retry has the whole order and comes no earlier than its backoff after the previous invocation:
+    /// `base` seconds, doubled with each retry up to `cap`. The delay after that depends on the poller, which polls
+    /// once a minute of this clock.
     pub(crate) fn assert_retries(&self, base: f64, cap: f64) {
         let seen = self.seen();
         for later in seen.iter().filter(|seen| seen.attempt > 0) {
             assert_eq!(later.event, self.event(later.order));
             // A handler that is killed after a re-invocation repeats it, and a second chain of retries runs beside the
-            // first. A retry does not tell its chain, so each is compared with the chain that began first.
+            // first. A retry does not identify its chain, so each is compared with the chain that began first.
             let before =
                 seen.iter().filter(|seen| (seen.order, seen.attempt + 1) == (later.order, later.attempt));
             let earlier = before.min_by(|a, b| a.at.total_cmp(&b.at));

@@ -1,4 +1,4 @@
-//! Two functions of one stack have a policy each, and one changes while an event waits.
+//! Two functions of one stack, each with its own policy. One policy changes while an event waits.
 
 use comeback_tests::{MiniStack, Stack, dead_letter, eventually, example_target, log_lines};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::attach::send_failures_to;
 use crate::world::World;
 
-/// By the template's parameter.
+/// The change is made by the template's parameter.
 pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: &World) {
     let ministack = world.ministack().await;
     world.built().await;
@@ -37,7 +37,7 @@ pub(crate) async fn policies_of_the_template_change_while_an_event_waits(world: 
     assert_eq!(dead_letter["reason"], "max_retries");
 }
 
-/// An event of the example target that waits for ten seconds or more: the handler's line about it.
+/// Starts an event of the example target that waits for at least ten seconds. Returns the handler's line about it.
 pub(crate) async fn waiting(ministack: &MiniStack, stack: &Stack, function: &str) -> Value {
     ministack.invoke(function, r#"{"fail": true, "error_type": "Ruled"}"#).await;
     eventually(&format!("an event of {function} to wait"), async || {

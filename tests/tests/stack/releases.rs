@@ -1,4 +1,4 @@
-//! Trials for `make check-dist`: an update of the release before this one, and `make verify-aws` on MiniStack.
+//! Trials for `make check-dist`: an update from the previous release, and `make verify-aws` on MiniStack.
 
 use std::path::PathBuf;
 
@@ -10,17 +10,17 @@ use crate::retries::{depth, enable, held};
 use crate::world::World;
 
 const SCRIPT: &str = ".tools/clients/bin/python packaging/verify_aws";
-/// The release before this one, as long as there is no tag.
+/// The commit used as the previous release while no tag exists.
 const BEFORE_ANY_TAG: &str = "160eccec553f62961072a249fa6e6961b87fc296";
 const NAME: &str = "upgraded";
-/// Orders of each kind of message.
+/// Orders for each kind of message.
 const EACH: u64 = 4;
-/// Seconds before each retry: a minute on this clock. All orders come in that time.
+/// Seconds before each retry: a real minute on this clock. All orders come in that time.
 const BACKOFF: f64 = 3_600.0;
 
-/// The queue holds failure records that nobody has received, hidden ones, and envelopes of the earlier handler. The update
-/// also changes the style of the envelope, which docs/envelope.md allows with events in flight.
-pub(crate) async fn update_of_the_release_before_loses_nothing(world: &World) {
+/// The queue has failure records that nobody has received, hidden ones, and envelopes of the earlier handler. The
+/// update also changes the style of the envelope, which docs/envelope.md allows with events in flight.
+pub(crate) async fn update_of_the_previous_release_loses_nothing(world: &World) {
     let ministack = world.sped_up().await;
     let parameters = format!(
         "Jitter=none BaseBackoff={BACKOFF} MaxBackoff={BACKOFF} TargetFunctions={}",
@@ -77,7 +77,7 @@ async fn code(ministack: &MiniStack, function: &str) -> String {
     answer.expect("Lambda answers").code_sha256.expect("a function has code")
 }
 
-/// The sources of the release before this one, taken from the history.
+/// The sources of the previous release, taken from the history.
 fn release_before(shell: &Shell) -> PathBuf {
     let tag = shell.run("git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD^");
     let revision = tag.map_or(BEFORE_ANY_TAG.to_owned(), |tag| tag.trim().to_owned());
@@ -134,7 +134,7 @@ pub(crate) async fn verify_aws_asks_everything_and_leaves_nothing(world: &World)
 pub(crate) async fn interrupted_verify_aws_leaves_nothing(world: &World) {
     let shell = prepared(world).await;
     let directory = scratch("verify-aws");
-    // As soon as everything is deployed and it begins to ask.
+    // Interrupted as soon as everything is deployed and the questions begin.
     let interrupted = shell.clone().with("IN", &directory).run(&format!(
         "mkfifo \"$IN/printed\"\n\
          {SCRIPT} {} >\"$IN/printed\" 2>\"$IN/errors\" & pid=$!\n\
@@ -187,7 +187,7 @@ fn options() -> String {
     format!("--yes --template .aws-sam/build/template.yaml --parameters Architecture={ARCHITECTURE}")
 }
 
-/// Everything that is named after the run that printed this.
+/// Everything named after the run with this output.
 fn left(shell: &Shell, printed: &str) -> String {
     let (_, name) = printed.split_once("all named ").expect("it says what it makes");
     let name = name.split([',', ' ']).next().expect("a name stands there");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// With every setting as shipped. All attempts but the first share one idempotency key.
+/// Uses every setting as shipped. All attempts except the first share one idempotency key.
 pub(crate) async fn succeeds_on_the_fourth_invocation(world: &World) {
     let (ministack, stack) = (world.ministack().await, world.comeback().await);
     let event = json!({"fail_times": 3, "error_type": "ThreeTimes"});
@@ -73,7 +73,7 @@ pub(crate) async fn held(ministack: &MiniStack, queue_url: &str) -> usize {
     visible + in_flight + delayed
 }
 
-/// Counts messages in one call: between two calls, one can turn visible and be in neither answer.
+/// Counts messages in one call: between two calls, a message could become visible and be in neither answer.
 pub(crate) async fn depth(ministack: &MiniStack, queue_url: &str) -> Depth {
     let names = [
         QueueAttributeName::ApproximateNumberOfMessages,

@@ -1,4 +1,4 @@
-//! The servers and deployments that the trials share. Each is made for the first trial that asks.
+//! The servers and deployments that the trials share. Each is made for the first trial that needs it.
 
 use std::sync::LazyLock;
 
@@ -33,7 +33,7 @@ impl World {
         or_panic(self.sped_up.get_or_init(|| MiniStack::start_sped_up("sped-up", 60)).await)
     }
 
-    /// Another one, for the trial that counts messages at a moment: nothing else may slow it down.
+    /// Another one, for the trial that counts messages at a moment and that nothing else may slow down.
     pub(crate) async fn moving(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.moving.get_or_init(|| MiniStack::start_sped_up("moving", 60)).await)
@@ -44,7 +44,7 @@ impl World {
         or_panic(self.half_days.get_or_init(|| MiniStack::start_sped_up("half-days", 600)).await)
     }
 
-    /// A server without a stack: a stack's log group has the name that the page gives the one by hand.
+    /// A server without a stack, because the page gives the stack by hand the log group name of a regular stack.
     pub(crate) async fn by_hand(&self) -> &MiniStack {
         self.built().await;
         or_panic(self.by_hand.get_or_init(|| MiniStack::start("by-hand")).await)
@@ -55,13 +55,13 @@ impl World {
         or_panic(self.contract.get_or_init(|| MiniStack::start("contract")).await)
     }
 
-    /// `sam build` has run.
+    /// Waits until `sam build` has run.
     pub(crate) async fn built(&self) {
         let shell = self.ministack().await.shell();
         or_panic(self.built.get_or_init(async || build(&shell, SAMS_OWN)).await);
     }
 
-    /// The stack of docs/deploy-sam.md: its commands, and every setting as shipped.
+    /// The stack of docs/deploy-sam.md: deployed with its commands, with every setting as shipped.
     pub(crate) async fn comeback(&self) -> &Stack {
         self.built().await;
         let ministack = self.ministack().await;

@@ -1,5 +1,5 @@
-//! Each alarm fires in the situation it is for, and not in a similar one; and it ends with it. What the alarms watch, whom
-//! they notify, and what they cost.
+//! Each alarm fires in its situation and not in a similar one, and stops with it. Also the metrics that the alarms
+//! watch, the topic they notify, and their cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cloudwatch::{Recorded, Series, is_raised, period};
 
-/// Values of a metric, each with its number of minutes; `None` where CloudWatch has no data point.
+/// Values of a metric, each with its number of minutes; `None` if CloudWatch has no data point.
 type Runs<'a> = &'a [(Option<f64>, usize)];
 
 const VISIBLE: &str = "ApproximateNumberOfMessagesVisible";
@@ -21,7 +21,7 @@ fn minutes(runs: Runs<'_>) -> Series {
     runs.iter().flat_map(|(value, minutes)| vec![*value; *minutes]).collect()
 }
 
-/// The minutes after which the alarm's state has changed. It begins as not raised.
+/// The minutes after which the alarm's state changes. It begins as not raised.
 fn changes(alarm: &str, recorded: &[(&'static str, Runs<'_>)]) -> Vec<usize> {
     let recorded: Recorded = recorded.iter().map(|(name, runs)| (*name, minutes(runs))).collect();
     let lengths: BTreeSet<_> = recorded.values().map(Vec::len).collect();
@@ -157,7 +157,7 @@ fn each_alarm_watches_its_queue_or_function() {
         ("HandlerErrorsAlarm", Some(&handler)),
         ("LateAlarm", Some(&retry)),
         ("LostOnTheWayAlarm", Some(&example)),
-        // The handler's name is in the namespace of these two.
+        // The namespace of these two contains the handler's name.
         ("LostPayloadAlarm", None),
         ("NeedsAnOperatorAlarm", None),
         ("StalledAlarm", Some(&retry)),

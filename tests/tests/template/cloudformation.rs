@@ -1,4 +1,4 @@
-//! `comeback.cfn.json` of a release is `template.yaml` as the SAM CLI expands it, apart from the places of its code.
+//! `comeback.cfn.json` of a release is `template.yaml` as the SAM CLI expands it, except for the location of its code.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -83,7 +83,7 @@ fn cloudformation_takes_it_without_a_bucket() {
     assert!(size <= LARGEST_BODY, "{size} bytes");
 }
 
-/// Nobody applies the page's Terraform, so its names and values are compared with the template's.
+/// No test applies the page's Terraform, so this compares its names and values with the template's.
 #[test]
 fn page_of_terraform_has_the_templates_values() {
     let page = pages::blocks_in("hcl", "docs/deploy-cloudformation.md", "With Terraform").join("\n");

@@ -1,19 +1,20 @@
-//! How CloudWatch evaluates the template's alarms over recorded minutes, with the part of its metric math that they use:
-//! numbers, names, `+`, `>`, `==`, `AND`, `IF` and `FILL` with a number. A result with a missing operand is missing.
-//! Unlike there, periods begin with the recording and do not slide, and older data points do not replace missing ones.
+//! Evaluates the template's alarms over recorded minutes as CloudWatch does, with the part of its metric math that they
+//! use: numbers, names, `+`, `>`, `==`, `AND`, `IF` and `FILL` with a number. A result with a missing operand is
+//! missing. Unlike in CloudWatch, periods begin with the recording and do not slide, and older data points do not
+//! replace missing ones.
 
 use std::collections::BTreeMap;
 
 use comeback_tests::template;
 use serde_json::Value;
 
-/// A value for each period; `None` where there is no data point.
+/// A value for each period; `None` without a data point.
 pub(crate) type Series = Vec<Option<f64>>;
 
 /// A metric's value in each minute, by the metric's name.
 pub(crate) type Recorded = BTreeMap<&'static str, Series>;
 
-/// Whether the alarm is raised at the end of each of its periods.
+/// For each of the alarm's periods, true if the alarm is raised at its end.
 pub(crate) fn is_raised(alarm: &str, recorded: &Recorded) -> Vec<bool> {
     let alarm = &template()["Resources"][alarm]["Properties"];
     assert_eq!(alarm["TreatMissingData"], "notBreaching");
@@ -31,7 +32,7 @@ pub(crate) fn is_raised(alarm: &str, recorded: &Recorded) -> Vec<bool> {
     (0..breaching.len()).map(|end| looks(end).iter().filter(|it| **it).count() >= enough).collect()
 }
 
-/// The minutes of one of the alarm's periods.
+/// Length of one of the alarm's periods, in minutes.
 pub(crate) fn period(alarm: &str) -> usize {
     let alarm = &template()["Resources"][alarm]["Properties"];
     let mut queries = alarm["Metrics"].as_array().into_iter().flatten();
@@ -83,7 +84,7 @@ fn whole(value: &Value) -> usize {
 ///
 /// # Panics
 ///
-/// On anything else than the part that it knows.
+/// On anything outside the supported part.
 fn evaluate(expression: &str, metrics: &BTreeMap<String, Series>) -> Series {
     let length = metrics.values().map(Vec::len).max().unwrap_or_default();
     let mut parser = Parser { tokens: tokens(expression), next: 0, metrics, length };

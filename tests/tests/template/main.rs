@@ -1,12 +1,12 @@
-//! Promises of the template that no local stack would miss, read from the template itself.
+//! Promises of the template that no local stack would test, read from the template itself.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `settings` | defaults, ranges and refusals: the handler's, the page's and the template's |
+//! | `settings` | defaults, ranges and refusals of the handler, the page and the template |
 //! | `cloudformation` | the release's template for CloudFormation alone |
 //! | `alarms` | each alarm in its situation |
-//! | `cloudwatch` | how CloudWatch evaluates an alarm |
-//! | `quoting` | how each tool reads a value with spaces |
+//! | `cloudwatch` | CloudWatch's evaluation of an alarm |
+//! | `quoting` | values with spaces, as each tool reads them |
 
 mod alarms;
 mod cloudformation;
@@ -155,7 +155,7 @@ fn example_leaves_its_retries_to_comeback() {
     );
 }
 
-/// `infra/test/parity.test.ts` compares what is left with what the construct makes.
+/// `infra/test/parity.test.ts` compares the rest with the construct's output.
 #[test]
 fn example_is_optional() {
     let example = &template()["Parameters"]["Example"];
@@ -167,13 +167,13 @@ fn example_is_optional() {
     assert_eq!(template()["Outputs"]["ExampleTargetName"]["Condition"], "WithExample");
 }
 
-/// With the example, and with given ARNs.
+/// Once with the example, and once with given ARNs.
 #[test]
 fn handlers_role_allows_exactly_what_it_needs() {
     let role = &properties("RetryHandlerRole")["Policies"];
     assert_eq!(role.as_array().map(Vec::len), Some(1));
     let statements = role[0]["PolicyDocument"]["Statement"].as_array().expect("the policy has statements");
-    // Under its condition, if it has one.
+    // Each with its condition, if it has one.
     let allowed = statements.iter().map(|statement| match &statement["Fn::If"] {
         Value::Null => (None, &statement["Action"], &statement["Resource"]),
         conditional => {

@@ -1,4 +1,4 @@
-//! `POLICIES` as docs/settings.md quotes it, read by each tool itself. What a tool would send to AWS is caught.
+//! `POLICIES` as docs/settings.md quotes it, read by each tool itself. A fake AWS catches what the tool sends.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,7 @@ use comeback_tests::{pages, root, scratch};
 const VALUE: &str = "orders MAX_AGE=2h; export-* MAX_AGE=14d NON_RETRYABLE_ERRORS=A,B";
 const TEMPLATE: &str = r#"{"Parameters":{"FunctionPolicies":{"Type":"String"}},"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}}}"#;
 const SAMCONFIG: &str = "version = 0.1\n[default.global.parameters]\nstack_name = \"comeback\"\n";
-/// The page's command deploys the handler's build; this one any file of its name.
+/// The page's command deploys the handler's build; this one deploys any file of that name.
 const CARGO: &str = r#"cargo() { shift; cargo-lambda lambda "${@/#--binary-name/--binary-path}" --iam-role arn:aws:iam::123456789012:role/r; }"#;
 
 #[test]
@@ -80,7 +80,7 @@ fn refusing_aws() -> (String, Receiver<String>) {
     (endpoint, requests)
 }
 
-/// Reads a request, hands its body over, and then answers that nothing exists: its sender may end at once.
+/// Reads a request, passes its body on, and then answers that nothing exists, because its sender may end at once.
 fn refuse(mut connection: TcpStream, bodies: &Sender<String>) {
     let mut request = Vec::new();
     let mut buffer = [0; 65_536];

@@ -1,5 +1,5 @@
 //! The handler's variables are declared in `comeback_engine::SETTINGS`; docs/settings.md and template.yaml repeat them.
-//! CloudFormation refuses what the handler refuses.
+//! CloudFormation refuses every value that the handler refuses.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 const PAGE: &str = "docs/settings.md";
 
-/// The page's row of a variable, up to its meaning. The page says more in the last cell, with links.
+/// The page's row for a variable, up to its meaning. The page's last cell has more text, with links.
 fn row(setting: &Setting) -> String {
     let words = |text: &str| text.replace("eventSourceARN", "`eventSourceARN`");
     let default = match (setting.default, &setting.kind) {
@@ -112,7 +112,7 @@ fn template_passes_the_variables_that_the_handler_reads() {
     assert_eq!(names, known);
 }
 
-/// In the template's pattern, by the construct, and on the page.
+/// In the template's pattern, in the construct, and on the page.
 #[test]
 fn an_entry_of_policies_may_set_each_setting_of_functions() {
     let page = pages::read(PAGE);
@@ -136,7 +136,8 @@ fn an_entry_of_policies_may_set_each_setting_of_functions() {
     }
 }
 
-/// The handler's tests and the construct's read the same list. It marks what the template cannot refuse.
+/// The tests of the handler and of the construct read the same list. It marks the values that the template cannot
+/// refuse.
 #[test]
 fn template_refuses_what_the_handler_refuses() {
     let list = fs::read_to_string(root().join("tests/golden/refusals.json")).expect("the list can be read");
@@ -189,8 +190,8 @@ fn hide_up_to_takes_one_spelling_of_each_number() {
     }
 }
 
-/// The variables whose values CloudFormation would refuse, and the rules that they break; `None` if the template has no
-/// such parameters.
+/// The variables whose values CloudFormation would refuse, and the rules that they break; `None` if the template lacks
+/// a parameter for one.
 fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     let variables = variables.as_object().expect("variables");
     let given = variables.iter().filter_map(|(name, value)| {
@@ -203,8 +204,8 @@ fn refused_parameters(variables: &Value) -> Option<Vec<&str>> {
     (!given.is_empty()).then(|| refused.collect())
 }
 
-/// The names of the template's rules that these variables break. As CloudFormation does it, with the functions that they
-/// use.
+/// The names of the template's rules that these variables break, evaluated as CloudFormation does, with the functions
+/// that the rules use.
 fn broken_rules(variables: &Map<String, Value>) -> Vec<&'static str> {
     let value = |parameter: &str| {
         let given = variables.iter().find(|(name, _)| parameter_of(name) == parameter);
@@ -231,7 +232,7 @@ fn holds(condition: &Value, value: &impl Fn(&str) -> String) -> bool {
     }
 }
 
-/// `MaxAge` for `MAX_AGE`.
+/// The parameter of a variable: `MaxAge` for `MAX_AGE`.
 fn parameter_of(variable: &str) -> String {
     if variable == "POLICIES" {
         return "FunctionPolicies".to_owned();
@@ -239,7 +240,7 @@ fn parameter_of(variable: &str) -> String {
     variable.split('_').map(|word| format!("{}{}", &word[..1], word[1..].to_lowercase())).collect()
 }
 
-/// As CloudFormation does it: a pattern must match the whole value, and a number may have a fraction.
+/// Checks a value as CloudFormation does: a pattern must match the whole value, and a number may have a fraction.
 fn is_refused(parameter: &Value, value: &str) -> bool {
     let limit = |name: &str| parameter[name].as_f64();
     let off_list =

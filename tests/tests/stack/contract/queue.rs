@@ -135,7 +135,7 @@ pub(crate) async fn nothing_is_hidden_for_over_twelve_hours(stand: &impl Stand) 
     let received = stand.next().await;
     let over = stand.hide(&[(&received.receipt_handle, TWELVE_HOURS + 1)]).await;
     assert_eq!(over, [stand.differs(Difference::HidesOverTwelveHours)]);
-    // Counted from the receive a moment ago. That is why the handler keeps 30 s free.
+    // The 12 hours count from the receive a moment ago, so the handler keeps 30 s free.
     let in_all = stand.hide(&[(&received.receipt_handle, TWELVE_HOURS)]).await;
     assert_eq!(in_all, [stand.differs(Difference::HidesOverTwelveHours)]);
     assert_eq!(stand.hide(&[(&received.receipt_handle, TWELVE_HOURS - 30)]).await, [true]);
@@ -149,7 +149,7 @@ pub(crate) async fn visible_message_cannot_be_hidden(stand: &impl Stand) {
     assert_eq!(late, [stand.differs(Difference::HidesWhatIsVisible)]);
 }
 
-/// A message that the handler moves: its attribute is JSON.
+/// A message as the handler moves it: its attribute is JSON.
 pub(crate) fn moved(delay: u64) -> Delayed {
     Delayed {
         body: "{\"text\": \"\u{e9}\\ud800\", \"n\": 1E400, \"n\": -0.0}\t\n",

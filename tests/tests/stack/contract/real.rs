@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 
 use super::stand::{Delayed, Difference, Queue, Stand, all};
 
-/// A queue of MiniStack, over HTTP. Its mapping and function are created for the first delivery.
+/// A MiniStack queue, over HTTP. Its mapping and function are created for the first delivery.
 pub(crate) struct Real<'m> {
     ministack: &'m MiniStack,
     name: &'static str,
@@ -193,7 +193,7 @@ impl Stand for Real<'_> {
             Some(batches.strip_suffix('\n')?.to_owned())
         })
         .await;
-        // Or what is kept would be delivered again.
+        // Otherwise, kept messages would be delivered again.
         let disable = self.ministack.lambda.update_event_source_mapping().uuid(uuid).enabled(false);
         disable.send().await.expect("Lambda changes the mapping");
         self.attributes.borrow_mut().extend(delivered_attributes(&batch));

@@ -1,5 +1,5 @@
-//! A stand is a queue with its mapping, and contracts run on it. The model of simulations is one. The queue of the engine's
-//! tests has no mapping.
+//! A stand is a queue with its mapping, on which contracts run. The model used by simulations is one. The queue of the
+//! engine's tests has no mapping.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) const ERROR_MESSAGE: &str = "never \u{e9}";
 
 /// A retry queue, real or modelled.
 pub(crate) trait Queue {
-    /// Whether it is known to differ from AWS here.
+    /// Returns true if it is known to have this difference from AWS.
     fn differs(&self, difference: Difference) -> bool;
 
     /// Sends a message and returns its id.
@@ -27,10 +27,10 @@ pub(crate) trait Queue {
     /// Waits for a message to be visible, and receives it.
     async fn next(&self) -> Record;
 
-    /// Sets visibility timeouts in seconds, in one batch. Returns which were accepted.
+    /// Sets visibility timeouts in seconds, in one batch. Returns true for each that was accepted.
     async fn hide(&self, entries: &[(&str, u64)]) -> Vec<bool>;
 
-    /// Whether the queue says that it deleted.
+    /// Returns true if the queue reports success.
     async fn delete(&self, handle: &str) -> bool;
 
     /// Messages in the queue, visible or not.
@@ -39,7 +39,7 @@ pub(crate) trait Queue {
 
 /// A retry queue that delays messages, with its event source mapping.
 pub(crate) trait Stand: Queue {
-    /// Sends a message with attributes and a delay. Returns its id, `None` if it is refused.
+    /// Sends a message with attributes and a delay. Returns its id; `None` if it is refused.
     async fn send_delayed(&self, message: &Delayed) -> Option<String>;
 
     /// Sends several messages in one call.
@@ -54,7 +54,7 @@ pub(crate) trait Stand: Queue {
     /// The message counts that the queue reports.
     async fn depth(&self) -> Depth;
 
-    /// Waits for the mapping to hand a batch of this many messages to its function.
+    /// Waits for the mapping to pass a batch of this many messages to its function.
     async fn deliver(&self, messages: usize) -> Vec<Record>;
 
     /// Reports these messages as failed, and waits until the mapping is done with the batch.
@@ -65,7 +65,7 @@ pub(crate) fn all(Depth { visible, in_flight, delayed }: Depth) -> usize {
     visible + in_flight + delayed
 }
 
-/// A message to be sent with a delay in seconds.
+/// A message to send with a delay in seconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Delayed {
     pub(crate) body: &'static str,
@@ -73,41 +73,40 @@ pub(crate) struct Delayed {
     pub(crate) attributes: Attributes,
 }
 
-/// Where MiniStack 1.5.33 is known to differ from AWS. Each difference is asserted, so that the suite fails once
-/// MiniStack is corrected; then the exception goes.
+/// Known differences of MiniStack 1.5.33 from AWS. Each is asserted, so that the suite fails once MiniStack fixes one;
+/// then its exception is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// It hides a message for more than 12 hours. AWS: `InvalidParameterValue`.
-    /// Why: it checks no visibility timeout.
+    /// It hides a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: it does not check visibility
+    /// timeouts.
     HidesOverTwelveHours,
     /// It hides a message that is visible again. AWS: `MessageNotInflight`.
     /// Why: it looks for the receipt handle only.
     HidesWhatIsVisible,
-    /// It delays a message for more than 15 minutes. AWS: `InvalidParameterValue`.
-    /// Why: it checks the delay of a queue only.
+    /// It delays a message for more than 15 minutes. AWS: `InvalidParameterValue`. Cause: it checks only the delay of a
+    /// queue.
     DelaysOverFifteenMinutes,
-    /// A message that is sent in a batch comes back without its system attributes. AWS: with them.
-    /// Why: it copies an entry's other members only.
+    /// A message sent in a batch comes back without its system attributes. AWS: with them. Cause: it copies only an
+    /// entry's other members.
     DropsTraceHeadersOfBatches,
-    /// It refuses a handle after a later receive. AWS: it changes the visibility, also after that receive; to delete succeeds
-    /// too, and the message may stay. Why: it does not find the handle. The message stays either way.
+    /// It refuses a handle after a later receive. AWS: it changes the visibility, even after that receive; deleting
+    /// succeeds too, though the message may stay. Cause: it does not find the handle. The message stays either way.
     RefusesOldHandles,
-    /// A batch response with an id that is unknown or empty deletes all messages that it does not
-    /// name. AWS: the whole batch is kept.
-    /// Why: it takes away the ids that failed from those of the batch.
+    /// A batch response with an unknown or empty id deletes all messages that it does not name. AWS: the whole batch is
+    /// kept. Cause: it subtracts the failed ids from those of the batch.
     DeletesDespiteUnknownIds,
-    /// A failure's record has no `version`, `timestamp` or `executedVersion`, and no qualifier in `functionArn`.
-    /// AWS: all are there. Why: it writes what it knows of an event after its retries. (`tests/tools/run_ministack.py` adds
+    /// A failure's record has no `version`, `timestamp` or `executedVersion`, and no qualifier in `functionArn`. AWS:
+    /// all are there. Cause: it writes what is left of an event after its retries. (`tests/tools/run_ministack.py` adds
     /// the `requestId`.)
     LeavesOutOfRecords,
-    /// A failure's record says that there were three invokes. AWS: one, where retries are off. Why: a constant.
+    /// A failure's record reports three invokes. AWS: one, with retries off. Cause: the number is a constant.
     CountsThreeInvokes,
-    /// A failure's record has its payload re-serialized. AWS documents only that it is the event; the model
-    /// keeps its bytes. Why: it parses each event.
+    /// A failure's record has its payload re-serialized. AWS documents only that it is the event; the model keeps its
+    /// bytes. Cause: it parses each event.
     RewritesPayloads,
 }
 
-/// The model that simulations run on. It follows AWS throughout.
+/// The model used by simulations. It follows AWS throughout.
 pub(crate) struct Model(RefCell<QueueUnderContract>);
 
 impl Model {
@@ -115,7 +114,7 @@ impl Model {
         Self(RefCell::new(QueueUnderContract::new(Duration::from_secs(visibility_timeout))))
     }
 
-    /// Waits until something is visible, and receives it.
+    /// Waits until a message is visible, and receives it.
     fn wait_for(&self, most: usize) -> Vec<Record> {
         let mut queue = self.0.borrow_mut();
         loop {
