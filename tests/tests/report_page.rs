@@ -16,10 +16,10 @@ const WIDE: u32 = 1_120;
 const NARROW: u32 = 360;
 const CHARTS: [&str; 6] = ["retries", "retries-logarithmic", "attempts", "depth", "recovery", "life"];
 
-/// The pages, written as a user would.
+/// Pages that a user could write.
 struct Pages {
     plain: PathBuf,
-    /// Two policies.
+    /// A comparison of two policies.
     compared: PathBuf,
     /// A run that reaches the in-flight limit.
     full: PathBuf,
@@ -56,7 +56,7 @@ fn documentation() -> &'static str {
     &PAGE
 }
 
-/// The arguments of the documented command, without the place of its page.
+/// The arguments of the documented command, without the path of its page.
 fn documented_arguments() -> Vec<&'static str> {
     let command = documentation()
         .lines()
@@ -69,11 +69,11 @@ fn looks() -> impl Iterator<Item = Look> {
     [WIDE, NARROW].into_iter().flat_map(|width| [false, true].map(|dark| Look { width, dark }))
 }
 
-/// The browser that all tests share. It ends with us.
+/// The browser that all tests share. It ends with this process.
 fn browser() -> MutexGuard<'static, Chromium> {
     static BROWSER: LazyLock<Mutex<Chromium>> =
         LazyLock::new(|| Mutex::new(Chromium::start(&scratch("report-browser"))));
-    // A test that failed leaves a browser that can open another page.
+    // After a failed test, the browser can still open another page.
     BROWSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -105,8 +105,8 @@ fn every_chart_is_drawn_at_every_size() {
     }
 }
 
-/// For each chart: its size; its marks (coloured shapes) and the share of its width they cover; what sticks out of it;
-/// which texts overlap; the size of its smallest text.
+/// For each chart: its size; its marks (coloured shapes) and the share of its width they cover; anything outside its
+/// frame; overlapping texts; the size of its smallest text.
 const DRAWN: &str = r##"
     const hit = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
     const neutral = ["#FFFFFF", "#222222", "#666666", "#E4E4E4"];
@@ -156,7 +156,7 @@ fn page_is_silent_and_requests_nothing() {
         assert_eq!(chromium.console(), [&Value::Null; 0], "{look:?}");
         assert_eq!(chromium.requests(), [format!("file://{}", file.display())], "{look:?}");
     }
-    // To know that the browser would report it.
+    // Proof that the browser would report it.
     let loud = file.with_file_name("loud.html");
     let html = "<img src='http://127.0.0.1:9/picture.png'><script>console.warn('seen'); gone()</script>";
     std::fs::write(&loud, html).expect("a file can be written");
@@ -215,7 +215,7 @@ fn text_and_lines_have_enough_contrast() {
             let pale = ask(chromium, PALE);
             assert_eq!(pale, json!([]), "dark: {dark}");
         }
-        // A colour that the style sheet does not know would be the same in both.
+        // A colour missing from the style sheet would be the same in both.
         let kept = ask(chromium, KEPT);
         assert_eq!(kept, json!([]), "not restyled for the dark");
         chromium.call(
@@ -304,7 +304,7 @@ fn documentation_has_a_picture() {
     assert!(documentation().contains("(report.png)"), "docs/simulate.md shows it");
 }
 
-/// Asserts that `docs/NAME.png` was taken of what the page shows now, from one element's top to the other's. Another Chromium
+/// Asserts that `docs/NAME.png` was taken of the current page, from one element's top to the other's. Another Chromium
 /// may draw other pixels, so this compares the text that was in the picture.
 fn assert_is_pictured(file: &Path, edges: [&str; 2], name: &str) {
     let chromium = &mut *browser();
@@ -333,7 +333,7 @@ fn assert_is_pictured(file: &Path, edges: [&str; 2], name: &str) {
     assert_eq!(kept, text, "docs/{name}.png is out of date: run this test with UPDATE_SCREENSHOT=1");
 }
 
-/// The place of the elements between two others, and every text and curve there.
+/// The position of the elements between two others, and every text and curve there.
 const SHOWN: &str = r#"
     const [top, bottom] = edges.map(edge => document.querySelector(edge).getBoundingClientRect().top);
     const texts = document.querySelectorAll("h2, h3, p, li, svg text, svg polyline, td, th");

@@ -1,9 +1,9 @@
 """Runs commands of the AWS CLI for `tests/tools/bin/aws`. Importing it and reading a service's models takes half a second of
-processor time; here, once.
+processor time; here, only once.
 
     aws_server.py NAME
 
-It listens on the abstract socket NAME, and prints a line once it does.
+It prints a line once it listens on the abstract socket NAME.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ DATA = os.environ["AWS_DATA_PATH"]  # importing it set this
 
 @functools.cache
 def read_models(service):
-    """Reads what the commands of a service need, so that each finds it in memory."""
+    """Reads the models for the commands of a service, so that each finds them in memory."""
     if service in session.get_available_services():
         session.create_client(service, region_name="us-east-1")
         for read in session.get_paginator_model, session.get_waiter_model:
@@ -34,7 +34,7 @@ def read_models(service):
 
 
 def run(arguments, folder, environment, files):
-    """In a process of its own: the command, with the caller's arguments, folder, environment and files. Returns its code."""
+    """Runs the command in a new process, with the caller's arguments, folder, environment and files. Returns its code."""
     for descriptor, file in enumerate(files):
         os.dup2(file, descriptor)
         os.close(file)

@@ -7,7 +7,7 @@ cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 set -x
 cargo fmt --all --check
 cargo clippy "${all[@]}" --lib --bins --examples --test '*' --benches -- -D warnings
-# The handler brings its own HTTP client. A second one adds half to its size.
+# The handler has its own HTTP client. A second one adds half to its size.
 if cargo tree --package retry-handler --edges normal --prefix none | grep aws-lc; then exit 1; fi
-# With the examples, whose dependencies keep the features as clippy has them.
+# Includes the examples, whose dependencies keep the same features as for clippy.
 RUSTDOCFLAGS="-D warnings" cargo doc --no-deps "${all[@]}" --lib --bin retry-handler --bin flaky-target --examples

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make lint-workflows`: the files in .github against their schemas.
+# `make lint-workflows`: checks the files in .github against their schemas.
 set -euo pipefail
 check() { check-jsonschema --quiet --builtin-schema "$@"; }
 check vendor.github-workflows .github/workflows/*.yml

@@ -1,4 +1,4 @@
-"""Rewrites tests/golden/providers/*.txt: the attributes that infrastructure tools' packages have for what
+"""Rewrites tests/golden/providers/*.txt: the attributes in the packages of infrastructure tools, for the resources that
 docs/attach-with-your-tool.md uses. Needs npm, and a few minutes: the packages are large.
 
 Run: python3 tests/tools/providers.py
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "providers"
-# The package, the file of each resource, and what its attributes look like there.
+# The package, the file of each resource, and the pattern of its attributes there.
 PROVIDERS = {
     "terraform": (
         "@cdktn/provider-aws",

@@ -1,4 +1,4 @@
-"""Runs MiniStack 1.5.33 with the corrections that the tests need. Each says what AWS does."""
+"""Runs MiniStack 1.5.33 with the corrections that the tests need. Each comment describes AWS's behavior."""
 
 import contextvars
 import functools
@@ -17,9 +17,10 @@ from recorder import recording
 # libyaml reads a template ten times as fast.
 yaml.SafeLoader = yaml.CSafeLoader
 
-# Under faketime, Python's own sleep starts on the faster clock and waits on the real one: it never ends.
+# Under faketime, Python's own sleep starts on the faster clock and waits on the real one, so it never ends.
 time.sleep = lambda seconds: select.select([], [], [], max(0.0, seconds))
-# The server of each environment checks every tenth of a second whether to stop. On the faster clock, that is 600 times a second.
+# The server of each environment checks every tenth of a second if it should stop. On the faster clock, that is 600
+# times a second.
 if "FAKETIME" in os.environ:
     serve = socketserver.BaseServer.serve_forever
     socketserver.BaseServer.serve_forever = lambda server, poll_interval=0.5: serve(server, 60 * poll_interval)
@@ -29,8 +30,9 @@ from ministack.core import iam_actions, iam_evaluator, lambda_runtime  # noqa: E
 from ministack.services import cloudwatch, iam, lambda_svc, sqs  # noqa: E402
 from ministack.services.cloudformation import provisioners  # noqa: E402
 
-# The event source mappings' threads receive and delete under a lock and replace the list of messages. Nothing else takes that
-# lock, so a message that is appended to the old list meanwhile is lost. Hence everything that changes a queue takes it.
+# The event source mappings' threads receive and delete under a lock and replace the list of messages. Other code does
+# not take that lock, so a message appended to the old list meanwhile is lost. Here, everything that changes a queue
+# takes it.
 sqs._queues_lock = threading.RLock()
 
 
@@ -43,8 +45,8 @@ def locked(function):
     return under_lock
 
 
-# On AWS, the response to an `Invoke`, the function, its log and the record of its failure have one request id. Here each has
-# its own, and the record has none.
+# On AWS, the response to an `Invoke`, the function, its log and the record of its failure have the same request id. In
+# MiniStack each has its own, and the record has none.
 request_id = contextvars.ContextVar("request_id", default=None)
 
 
@@ -65,15 +67,15 @@ def named(dispatch):
     return by_request
 
 
-# Python's runtime calls an error by its class, without the module. MiniStack calls each `Runtime.HandlerError`, and has the
-# class only in the traceback that it logs.
+# Python's runtime names an error by its class, without the module. MiniStack names each `Runtime.HandlerError`, and has
+# the class only in the traceback that it logs.
 RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(?:[\w.<>]+\.)?(\w+)", re.MULTILINE)
 
 
 def with_class(result):
     body = result.get("body") if isinstance(result, dict) and result.get("error") else None
     if isinstance(body, dict) and body.get("errorType") == "Runtime.HandlerError":
-        # The last of a chain is the one that was not caught.
+        # The last exception of a chain is the uncaught one.
         for raised in RAISED.finditer(result.get("log") or ""):
             body["errorType"] = raised[1]
     return result
@@ -103,14 +105,14 @@ for action, function in sqs._HANDLERS.items():
 for step in ("_expire_retained", "_dlq_sweep", "_collect_msgs"):
     setattr(sqs, step, locked(getattr(sqs, step)))
 
-# On AWS, what a function wrote before it answered is in its log. MiniStack looks for it for some milliseconds, and shows what
-# it missed with the environment's next invocation, which may never come.
+# On AWS, a function's log has everything it wrote before it answered. MiniStack waits for that only some milliseconds,
+# and shows what it missed with the environment's next invocation, which may never come.
 class Output:
     def __init__(self, stream, lines):
         self.descriptor, self.lines, self.rest, self.lock = stream.fileno(), lines, b"", threading.Lock()
 
     def read(self):
-        """Reads what is there. False at the end."""
+        """Reads the available output. Returns false at its end."""
         with self.lock:
             while self.is_there(0):
                 read = os.read(self.descriptor, 65536)
@@ -146,7 +148,8 @@ lambda_runtime.ProvidedWorker._pump_output = read_on
 lambda_runtime.Worker._read_stderr = lambda worker: read_on(worker, worker._proc.stderr, worker._stderr_queue)
 lambda_runtime.Worker._drain_stderr_bounded = whole_log
 
-# On AWS, an invocation ends in the environment in which it began, though the function is updated meanwhile. MiniStack kills it.
+# On AWS, an invocation ends in the environment in which it began, even if the function is updated meanwhile. MiniStack
+# kills it.
 def when_it_answered(kill):
     def kill_one(worker):
         with worker._lock:
@@ -179,8 +182,8 @@ def whole_number(limit):
 lambda_svc._sqs_esm_concurrency = whole_number(lambda_svc._sqs_esm_concurrency)
 lambda_svc._esm_response = whole_number(lambda_svc._esm_response)
 
-# It asks a role for `sqs:SendMessageBatch` and the like, which IAM does not have: on AWS, the permission for one message
-# covers a batch.
+# It requires `sqs:SendMessageBatch` and the like from a role, which IAM does not have. On AWS, the permission for one
+# message covers a batch.
 def of_one_message(action_of):
     @functools.wraps(action_of)
     def without_batch(*arguments):
@@ -192,8 +195,8 @@ def of_one_message(action_of):
 
 iam_actions.extract_iam_action = of_one_message(iam_actions.extract_iam_action)
 
-# It knows some of Lambda's actions and confuses the others with these: it asks for `lambda:UpdateFunctionCode` to set a
-# destination. botocore knows all of them, and IAM uses the operations' names but for one.
+# It knows some of Lambda's actions and confuses the others with these: it requires `lambda:UpdateFunctionCode` to set a
+# destination. botocore knows all of them, and IAM uses the operations' names except for one.
 iam_actions._BOTOCORE_SERVICE_MAP["lambda"] = ["lambda"]
 
 
@@ -208,7 +211,7 @@ def as_botocore_knows_it(action_of):
 
 iam_actions._lambda_action = as_botocore_knows_it(iam_actions._lambda_action)
 
-# It checks the permission to simulate a role's policies without a resource; on AWS the role is the resource.
+# It checks the permission to simulate a role's policies without a resource. On AWS the role is the resource.
 def of_the_role(arn_of):
     @functools.wraps(arn_of)
     def of_simulated(service, method, path, headers, body, query, *arguments):
@@ -252,7 +255,7 @@ def of_simulation(evaluate):
 iam_evaluator.evaluate = of_simulation(iam_evaluator.evaluate)
 iam._IAM_HANDLERS["SimulatePrincipalPolicy"] = in_context(iam._IAM_HANDLERS["SimulatePrincipalPolicy"])
 
-# Lambda refuses a queue that the function's role may not send to; MiniStack takes any.
+# Lambda refuses a queue to which the function's role may not send. MiniStack accepts any.
 def if_it_may_send(put):
     @functools.wraps(put)
     def checked(name, qualifier, data):
@@ -271,12 +274,12 @@ def if_it_may_send(put):
 
 lambda_svc._put_event_invoke_config = if_it_may_send(lambda_svc._put_event_invoke_config)
 
-# MiniStack evaluates an alarm over all data of its metric, of any dimensions: one trial's data would raise another's alarms.
-# Here only `SetAlarmState` changes a state.
+# MiniStack evaluates an alarm over all data of its metric, with any dimensions, so one trial's data would raise
+# another's alarms. Here only `SetAlarmState` changes a state.
 cloudwatch._evaluate_alarm = lambda alarm: None
 
-# It refuses a stack with alarms on expressions or with saved queries. The alarms are kept for `DescribeAlarms` to return, and
-# only `SetAlarmState` changes their state. Nothing reads the queries, so they are forgotten.
+# It refuses a stack with alarms on expressions or with saved queries. Here, `DescribeAlarms` returns such alarms, and
+# only `SetAlarmState` changes their state. Nothing reads the queries, so they are dropped.
 def of_an_expression(record):
     @functools.wraps(record)
     def with_metrics(name, properties):
@@ -297,7 +300,7 @@ provisioners._RESOURCE_HANDLERS["AWS::Logs::QueryDefinition"] = {
     "delete": lambda *_: None,
 }
 
-# It also takes port 443 if that is free. Two that start at once both find it free, and one of them then hangs.
+# It also takes port 443 if that is free. Two servers that start at once both find it free, and one of them then hangs.
 app._port_is_bindable = lambda host, port: False
 
 # Its web server ends an HTTP/2 connection after a thousand requests, and never answers those in progress.

@@ -1,12 +1,12 @@
-"""`make test`: builds everything, then runs every test, and says where the time went.
+"""`make test`: builds everything, then runs every test, and prints the time of each stage.
 
     build tools, tests and functions                  alone: the servers' clocks do not wait for a compiler
     lint templates, test construct and clients        before the servers: the construct's tests have time limits
     test the stack | test with other servers          together: they mostly wait
     test without servers, and the documentation       beside the three above, in the time that they leave
-    check what was recorded                           the requests that the servers got
+    check the recorded requests                       those that the servers got
 
-What runs beside others prints what it has to say when it ends.
+A stage that runs beside others prints its output when it ends.
 """
 
 import os
@@ -19,11 +19,11 @@ import time
 from pathlib import Path
 
 WITH = "tests/tools/with.sh"
-# The packages and features of every cargo command. With others, cargo would unify features differently and build most
-# dependencies again.
+# The packages and features of every cargo command. With others, cargo would unify features differently and rebuild most
+# dependencies.
 CARGO_TEST = [WITH, "--", "cargo", "test", "--workspace", "--all-features"]
-# These need servers, a browser, Node or tools. tests/Cargo.toml says `test = false` for them, so that `cargo test` runs the
-# others.
+# These need servers, a browser, Node or tools. tests/Cargo.toml sets `test = false` for them, so that `cargo test` runs
+# only the others.
 SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
 # Half of the time of the tests with servers.
 STACK = "--test=stack"
@@ -33,7 +33,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
 
 
 class Stage:
-    """Commands, one after the other until one fails, with the time that they took and the tests that failed."""
+    """Commands, run one after the other until one fails, with their time and the failed tests."""
 
     def __init__(self, name, *commands):
         self.name, self.commands = name, commands
@@ -45,7 +45,7 @@ class Stage:
         return self
 
     def start(self):
-        """Runs in a thread. What it prints is shown at its end."""
+        """Runs in a thread. Its output is shown at its end."""
 
         def run():
             lines = []
@@ -95,7 +95,7 @@ def stages():
         return done
 
     shutil.rmtree(TARGET / "recorded", ignore_errors=True)
-    # Doctests are compiled one crate after the other: apart from the others, or a core would be free at the end.
+    # Doctests are compiled one crate after the other, so they are separate: otherwise a core would be free at the end.
     without_servers = [
         Stage("beside all: test without servers", ["nice", "-n", "19", *CARGO_TEST, "--tests", "--no-fail-fast"]).start(),
         Stage("beside all: test the documentation", ["nice", "-n", "19", *CARGO_TEST, "--doc", "--no-fail-fast"]).start(),

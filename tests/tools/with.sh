@@ -13,7 +13,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tools=$root/.tools
 
-# Faster where nothing was built before. For every command: with another value, cargo builds our crates again.
+# Faster on a first build. Set for every command: with another value, cargo would rebuild our crates.
 export CARGO_INCREMENTAL=0
 export SAM_CLI_TELEMETRY=0
 # Without its bytecode, the SAM CLI takes a second longer to start, and MiniStack ten.
@@ -65,9 +65,9 @@ install() {
     case $1 in
     chromium) command -v chromium >/dev/null || debian chromium fonts-dejavu-core ;;
     faketime) command -v faketime >/dev/null || debian faketime ;;
-    # Optimized: it compares each licence with all known ones.
+    # Optimized, because it compares each licence with all known ones.
     about) CARGO_PROFILE_RELEASE_LTO=off cargo_program about cargo-about@0.9.3 --features cli ;;
-    # Optimizing would take longer than it then saves.
+    # Optimizing would take longer than it saves.
     cyclonedx) CARGO_PROFILE_DEV_DEBUG=false cargo_program cyclonedx cargo-cyclonedx@0.5.9 --debug ;;
     semver) CARGO_PROFILE_DEV_DEBUG=false cargo_program semver cargo-semver-checks@0.51.0 --debug ;;
     fuzz) cargo_program fuzz cargo-fuzz@0.13.2 ;;
@@ -83,7 +83,7 @@ while [ "$1" != -- ]; do
 done
 shift
 if [ ${#names[@]} != 0 ]; then
-    # One at a time: two stages may need the same tool. Those that need none go on at once.
+    # One at a time, because two stages may need the same tool. Stages that need none go on at once.
     mkdir -p "$tools"
     exec {lock}>"$tools/.lock"
     flock "$lock"

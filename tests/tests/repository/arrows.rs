@@ -1,4 +1,4 @@
-//! The operator's crates: which knows which, and which files name an AWS SDK.
+//! The operator's crates: their dependencies on each other, and the files that name an AWS SDK.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use comeback_tests::root;
 use regex::Regex;
 
-/// Libraries that draw for people, or read a command line.
+/// Libraries that draw for people or read a command line.
 const DRAWING: [&str; 6] = ["anstream", "askama", "axum", "clap", "comfy-table", "indicatif"];
 
 #[test]
@@ -26,7 +26,7 @@ fn command_and_console_are_strangers() {
     for never in ["comeback", "clap", "comfy-table", "indicatif"] {
         assert!(!known.contains(never), "{never}");
     }
-    // `comeback ui` starts the console, and nothing else of the command knows of it.
+    // `comeback ui` starts the console, and no other file of the command mentions it.
     assert_eq!(files_with("cli", "comeback_console"), ["src/ui.rs"]);
 }
 
@@ -42,11 +42,11 @@ fn only_the_port_names_an_sdk() {
 }
 
 #[test]
-fn the_console_reads_nothing_that_was_printed() {
+fn console_never_parses_printed_text() {
     assert_eq!(files_with("console", r#"strip_str|NotConfirmed|strip_prefix\("comeback "#), [""; 0]);
 }
 
-/// The dependencies of a crate that are not for its tests alone.
+/// The dependencies of a crate, without its dev-dependencies.
 fn dependencies(name: &str) -> BTreeSet<String> {
     let manifest =
         fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).expect("a manifest");
@@ -56,7 +56,7 @@ fn dependencies(name: &str) -> BTreeSet<String> {
     dependencies[..end].lines().filter(|line| !line.starts_with('#')).map(name).collect()
 }
 
-/// The sources of a crate that a pattern is found in.
+/// The sources of a crate that match a pattern.
 fn files_with(name: &str, pattern: &str) -> Vec<String> {
     let folder = root().join("crates").join(name);
     let pattern = Regex::new(pattern).expect("a pattern");

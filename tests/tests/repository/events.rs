@@ -43,7 +43,7 @@ fn calls(file: &str) -> Vec<Call> {
     report(file).handled.calls
 }
 
-/// File and outcome of each row of the README's tables.
+/// File and outcome in each row of the README's tables.
 fn rows() -> BTreeMap<String, String> {
     let readme = text("README.md");
     let cells = |line: &str| -> Vec<String> {
@@ -53,7 +53,7 @@ fn rows() -> BTreeMap<String, String> {
     rows.map(|cells| (cells[1].clone(), cells[3].clone())).collect()
 }
 
-/// What happens to each message, with its retry or the reason, as the README writes it.
+/// The outcome of each message, with its retry or the reason, as the README writes it.
 fn outcome(report: &FileReport) -> String {
     let decisions = report.handled.decisions.iter().map(|decision| match (decision.step, decision.reason) {
         (Some(step), Some(reason)) => format!("{step} {reason}"),
@@ -81,7 +81,7 @@ fn files_in(folder: &str) -> Vec<String> {
         .collect()
 }
 
-/// docs/envelope.md has a row for each runtime, with the `errorType` that its sample holds and its simple name.
+/// docs/envelope.md has a row for each runtime, with the `errorType` of its sample and its simple name.
 #[test]
 fn page_names_the_error_of_every_runtime() {
     let page = pages::read("docs/envelope.md");
@@ -145,7 +145,7 @@ fn payloads_succeed_or_fail_as_their_rows_say() {
     }
 }
 
-/// As the example target decides it.
+/// Returns true if the example target would succeed.
 fn succeeds(payload: &RawValue) -> bool {
     let Ok(event) = comeback_envelope::open(payload) else { return false };
     let wish: serde_json::Value = serde_json::from_str(event.payload.get()).expect("JSON");

@@ -1,5 +1,5 @@
-//! Every decision of a few runs, and the figures of the contention study, byte for byte. If you meant the change, rewrite the
-//! replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests --test repository golden`.
+//! Every decision of a few runs, and the figures of the contention study, byte for byte. After an intended change,
+//! rewrite the replays with `UPDATE_EXPECT=1 cargo test -p comeback-tests --test repository golden`.
 
 use std::fmt::Debug;
 use std::process::Command;
@@ -16,7 +16,7 @@ const fn minutes(minutes: u64) -> Duration {
     Duration::from_secs(minutes * 60)
 }
 
-/// Waits of a second to as long as SQS can hide a message.
+/// Waits from a second to the longest that SQS can hide a message.
 fn long_waits() -> Settings {
     Settings { max_retries: 185, base_backoff: 1, max_backoff: 43_170, ..Settings::default() }
 }
@@ -116,7 +116,7 @@ fn outage_with_a_pause() {
 }
 
 #[test]
-fn outage_with_an_order_to_retry() {
+fn outage_with_a_retry_request() {
     let scenario = Scenario {
         events: 6,
         outage: minutes(150),

@@ -1,4 +1,4 @@
-//! `docs/attach-with-your-tool.md`: its attributes are those that the tools' packages have, and its HCL is formatted.
+//! `docs/attach-with-your-tool.md`: its attributes exist in the tools' packages, and its HCL is formatted.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use comeback_tests::pages;
 
 const PAGE: &str = "docs/attach-with-your-tool.md";
 
-/// The attributes of a resource in a provider's package, and those of its inputs.
+/// The attributes of a resource in a provider's package, and of its inputs.
 fn known(provider: &str, resource: &str) -> BTreeSet<String> {
     let golden = pages::read(&format!("tests/golden/providers/{provider}.txt"));
     let of = |line: &str| {
@@ -20,7 +20,7 @@ fn known(provider: &str, resource: &str) -> BTreeSet<String> {
     golden.lines().skip(1).filter_map(of).flatten().collect()
 }
 
-/// The words before this sign, without those in texts.
+/// The words before this sign, outside quoted texts.
 fn words_before(sign: &[char], text: &str) -> BTreeSet<String> {
     let of_line = |line: &str| {
         let line = line.split('"').step_by(2).collect::<String>();
@@ -45,7 +45,7 @@ fn terraform_has_the_resources_attributes() {
     for resource in resources {
         let (kind, body) = resource.split_once('"').expect("a resource has a type");
         let body = body.split("\n}").next().expect("a resource ends");
-        // What is written to the function's own members, and the members of a policy.
+        // Members of the function itself, and of a policy document.
         let others = ["Version", "Statement", "Effect", "Action", "Resource", "depends_on"];
         let known = known("terraform", kind);
         for attribute in words_before(&['='], body).into_iter().chain(words_before(&['{'], body)) {

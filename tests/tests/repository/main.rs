@@ -2,10 +2,10 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `arrows` | the operator's crates: which knows which, and which files name an AWS SDK |
+//! | `arrows` | the operator's crates: their dependencies, and the files that name an AWS SDK |
 //! | `events` | each file in `events/` does what its README says |
 //! | `golden` | a few runs and studies, byte for byte |
-//! | `infrastructure` | the page for Terraform and its like against the tools' packages |
+//! | `infrastructure` | the page for Terraform and similar tools against the tools' packages |
 //! | `imports` | imports inside a crate name the module, and point one way |
 //! | `pages` | every command of the documentation is run by a test, every link leads somewhere |
 //! | `tools` | the Python tools are locked by hashes |

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use comeback_tests::{pages, root};
 
-/// The test that runs the `sh` blocks of a section, where they hold more than `comeback` and `make` commands.
+/// The test that runs the `sh` blocks of a section, if they have more than `comeback` and `make` commands.
 const CLAIMS: [(&str, &str, &str); 24] = [
     ("README.md", "With SAM", "tests/tests/release/sam.rs"),
     ("README.md", "With the CDK", "tests/tests/release/packages.rs"),
@@ -128,7 +128,7 @@ fn demo_is_a_simulation_of_a_recovery() {
 /// The commands that `make` would run for a target.
 fn recipe(target: &str) -> String {
     let mut make = Command::new("make");
-    // `make test` runs this test and passes its flags on.
+    // `make test` runs this test and would pass its flags on.
     make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     let output = make.args(["--dry-run", target]).current_dir(root()).output().expect("make runs");
     assert!(output.status.success(), "{target}: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-//! The Python tools, in `tests/tools`: each file `NAME.txt` is what `make lock-tools` makes of `NAME.in`.
+//! The Python tools, in `tests/tools`: `make lock-tools` makes each file `NAME.txt` from `NAME.in`.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn names(kind: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_tool_is_locked_by_hashes_with_all_that_it_needs() {
+fn every_tool_and_dependency_is_locked_by_hash() {
     let tools = names(".in");
     assert!(tools.len() >= 7, "{tools:?}");
     assert_eq!(tools, names(".txt"));
@@ -54,7 +54,7 @@ fn every_tool_is_locked_by_hashes_with_all_that_it_needs() {
 }
 
 #[test]
-fn nothing_is_installed_that_is_not_locked() {
+fn only_locked_packages_are_installed() {
     let script = read("tests/tools/with.sh");
     let installing: Vec<_> =
         script.lines().filter(|line| line.replace('"', "").contains("pip install ")).collect();

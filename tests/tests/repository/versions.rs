@@ -1,4 +1,5 @@
-//! One version: the workspace's Cargo.toml has it, and every package, lock file and page and the changelog repeat it.
+//! One version: the workspace's Cargo.toml defines it, and every package, lock file and page and the changelog repeat
+//! it.
 
 use std::process::Command;
 
@@ -6,7 +7,7 @@ use comeback_tests::{pages, root};
 use regex::Regex;
 use serde_json::Value;
 
-/// The workspace's, which each of its packages inherits.
+/// The workspace's version, which each of its packages inherits.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[test]
@@ -24,7 +25,7 @@ fn workspace_packages_have_it_and_require_it() {
         assert_eq!(package["version"], VERSION, "{name} has no `version.workspace = true`");
         let dependencies = package["dependencies"].as_array().expect("a list, perhaps empty");
         for dependency in dependencies.iter().filter(|it| it["path"].is_string()) {
-            // An unpublished package finds its neighbour by path, and may leave the version out.
+            // An unpublished package depends on others by path, and may leave the version out.
             let unpublished = package["publish"] == serde_json::json!([]) && dependency["req"] == "*";
             let asked = format!("^{VERSION}");
             assert!(unpublished || dependency["req"] == *asked, "{name} asks for {dependency}");
@@ -60,7 +61,7 @@ fn handlers_tag_has_it() {
     assert!(pages::read("template.yaml").contains(&tag), "template.yaml has no {tag}");
 }
 
-/// Such as `comeback-cdk-0.1.0.tgz`.
+/// File names such as `comeback-cdk-0.1.0.tgz`.
 #[test]
 fn pages_name_no_file_of_another_version() {
     let file = Regex::new(r"comeback[a-z_-]*-v?(\d+\.\d+\.\d+)").expect("a pattern");
@@ -80,7 +81,7 @@ fn newest_release_of_the_changelog_has_it() {
     assert!(newest.is_none_or(|newest| &newest[1] == VERSION), "the packages have {VERSION}");
 }
 
-/// The pages say so until there is a release, and no longer.
+/// The pages say that nothing is released until there is a release, and no longer.
 #[test]
 fn pages_say_whether_anything_is_released() {
     let is_released = pages::read("CHANGELOG.md").lines().any(|line| released().is_match(line));
