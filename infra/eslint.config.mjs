@@ -10,7 +10,7 @@ export default defineConfig(
   {
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
-      // Constructs are made for what they add to their scope.
+      // Constructing a construct is enough: it adds itself to its scope.
       'no-new': 'off',
       'max-lines-per-function': ['error', { max: 70, skipBlankLines: true, skipComments: true }],
     },

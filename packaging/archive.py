@@ -13,7 +13,7 @@ from build import epoch
 def write_zip(archive: Path, program: Path) -> None:
     """Zips a program for Lambda, as an executable `bootstrap`."""
     entry = zipfile.ZipInfo("bootstrap", time.gmtime(epoch())[:6])
-    entry.create_system = 3  # Unix, whose mode the next line gives
+    entry.create_system = 3  # Unix: the next line sets its mode
     entry.external_attr = 0o100755 << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
     with zipfile.ZipFile(archive, "w") as file:

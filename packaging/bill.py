@@ -8,7 +8,7 @@ import tomlkit
 from build import FUNCTIONS, ROOT, TARGET, gnu, musl, run
 from licences import LICENCES, licences
 
-# The package of each program, with its folder.
+# Each program's package, with its folder.
 PACKAGES = {name: f"functions/{name}" for name in FUNCTIONS} | {"comeback": "crates/cli"}
 
 
@@ -30,7 +30,7 @@ def sbom(copy: Path, folder: str, name: str, arch: str) -> str:
 
 
 def sources(package: str) -> Path:
-    """Copies the workspace with only one package and those it needs. In the whole one, cargo would also enable features
+    """Copies the workspace with only one package and those it needs. In the full workspace, cargo would also enable features
     that other members and tests need."""
     copy = TARGET / "sources"
     shutil.rmtree(copy, ignore_errors=True)

@@ -13,7 +13,7 @@ from refused import Refused
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "target" / "dist"
 
-# The names of the template's parameter `Architecture`, and Rust's.
+# Architectures: the template's names, and Rust's.
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
 
 # The version in Amazon Linux 2023, on which provided.al2023 runs.
@@ -23,13 +23,13 @@ FUNCTIONS = ["retry-handler", "flaky-target"]
 
 
 def version() -> str:
-    """Returns the workspace's version, which every package has."""
+    """Returns the workspace's version, which all packages share."""
     with (ROOT / "Cargo.toml").open("rb") as file:
         return tomllib.load(file)["workspace"]["package"]["version"]
 
 
 def epoch() -> int:
-    """Returns the time stamp of all files. A zip can hold none before 1980."""
+    """Returns the time stamp of all files. A zip file cannot hold one before 1980."""
     return int(os.environ.get("SOURCE_DATE_EPOCH", "315532800"))
 
 
@@ -59,7 +59,7 @@ def command(arch: str) -> Path:
 
 
 def manual(folder: Path) -> None:
-    """Writes the command's manual pages and completions, with a program built for this machine."""
+    """Writes the command's manual pages and completions, using a program built for this machine."""
     arch = next((arch for arch, machine in MACHINES.items() if machine == platform.machine()), None)
     if platform.system() != "Linux" or arch is None:
         raise Refused(f"a release is made on Linux, on x86_64 or aarch64; this is {platform.platform()}")
@@ -68,18 +68,18 @@ def manual(folder: Path) -> None:
 
 
 def zigbuild(arch: str, *wanted: str) -> None:
-    """Zig has a C compiler and musl for each architecture."""
+    """Runs Zig, which has a C compiler and musl for each architecture."""
     need_target(musl(arch))
     run("cargo", "zigbuild", "--profile", "dist", "--locked", "--target", musl(arch), "-p", "comeback", *wanted)
 
 
 def gnu(arch: str) -> str:
-    """Rust's name of the functions' target."""
+    """Returns Rust's name of the functions' target."""
     return f"{MACHINES[arch]}-unknown-linux-gnu"
 
 
 def musl(arch: str) -> str:
-    """Rust's name of the target on which programs are static."""
+    """Returns Rust's name of the target for static programs."""
     return f"{MACHINES[arch]}-unknown-linux-musl"
 
 
@@ -88,7 +88,7 @@ def output(arch: str) -> Path:
 
 
 def need_target(triple: str) -> None:
-    """Installs Rust's standard library for a target, unless it is there."""
+    """Installs Rust's standard library for a target, if it is missing."""
     asked = ["rustc", "--print", "target-libdir", "--target", triple]
     found = subprocess.run(asked, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if found.returncode == 0 and Path(found.stdout.strip()).is_dir():

@@ -11,7 +11,7 @@ from expand import expand, functions, read
 
 NAME = "comeback.cfn.json"
 
-# In a checkout, samconfig.toml has the rest of this command.
+# In a checkout, the rest of this command is in samconfig.toml.
 DEPLOY = "sam deploy "
 
 # The parameters with the key of each program's zip in the bucket `CodeBucket`.
@@ -19,7 +19,7 @@ KEYS = {"retry-handler": "CodeKey", "flaky-target": "ExampleCodeKey"}
 
 
 def generate(source: dict, version: str) -> str:
-    """Returns the template. It is one line, because CloudFormation takes at most 51,200 bytes without a bucket."""
+    """Returns the template in one line, because CloudFormation accepts at most 51,200 bytes without a bucket."""
     take_code_from_bucket(source)
     source["Parameters"]["Example"]["Default"] = "no"
     source["Parameters"]["Architecture"]["Description"] = "The functions' processor: the one that the zips are for."
@@ -55,7 +55,7 @@ def take_code_from_bucket(template: dict) -> None:
 
 
 def deploy_from_here(commands: list) -> None:
-    """Lets the commands that attach a function deploy this template."""
+    """Makes the commands that attach a function deploy this template."""
     if commands[0].count(DEPLOY) != 1:
         sys.exit(f"error: the output AttachCommands of template.yaml should hold {DEPLOY!r} once: {commands[0]}")
     deploy = f"aws cloudformation deploy --template-file {NAME} --capabilities CAPABILITY_IAM "

@@ -33,7 +33,7 @@ def main() -> None:
     archs = chosen(os.environ.get("ARCHS", ""))
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
-    # Licences are gathered offline, also those of crates that only other targets need.
+    # Licences are collected offline, including those of crates that only other targets need.
     build.run("cargo", "fetch", "--locked")
     for arch in archs:
         for name, program in build.functions(arch).items():

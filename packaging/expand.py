@@ -13,7 +13,7 @@ from samtranslator.yaml_helper import yaml_parse
 
 
 class NoManagedPolicies(ManagedPolicyLoader):
-    """The template names none, and asking IAM for their ARNs needs an account."""
+    """Knows no managed policies. The template names none, and looking them up in IAM needs an account."""
 
     def __init__(self):
         super().__init__(None)
@@ -33,7 +33,7 @@ def functions(template: dict) -> list[dict]:
 
 
 def expand(template: dict) -> dict:
-    # The translator asks for a region, but expands this template alike for each.
+    # The translator needs a region, but expands this template the same way in every region.
     os.environ.setdefault("AWS_DEFAULT_REGION", "eu-west-1")
     return transform(template, {}, NoManagedPolicies())
 

@@ -15,7 +15,7 @@ LICENCES = "THIRD-PARTY-LICENCES.txt"
 
 # Names of the licence and notice files in crates.
 NOTICE = re.compile(r"(licen[cs]e|notice|copying|copyright|unlicense)", re.IGNORECASE)
-# A copyright line that nobody has filled in. (Apache-2.0 has one in its appendix, in brackets.)
+# A copyright line with blanks. (Apache-2.0 has one in its appendix, in brackets.)
 BLANK = re.compile(r"<(year|owner|copyright holders?)>")
 
 
@@ -64,7 +64,7 @@ def texts(licences: list[dict]) -> list[tuple[str, str]]:
 
 
 def notices(crate: Path) -> list[str]:
-    """Returns the licence and notice files of a crate, also those of its C code."""
+    """Returns the licence and notice files of a crate, including those of its C code."""
     files = (path for path in sorted(crate.rglob("*")) if NOTICE.match(path.name) and path.suffix != ".rs")
     linked = (path for path in files if path.is_file() and not {"benches", "tests"} & {*path.relative_to(crate).parts})
     return [path.read_text(errors="replace").strip() for path in linked]
@@ -79,7 +79,7 @@ def filled(text: str, crate: str) -> str:
 
 
 def of_musl() -> str:
-    """Zig links its own libraries into the command."""
+    """Returns musl's licence. Zig links its own libraries into the command."""
     return (Path(sysconfig.get_path("purelib")) / "ziglang/lib/libc/musl/COPYRIGHT").read_text().strip()
 
 

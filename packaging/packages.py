@@ -64,7 +64,7 @@ def made(file: Path) -> Path:
 
 
 def compiled(handlers: list[Path], licences: Path, package: Path) -> Path:
-    """The construct, compiled for npm and described for other languages (`.jsii`)."""
+    """Builds the construct: compiled for npm and described for other languages (`.jsii`)."""
     package.mkdir()
     for name in ("package.json", "README.md"):
         shutil.copy(INFRA / name, package)
@@ -76,7 +76,7 @@ def compiled(handlers: list[Path], licences: Path, package: Path) -> Path:
     (package / "handler").mkdir()
     for zip_file in handlers:
         shutil.copy(zip_file, package / "handler")
-    # The oldest supported aws-cdk-lib, not that of the tests.
+    # With the oldest supported aws-cdk-lib, not the tests' version.
     run([JSII / "jsii", "--silence-warnings", "metadata/missing-dev-dependency"], package)
     return package
 
@@ -87,7 +87,7 @@ def npm(package: Path, folder: Path) -> None:
 
 def python_construct(package: Path, generated: Path, folder: Path) -> None:
     tablet = generated.with_name("tablet.json")
-    # Compiles the documentation's snippets: only types tell an object from keyword arguments.
+    # Compiles the documentation's snippets, because only types distinguish an object from keyword arguments.
     run([JSII / "jsii-rosetta", "extract", "--compile", "--strict", "--fail", "--output", tablet, package], package)
     snippets = ["--rosetta-tablet", tablet, "--rosetta-unknown-snippets", "fail"]
     run([JSII / "jsii-pacmak", "--target", "python", "--code-only", "--outdir", generated, *snippets], package)
@@ -100,13 +100,13 @@ def clients(scratch: Path, folder: Path) -> None:
         for licence in ("LICENSE-APACHE", "LICENSE-MIT"):
             shutil.copy(ROOT / licence, package)
         run(["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", folder], package)
-    # The sources only link to the licences; a copy has the files.
+    # The sources contain links to the licences; the copy contains the files.
     for name in ("python", "python-sqs"):
         wheel(shutil.copytree(CLIENTS / name, scratch / f"client-{name}"), folder)
 
 
 def wheel(source: Path, folder: Path) -> None:
-    # Those of the sources depend on who checked them out.
+    # The modes in the sources depend on who checked them out.
     for path in source.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
@@ -114,7 +114,7 @@ def wheel(source: Path, folder: Path) -> None:
 
 
 def run(command: list[str | Path], folder: Path, variables: Mapping[str, str] = {}) -> None:
-    """Shows the output only on failure: jsii complains at length about old Node versions."""
+    """Runs a command, and shows its output only on failure: jsii warns at length about old Node versions."""
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

@@ -2,4 +2,4 @@
 
 
 class Refused(Exception):
-    """Says why a release cannot be built."""
+    """The reason why a release cannot be built."""

@@ -4,7 +4,7 @@ set -euo pipefail
 archs=${ARCHS:-arm64 x86_64}
 with=tests/tools/with.sh
 
-# First, so that nothing is built in vain: the scripts need it, and Python has it from 3.11 on.
+# First, so that a failure comes before any build: the scripts need it, and Python has it from 3.11 on.
 tomllib() {
     local python
     for python in python3 .tools/packaging/bin/python; do

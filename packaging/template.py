@@ -10,7 +10,7 @@ from refused import Refused
 
 REPOSITORY = "https://github.com/comeback-retries/comeback"
 
-# In a checkout, samconfig.toml has the rest of this command.
+# In a checkout, the rest of this command is in samconfig.toml.
 DEPLOY = "sam deploy "
 
 README = f"""\
@@ -37,7 +37,7 @@ def generate(source: str, arch: str, version: str, licence: str) -> str:
     take_code_from_zips(template["Resources"], arch)
     template["Parameters"]["Example"]["Default"] = DoubleQuotedScalarString("no")
     deploy_from_here(template["Outputs"]["AttachCommands"]["Value"], arch)
-    # In front, because the comment after the last key belongs to the parameters.
+    # At the front, because the comment after the last key belongs to the parameters.
     template["Metadata"].insert(0, "AWS::ServerlessRepo::Application", application(version, licence))
     head = f"Comeback {version} for {arch}. `make dist` made this from template.yaml: change that one."
     template.yaml_set_start_comment(head + "\n")
@@ -47,7 +47,7 @@ def generate(source: str, arch: str, version: str, licence: str) -> str:
 
 
 def fix_architecture(template: dict, arch: str) -> None:
-    """Removes the parameter `Architecture`: the zips have one architecture."""
+    """Removes the parameter `Architecture`: the zips are for one architecture."""
     del template["Parameters"]["Architecture"]
     template["Globals"]["Function"]["Architectures"][:] = [arch]
     groups = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
@@ -64,7 +64,7 @@ def take_code_from_zips(resources: dict, arch: str) -> None:
 
 
 def deploy_from_here(commands: list, arch: str) -> None:
-    """Lets the commands that attach a function deploy this template."""
+    """Makes the commands that attach a function deploy this template."""
     if commands[0].count(DEPLOY) != 1:
         raise Refused(f"the output AttachCommands of template.yaml should hold {DEPLOY!r} once: {commands[0]}")
     deploy = f"{DEPLOY}--template-file {name(arch)} --resolve-s3 --capabilities CAPABILITY_IAM "

@@ -15,14 +15,14 @@ import { AsyncRetries, EnvelopeStyle, Jitter } from '../src';
 
 const CHECKOUT = path.join(__dirname, '..', '..');
 
-/** Fails while its event says so: `{"fail_times": 3}` fails the first three invocations. */
+/** Fails as its event asks: `{"fail_times": 3}` fails the first three invocations. */
 const ORDERS = `
 def handler(event, context):
     attempt = event.get("_retry_metadata", {"attempt": 0})["attempt"]
     if attempt < event["fail_times"]: raise RuntimeError(f"attempt {attempt} was asked to fail")
 `;
 
-/** The folder of this checkout's retry handler. Standard output is the CDK's own, so cargo's goes to standard error. */
+/** The folder of this checkout's retry handler. The CDK uses standard output, so cargo's output goes to standard error. */
 function builtHandler(architecture: lambda.Architecture): string {
   const folder = path.join(CHECKOUT, 'target', 'cdk-example');
   const flags = ['--flatten', 'retry-handler', `--${architecture.name.replace('_', '-')}`];
@@ -56,10 +56,10 @@ class Example extends Stack {
       envelope: EnvelopeStyle.INLINE,
       // An event that always fails is dead-lettered within a minute.
       maxRetries: 4,
-      // `cdk destroy` leaves nothing of an example behind.
+      // `cdk destroy` leaves nothing of the example behind.
       removalPolicy: RemovalPolicy.DESTROY,
     });
-    // Each has a policy of its own.
+    // Each function has its own policy.
     const backoffs = [1, 2, 12].map((seconds) => Duration.seconds(seconds));
     retries.attach(flaky, { policy: { backoffs, jitter: Jitter.NONE } });
     retries.attach(orders, { policy: { maxRetries: 2 } });

@@ -7,7 +7,7 @@ import { type Construct } from 'constructs';
 
 import { type RetryHandler } from './retry-handler';
 
-/** What the alarms and the dashboard watch. */
+/** The resources that the alarms and the dashboard watch. */
 export interface Watched {
   readonly queue: sqs.IQueue;
   readonly deadLetterQueue: sqs.IQueue;
@@ -22,7 +22,7 @@ export type AlarmProps = Omit<cloudwatch.AlarmProps, 'treatMissingData'>;
 /** The page that explains each alarm and what to do about it. */
 export const RUNBOOK = 'https://github.com/comeback-retries/comeback/blob/main/docs/alarms.md';
 
-/** The flag of `comeback` that finds the deployment of the stack that the alarm is in. */
+/** The flag of `comeback` that selects the deployment in the alarm's stack. */
 const STACK = `--stack ${Aws.STACK_NAME}`;
 
 const MINUTE = Duration.minutes(1);
@@ -36,7 +36,7 @@ export function alarms(watched: Watched, logged: LogMetrics): Record<string, Ala
 
 /** Counts of lines in the handler's log. */
 export interface LogMetrics {
-  /** Its ERROR lines. Most are about problems that do not go away by themselves. */
+  /** Its ERROR lines. Most are problems that do not go away without an operator. */
   readonly needsAnOperator: cloudwatch.IMetric;
   /** Dead-lettered records without their event's payload. */
   readonly lostPayload: cloudwatch.IMetric;
@@ -69,7 +69,7 @@ function counted(
 
 /** The alarm on failures that Lambda could not send to the retry queue `of` a stack, and dropped. */
 export function lostOnTheWay(fn: lambda.IFunction, of: Stack): AlarmProps {
-  // In the same stack, whatever name it is deployed by.
+  // In the same stack, the name that the stack is deployed with.
   const name = Stack.of(fn) === of ? Aws.STACK_NAME : of.stackName;
   return {
     metric: fn.metric('DestinationDeliveryFailures', { statistic: 'Sum', period: Duration.minutes(5) }),
@@ -86,7 +86,7 @@ function ofDeadLetters(
   { deadLetterQueue: queue }: Watched,
   { lostPayload }: LogMetrics,
 ): Record<string, AlarmProps> {
-  // Messages in flight count too: while somebody reads the dead-letters, they are hidden but still there.
+  // Messages in flight count too: while somebody reads the dead-letters, they are hidden but still exist.
   const held = (period: Duration) =>
     expression('visible + hidden', period, { visible: visible(queue), hidden: hidden(queue) });
   return {
@@ -104,7 +104,7 @@ function ofDeadLetters(
       metric: held(Duration.hours(1)),
       threshold: 1,
       comparisonOperator: GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-      // CloudWatch looks back at most 7 days.
+      // CloudWatch evaluates at most 7 days.
       evaluationPeriods: 7 * 24,
       alarmDescription:
         'The dead-letter queue has not been empty for 7 days, the longest that CloudWatch can look back, and ' +

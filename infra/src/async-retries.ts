@@ -21,12 +21,12 @@ import { targetFunctions } from './target-functions';
 import { checkIsFunction, FUNCTION_POLICY, MONITOR_OPTIONS, OPTIONS, PROPS, wellTyped } from './types';
 
 /**
- * Long enough that 1,000 receives take more than the 14 days for which the queue keeps a message, even if the handler
- * never starts. (Lambda requires six times the handler's timeout, which is less.)
+ * Long enough that 1,000 receives take longer than the 14 days for which the queue keeps a message, even if the handler
+ * never starts. (Lambda requires only six times the handler's timeout.)
  */
 const VISIBILITY_TIMEOUT = Duration.seconds(1_230);
 
-/** SQS bills a call to KMS for each caller and period. After this time at most, it notices a disabled key. */
+/** SQS bills a KMS call for each caller and period. It notices a disabled key within this time. */
 const DATA_KEY_REUSE = Duration.hours(1);
 
 /**
@@ -60,7 +60,7 @@ export class AsyncRetries extends Construct {
   private readonly attached: lambda.IFunction[] = [];
   private monitoring?: Monitor;
 
-  /** @throws with every refused property, not only the first */
+  /** @throws with all refused properties, not only the first */
   constructor(scope: Construct, id: string, props: AsyncRetriesProps = {}) {
     super(scope, id);
     const refusals: string[] = [];
@@ -76,7 +76,8 @@ export class AsyncRetries extends Construct {
     warnOfShortRetention(deadLetterQueue);
     this.retryQueue = this.newQueue('Queue', props, {
       visibilityTimeout: VISIBILITY_TIMEOUT,
-      // The most SQS allows, so that the handler dead-letters an event, with a reason, long before SQS would without one.
+      // The maximum that SQS allows. The handler dead-letters an event, with a reason, long before SQS would without
+      // one.
       deadLetterQueue: { queue: deadLetterQueue, maxReceiveCount: 1_000 },
     });
     this.retryHandler = new RetryHandler(this, 'Handler', {
@@ -134,8 +135,8 @@ export class AsyncRetries extends Construct {
 
   /**
    * Creates alarms on both queues and the retry handler, and one for each attached function, whether attached before or
-   * after. Also saves queries for the handler's log, and creates a dashboard if you ask for one. The repository's page
-   * `docs/alarms.md` explains what each alarm means and what all this costs.
+   * after. Also saves queries for the handler's log, and creates a dashboard if requested. The repository's page
+   * `docs/alarms.md` explains each alarm and the cost of all this.
    *
    * @throws if it was already called, or the topic is a FIFO topic
    */
@@ -155,7 +156,7 @@ export class AsyncRetries extends Construct {
 
   /**
    * Failed invocations of attached functions, including retries: the messages sent to the retry queue. Past `hideUpTo`,
-   * messages that are sent again count too.
+   * messages that are sent again count, too.
    */
   metricFailures(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.queue.metricNumberOfMessagesSent(props);
@@ -169,7 +170,7 @@ export class AsyncRetries extends Construct {
     return this.queue.metricApproximateNumberOfMessagesNotVisible(props);
   }
 
-  /** Dead-letters that nobody has dealt with: the messages in the dead-letter queue. */
+  /** Unresolved dead-letters: the messages in the dead-letter queue. */
   metricDeadLetters(props?: cloudwatch.MetricOptions): cloudwatch.Metric {
     return this.deadLetterQueue.metricApproximateNumberOfMessagesVisible(props);
   }

@@ -9,11 +9,11 @@ import { allowKey, type RetryHandler } from './retry-handler';
 import { ATTACHED_TO, configurable, logicalIdOf, resourceOf, unqualified } from './target';
 import { literal } from './values';
 
-/** How a function is attached. */
+/** Options for attaching a function. */
 export interface AttachOptions {
   /**
-   * How long Lambda itself keeps an event while the function is throttled; 60 seconds to 6 hours. After that, the event
-   * is retried like a failed one.
+   * The time for which Lambda itself keeps an event while the function is throttled; 60 seconds to 6 hours. After that,
+   * the event is retried like a failed one.
    *
    * @default Duration.minutes(1)
    */
@@ -27,8 +27,8 @@ export interface AttachOptions {
   readonly onSuccess?: lambda.IDestination;
 
   /**
-   * The retry policy of this function, or of this version or alias only. A version's or an alias's own policy comes
-   * before that of its function.
+   * The retry policy of this function, version or alias only. The policy of a version or alias takes precedence over
+   * its function's.
    *
    * @default - that of the AsyncRetries
    */
@@ -47,7 +47,7 @@ export function sendFailures(
   const granted = grantSend(fn, queue);
   const configured = configurable(target);
   configured.configureAsyncInvoke({
-    // Not SqsDestination, because that grants more than sending.
+    // Not SqsDestination, which grants more than sending.
     onFailure: { bind: () => ({ destination: queue.queueArn }) },
     onSuccess: options.onSuccess,
     maxEventAge: options.maxEventAge ?? Duration.minutes(1),
@@ -55,13 +55,14 @@ export function sendFailures(
   });
   const configuration = configured.node.findChild('EventInvokeConfig').node;
   configuration.addMetadata(ATTACHED_TO, handler.node.scope?.node.path);
-  // Until the handler allows the function, it dead-letters the function's events.
+  // Otherwise the handler would dead-letter the function's events until it allows the function.
   configuration.addDependency(handler.function, handler.role);
   if (resource !== undefined) {
     // Lambda would stop this Lambda→SQS→Lambda loop after 16 rounds. The policy bounds it instead.
     resource.recursiveLoop = lambda.RecursiveLoop.ALLOW;
   } else if (granted !== undefined) {
-    // Lambda checks the permission when the destination is set. A function of this app already depends on its role.
+    // Lambda checks the permission when the destination is set. A function created by this app already depends on its
+    // role.
     configuration.addDependency(granted);
   }
   if (hasDeadLetterQueue(fn)) {
@@ -81,14 +82,14 @@ export function sendFailures(
   }
 }
 
-/** Whether the function has a `DeadLetterConfig`, as far as this app knows. */
+/** Returns true if the function has a `DeadLetterConfig`, as far as this app knows. */
 function hasDeadLetterQueue(fn: lambda.IFunction): boolean {
   return (
     fn instanceof lambda.Function && (fn.deadLetterQueue !== undefined || fn.deadLetterTopic !== undefined)
   );
 }
 
-/** Lets the function's role send to the queue, and returns the policy. Returns nothing if the role is unknown. */
+/** Lets the function's role send to the queue, and returns the policy; undefined if the role is unknown. */
 function grantSend({ role }: lambda.IFunction, queue: sqs.Queue): IDependable | undefined {
   if (role === undefined) {
     return undefined;

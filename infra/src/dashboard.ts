@@ -16,7 +16,7 @@ const LINKS = [
   'or run `comeback status` and `comeback doctor`.',
 ];
 
-/** Creates the dashboard. `alarms` may still grow afterwards. */
+/** Creates the dashboard. `alarms` may still grow later. */
 export function dashboard(scope: Construct, watched: Watched, alarms: cloudwatch.IAlarm[]): void {
   new cloudwatch.Dashboard(scope, 'Dashboard', {
     widgets: [

@@ -7,21 +7,21 @@ import { generatedName } from './target-functions';
 /** Lambda's limit on a function's environment, in bytes of its JSON. */
 const LIMIT = 4_096;
 
-/** What shortens the variables that have no limit of their own. */
+/** Ways to shorten the variables that have no limit of their own. */
 const REMEDIES: Record<string, string> = {
   TARGET_FUNCTIONS: 'one pattern in targetFunctions can allow many functions',
   NON_RETRYABLE_ERRORS: 'one glob in nonRetryableErrors can match many errors',
   POLICIES: 'attach functions with a policy of their own to another AsyncRetries, or give them shorter names',
 };
 
-/** The shortest values that these can have. */
+/** The shortest possible values of the pseudo parameters. */
 const PSEUDO_PARAMETERS: Record<string, string> = {
   'AWS::AccountId': '000000000000',
   'AWS::Partition': 'aws',
   'AWS::Region': 'eu-west-1',
 };
 
-/** The refusal of an environment that is certainly too large. A value that only the deployment knows counts as short. */
+/** The refusal of an environment that is certainly too large. Values known only at deployment count as short. */
 export function environmentProblems(stack: Stack, variables: Record<string, string>): string[] {
   const { texts, bytes } = shortest(stack, variables);
   if (bytes <= LIMIT) {
@@ -35,14 +35,14 @@ export function environmentProblems(stack: Stack, variables: Record<string, stri
   ];
 }
 
-/** How much room is left for more. */
+/** The room left for more, in words. */
 export function environmentLeft(stack: Stack, variables: Record<string, string>): string {
   const { bytes } = shortest(stack, variables);
   const left = String(Math.max(0, LIMIT - bytes));
   return `the retry handler's environment has at least ${String(bytes)} bytes of ${String(LIMIT)}; at most ${left} are left`;
 }
 
-/** The shortest values that the variables can have, and their size together. */
+/** The shortest possible values of the variables, and their total size. */
 function shortest(
   stack: Stack,
   variables: Record<string, string>,

@@ -2,10 +2,10 @@ import { type Duration } from 'aws-cdk-lib';
 
 import { type EnvelopeStyle, type Jitter, type PolicyProps, policyVariables } from './policy';
 
-/** The retry policy of a single function. What it leaves out is that of the `AsyncRetries`. */
+/** The retry policy of a single function. Properties that are not set come from the `AsyncRetries`. */
 export interface FunctionPolicy {
   /**
-   * How long an event is retried, counted from its first failure; 60 seconds to 14 days.
+   * The time for which an event is retried, counted from its first failure; 60 seconds to 14 days.
    *
    * @default - that of the AsyncRetries
    */
@@ -40,21 +40,21 @@ export interface FunctionPolicy {
   readonly backoffs?: Duration[];
 
   /**
-   * How a backoff is drawn under its ceiling.
+   * The distribution of a backoff under its ceiling.
    *
    * @default - that of the AsyncRetries
    */
   readonly jitter?: Jitter;
 
   /**
-   * How a retry carries its metadata.
+   * The place of the metadata in a retry's payload.
    *
    * @default - that of the AsyncRetries
    */
   readonly envelope?: EnvelopeStyle;
 
   /**
-   * Whether the handler obeys the function's own errors `RetryAfter` and `NonRetryable`.
+   * Whether the handler obeys the function's own `RetryAfter` and `NonRetryable` errors.
    *
    * @default - that of the AsyncRetries
    */
@@ -85,7 +85,7 @@ const VARIABLES: Readonly<Record<keyof FunctionPolicy, string>> = {
  * A function's entry of `POLICIES`, after the pattern.
  *
  * @param inherited the policy of the AsyncRetries
- * @param refusals receives a line for each property that the handler would refuse when it starts
+ * @param refusals receives a line for each property that the handler would refuse at startup
  */
 export function policySettings(policy: FunctionPolicy, inherited: PolicyProps, refusals: string[]): string {
   const names = Object.keys(VARIABLES) as (keyof FunctionPolicy)[];

@@ -7,7 +7,7 @@ import { type Construct } from 'constructs';
 import { literal } from './values';
 import { type ZipEntry, zipEntry } from './zip';
 
-/** Holds a zip file per architecture in the released package; `make dist` puts them there. Missing in a checkout. */
+/** Contains a zip file per architecture in the released package, from `make dist`. Missing in a checkout. */
 const PACKAGED = path.join(__dirname, '..', 'handler');
 
 /** The file that Lambda starts on its `provided` runtimes. */
@@ -63,7 +63,7 @@ export function packaged(architecture: lambda.Architecture, folder = PACKAGED): 
 
 function code(bootstrap: string, architecture: lambda.Architecture): lambda.Code {
   checkBootstrap(bootstrap, architecture);
-  // The folder may hold more than the bootstrap, such as the zip file of an older build.
+  // The folder may contain other files, such as the zip file of an older build.
   const alone = { exclude: ['/*', '!/bootstrap'], ignoreMode: IgnoreMode.GIT };
   return lambda.Code.fromAsset(bootstrap, fs.statSync(bootstrap).isDirectory() ? alone : {});
 }
@@ -72,7 +72,7 @@ function code(bootstrap: string, architecture: lambda.Architecture): lambda.Code
  * Refuses a path that would deploy but then fail every invocation.
  *
  * @param bootstrap a folder or zip file that should hold a `bootstrap` for this architecture
- * @throws if it holds none, or one that is for another architecture or not executable
+ * @throws if it contains none, or one that is for another architecture or not executable
  */
 function checkBootstrap(bootstrap: string, architecture: lambda.Architecture): void {
   const found = fs.statSync(bootstrap, { throwIfNoEntry: false });
@@ -86,7 +86,7 @@ function checkBootstrap(bootstrap: string, architecture: lambda.Architecture): v
   }
 }
 
-/** Tells the user how to get a `bootstrap` for this architecture. */
+/** Tells the user where to get a `bootstrap` for this architecture. */
 function buildHint(architecture: lambda.Architecture): string {
   return (
     `build it in a checkout of Comeback with \`cargo lambda build --release ${architectureFlag(architecture)} -p retry-handler\`, ` +

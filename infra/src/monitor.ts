@@ -10,7 +10,7 @@ import { type AlarmProps, alarms, logMetrics, lostOnTheWay, type Watched } from 
 import { dashboard } from './dashboard';
 import { unqualified } from './target';
 
-/** Whom to notify, and whether to show a dashboard. */
+/** The topic to notify, and the dashboard. */
 export interface MonitorOptions {
   /**
    * The standard topic to notify when an alarm is raised, and when it clears.
@@ -20,7 +20,7 @@ export interface MonitorOptions {
   readonly topic?: sns.ITopic;
 
   /**
-   * Whether to create a dashboard too. CloudWatch bills it by the month.
+   * Whether to create a dashboard as well. CloudWatch bills it by the month.
    *
    * @default false
    */
@@ -93,8 +93,8 @@ export class Monitor extends Construct {
   }
 
   /**
-   * Watches for failures of a function that Lambda could not send to the retry queue. The alarm is in the function's stack,
-   * which already refers to the stack of the retries.
+   * Watches a function for failures that Lambda could not send to the retry queue. The alarm is in the function's
+   * stack, which already refers to the stack of the retries.
    */
   watch(target: lambda.IFunction): void {
     const fn = unqualified(target);

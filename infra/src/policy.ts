@@ -3,7 +3,7 @@ import { Duration, Token, Tokenization } from 'aws-cdk-lib';
 import * as SETTINGS from './settings.json';
 import { isOutside, replaceTokens, shown, textProblem, wholeNumber } from './values';
 
-/** How a backoff is drawn under its ceiling: `JITTER`. */
+/** The distribution of a backoff under its ceiling: `JITTER`. */
 export enum Jitter {
   /** Uniform between one second and the ceiling. */
   FULL = 'full',
@@ -18,16 +18,16 @@ export enum Jitter {
   NONE = 'none',
 }
 
-/** How a retry carries its metadata to the function: `ENVELOPE`. */
+/** The place of the metadata in a retry's payload: `ENVELOPE`. */
 export enum EnvelopeStyle {
   /** The payload moves into `_original_payload`, beside `_retry_metadata`. */
   WRAP = 'wrap',
 
-  /** An object payload gets one more key, `_retry_metadata`; any other payload is wrapped. */
+  /** An object payload gets an additional key, `_retry_metadata`; any other payload is wrapped. */
   INLINE = 'inline',
 }
 
-/** Which metrics the handler writes: `METRICS`. Each is billed by the month. */
+/** The metrics that the handler writes: `METRICS`. Each is billed by the month. */
 export enum HandlerMetrics {
   /** No metrics. */
   OFF = 'off',
@@ -35,14 +35,14 @@ export enum HandlerMetrics {
   /** Metrics of the handler as a whole. */
   STACK = 'stack',
 
-  /** Also metrics of each function, and dead-letters by reason. */
+  /** Metrics of each function as well, and dead-letters by reason. */
   TARGET = 'target',
 }
 
 /** The retry policy: each property is an environment variable of the retry handler. */
 export interface PolicyProps {
   /**
-   * How long an event is retried, counted from its first failure; 60 seconds to 14 days.
+   * The time for which an event is retried, counted from its first failure; 60 seconds to 14 days.
    *
    * @default Duration.hours(24)
    */
@@ -66,8 +66,8 @@ export interface PolicyProps {
   readonly baseBackoff?: Duration;
 
   /**
-   * The cap of every ceiling; 1 second to 43,170 seconds. That is 12 hours less 30 seconds, the longest that SQS can hide
-   * a message.
+   * The cap of every ceiling; 1 second to 43,170 seconds. That is 12 hours less 30 seconds, the longest time for which
+   * SQS can hide a message.
    *
    * @default Duration.hours(1)
    */
@@ -82,21 +82,22 @@ export interface PolicyProps {
   readonly backoffs?: Duration[];
 
   /**
-   * How a backoff is drawn under its ceiling.
+   * The distribution of a backoff under its ceiling.
    *
    * @default Jitter.FULL
    */
   readonly jitter?: Jitter;
 
   /**
-   * How a retry carries its metadata. You can change it while events wait, because both styles are always understood.
+   * The place of the metadata in a retry's payload. You can change it while events wait, because both styles are always
+   * understood.
    *
    * @default EnvelopeStyle.WRAP
    */
   readonly envelope?: EnvelopeStyle;
 
   /**
-   * Whether the handler obeys a function's own errors: `RetryAfter`, with a message that says when to retry, and
+   * Whether the handler obeys a function's own errors: `RetryAfter`, whose message sets the time of the retry, and
    * `NonRetryable`.
    *
    * @default true
@@ -104,7 +105,7 @@ export interface PolicyProps {
   readonly directives?: boolean;
 
   /**
-   * Which metrics the handler writes into its log, in CloudWatch's embedded metric format.
+   * The metrics that the handler writes into its log, in CloudWatch's embedded metric format.
    *
    * @default HandlerMetrics.OFF
    */
@@ -119,10 +120,11 @@ export interface PolicyProps {
   readonly nonRetryableErrors?: string[];
 }
 
-/** How messages wait: limits on those that are hidden at once. */
+/** Limits on the messages that wait hidden. */
 export interface WaitingProps {
   /**
-   * How many messages may be hidden at once before the handler sends messages again with a delay instead; 0 to 55,000.
+   * The number of messages that may be hidden at once; 0 to 55,000. Beyond it, the handler sends messages again with a
+   * delay.
    *
    * A hidden message costs nothing, but SQS allows only about 120,000 of them. With 0, every message is sent again.
    *
@@ -131,7 +133,7 @@ export interface WaitingProps {
   readonly hideUpTo?: number;
 
   /**
-   * Whether to always hide messages, however many there are. Cannot be combined with `hideUpTo`.
+   * Whether to hide messages always, regardless of their number. Cannot be combined with `hideUpTo`.
    *
    * @default false
    */
@@ -140,26 +142,26 @@ export interface WaitingProps {
   /**
    * The maximum concurrent invocations of the retry handler; 2 to 1,000.
    *
-   * It limits the pollers, which share the room for hidden messages. Reserved concurrency would throttle the pollers, and
-   * that raises receive counts.
+   * It limits the pollers, which share the room for hidden messages. Reserved concurrency would throttle the pollers,
+   * which raises receive counts.
    *
    * @default 10
    */
   readonly maxConcurrency?: number;
 }
 
-/** Default of the handler and of its event source mapping. */
+/** The default for the handler and its event source mapping. */
 export const DEFAULT_MAX_CONCURRENCY = SETTINGS.MAXIMUM_CONCURRENCY.default;
 
 const HIDE_UP_TO = `it must be ${SETTINGS.HIDE_UP_TO.range.replace(', or always', '')}; to hide without a limit, set alwaysHide`;
 
-/** A dead-letter carries this much of an `errorType`. */
+/** The number of characters of an `errorType` in a dead-letter. */
 const LONGEST_GLOB = 256;
 
 /**
  * The retry policy, as environment variables of the retry handler.
  *
- * @param refusals receives a line for each property that the handler would refuse when it starts
+ * @param refusals receives a line for each property that the handler would refuse at startup
  */
 export function policyVariables(props: PolicyProps, refusals: string[]): Record<string, string> {
   const maxAge = duration('maxAge', 'MAX_AGE', props.maxAge, refusals);
@@ -195,7 +197,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
     checkCeilings(backoffs, jitter, refusals);
   }
   for (const glob of props.nonRetryableErrors ?? []) {
-    // The handler would split a glob at a comma, and ignore a blank one.
+    // The handler would split a glob at a comma, and ignore a blank glob.
     const isOne = Token.isUnresolved(glob) || !(glob.includes(',') || glob.trim() === '');
     const problem = isOne ? globProblem(glob) : 'each must be one errorType glob';
     if (problem !== undefined) {
@@ -216,7 +218,7 @@ export function policyVariables(props: PolicyProps, refusals: string[]): Record<
   };
 }
 
-/** CloudFormation gives other characters back as `?`, which would match more than was meant. */
+/** CloudFormation returns other characters as `?`, which would match more than intended. */
 function globProblem(glob: string): string | undefined {
   const isAscii = /^[ -~]*$/.test(replaceTokens(glob, ''));
   return (
@@ -228,7 +230,7 @@ function globProblem(glob: string): string | undefined {
 function checkBaseAndCap(baseBackoff: string, maxBackoff: string, refusals: string[]): void {
   checkRange('maxBackoff', 'MAX_BACKOFF', maxBackoff, ' s', refusals);
   const { min, max } = SETTINGS.BASE_BACKOFF;
-  // A base is not refused because of a cap that is itself refused, or not yet known.
+  // Do not refuse a base because of a cap that is itself refused, or not yet known.
   const cap = Math.min(max, Number(maxBackoff) || max);
   if (isOutside(baseBackoff, min, cap)) {
     const range = SETTINGS.BASE_BACKOFF.range.replace('MAX_BACKOFF', `maxBackoff (${String(cap)} s)`);
@@ -263,9 +265,9 @@ function checkCeilings(ceilings: string[], jitter: string, refusals: string[]): 
 }
 
 /**
- * How messages wait, as environment variables of the retry handler.
+ * The limits on waiting messages, as environment variables of the retry handler.
  *
- * @param refusals receives a line for each property that the handler would refuse when it starts
+ * @param refusals receives a line for each property that the handler would refuse at startup
  */
 export function waitingVariables(
   props: WaitingProps,
@@ -322,7 +324,7 @@ function duration(
   );
 }
 
-/** One of a setting's words, or its default. Only the handler can check a token. */
+/** One of a setting's words, or its default. A token can be checked only by the handler. */
 function choice(
   property: string,
   variable: 'JITTER' | 'ENVELOPE' | 'METRICS',

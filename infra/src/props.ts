@@ -10,13 +10,13 @@ import { isOutside, shown } from './values';
 /** The properties of {@link AsyncRetries}. */
 export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
-   * Names of functions that may be re-invoked, besides those that are attached.
+   * Names of functions that may be re-invoked, in addition to attached ones.
    *
    * `*` stands for any characters, and a name without `:QUALIFIER` for all its versions and aliases. A name means a
-   * function in this stack's account and region; an ARN is used as given. The handler's environment holds 4 KB, so use
-   * patterns to allow a large number of functions.
+   * function in this stack's account and region; an ARN is used as given. The handler's environment is limited to 4 KB,
+   * so use patterns to allow a large number of functions.
    *
-   * If nothing is listed here or attached, the handler keeps whatever arrives.
+   * If nothing is listed here or attached, the handler keeps every message.
    *
    * @default []
    */
@@ -39,7 +39,8 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   /**
    * The memory of the retry handler in MiB; 128 to 10,240.
    *
-   * More memory buys a larger share of a processor: with less than the default, ten TLS handshakes at once are slow.
+   * More memory also means a larger share of a processor: with less than the default, ten concurrent TLS handshakes are
+   * slow.
    *
    * @default 256
    */
@@ -53,22 +54,22 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
   readonly batchSize?: number;
 
   /**
-   * How long the retry handler's log is kept.
+   * The retention of the retry handler's log.
    *
    * @default logs.RetentionDays.ONE_MONTH
    */
   readonly logRetention?: logs.RetentionDays;
 
   /**
-   * What happens to the two queues when their stack is deleted, or when this construct is removed or renamed. Each may
-   * hold 14 days of events.
+   * The fate of the two queues when their stack is deleted, or when this construct is removed or renamed. Each may hold
+   * 14 days of events.
    *
    * @default RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
    */
   readonly removalPolicy?: RemovalPolicy;
 
   /**
-   * The key that encrypts the two queues. The handler's role and those of attached functions are allowed to use it.
+   * The key that encrypts the two queues. The handler's role and the roles of attached functions are allowed to use it.
    *
    * Must be in this stack's account and region. Read the repository's page `docs/encryption.md` before you change it.
    *
@@ -87,13 +88,13 @@ export interface AsyncRetriesProps extends PolicyProps, WaitingProps {
 /** The largest message that SQS accepts, in bytes. Lambda's largest asynchronous payload is the same. */
 export const LARGEST_MESSAGE = 1_048_576;
 
-/** The longest that SQS keeps a message. */
+/** The longest retention of an SQS queue. */
 export const LONGEST_RETENTION = Duration.days(14);
 
-/** What SQS does with a queue that does not say how long it keeps messages, in seconds. */
+/** SQS's retention, in seconds, for a queue that does not set one. */
 const DEFAULT_RETENTION = 345_600;
 
-/** Keys in another account could work, if their policies named every role. */
+/** A key in another account would work only if its policy named every role. */
 const KEY_ELSEWHERE =
   ', because a role that may not use the key cannot send to the queue, and Lambda then silently drops the failed event';
 
@@ -148,7 +149,7 @@ export function checkProps(props: AsyncRetriesProps, stack: Stack, refusals: str
   }
 }
 
-/** Warns of a dead-letter queue that deletes dead-letters sooner than it could. */
+/** Warns about a dead-letter queue whose retention is shorter than it could be. */
 export function warnOfShortRetention(deadLetterQueue: sqs.IQueue): void {
   const own = resourceOf(deadLetterQueue);
   const retention = own?.messageRetentionPeriod ?? DEFAULT_RETENTION;

@@ -12,7 +12,7 @@ import { handlerFunction } from './handler-code';
 import { DEFAULT_MAX_CONCURRENCY } from './policy';
 import { type AsyncRetriesProps } from './props';
 
-/** The version of this package, which the handler in it has too. */
+/** The version of this package, which is also the handler's. */
 const { version: VERSION } = JSON.parse(
   fs.readFileSync(path.join(__dirname, '..', 'package.json'), 'utf8'),
 ) as { version: string };
@@ -32,10 +32,10 @@ export class RetryHandler extends Construct {
   readonly function: lambda.Function;
   readonly role: iam.Role;
   readonly logGroup: logs.LogGroup;
-  /** The SSM parameter that holds the pauses, without its first slash. */
+  /** The name of the SSM parameter for the pauses, without its first slash. */
   private readonly pauses: string;
   private readonly targets = new Set<string>();
-  /** The settings of each pattern that has a policy of its own. */
+  /** The settings of each pattern with its own policy. */
   private readonly policies = new Map<string, string>();
   private readonly reinvokeTargets = new iam.PolicyStatement({
     sid: 'ReinvokeTargets',
@@ -53,12 +53,12 @@ export class RetryHandler extends Construct {
       RETRY_QUEUE_URL: props.queue.queueUrl,
       DEAD_LETTER_QUEUE_URL: props.deadLetterQueue.queueUrl,
       TARGET_FUNCTIONS: Lazy.string({ produce: () => [...this.targets].join(',') }),
-      // The first pause creates it, and each environment reads it twice a minute.
+      // The first pause creates the parameter. Each execution environment reads it twice a minute.
       PAUSES: `/${this.pauses}`,
       POLICIES: Lazy.string({ produce: () => this.policyEntries() }),
       ...props.settings,
     };
-    // Only when the app is complete, because each attached function adds to it.
+    // Checked once the app is complete, because each attached function adds to it.
     this.node.addValidation({ validate: () => environmentProblems(Stack.of(this), environment) });
     Aspects.of(this).add({
       visit: (node) => {
@@ -80,7 +80,7 @@ export class RetryHandler extends Construct {
       recursiveLoop: lambda.RecursiveLoop.ALLOW,
       environment,
     });
-    // `comeback status` shows it.
+    // Shown by `comeback status`.
     Tags.of(this.function).add('comeback:version', VERSION);
     new lambda.EventSourceMapping(this, 'Mapping', {
       target: this.function,
@@ -98,7 +98,7 @@ export class RetryHandler extends Construct {
     );
   }
 
-  /** Allows one more `TARGET_FUNCTIONS` entry to be re-invoked. */
+  /** Allows the handler to re-invoke one more `TARGET_FUNCTIONS` entry. */
   allow(entry: string): void {
     if (this.targets.size === 0) {
       this.role.addToPrincipalPolicy(this.reinvokeTargets);
@@ -111,12 +111,12 @@ export class RetryHandler extends Construct {
     }
   }
 
-  /** Gives the functions of a pattern a policy of their own. */
+  /** Sets the policy for the functions of a pattern. */
   setPolicy(pattern: string, settings: string): void {
     this.policies.set(pattern, settings);
   }
 
-  /** Versions and aliases come first: the first entry that matches counts. */
+  /** Puts versions and aliases first, because the first matching entry counts. */
   private policyEntries(): string {
     const isQualified = ([pattern]: [string, string]) => Number(pattern.includes(':'));
     const entries = [...this.policies].sort((one, other) => isQualified(other) - isQualified(one));
@@ -173,8 +173,8 @@ export function allowKey(
 }
 
 /**
- * The role as a grantee whose statements hold only for what SQS does for it. A grant takes no conditions. KMS has this
- * suffix in all partitions.
+ * The role as a grantee whose statements hold only for requests through SQS. (A grant takes no conditions.) KMS uses
+ * this suffix in all partitions.
  */
 function throughSqs(role: iam.IRole): iam.IGrantable {
   const grantee = Object.create(role) as iam.IRole;

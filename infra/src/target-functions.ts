@@ -26,7 +26,7 @@ export function functionArn(stack: Stack, name: string): string {
 /**
  * The `TARGET_FUNCTIONS` entries for name patterns and ARNs.
  *
- * @param refusals receives a line for each entry that the handler would refuse when it starts
+ * @param refusals receives a line for each entry that the handler would refuse at startup
  */
 export function targetFunctions(stack: Stack, patterns: string[], refusals: string[]): string[] {
   return patterns.map((pattern) => {
@@ -41,7 +41,7 @@ export function targetFunctions(stack: Stack, patterns: string[], refusals: stri
   });
 }
 
-/** Whether an entry certainly allows a function of this name in the stack's account and region. */
+/** Returns true if an entry certainly allows a function with this name in the stack's account and region. */
 export function allows(stack: Stack, entry: string, name: string): boolean {
   const [, , , region, account, , pattern, qualifier] = entry.split(':');
   if (region !== stack.region || account !== stack.account || qualifier !== undefined) {
@@ -53,7 +53,7 @@ export function allows(stack: Stack, entry: string, name: string): boolean {
 
 /**
  * The name that CloudFormation will give a function: stack, logical id and 12 or 13 random characters. CloudFormation
- * shortens a long name in its own way, so then only the beginning is known, and `?` stands for the rest.
+ * shortens long names in its own way: then only the beginning is known, and `?` stands for the rest.
  */
 export function generatedName(stackName: string, logicalId: string): string {
   if (Token.isUnresolved(stackName)) {
@@ -63,7 +63,7 @@ export function generatedName(stackName: string, logicalId: string): string {
   return name.length > LONGEST_NAME ? `${stackName.slice(0, 20)}?` : name;
 }
 
-/** What the handler's `FunctionPattern` would find wrong with an entry. */
+/** The problem that the handler's `FunctionPattern` would find in an entry. */
 function problemOf(arn: string): string | undefined {
   if (isToken(arn)) {
     return undefined;
@@ -88,7 +88,7 @@ function problemOf(arn: string): string | undefined {
   return isPlace && /^\d{12}$/.test(account) ? undefined : NOT_AN_ARN;
 }
 
-/** Whether an entry is a single token, which only the handler can check. */
+/** Returns true if an entry is a single token, which only the handler can check. */
 function isToken(entry: string): boolean {
   const { length, firstToken } = Tokenization.reverseString(entry);
   return length === 1 && firstToken !== undefined;

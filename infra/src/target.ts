@@ -3,7 +3,7 @@ import * as lambda from 'aws-cdk-lib/aws-lambda';
 
 import { allows, functionArn, generatedName } from './target-functions';
 
-/** Metadata of an invoke configuration: the path of the `AsyncRetries` that made it. */
+/** Metadata of an invoke configuration: the path of the `AsyncRetries` that created it. */
 export const ATTACHED_TO = 'comeback-cdk:attachedTo';
 
 /** The function behind a version or an alias; a function itself. */
@@ -11,7 +11,7 @@ export function unqualified(target: lambda.IFunction): lambda.IFunction {
   return 'lambda' in target ? (target as lambda.IVersion).lambda : target;
 }
 
-/** What to configure for a target: `$LATEST` shares the function's own invoke configuration. */
+/** The function to configure for a target: `$LATEST` shares the function's own invoke configuration. */
 export function configurable(target: lambda.IFunction): lambda.IFunction {
   return qualifierOf(target) === '$LATEST' ? unqualified(target) : target;
 }
@@ -22,18 +22,18 @@ export function resourceOf(fn: lambda.IFunction): lambda.CfnFunction | undefined
   return resource instanceof lambda.CfnFunction ? resource : undefined;
 }
 
-/** The function's own name, if its app gives it one. */
+/** The function's own name, if the app sets it. */
 export function givenName({ functionName }: lambda.CfnFunction): string | undefined {
   return Token.isUnresolved(functionName) ? undefined : functionName;
 }
 
-/** The logical id that the template will have, even if the app overrides it. */
+/** The logical id in the template, even if the app overrides it. */
 export function logicalIdOf(resource: CfnElement): string {
   return resource.stack.resolve(resource.logicalId) as string;
 }
 
 /**
- * The ARN that allows every version and alias of a function to be re-invoked from this stack.
+ * The ARN that allows this stack to re-invoke every version and alias of a function.
  *
  * A function in another stack refers to this stack for the queue's ARN, so this stack must not refer to the function.
  *
@@ -83,7 +83,7 @@ export function patternFor(target: lambda.IFunction, stack: Stack): string {
 }
 
 /**
- * Refuses a function whose retries could not be deployed, or would never happen.
+ * Refuses a function whose retries could not be deployed, or would never take place.
  *
  * @throws if the function is in another account or region, already has an invoke configuration, has
  *   `recursiveLoop: TERMINATE`, is durable or is in tenant isolation mode
@@ -136,7 +136,7 @@ export function checkTarget(target: lambda.IFunction, stack: Stack): void {
   }
 }
 
-/** The `AsyncRetries` that made a configuration, if one did. */
+/** The `AsyncRetries` that created a configuration, if any. */
 function attachedTo(config: lambda.CfnEventInvokeConfig): string | undefined {
   const metadata = config.node.scope?.node.metadata.find(({ type }) => type === ATTACHED_TO);
   return metadata?.data as string | undefined;

@@ -9,7 +9,7 @@ import { type MonitorOptions } from './monitor';
 import { type AsyncRetriesProps } from './props';
 import { shown } from './values';
 
-/** A check of a value's type, and the words for what it must be. */
+/** A type check, and the words for the expected type. */
 type Type = readonly [is: (value: unknown) => boolean, expected: string];
 
 const DURATION: Type = [has('toSeconds'), 'a Duration, such as Duration.hours(1)'];

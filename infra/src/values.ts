@@ -2,13 +2,13 @@ import { inspect } from 'node:util';
 import { Token, Tokenization } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
 
-/** Stands in a message for anything that only the deployment knows. */
+/** Stands for values known only at deployment, in messages. */
 const UNKNOWN = '…';
 
 /** Longer than any ARN of a function. */
 const LONGEST_SHOWN = 256;
 
-/** A value as a message shows it. */
+/** A value in the form in which messages show it. */
 export function shown(value: unknown): string {
   if (Construct.isConstruct(value)) {
     return value.node.path;
@@ -22,7 +22,7 @@ export function shown(value: unknown): string {
   return Token.isUnresolved(value) ? UNKNOWN : inspect(value, { depth: -1 });
 }
 
-/** A text as a message shows it, without quotes. */
+/** A text in the form in which messages show it, without quotes. */
 export function literal(text: string): string {
   return replaceTokens(text, UNKNOWN);
 }
@@ -35,13 +35,13 @@ export function replaceTokens(text: string, by: string): string {
   return String(mapped.join({ join: (left: string, right: string) => left + right }));
 }
 
-/** What is wrong with a text of the handler's environment. Tokens count as nothing. */
+/** The problem with a text of the handler's environment. Tokens count as empty. */
 export function textProblem(text: string, longest: number): string | undefined {
   const known = replaceTokens(text, '');
   if (/\p{Cc}/u.test(known)) {
     return 'it must not have control characters';
   }
-  // No environment can hold half a surrogate pair.
+  // No environment can contain half a surrogate pair.
   if (/\p{Cs}/u.test(known)) {
     return 'it must be well-formed Unicode';
   }
@@ -67,7 +67,7 @@ export function wholeNumber(
   return String(value);
 }
 
-/** Whether a number is out of range. An empty value was already refused, and only the handler can check a token. */
+/** Returns true if a number is out of range. False for an empty value, which was refused before, and for a token. */
 export function isOutside(value: string, min: number, max: number): boolean {
   return value !== '' && !Token.isUnresolved(value) && (Number(value) < min || Number(value) > max);
 }

@@ -9,7 +9,7 @@ const DEFLATED = 8;
 /** A file in a zip archive. */
 export interface ZipEntry {
   readonly content: Buffer;
-  /** Its Unix permissions, if the system that made the archive has them. */
+  /** Its Unix permissions, if the archive's system stores them. */
   readonly mode?: number;
 }
 

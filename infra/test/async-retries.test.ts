@@ -22,7 +22,7 @@ import {
 
 const role = (retries: AsyncRetries) => retries.handler.role as IConstruct;
 const logGroup = (retries: AsyncRetries) => retries.node.findChild('Handler').node.findChild('Logs');
-/** SQS uses the key for whoever calls it; nobody else may. */
+/** SQS uses the key on a caller's behalf; others may not use it. */
 const VIA_SQS = {
   Condition: {
     StringEquals: {
@@ -38,7 +38,7 @@ function variables(retries: AsyncRetries): Record<string, unknown> {
   return (Environment as { Variables: Record<string, unknown> }).Variables;
 }
 
-test('both queues keep messages for 14 days, encrypted, and accept the largest that Lambda sends', () => {
+test('both queues keep large messages for 14 days, encrypted', () => {
   const { retries } = withOne();
   for (const queue of [retries.queue, retries.deadLetterQueue]) {
     expect(resource(queue).Properties).toMatchObject({
@@ -77,7 +77,7 @@ test('SQS itself dead-letters no message before its retention ends', () => {
   });
 });
 
-test('without a target the handler keeps every message and may invoke nothing, and the app is warned', () => {
+test('without a target nothing is invoked, with a warning', () => {
   const stack = newStack();
   const retries = newRetries(stack);
   const warnings = () => Annotations.fromStack(stack).findWarning('*', Match.anyValue());

@@ -62,7 +62,7 @@ function handlersParts(retries: AsyncRetries): string[] {
 
 const anyQualifier = (construct: IConstruct) => ({ 'Fn::Join': ['', [arn(construct), ':*']] });
 
-/** A stack's warnings that an owner must do something. */
+/** A stack's warnings that tell an owner to do something. */
 function warnings(stack: Stack): string[] {
   const found = Annotations.fromStack(stack).findWarning('*', Match.anyValue());
   return found.map(({ id, entry }) => `${id}: ${entry.data as string}`);
@@ -82,7 +82,7 @@ test('a function', () => {
   expect(warnings(stack)).toEqual([]);
 });
 
-test('failures are sent only once the handler allows the function and may invoke it', () => {
+test('failures are sent only once the handler may invoke', () => {
   const { stack, retries, orders } = withOne();
   const live = newFunction(stack, 'Billing').addAlias('live');
   retries.attach(live);
@@ -96,7 +96,7 @@ test('failures are sent only once the handler allows the function and may invoke
   expect(resource(orders).Properties.RecursiveLoop).toBe('Allow');
 });
 
-test('the first of the two deployments that detach a function keeps everything that waiting events need', () => {
+test('the first detach deployment keeps what waiting events need', () => {
   const before = withOne();
   const stack = newStack();
   const orders = newFunction(stack, 'Orders', { recursiveLoop: lambda.RecursiveLoop.ALLOW });
@@ -186,7 +186,7 @@ test('the options', () => {
   });
 });
 
-test('two functions that share a role, each with its own AsyncRetries', () => {
+test('two AsyncRetries may share a role', () => {
   const { stack, retries, orders } = withOne();
   const others = new AsyncRetries(stack, 'Others', { bootstrap: BOOTSTRAP });
   const role = orders.role as iam.Role;
@@ -236,11 +236,11 @@ test.each<[string, (orders: lambda.Function) => unknown, string]>([
       retries.attach(orders);
     }),
   ).toBe(already('Stack/Orders', existing));
-  // Nothing was half done.
+  // Nothing was left half done.
   expect(targetFunctions(retries)).toBe('');
 });
 
-test('a function can be attached only once, whichever way it is referenced', () => {
+test('a function can be attached only once', () => {
   const stack = newStack('Stack', { env: ENV });
   const [retries, others] = ['Retries', 'Others'].map(
     (id) => new AsyncRetries(stack, id, { bootstrap: BOOTSTRAP }),
@@ -317,7 +317,7 @@ const recursion = (name: string) =>
 const attached = 'attached, but some steps cannot be taken from this app; its owner must ';
 const ack = ' [ack: comeback-cdk:ownerMust]';
 
-test('an imported function: every possible step is taken, and a warning lists the rest for its owner', () => {
+test("an imported function's owner is told the remaining steps", () => {
   const stack = newStack('Stack', { env: ENV });
   const retries = newRetries(stack);
   retries.attach(lambda.Function.fromFunctionArn(stack, 'Orders', ORDERS));

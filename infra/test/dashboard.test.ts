@@ -5,8 +5,8 @@ import { type AsyncRetriesProps } from '../src';
 import { newFunction, resources, withOne } from './support';
 
 /**
- * A dashboard's body as CloudWatch's API reference describes it ("Dashboard Body Structure and Syntax"). There is no
- * published schema. These are the parts of that page that the dashboard uses; anything else is a problem.
+ * A dashboard's body, as described in CloudWatch's API reference ("Dashboard Body Structure and Syntax"). There is no
+ * published schema. These are the parts that the dashboard uses; anything else is a problem.
  */
 const WIDGETS: Record<string, Record<string, (value: unknown) => boolean>> = {
   text: { markdown: isText, background: oneOf('solid', 'transparent') },
@@ -85,7 +85,7 @@ interface Widget {
   readonly properties: Record<string, unknown>;
 }
 
-/** The widgets of the stack's dashboard, with a text for each reference, as CloudWatch gets them. */
+/** The widgets of the stack's dashboard as CloudWatch receives them, with text in place of each reference. */
 function widgets(stack: Stack): Widget[] {
   const [dashboard] = resources(stack, 'AWS::CloudWatch::Dashboard');
   const body = dashboard?.Properties.DashboardBody as { 'Fn::Join': [string, unknown[]] };
@@ -103,7 +103,7 @@ function monitored(props: AsyncRetriesProps = {}): Widget[] {
   return widgets(stack);
 }
 
-test("the dashboard's body is what CloudWatch documents", () => {
+test("the dashboard's body matches CloudWatch's documentation", () => {
   for (const widget of monitored()) {
     const members = WIDGETS[widget.type];
     expect(members, widget.type).toBeDefined();
@@ -131,7 +131,7 @@ test('no widget overlaps another', () => {
   }
 });
 
-test('each id is used once in a widget, and each name of an expression is one of its ids', () => {
+test('ids are unique, and expressions use only them', () => {
   for (const { type, properties } of monitored()) {
     const metrics = type === 'metric' ? (properties.metrics as unknown[][]) : [];
     const renderings = metrics.map((metric) => metric.at(-1) as { id?: string; expression?: string });
@@ -146,7 +146,7 @@ test('each id is used once in a widget, and each name of an expression is one of
   }
 });
 
-test('it shows each alarm of the stack, also of functions that are attached later', () => {
+test('it shows all alarms, including later ones', () => {
   const alarms = monitored().filter(({ type }) => type === 'alarm');
   expect(alarms).toHaveLength(1);
   expect(alarms[0]?.properties.alarms).toHaveLength(9 + 2);

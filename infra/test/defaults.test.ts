@@ -51,7 +51,7 @@ function template(props: AsyncRetriesProps, options: AttachOptions): unknown {
   return Template.fromStack(stack).toJSON();
 }
 
-test('a property that is left out has the default that its docs name', () => {
+test('omitted properties have their documented defaults', () => {
   const policy = documented('policy.ts');
   const others = documented('props.ts');
   const options = documented('attach.ts');

@@ -31,7 +31,7 @@ function put(name: string, content: string | Buffer, mode = 0o755): string {
   return file;
 }
 
-/** The part of an executable that names its processor. */
+/** The part of an executable's header that names the processor. */
 function elf(machine: number): Buffer {
   const header = Buffer.alloc(64);
   header.write('\x7fELF', 'latin1');
@@ -40,8 +40,8 @@ function elf(machine: number): Buffer {
 }
 
 /**
- * Each entry with what a zip program may add to it: an extra field and a comment. The compression method and the system
- * are numbers of the format.
+ * Writes each entry with additions that a zip program may make: an extra field and a comment. The compression method
+ * and the system are numbers of the format.
  */
 const ZIP = `
 import os, sys, zipfile

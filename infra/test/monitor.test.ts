@@ -23,7 +23,7 @@ function monitor(options: unknown): (retries?: AsyncRetries) => void {
   };
 }
 
-test('nothing is watched unless the app asks for it', () => {
+test('nothing is monitored by default', () => {
   const { stack } = withOne();
   expect(resources(stack, ALARM)).toEqual([]);
   const { stack: quiet, retries } = withOne();

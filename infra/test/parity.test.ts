@@ -123,7 +123,7 @@ function counterparts(stack: Stack): Map<string, string> {
   return new Map(named.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
-/** Each difference by its explanation, or else as it is. */
+/** Each difference, replaced by its explanation if it has one. */
 function found(sam: Record<string, unknown>, construct: Record<string, unknown>): string[] {
   const all = [...differences(sam, construct)].map(([where, [left, right]]) => {
     const sides = `template.yaml has ${JSON.stringify(left)}, the construct ${JSON.stringify(right)}`;
@@ -133,7 +133,7 @@ function found(sam: Record<string, unknown>, construct: Record<string, unknown>)
   return [...new Set(all)].sort();
 }
 
-/** The construct's counterpart to the template with its example, monitored in this way. */
+/** The construct that corresponds to the template with its example, with these monitoring options. */
 function withExample(props: AsyncRetriesProps, ...monitored: MonitorOptions[]): Record<string, unknown> {
   const { stack, retries } = withOne(props);
   for (const options of monitored) {
@@ -147,7 +147,7 @@ const intended = (leftOut: (path: string) => boolean) =>
     .filter((path) => !leftOut(path))
     .sort();
 
-test('template.yaml and the construct create the same resources, apart from the intended differences', () => {
+test('the construct differs from template.yaml only as intended', () => {
   expect(found(samTemplate(), withExample({}, {}))).toEqual(intended(() => false));
 });
 

@@ -20,7 +20,7 @@ type Variables = Record<string, string>;
 
 interface Refused {
   readonly variables: Variables;
-  /** Which of the template and the construct cannot refuse it. */
+  /** Whether the template or the construct, or both, cannot refuse it. */
   readonly let_through_by?: string[];
   readonly refusals: string[];
 }
@@ -31,7 +31,7 @@ const golden = JSON.parse(
 ) as { accepted: Variables[]; refused: Refused[] };
 
 const duration = (text: string) => Duration.seconds(Number(text));
-/** A value that TypeScript does not accept as a number is passed as JavaScript would pass it. */
+/** Passes a text that is not a number as plain JavaScript would. */
 const number = (text: string) => (isNumber(text) ? Number(text) : (text as unknown as number));
 const onOrOff = (text: string) =>
   text === 'on' || text === 'off' ? text === 'on' : (text as unknown as boolean);
@@ -243,7 +243,7 @@ test.each([
   );
 });
 
-test('a key of the same account and region is accepted, and one of which they are unknown', () => {
+test('a key of this or an unknown account and region is accepted', () => {
   const arn = 'arn:aws:kms:eu-west-1:123456789012:key/k';
   for (const stack of [newStack('Stack', { env: ENV }), newStack()]) {
     newRetries(stack, { encryptionKey: kms.Key.fromKeyArn(stack, 'Key', arn) });
@@ -260,7 +260,7 @@ test('a dead-letter queue for small messages is refused', () => {
 });
 
 describe('the environment', () => {
-  /** What synthesis says about a stack with this many functions attached. */
+  /** The problems that synthesis reports for a stack with this number of attached functions. */
   const synthesized = (count: number, targetFunctions: string[] = []) => {
     const stack = newStack();
     const retries = newRetries(stack, { targetFunctions });

@@ -37,7 +37,7 @@ function two(
   return { app, retries: makeRetries(), orders };
 }
 
-/** Checks that the function's stack depends on the retries' stack, and not the other way round. */
+/** Checks that the function's stack depends on the retries' stack, and not vice versa. */
 function expectOneWay({ app, retries, orders }: Two): void {
   app.synth();
   expect(orders.stack.dependencies).toEqual([Stack.of(retries)]);

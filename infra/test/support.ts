@@ -69,7 +69,7 @@ export function resources(stack: Stack, type: string): Resource[] {
   return Object.values(Template.fromStack(stack).findResources(type)) as Resource[];
 }
 
-/** The one resource that a construct stands for. */
+/** The resource of a construct. */
 export function resource(construct: IConstruct): Resource {
   const stack = Stack.of(construct);
   const { Resources } = Template.fromStack(stack).toJSON() as { Resources: Record<string, Resource> };
@@ -80,7 +80,7 @@ export function resource(construct: IConstruct): Resource {
   return found;
 }
 
-/** The logical id once the app is complete, because a version's id follows from its function. */
+/** The logical id once the app is complete, because a version's id depends on its function. */
 export function logicalId(construct: IConstruct): string {
   const { defaultChild } = construct.node;
   return Stack.of(construct).resolve((defaultChild as CfnElement).logicalId) as string;

@@ -11,10 +11,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SUMS = "SHA256SUMS"
 
-# Installed, not built: the copy uses those of this folder.
+# Installed, not built, so the copy shares them.
 SHARED = [".tools", "infra/node_modules"]
 
-# As on machines where each user has a group.
+# The usual umask on machines where each user has a group.
 UMASK = 0o002
 
 
@@ -26,7 +26,7 @@ def main() -> None:
         copy_sources(folder)
         for shared in SHARED:
             (folder / shared).symlink_to(ROOT / shared)
-        # Without the variables that make passes to its sub-makes.
+        # Without the variables that make passes to sub-makes.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
         command = ["make", "dist", f"ARCHS={os.environ['ARCHS']}"]
         subprocess.run(command, cwd=folder, env=environment, umask=UMASK, check=True)
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def copy_sources(folder: Path) -> None:
-    """Copies all files that git knows or would add, with their times: make would rebuild what seems outdated."""
+    """Copies all files that git tracks or would add, with their times: make would rebuild files that seem outdated."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for name in filter(None, listed.split("\0")):

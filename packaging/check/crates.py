@@ -42,7 +42,7 @@ def unpack(crates: dict[str, str], folder: Path) -> None:
 
 
 def install(crates: dict[str, str], folder: Path) -> str:
-    """Returns the output of the installed command. The other crates stand in for those of the registry."""
+    """Returns the output of the installed command. The other crates replace those of the registry."""
     paths = {name: folder / f"{name}-{version}" for name, version in crates.items()}
     command = paths.pop("comeback")
     patches = [
@@ -50,7 +50,7 @@ def install(crates: dict[str, str], folder: Path) -> str:
         for name, path in paths.items()
         for argument in ("--config", f"patch.crates-io.{name}.path={json.dumps(str(path))}")
     ]
-    # Unoptimized, with the dependencies that were just built.
+    # Unoptimized, with the dependencies built above.
     cargo(*patches, "install", "--debug", "--path", str(command), "--root", str(folder), "--target-dir", str(TARGET))
     installed = [str(folder / "bin" / "comeback"), "--version"]
     return subprocess.run(installed, check=True, capture_output=True, text=True).stdout.strip()
@@ -58,7 +58,7 @@ def install(crates: dict[str, str], folder: Path) -> str:
 
 def cargo(*arguments: str) -> None:
     print("+ cargo", *arguments, flush=True)
-    # Nobody debugs these builds, and they are faster without.
+    # Faster, and nobody debugs these builds.
     ended = subprocess.run(["cargo", *arguments], cwd=ROOT, env={**os.environ, "CARGO_PROFILE_DEV_DEBUG": "false"})
     if ended.returncode != 0:
         sys.exit(f"error: cargo {' '.join(arguments)} failed with exit code {ended.returncode}")

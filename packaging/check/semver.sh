@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make semver`: whether the libraries stay compatible with the previous release. Pre-1.0, so a new minor version may break;
-# cargo-semver-checks knows.
+# `make semver`: checks that the libraries stay compatible with the previous release. Before 1.0, a new minor version
+# may break compatibility; cargo-semver-checks knows this.
 set -euo pipefail
 release=$(git describe --tags --match 'v*' --abbrev=0 HEAD^ 2>/dev/null) || {
     echo "no release before this one, so nothing to keep"

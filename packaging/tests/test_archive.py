@@ -29,7 +29,7 @@ class Archives(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = Path(temporary.name)
 
-    def test_a_zip_holds_a_bootstrap_that_anyone_may_run(self):
+    def test_zip_holds_an_executable_bootstrap(self):
         archives = []
         for name, time, mode in [("one", 1_700_000_000, 0o700), ("two", 1_800_000_000, 0o755)]:
             program = content(self.folder / name, time, mode) / "bin" / "comeback"
@@ -42,7 +42,7 @@ class Archives(unittest.TestCase):
             self.assertEqual(entry.date_time, (1980, 1, 1, 0, 0, 0))
             self.assertEqual(archive.read(entry), b"program")
 
-    def test_a_tarball_names_neither_its_maker_nor_the_time(self):
+    def test_tarball_has_no_owner_or_time(self):
         archives = []
         for name, time, mode in [("one", 1_700_000_000, 0o700), ("two", 1_800_000_000, 0o755)]:
             write_tar(self.folder / f"{name}.tar.gz", content(self.folder / name, time, mode))

@@ -1,4 +1,4 @@
-"""The checks of programs can fail: this machine's Python is dynamically linked."""
+"""The checks of programs are able to fail: this machine's Python is dynamically linked."""
 
 import platform
 import sys
@@ -15,17 +15,17 @@ ARCH = "arm64" if platform.machine() == "aarch64" else "x86_64"
 
 
 class Programs(unittest.TestCase):
-    def test_a_program_of_another_architecture_is_refused(self):
+    def test_other_architecture_is_refused(self):
         elf.check_machine(PYTHON, ARCH)
         with self.assertRaisesRegex(Refused, "is for EM_.*, not for EM_"):
             elf.check_machine(PYTHON, "x86_64" if ARCH == "arm64" else "arm64")
 
-    def test_a_program_that_needs_a_newer_glibc_is_refused(self):
+    def test_newer_glibc_is_refused(self):
         newest = max(elf.glibc_versions(PYTHON))
         elf.check_glibc(PYTHON, newest)
         with self.assertRaisesRegex(Refused, "needs glibc 2\\..*, and Amazon Linux 2023 has 2\\.1$"):
             elf.check_glibc(PYTHON, (2, 1))
 
-    def test_a_program_that_needs_a_library_is_refused(self):
+    def test_dynamic_program_is_refused(self):
         with self.assertRaisesRegex(Refused, "is not static: it needs .*libc.so.6"):
             elf.check_static(PYTHON)

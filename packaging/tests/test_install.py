@@ -81,7 +81,7 @@ class Install(unittest.TestCase):
         (self.tools / tool).write_text(f"#!{shutil.which('sh')}\n{script}\n")
         (self.tools / tool).chmod(0o755)
 
-    def test_it_installs_the_command_and_its_pages(self):
+    def test_installs_command_and_pages(self):
         ended = self.install()
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertEqual(
@@ -91,7 +91,7 @@ class Install(unittest.TestCase):
         self.assertTrue(os.access(self.prefix / "bin" / "comeback", os.X_OK))
         self.assertEqual((self.prefix / "share" / "man" / "man1" / "comeback.1").read_text(), "page")
 
-    def test_it_installs_below_the_home_folder_and_again_over_itself(self):
+    def test_installs_twice_below_home(self):
         for _ in range(2):
             ended = self.install(PREFIX="", PATH=f"{self.tools}:{self.folder}/.local/bin")
             self.assertEqual(ended.stdout, f"installed comeback 1.2.3 to {self.folder}/.local/bin\n", ended.stderr)
@@ -109,7 +109,7 @@ class Install(unittest.TestCase):
         error = f"{url} is not the archive of this release: its SHA-256 is [0-9a-f]{{64}}, not [0-9a-f]{{64}}"
         self.assert_refused(self.install(), error)
 
-    def test_a_program_that_does_not_run_replaces_nothing(self):
+    def test_broken_program_replaces_nothing(self):
         self.install()
         self.pack("exit 126")
         ended = self.install()
@@ -132,10 +132,10 @@ class Install(unittest.TestCase):
         (self.tools / "sha256sum").symlink_to(shutil.which("sha256sum"))
         self.assert_refused(self.install(), "this needs curl or wget, and neither is on the PATH")
 
-    def test_a_download_that_fails_is_named(self):
+    def test_failed_download_is_named(self):
         command.archive(self.dist, ARCH).unlink()
         self.assert_refused(self.install(), f"cannot download {self.url}/{command.name(ARCH)}.tar.gz")
 
-    def test_a_folder_that_cannot_be_written_is_named(self):
+    def test_unwritable_folder_is_named(self):
         self.prefix.write_text("a file")
         self.assert_refused(self.install(), f"cannot write to {self.prefix}")

@@ -10,14 +10,14 @@ from support import ROOT
 
 
 def release(path: str, action: str = "true") -> subprocess.CompletedProcess:
-    """Runs the script, which then does an action of its own: this one does nothing."""
+    """Runs the script, with an action that does nothing."""
     environment = os.environ | {"PATH": f"{path}:{os.environ['PATH']}"}
     command = ["packaging/release.sh", action]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
 class Python(unittest.TestCase):
-    def test_an_old_python_is_refused_by_its_name(self):
+    def test_old_python_is_refused(self):
         for action in ("build", "check"):
             with self.subTest(action), tempfile.TemporaryDirectory() as folder:
                 python = Path(folder) / "python3"
@@ -27,6 +27,6 @@ class Python(unittest.TestCase):
                 error = f"error: the packaging needs Python 3.11 or later, and {python} is Python 3.10.4\n"
                 self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (1, "", error))
 
-    def test_this_python_is_not(self):
+    def test_this_python_is_accepted(self):
         ended = release("/none")
         self.assertEqual((ended.returncode, ended.stderr), (0, "+ true\n"))

@@ -27,19 +27,19 @@ class Release(unittest.TestCase):
         cls.names = [artefact["name"] for artefact in cls.manifest["artefacts"]]
         cls.archs = [arch for arch in MACHINES if f"retry-handler-{arch}.zip" in cls.names]
 
-    def test_the_manifest_lists_all_that_is_there(self):
+    def test_manifest_lists_every_file(self):
         self.assertEqual(self.manifest["version"], version())
         self.assertEqual({*self.names, MANIFEST}, {path.name for path in DIST.iterdir()})
         for artefact in self.manifest["artefacts"]:
             path = DIST / artefact["name"]
             self.assertEqual((path.stat().st_size, digest(path)), (artefact["size"], artefact["sha256"]))
 
-    def test_the_sums_are_those_of_sha256sum(self):
+    def test_sums_match_sha256sum(self):
         checked = subprocess.run(["sha256sum", "--check", "--strict", SUMS], cwd=DIST, capture_output=True, text=True)
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
         self.assertEqual(len(checked.stdout.splitlines()), len(self.names) - 1)
 
-    def test_each_architecture_has_all_its_artefacts(self):
+    def test_each_architecture_is_complete(self):
         self.assertTrue(self.archs)
         for arch in self.archs:
             plain = "" if arch == "arm64" else f"-{arch}"
@@ -49,12 +49,12 @@ class Release(unittest.TestCase):
             self.assertEqual([name for name in expected if name not in self.names], [])
             self.assertIn(digest(DIST / archive), (DIST / "install.sh").read_text())
 
-    def test_the_template_for_cloudformation_is_of_this_version(self):
+    def test_cloudformation_template_has_this_version(self):
         made = json.loads((DIST / "comeback.cfn.json").read_text())
         self.assertNotIn("Transform", made)
         self.assertTrue(made["Metadata"]["Comeback"].startswith(f"Comeback {version()}."))
 
-    def test_the_functions_are_for_their_architecture_and_amazon_linux_2023(self):
+    def test_functions_run_on_amazon_linux_2023(self):
         for arch in self.archs:
             for function in ("retry-handler", "flaky-target"):
                 with zipfile.ZipFile(DIST / f"{function}-{arch}.zip") as archive:
@@ -66,7 +66,7 @@ class Release(unittest.TestCase):
                 elf.check_glibc(program, GLIBC)
                 self.assertNotIn(str(ROOT).encode(), program.read_bytes())
 
-    def test_the_tarballs_hold_a_static_command_with_its_pages(self):
+    def test_tarballs_hold_static_command_and_pages(self):
         for arch in self.archs:
             folder = ROOT / "target" / "unpacked"
             with tarfile.open(command.archive(DIST, arch)) as archive:
@@ -81,8 +81,8 @@ class Release(unittest.TestCase):
             documents = {path.name for path in (folder / "share/doc/comeback").iterdir()}
             self.assertEqual(documents, {"LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY-LICENCES.txt"})
 
-    def test_the_sboms_name_each_crate_whose_licence_is_here(self):
-        """They name more: optional crates that cargo resolves but does not build."""
+    def test_sboms_name_every_licensed_crate(self):
+        """They list more: optional crates that cargo resolves but does not build."""
         listed = set()
         for program, arch in product(PACKAGES, self.archs):
             sbom = json.loads((DIST / f"{program}-{arch}.cdx.json").read_text())
@@ -94,9 +94,9 @@ class Release(unittest.TestCase):
         self.assertGreater(len(licensed), 100)
         self.assertEqual(licensed - listed, {"musl"})
 
-    def test_the_licences_are_those_that_came_with_the_crates(self):
+    def test_licences_come_from_the_crates(self):
         text = (DIST / LICENCES).read_text()
         self.assertIsNone(BLANK.search(text))
-        # Of the C code: musl, the command's allocator, the elliptic curves of TLS.
+        # Holders in the C code: musl, the command's allocator, the elliptic curves of TLS.
         for holder in ("Rich Felker", "Microsoft Corporation", "the fiat-crypto authors"):
             self.assertIn(holder, text)

@@ -1,4 +1,4 @@
-"""The publishing steps of `release.yml`, with fake programs in place of those that reach the registries."""
+"""The publishing steps of `release.yml`, with fake programs instead of those that contact the registries."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ class Steps(unittest.TestCase):
         (self.folder / "CHANGELOG.md").write_text(CHANGELOG)
 
     def stand_in(self, program: str, script: str) -> None:
-        """Makes a program that records its calls, unless the script ends it before."""
+        """Makes a program that records its calls, unless the script exits first."""
         file = self.folder / "bin" / program
         file.write_text(f'#!/bin/sh\n{script}\necho "{program} $*" >> "$CALLS"\n')
         file.chmod(0o755)
@@ -72,7 +72,7 @@ class Steps(unittest.TestCase):
         self.stand_in("sleep", "exit")
 
     @unittest.skipUnless(shutil.which("jq"), "the step needs jq")
-    def test_crates_that_are_published_are_left_out(self):
+    def test_published_crates_are_skipped(self):
         publish = "cargo publish --workspace --locked --no-verify"
         for answers, expected in (
             ({"a": "404", "b": "404"}, [publish]),
@@ -83,23 +83,23 @@ class Steps(unittest.TestCase):
             self.assertEqual(self.called("crates"), expected)
 
     @unittest.skipUnless(shutil.which("jq"), "the step needs jq")
-    def test_an_answer_of_crates_io_that_says_neither_ends_it(self):
+    def test_unclear_answer_of_crates_io_ends_it(self):
         self.crates_io_has(a="404", b="503")
         ended = self.run_step("crates")
         self.assertEqual((ended.returncode, self.calls.read_text()), (1, ""))
         self.assertIn("::error::crates.io answers 503 when asked for b/1.2.3\n", ended.stdout)
 
-    def test_packages_that_npm_has_are_left_out(self):
+    def test_packages_on_npm_are_skipped(self):
         self.stand_in("npm", 'if [ $1 = view ]; then [ "$2" = comeback-cdk@1.2.3 ] && echo 1.2.3 && exit; exit 1; fi')
         self.assertEqual(
             self.called("npm"), ["npm publish ./dist/comeback-envelope-1.2.3.tgz --access public --provenance"]
         )
 
-    def test_what_pypi_has_is_left_out(self):
+    def test_wheels_on_pypi_are_skipped(self):
         [publish] = [step for step in WORKFLOW["jobs"]["pypi"]["steps"] if "gh-action-pypi-publish" in step.get("uses", "")]
         self.assertIs(publish["with"]["skip-existing"], True)
 
-    def test_a_release_that_was_begun_is_finished(self):
+    def test_unfinished_release_is_finished(self):
         files = "dist/comeback-cdk-1.2.3.tgz dist/comeback-envelope-1.2.3.tgz"
         self.stand_in("gh", 'if [ "$1 $2" = "release view" ]; then exit 1; fi')
         notes = "--title Comeback 1.2.3 --notes-file notes.md"
@@ -108,7 +108,7 @@ class Steps(unittest.TestCase):
         upload = f"gh release upload v1.2.3 --clobber {files}"
         self.assertEqual(self.called("github"), [upload, f"gh release edit v1.2.3 --draft=false {notes}"])
 
-    def test_the_notes_are_the_section_with_links_that_lead_to_the_tag(self):
+    def test_notes_link_to_the_tag(self):
         self.stand_in("gh", "")
         self.called("github")
         blob = "https://github.com/owner/name/blob/v1.2.3"

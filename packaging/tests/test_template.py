@@ -14,7 +14,7 @@ HANDLER = ("Resources", "RetryHandler")
 EXAMPLE = ("Resources", "ExampleTarget")
 GROUP = ("Metadata", "AWS::CloudFormation::Interface", "ParameterGroups", 4, "Parameters")
 
-# The longest value and the pattern of each member that has them, from "AWS SAM template Metadata section properties".
+# The maximum length and the pattern of the members that have them, from "AWS SAM template Metadata section properties".
 ACCEPTED = {
     "Name": (140, r"\A[a-zA-Z0-9-]+\Z"),
     "Description": (256, "."),
@@ -40,12 +40,12 @@ def differences(left: object, right: object, path: tuple = ()) -> set[tuple]:
 
 
 def text(node: object) -> str:
-    """Tagged scalars (`!Ref X`) do not compare equal by themselves."""
+    """Returns a comparable form. Tagged scalars (`!Ref X`) do not compare equal themselves."""
     return f"{getattr(node, 'tag', None)} {getattr(node, 'value', node)}"
 
 
 class Template(unittest.TestCase):
-    def test_it_differs_from_its_source_in_these_places_only(self):
+    def test_differs_from_source_only_here(self):
         expected = {
             ("Parameters", "Architecture"),
             ("Parameters", "Example", "Default"),
@@ -72,21 +72,21 @@ class Template(unittest.TestCase):
         comments = {line.strip() for line in SOURCE.splitlines() if line.strip().startswith("# ")}
         self.assertEqual({comment for comment in comments if comment not in made}, set())
 
-    def test_a_function_is_attached_by_deploying_this_file(self):
+    def test_attach_commands_deploy_this_file(self):
         commands = generated("x86_64")["Outputs"]["AttachCommands"]["Value"][0]
         deploy = "sam deploy --template-file comeback-x86_64.yaml --resolve-s3 --capabilities CAPABILITY_IAM --stack-name"
         self.assertIn(deploy, commands)
 
-    def test_a_source_without_that_command_is_refused(self):
+    def test_source_without_attach_command_is_refused(self):
         with self.assertRaisesRegex(Refused, "AttachCommands of template.yaml should hold 'sam deploy ' once"):
             generated("arm64", SOURCE.replace("sam deploy --stack-name", "sam sync --stack-name"))
 
-    def test_the_metadata_are_those_of_an_application(self):
+    def test_metadata_describes_an_application(self):
         application = generated("arm64")["Metadata"]["AWS::ServerlessRepo::Application"]
         self.assertEqual(application["SemanticVersion"], "1.2.3")
         self.assertEqual(application["LicenseBody"], "the licence\n")
 
-    def test_the_metadata_are_such_as_the_repository_of_applications_accepts(self):
+    def test_metadata_is_accepted_by_the_repository(self):
         application = generated("arm64")["Metadata"]["AWS::ServerlessRepo::Application"]
         for member, (longest, pattern) in ACCEPTED.items():
             values = application[member] if member == "Labels" else [application[member]]

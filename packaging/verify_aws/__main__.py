@@ -87,22 +87,22 @@ def confirm(run, yes):
 
 
 def verified(run, asked):
-    """Asks everything at once, because most of the time is waiting. When it returns, nothing creates resources any more."""
+    """Runs all checks at once, because they mostly wait. Nothing creates resources after it returns."""
     run.release = release.deploy(run, asked.template, asked.parameters)
     print("asking", flush=True)
     with ThreadPoolExecutor(len(checks.ALL)) as pool:
         answers = [pool.submit(facts.rows, run, check) for check in checks.ALL]
-        # A signal that arrives just before a wait is handled after it, so waits are short.
+        # A signal that arrives just before a wait is handled only after it, so waits are short.
         while wait(answers, timeout=1).not_done:
             pass
         return [row for answer in answers for row in answer.result()]
 
 
 def removed(run):
-    """Removes what the run has made. Returns the exit code: 0 if nothing is left."""
+    """Removes everything that the run created. Returns the exit code: 0 if nothing is left."""
     try:
         left = clean(run)
-    except KeyboardInterrupt:  # with --clean only: after a run no signal does this
+    except KeyboardInterrupt:  # only with --clean: signals are ignored after a run
         left = ["interrupted"]
     for problem in left:
         print(f"not removed: {problem}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The account that the credentials name, and its services."""
+"""The account of the credentials, and its services."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -8,7 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 
 class Refused(Exception):
-    """The run cannot begin. The text says why, and what to do."""
+    """The run cannot begin. The text gives the reason and the remedy."""
 
 
 class Account:
@@ -35,7 +35,7 @@ class Account:
 
 
 def is_emulator(endpoint, number):
-    """Whether this is an emulator. AWS's endpoints have too many names to list, but none is on this machine."""
+    """Returns true for an emulator. AWS's endpoints have too many names to list, but none is on this machine."""
     return number == "000000000000" or is_this_machine(urlsplit(endpoint).hostname)
 
 

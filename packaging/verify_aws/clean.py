@@ -1,16 +1,16 @@
-"""Removes everything that has the run's name. It can be repeated, and does not need to know what was made."""
+"""Removes everything with the run's name. It can be repeated, and does not need to know what was created."""
 
 import time
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-# A list still names things for a while after they were deleted (SQS: for a minute), and may not yet name new ones. The stack
-# goes first and takes longer than that: by then the lists name everything that the run has made.
+# A list may still name things shortly after they were deleted (SQS: for a minute), and may not yet name new ones. The
+# stack goes first and takes longer than that: by then the lists name everything that the run created.
 ROUNDS = 20
 BETWEEN = 5
 
 GONE = (
-    "404",  # what S3 says of a bucket to those who only ask for its head
+    "404",  # S3's answer to a head request for a missing bucket
     "AWS.SimpleQueueService.NonExistentQueue",
     "NoSuchBucket",
     "NoSuchEntity",
@@ -20,7 +20,7 @@ GONE = (
 
 
 def clean(run):
-    """Removes all of it. Returns what could not be removed."""
+    """Removes everything. Returns the items that could not be removed, with the reasons."""
     left = []
     for kind, remove in STEPS.items():
         try:
@@ -44,7 +44,7 @@ def emptied(run, listed, delete):
 
 
 def problem_of(run, delete, item):
-    """Returns why an item could not be deleted, `None` if it is gone."""
+    """Returns the reason why an item could not be deleted; `None` if it is gone."""
     try:
         unless_gone(lambda: delete(run, item))
     except (BotoCoreError, ClientError) as error:
@@ -53,7 +53,7 @@ def problem_of(run, delete, item):
 
 
 def unless_gone(call):
-    """Returns the answer of a call, `None` if the thing that it names does not exist."""
+    """Returns the answer of a call; `None` if its object does not exist."""
     try:
         return call()
     except ClientError as error:
@@ -63,7 +63,7 @@ def unless_gone(call):
 
 
 def stack(run):
-    """The queues survive the stack. They are removed with the others."""
+    """Deletes the stack. Its queues survive it, and are removed with the others."""
     run.account.stacks.delete_stack(StackName=run.name)
     run.account.stacks.get_waiter("stack_delete_complete").wait(StackName=run.name, WaiterConfig={"Delay": 2, "MaxAttempts": 450})
     return []

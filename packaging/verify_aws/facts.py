@@ -11,7 +11,7 @@ AS_EXPECTED, DIFFERS, NOT_SHOWN, NOT_ASKED = "as expected", "differs", "not show
 class Fact:
     text: str
     expected: str
-    emulated: bool = False  # whether MiniStack behaves so too
+    emulated: bool = False  # True if MiniStack behaves the same
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Row:
 
 
 class NotAsked(Exception):
-    """Says why a check was left out."""
+    """The reason why a check was skipped."""
 
 
 def rows(run, check):
-    """Returns a row for each of a check's facts, also if the check fails."""
+    """Returns a row for each of a check's facts, even if the check fails."""
     found, problem, verdict = {}, "no answer", DIFFERS
     try:
         for fact, seen, agrees in check.check(run):
@@ -40,7 +40,7 @@ def rows(run, check):
         problem, verdict = str(reason), NOT_ASKED
     except NotSeen as error:
         problem = str(error)
-    except Exception as error:  # One question's trouble is not another's, and the row says it.
+    except Exception as error:  # A failed check must not affect others; its row shows the error.
         problem = f"{type(error).__name__}: {error}"
     return [found.get(fact) or Row(fact, problem, verdict_of(run, fact, verdict)) for fact in check.FACTS]
 
@@ -60,7 +60,7 @@ def questions(checks):
 
 
 def in_columns(lines):
-    """Returns the table as Markdown, to be pasted into a page."""
+    """Returns the table as Markdown, to paste into a page."""
     heading, *rest = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
     rule = ["---"] * len(heading)
     return "\n".join(f"| {' | '.join(line)} |" for line in [heading, rule, *rest])

@@ -28,7 +28,7 @@ def arn_of(run, queue_url):
 
 
 def role(run):
-    """Returns the ARN of the role that all functions share, with the permissions of all of them."""
+    """Returns the ARN of the role that all functions share, with every permission that any of them needs."""
     with run.making:
         run.go_on()
         if run.role is None:
@@ -62,7 +62,7 @@ def function(run, name, code="target", timeout=10, **settings):
         "Tags": run.tags,
         **settings,
     }
-    # IAM takes seconds to reach every region: until then Lambda cannot assume the role.
+    # A role takes seconds to reach every region: until then Lambda cannot assume it.
     run.until(f"function {name}", 120, lambda: unless_too_early(lambda: run.account.functions.create_function(**request)))
     run.account.functions.get_waiter("function_active_v2").wait(FunctionName=request["FunctionName"])
     run.account.functions.put_function_recursion_config(FunctionName=request["FunctionName"], RecursiveLoop="Allow")
@@ -83,7 +83,7 @@ def fails_to(run, function, queue_url):
 
 
 def reads(run, function, queue_url, **settings):
-    """Hands a queue's messages to a function, one by one if the settings do not say otherwise."""
+    """Hands a queue's messages to a function, one by one unless the settings set another batch size."""
     run.go_on()
     request = {"FunctionName": function, "EventSourceArn": arn_of(run, queue_url), "BatchSize": 1, **settings}
     create = run.account.functions.create_event_source_mapping
@@ -91,7 +91,7 @@ def reads(run, function, queue_url, **settings):
 
 
 def unless_too_early(call):
-    """Returns the answer of a call, `None` if its role or policy has not reached every region yet."""
+    """Returns the answer of a call; `None` if its role or policy has not reached every region yet."""
     try:
         return call()
     except ClientError as error:
@@ -108,7 +108,7 @@ def invoke(run, function, event):
 
 
 def receive(run, queue_url, hide_for=60):
-    """Receives a message and hides it for some seconds. Returns `None` if there is none."""
+    """Receives a message and hides it for some seconds. Returns `None` if the queue is empty."""
     answer = run.account.sqs.receive_message(
         QueueUrl=queue_url, VisibilityTimeout=hide_for, AttributeNames=["All"], MessageAttributeNames=["All"]
     )
@@ -116,7 +116,7 @@ def receive(run, queue_url, hide_for=60):
 
 
 def printed(run, function):
-    """Returns what a function has printed so far, as JSON whose first member is `verify`."""
+    """Returns the JSON lines that a function has printed so far: those whose first member is `verify`."""
     logs = run.account.logs
     try:
         pages = logs.get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{function}", filterPattern="verify")

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RELEASED = ROOT / "dist" / "comeback.yaml"
 CONFIG = Path(__file__).resolve().parent / "samconfig.toml"
 BUILT = ROOT / ".aws-sam" / "build" / "template.yaml"
-# Twenty retries a second apart: more than the rounds after which Lambda stops a loop.
+# Twenty retries, a second apart: more rounds than those after which Lambda stops a loop.
 RETRIES = 20
 
 
@@ -53,7 +53,7 @@ def deploy(run, template, parameters):
 
 
 def called(run, *command):
-    """Runs a command to its end, or until the run is stopped."""
+    """Runs a command until it ends, or the run is stopped."""
     run.go_on()
     environment = {**os.environ, "SAM_CLI_TELEMETRY": "0"}
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

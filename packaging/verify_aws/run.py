@@ -1,10 +1,10 @@
-"""One run: its name, its waits, and how it is stopped."""
+"""One run: its name, its waits, and how to stop it."""
 
 import signal
 import threading
 import time
 
-# Ctrl-C, `kill`, and a terminal that goes away.
+# Ctrl-C, `kill`, and a closed terminal.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -13,7 +13,7 @@ class Stopped(Exception):
 
 
 class NotSeen(Exception):
-    """The wait was in vain."""
+    """The wait timed out."""
 
 
 class Run:
@@ -24,35 +24,35 @@ class Run:
         self.tags = {"comeback-verify": id}
         self.with_hours = with_hours
         self.stop = threading.Event()
-        self.release = None  # the stack's outputs, once it is there
+        self.release = None  # the stack's outputs, once it exists
         self.making = threading.Lock()
-        self.role = None  # of the functions, made with the first
+        self.role = None  # the functions' role, created with the first
 
     def stop_at_signals(self):
-        """Makes signals only ask the run to stop: no exception interrupts making or removing things."""
+        """Makes signals set a flag that stops the run: no exception interrupts creating or removing things."""
         for number in SIGNALS:
             # An ignored signal stays ignored: that is how `nohup` works.
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, lambda *_: self.end())
 
     def end(self):
-        """Stops everything that makes things. The rest, waiting and removing, ignores signals."""
-        # First, because a signal within `set` would wait forever for the lock that `set` holds.
+        """Stops everything that creates things. The rest, waiting and removing, ignores signals."""
+        # First, because a signal inside `set` would wait forever for the lock that `set` holds.
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         self.stop.set()
 
     def go_on(self):
-        """Raises once the run is stopped. Everything that makes a thing calls it first, so that nothing is left over."""
+        """Raises once the run is stopped. Called before anything is created, so that nothing is left over."""
         if self.stop.is_set():
             raise Stopped
 
     def many(self, count):
-        """How often to repeat; an emulator shows the same after three times."""
+        """The number of repetitions; three are enough on an emulator."""
         return 3 if self.account.is_emulator else count
 
     def seconds(self, seconds):
-        """How long to wait; an emulator needs no time."""
+        """The time to wait; an emulator needs almost none."""
         return min(seconds, 2) if self.account.is_emulator else seconds
 
     def pause(self, seconds):
@@ -60,7 +60,7 @@ class Run:
             raise Stopped
 
     def until(self, what, seconds, ask):
-        """Asks once a second until there is an answer."""
+        """Asks once a second until it gets an answer."""
         limit = min(seconds, 60) if self.account.is_emulator else seconds
         begun = time.monotonic()
         while time.monotonic() - begun < limit:

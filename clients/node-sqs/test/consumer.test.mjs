@@ -73,7 +73,7 @@ test("a duration's range is the handler's", () => {
   }
 });
 
-test('a function that nothing would run is refused', async (t) => {
+test('a function that never runs is refused', async (t) => {
   const { calls } = recorded(t, NOW);
   for (const generator of [function* () {}, async function* () {}]) {
     assert.throws(() => consumer({}, generator), { name: 'TypeError', message: /must not be a generator/ });
@@ -131,7 +131,7 @@ test('draws stay in bounds and spread', async (t) => {
   }
 });
 
-test('a dead-letter has everything', async (t) => {
+test('a dead-letter has all fields', async (t) => {
   const { calls } = recorded(t, NOW);
   const own = Object.fromEntries(
     ['a', 'b', 'constructor', 'd', 'e'].map((name) => [name, { stringValue: 'x', dataType: 'String' }]),
@@ -175,7 +175,7 @@ test('a dead-letter has everything', async (t) => {
   assert.deepEqual([...call.MessageAttributes.raw.BinaryValue], [0, 255]);
 });
 
-test('a dead-letter that is too large is the body with its reason', async (t) => {
+test('a too large dead-letter is the body with its reason', async (t) => {
   const { calls } = recorded(t, NOW);
   const handler = consumer({ deadLetterQueueUrl: DEAD }, () => {
     throw new NonRetryable('cancelled');
@@ -192,7 +192,7 @@ test('a dead-letter that is too large is the body with its reason', async (t) =>
   }
 });
 
-test('a dead-letter that cannot be made keeps its message', async (t) => {
+test('an impossible dead-letter keeps its message', async (t) => {
   const { calls } = recorded(t, NOW);
   const handler = consumer({ deadLetterQueueUrl: DEAD }, () => {
     throw new NonRetryable('cancelled');
@@ -206,7 +206,7 @@ test('a dead-letter that cannot be made keeps its message', async (t) => {
   );
 });
 
-test('whatever is thrown fails its record alone', async (t) => {
+test('any thrown value fails only its record', async (t) => {
   const { calls } = recorded(t, NOW);
   const unreadable = new Proxy({}, { get: () => assert.fail('not readable') });
   const thrown = [undefined, null, 'text', 7n, Symbol('s'), unreadable, Object.create(null), new Error('no')];
@@ -224,7 +224,7 @@ test('whatever is thrown fails its record alone', async (t) => {
   );
 });
 
-test('records run at once, but not those of a group', async (t) => {
+test('only groups run in order', async (t) => {
   recorded(t, NOW);
   let most = 0;
   const running = new Set();

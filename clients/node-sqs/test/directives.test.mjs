@@ -61,7 +61,7 @@ test('a long name is read at once', async (t) => {
   assert.equal(found.due_by, 'policy');
 });
 
-test('a class made from ours asks for the same, whatever its name', async (t) => {
+test('a subclass counts, whatever its name', async (t) => {
   class Closed extends RetryAfter {
     name = 'Closed';
   }

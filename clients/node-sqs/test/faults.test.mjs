@@ -57,7 +57,7 @@ for (const thrown of [new Error('socket hang up'), undefined, null, 'text', unre
   });
 }
 
-test('an answer that was cut short settles nothing', async (t) => {
+test('a truncated answer settles nothing', async (t) => {
   const { lines } = recorded(t, NOW, () => ({ MessageId: undefined, Successful: undefined }));
   const handler = consumer({ deadLetterQueueUrl: DEAD }, () => {
     throw new NonRetryable('no');
@@ -69,7 +69,7 @@ test('an answer that was cut short settles nothing', async (t) => {
   );
 });
 
-test('what nobody will run is no success', async (t) => {
+test('an unrun result is a failure', async (t) => {
   const { lines } = recorded(t, NOW);
   const own = { next: () => ({ done: true }), [Symbol.iterator]: () => own };
   const results = [[1].values(), new Map().entries(), () => {}, async () => {}, own, [Promise.resolve()]];
@@ -82,7 +82,7 @@ test('what nobody will run is no success', async (t) => {
   assert.ok(failures.every(({ error_message: said }) => said.includes('what nobody runs or awaits')));
 });
 
-test('what was run is a success', async () => {
+test('a finished result is a success', async () => {
   const cursor = { next: () => {}, close: () => {}, [Symbol.asyncIterator]: () => cursor };
   for (const result of [undefined, null, 1, 'ab', [], ['a'], {}, new Map(), cursor]) {
     const handler = consumer({}, () => result);
@@ -101,7 +101,7 @@ test('a unit test needs no context', async (t) => {
   assert.equal(calls.length, 3);
 });
 
-test('a dead-letter queue of another region is refused', (t) => {
+test('a dead-letter queue in another region is refused', (t) => {
   const before = process.env.AWS_REGION;
   process.env.AWS_REGION = 'eu-west-1';
   t.after(() => (before === undefined ? delete process.env.AWS_REGION : (process.env.AWS_REGION = before)));
@@ -140,7 +140,7 @@ test('the log has the causes of an error, whole or in part', async (t) => {
   });
 });
 
-test("a dead-letter keeps the group and the trace, and loses its error's text before its attributes", async (t) => {
+test("a dead-letter drops the error's text first", async (t) => {
   const { calls } = recorded(t, NOW);
   const handler = consumer({ deadLetterQueueUrl: DEAD }, () => {
     throw new NonRetryable('y'.repeat(2_000_000));

@@ -34,7 +34,7 @@ test('a number is written as it is read', () => {
   }
 });
 
-test('nonsense is left to the handler, which reports it', () => {
+test('nonsense is left to the handler', () => {
   const claims = { [Symbol.toStringTag]: 'Date', toString: () => 'no date' };
   for (const [when, message] of [
     [0, '0'],
@@ -59,7 +59,7 @@ test('nonsense is left to the handler, which reports it', () => {
   assert.equal(new RetryAfter(900, Object.create(null)).message, '900; an unprintable object');
 });
 
-test('any text is passed on as it is', () => {
+test('text is passed on unchanged', () => {
   // So the handler reads a header as in the cases that all implementations share.
   const cases = new URL('../../../tests/golden/directives/retry-after.json', import.meta.url);
   for (const { text } of JSON.parse(readFileSync(cases, 'utf8'))) {

@@ -10,7 +10,7 @@ export function testPackage(url, imported, names) {
   const require = createRequire(url);
   const { name } = require('../package.json');
 
-  test('the package holds one module, its types, the README and the licences', () => {
+  test('the package holds module, types, README and licences', () => {
     const cwd = fileURLToPath(new URL('..', url));
     const packed = JSON.parse(
       execFileSync('npm', ['pack', '--dry-run', '--json'], { cwd, encoding: 'utf8', stdio: 'pipe' }),

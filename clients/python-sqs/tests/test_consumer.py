@@ -142,13 +142,13 @@ def test_the_range_is_the_handlers(option: str, others: Any, setting: str, most:
 
 
 @pytest.mark.parametrize("value", [True, float("nan"), float("inf"), 1.5, 10**400, None, "", "-5", "1M", "²", [10]])
-def test_what_is_not_whole_seconds_is_refused(value: Any) -> None:
+def test_invalid_durations_are_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="base_backoff is"):
         consumer(base_backoff=value)
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-def test_a_function_that_nothing_would_run_is_refused(sqs: Sqs) -> None:
+def test_function_that_never_runs_is_refused(sqs: Sqs) -> None:
     async def coroutine(record: Any, context: Any) -> None: ...
 
     async def steps(record: Any, context: Any) -> Any:
@@ -186,7 +186,7 @@ def test_draws_stay_in_bounds_and_spread(jitter: str, least: int, mean: float, m
         assert all(1 <= policy.draw(receives, False) <= ceiling for _ in range(200))
 
 
-def test_a_function_that_seeds_random_does_not_set_the_draws(sqs: Sqs) -> None:
+def test_seeding_random_does_not_affect_draws(sqs: Sqs) -> None:
     @consumer(base_backoff=3_600)
     def handler(record: Any, context: Any) -> None:
         random.seed(7)
@@ -196,7 +196,7 @@ def test_a_function_that_seeds_random_does_not_set_the_draws(sqs: Sqs) -> None:
     assert len(set(sqs.hidden)) > 1
 
 
-def test_a_dead_letter_has_everything(sqs: Sqs) -> None:
+def test_dead_letter_has_all_fields(sqs: Sqs) -> None:
     own = {f"a{number}": {"stringValue": "x", "dataType": "String"} for number in range(5)}
     own["Reason"] = {"stringValue": "theirs", "dataType": "String"}
     own["zeta"] = {"stringValue": "the eleventh by name", "dataType": "String"}
@@ -227,7 +227,7 @@ def test_a_dead_letter_has_everything(sqs: Sqs) -> None:
     assert attributes["raw"] == {"DataType": "Binary", "BinaryValue": b"\x00\xff"}
 
 
-def test_a_dead_letter_that_is_too_large_is_the_body_with_its_reason(sqs: Sqs) -> None:
+def test_too_large_dead_letter_is_body_with_reason(sqs: Sqs) -> None:
     @consumer(dead_letter_queue_url=DEAD)
     def handler(record: Any, context: Any) -> None:
         raise NonRetryable("cancelled")
@@ -240,7 +240,7 @@ def test_a_dead_letter_that_is_too_large_is_the_body_with_its_reason(sqs: Sqs) -
     assert json.loads(sqs.sent.pop()["MessageBody"])["payload"] == "ж" * 500_000, "a million bytes"
 
 
-def test_a_dead_letter_that_cannot_be_made_keeps_its_message(sqs: Sqs) -> None:
+def test_impossible_dead_letter_keeps_its_message(sqs: Sqs) -> None:
     @consumer(dead_letter_queue_url=DEAD)
     def handler(record: Any, context: Any) -> None:
         raise NonRetryable
@@ -259,7 +259,7 @@ def test_an_error_without_a_name_is_dead_lettered(sqs: Sqs) -> None:
     assert list(sqs.sent[0]["MessageAttributes"]) == ["Reason", "TargetFunction", "RetriesMade"], "SQS refuses empty ones"
 
 
-def test_an_error_of_any_kind_fails_its_record_alone(sqs: Sqs) -> None:
+def test_any_error_fails_only_its_record(sqs: Sqs) -> None:
     class Unprintable(Exception):
         def __str__(self) -> str:
             raise SystemExit
@@ -275,7 +275,7 @@ def test_an_error_of_any_kind_fails_its_record_alone(sqs: Sqs) -> None:
     assert (len(response["batchItemFailures"]), sqs.hidden) == (4, [10] * 4)
 
 
-def test_a_body_too_deep_to_be_read_is_handed_over_as_it_is(sqs: Sqs) -> None:
+def test_too_deep_body_is_passed_unchanged(sqs: Sqs) -> None:
     body = '{"reason":' + "[" * 100_000
     seen = []
 
@@ -289,7 +289,7 @@ def test_a_body_too_deep_to_be_read_is_handed_over_as_it_is(sqs: Sqs) -> None:
     assert (seen, json.loads(call["MessageBody"])["payload"]) == ([body], body)
 
 
-def test_records_run_at_once_but_not_those_of_a_group(sqs: Sqs) -> None:
+def test_only_groups_run_in_order(sqs: Sqs) -> None:
     meeting = threading.Barrier(2, timeout=10)
     ran: list[str] = []
 
@@ -371,7 +371,7 @@ def test_a_missing_permission_is_named(
     assert (line["level"], line["remedy"]) == ("ERROR", f"allow {needed} in the function's role")
 
 
-def test_an_answer_about_another_message_breaks_nothing(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_about_another_message_is_ignored(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {"Failed": [{"Id": "10", "Code": "InternalError"}]}
     monkeypatch.setattr(sqs, "change_message_visibility_batch", lambda **call: answer)
 
@@ -390,7 +390,7 @@ def test_a_line_is_written_at_once(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) ->
     assert [text[-2:] for text in written if text] == ["}\n"]
 
 
-def test_threads_that_fail_together_make_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_threads_share_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """boto3 creates one client at a time: two threads at once break its default session."""
     fake, made = Sqs(), []
     another = threading.Barrier(2)
@@ -416,7 +416,7 @@ def test_threads_that_fail_together_make_one_client(monkeypatch: pytest.MonkeyPa
     assert (len(made), len(fake.sent)) == (1, 4)
 
 
-def test_a_call_that_ran_out_of_time_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timed_out_call_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
@@ -443,7 +443,7 @@ EVENTS = json.loads((Path(__file__).parents[3] / "tests/golden/consumer-events.j
 
 
 @pytest.mark.parametrize("case", EVENTS, ids=lambda case: json.dumps(case["event"])[:40])
-def test_an_event_of_another_source_is_an_error(case: dict[str, Any]) -> None:
+def test_event_from_another_source_is_an_error(case: dict[str, Any]) -> None:
     handler = consumer()(lambda record, context: None)
     if "problem" not in case:
         assert handler(case["event"], CONTEXT) == {"batchItemFailures": []}
@@ -470,7 +470,7 @@ class Broken(Exception):
         Broken(),
     ],
 )
-def test_whatever_a_call_throws_leaves_each_record_deleted_or_reported(
+def test_failed_call_leaves_records_deleted_or_reported(
     thrown: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(**call: Any) -> None:
@@ -495,7 +495,7 @@ def test_whatever_a_call_throws_leaves_each_record_deleted_or_reported(
     assert sum(type(thrown).__name__ in problem for problem in problems) == 3
 
 
-def test_a_failure_that_cannot_be_reported_keeps_its_record(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreportable_failure_keeps_its_record(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comeback_sqs, "_asked", lambda error, now: 1 / 0)
 
     @consumer()
@@ -507,7 +507,7 @@ def test_a_failure_that_cannot_be_reported_keeps_its_record(sqs: Sqs, monkeypatc
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
 
 
-def test_an_answer_that_was_cut_short_settles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_answer_settles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = SimpleNamespace(send_message=lambda **_: {}, change_message_visibility_batch=lambda **_: {})
     monkeypatch.setattr(comeback_sqs, "_sqs", lambda queue_arn: empty)
 
@@ -532,13 +532,13 @@ def test_an_answer_that_was_cut_short_settles_nothing(monkeypatch: pytest.Monkey
         ({}, map(str, [1])),
     ],
 )
-def test_what_nobody_will_run_is_no_success(result: Any, sqs: Sqs) -> None:
+def test_unrun_result_is_a_failure(result: Any, sqs: Sqs) -> None:
     handler = consumer()(lambda record, context: result)
     assert handler({"Records": [record()]}, CONTEXT) == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
 
 
 @pytest.mark.parametrize("result", [None, [], ["a"], {}, range(3), io.StringIO(), sqlite3.connect(":memory:").execute("")])
-def test_what_was_run_is_a_success(result: Any) -> None:
+def test_finished_result_is_a_success(result: Any) -> None:
     assert consumer()(lambda record, context: result)({"Records": [record()]}, CONTEXT) == {"batchItemFailures": []}
 
 
@@ -557,7 +557,7 @@ def test_a_unit_test_needs_no_context(context: Any, sqs: Sqs) -> None:
         "https://us-east-2.queue.amazonaws.com/1/dead",
     ],
 )
-def test_a_dead_letter_queue_of_another_region_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_letter_queue_in_another_region_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     consumer(dead_letter_queue_url=DEAD)
     consumer(dead_letter_queue_url="http://127.0.0.1:4566/1/dead")
@@ -565,7 +565,7 @@ def test_a_dead_letter_queue_of_another_region_is_refused(url: str, monkeypatch:
         consumer(dead_letter_queue_url=url)
 
 
-def test_threads_see_the_context_variables_of_the_invocation(sqs: Sqs) -> None:
+def test_threads_see_the_context_variables(sqs: Sqs) -> None:
     request = contextvars.ContextVar("request", default="none")
     seen = []
 
@@ -578,7 +578,7 @@ def test_threads_see_the_context_variables_of_the_invocation(sqs: Sqs) -> None:
     assert seen == ["r-1"] * 5
 
 
-def test_the_sdk_sees_the_context_variables_of_the_invocation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sdk_sees_the_context_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     request = contextvars.ContextVar("request", default="none")
     seen = []
     deleted = threading.Event()
@@ -608,7 +608,7 @@ def test_the_sdk_sees_the_context_variables_of_the_invocation(monkeypatch: pytes
     assert seen == ["r-1", "r-1"]
 
 
-def test_a_dead_letter_keeps_the_group_and_the_trace_and_loses_its_errors_text_before_its_attributes(sqs: Sqs) -> None:
+def test_dead_letter_drops_the_error_text_first(sqs: Sqs) -> None:
     @consumer(dead_letter_queue_url=DEAD)
     def handler(record: Any, context: Any) -> None:
         raise NonRetryable("y" * 2_000_000)
@@ -624,7 +624,7 @@ def test_a_dead_letter_keeps_the_group_and_the_trace_and_loses_its_errors_text_b
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_record_that_hangs_takes_no_other_with_it(concurrency: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_record_does_not_affect_others(concurrency: int, monkeypatch: pytest.MonkeyPatch) -> None:
     deleted = threading.Event()
     calls: list[tuple[str, list[str]]] = []
 
@@ -666,12 +666,12 @@ def test_a_record_that_hangs_takes_no_other_with_it(concurrency: int, monkeypatc
         ("arn:aws-iso-b:sqs:us-isob-east-1:1:q", "sqs.us-isob-east-1.sc2s.sgov.gov"),
     ],
 )
-def test_a_queues_name_has_the_suffix_of_its_partition(arn: str, host: str) -> None:
+def test_queue_url_has_its_partitions_suffix(arn: str, host: str) -> None:
     assert comeback_sqs._queue_url(arn) == f"https://{host}/1/q"
 
 
 @pytest.mark.parametrize("long", ["cause", "error"])
-def test_a_long_text_hides_neither_an_error_nor_its_cause(
+def test_long_text_hides_no_cause(
     long: str, sqs: Sqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     more = {long: "y" * 2_000_000}

@@ -55,7 +55,7 @@ def test_retry_after_writes(case: dict[str, Any]) -> None:
     assert str(RetryAfter(case["seconds"])) == str(RetryAfter(timedelta(seconds=case["seconds"]))) == case["message"]
 
 
-def test_what_retry_after_writes_of_a_date() -> None:
+def test_retry_after_writes_dates() -> None:
     berlin = timezone(timedelta(hours=2))
     assert str(RetryAfter(datetime(2026, 9, 14, 17, 46, 54, tzinfo=berlin), "closed")) == "2026-09-14T15:46:54Z; closed"
     local = datetime(2026, 9, 14, 15, 46, 54)

@@ -86,16 +86,16 @@ class Unprintable:
         (Unprintable(), "an unprintable Unprintable"),
     ],
 )
-def test_nonsense_is_left_to_the_handler_which_reports_it(when: Any, message: str) -> None:
+def test_nonsense_is_left_to_the_handler(when: Any, message: str) -> None:
     assert str(RetryAfter(when)) == message
 
 
-def test_an_explanation_without_a_text_does_not_fail() -> None:
+def test_unprintable_explanation_does_not_fail() -> None:
     assert str(RetryAfter(10**5000)) == "an unprintable int"
     assert str(RetryAfter(900, Unprintable())) == "900; an unprintable Unprintable"  # type: ignore[arg-type]
 
 
-def test_a_message_that_cannot_be_printed_does_not_end_the_runtime() -> None:
+def test_unprintable_message_does_not_end_the_runtime() -> None:
     """Lambda's runtime prints the message. If it cannot, the process ends, and its record does not name the error."""
     for error in (NonRetryable("held by \ud83d"), NonRetryable(ValueError("held by \ud83d"))):
         assert str(error) == "held by \ufffd"
@@ -104,7 +104,7 @@ def test_a_message_that_cannot_be_printed_does_not_end_the_runtime() -> None:
     assert (str(NonRetryable()), str(NonRetryable("order", 17))) == ("", "('order', 17)")
 
 
-def test_any_text_is_passed_on_as_it_is() -> None:
+def test_text_is_passed_on_unchanged() -> None:
     """So the handler reads a header as in the cases that all implementations share."""
     cases = Path(__file__).resolve().parents[3] / "tests" / "golden" / "directives" / "retry-after.json"
     for case in json.loads(cases.read_text(encoding="utf-8")):
@@ -112,7 +112,7 @@ def test_any_text_is_passed_on_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("error", [RetryAfter(900), RetryAfter(timedelta(minutes=15), "the shop is closed")])
-def test_an_error_of_another_process_is_the_same(error: RetryAfter) -> None:
+def test_copied_errors_are_the_same(error: RetryAfter) -> None:
     for copied in (copy.copy(error), pickle.loads(pickle.dumps(error))):
         assert (type(copied), str(copied)) == (RetryAfter, str(error))
 
@@ -121,5 +121,5 @@ def test_non_retryable_carries_its_reason() -> None:
     assert str(NonRetryable("order 17 was cancelled")) == "order 17 was cancelled"
 
 
-def test_the_names_are_the_ones_that_the_retry_handler_obeys() -> None:
+def test_names_are_those_the_handler_obeys() -> None:
     assert (RetryAfter.__name__, NonRetryable.__name__) == ("RetryAfter", "NonRetryable")

@@ -77,12 +77,12 @@ def test_a_malformed_envelope_fails_before_the_handler_runs() -> None:
         handler(retry(0, of="a1"), Context("b2"))
 
 
-def test_an_opened_event_has_names_too() -> None:
+def test_opened_event_has_attributes() -> None:
     event = open_event(retry(2, of="a1"), "b2")
     assert (event.payload, event.attempt, event.key) == (ORDER, 2, "a1")
 
 
-def test_all_attempts_of_an_event_are_one_operation_of_powertools() -> None:
+def test_all_attempts_are_one_powertools_operation() -> None:
     shipped: list[str] = []
     failures = [RetryAfter(900), NonRetryable("cancelled")]
 

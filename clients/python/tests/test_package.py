@@ -31,7 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(built)
 
 
-def test_the_package_holds_one_module_its_types_and_the_licences(wheel: zipfile.ZipFile) -> None:
+def test_wheel_holds_module_types_and_licences(wheel: zipfile.ZipFile) -> None:
     about = "comeback_envelope-0.1.0.dist-info/"
     assert sorted(wheel.namelist()) == sorted(
         ["comeback_envelope/__init__.py", "comeback_envelope/py.typed"]
@@ -43,7 +43,7 @@ def test_the_package_holds_one_module_its_types_and_the_licences(wheel: zipfile.
     assert b"Requires-Dist" not in wheel.read(about + "METADATA")
 
 
-def test_its_types_are_seen_from_outside(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+def test_types_are_visible_to_users(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path)
     (tmp_path / "user.py").write_text(USER)
     cache = ["--cache-dir", str(tmp_path / "cache")]

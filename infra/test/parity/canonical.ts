@@ -6,12 +6,12 @@ export interface Template {
 }
 
 /**
- * The resources of a template in a form in which equal ones are equal, whoever wrote them: parameters have their
- * values, conditions are decided, intrinsics that build text are text, scalars are text (as CloudFormation has
- * it), a role's policies are one set of statements, statements go by what they allow, and a dashboard is its widgets.
+ * The resources of a template in a canonical form, so that equal templates compare equal: parameters have their values,
+ * conditions are resolved, intrinsics that build text are text, scalars are text (as in CloudFormation), a role's
+ * policies are one set of statements, statements are keyed by what they allow, and a dashboard is its widgets.
  *
  * @param names the name of each resource by its logical id
- * @param parameters what is given for parameters; the others have their defaults
+ * @param parameters the values of parameters; the others have their defaults
  * @throws on a resource without a name, and on anything it does not understand
  */
 export function canonical(
@@ -55,7 +55,7 @@ function widgetsOf(properties: Record<string, unknown> = {}): Record<string, unk
   return typeof DashboardBody === 'string' ? { DashboardBody: JSON.parse(DashboardBody) as unknown } : {};
 }
 
-/** Where two templates differ: the path, and the value on each side. */
+/** The differences between two templates: the path, and the value on each side. */
 export function differences(left: unknown, right: unknown, path = ''): Map<string, [unknown, unknown]> {
   const found = new Map<string, [unknown, unknown]>();
   const ofOneLength = Array.isArray(left) && Array.isArray(right) && left.length === right.length;

@@ -25,7 +25,7 @@ def check(run):
 
 
 def outcome(run, function, queue, begun):
-    """Returns what has arrived and how many deliveries have failed, once either has happened."""
+    """Returns the arrived record and the number of failed deliveries, once there is either."""
     message = make.receive(run, queue)
     arrived = what(message)
     answer = run.account.metrics.get_metric_statistics(

@@ -4,9 +4,9 @@ import make
 from botocore.exceptions import ClientError
 from facts import Fact
 
-# The handler's longest handle in the log.
+# The longest handle that the handler logs.
 LONGEST = 1_024
-# Longer than the queue's own visibility timeout, which would bring back a message that its function did not hide.
+# Longer than the queue's own visibility timeout, which would bring back a message that the function did not hide.
 LATER = 45
 
 OTHERS = Fact(
@@ -40,7 +40,7 @@ def check(run):
 
 
 def seen_of_others(run):
-    """Lets a function keep a message, and ends its hiding by the credentials of this run, which are not the function's."""
+    """Lets a function keep a message, and ends its hiding with this run's credentials, which are not the function's."""
     queue = make.queue(run, "kept")
     function = make.function(run, "keeper", code="keeper", Environment={"Variables": {"QUEUE": queue}})
     entries = [{"Id": body, "MessageBody": body} for body in ("keep", "delete")]
@@ -66,7 +66,7 @@ def receives_after(run, function, before):
 
 
 def received_twice(run, queue):
-    """Returns the receipt handles of a message, which its second receive hides for long."""
+    """Returns both receipt handles of a message, whose second receive hides it for long."""
     run.account.sqs.send_message(QueueUrl=queue, MessageBody="received twice")
     old = run.until("message", 60, lambda: make.receive(run, queue, hide_for=1))
     new = run.until("second receive", 60, lambda: make.receive(run, queue, hide_for=600))

@@ -22,6 +22,6 @@ def check(run):
     make.invoke(run, function, {"sleep": run.seconds(150)})
     run.pause(run.seconds(10))  # until it runs
     make.invoke(run, function, {"failures": 1})
-    # The event that keeps the function busy succeeds, so the only record is that of the other event.
+    # The event that keeps the function busy succeeds, so the only record belongs to the other event.
     message = run.until("record of the throttled event", 600, lambda: make.receive(run, queue))
     yield TOO_OLD, *seen(TOO_OLD, json.loads(message["Body"]))

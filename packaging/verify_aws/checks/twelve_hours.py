@@ -41,7 +41,7 @@ def check(run):
 
 def comes_back(run, queue):
     run.account.sqs.purge_queue(QueueUrl=queue)
-    run.pause(run.seconds(60))  # as long as a purge may take
+    run.pause(run.seconds(60))  # a purge may take this long
     run.account.sqs.send_message(QueueUrl=queue, MessageBody="hidden")
     longest = run.seconds(LONGEST)
     run.until("message", 60, lambda: make.receive(run, queue, hide_for=longest))
@@ -52,7 +52,7 @@ def comes_back(run, queue):
 
 
 def hide(run, queue, message):
-    """Returns whether SQS accepts the longest visibility timeout."""
+    """Returns true if SQS accepts the longest visibility timeout."""
     try:
         run.account.sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=LONGEST)
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""Sends each message to its queue again, as Comeback's moves do, until it was sent as often as its body says."""
+"""Sends each message to its queue again, like Comeback's moves, until it was sent as often as its body asks."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Does what its event says: `failures` (retries that fail too), `sleep` (seconds), `megabytes` (of memory)."""
+"""Acts as its event asks: `failures` (retries that fail too), `sleep` (seconds), `megabytes` (of memory)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What these tests share. They run in this folder, by a Python that has boto3: `python -m unittest`."""
+"""Shared by these tests. Run them in this folder, with a Python that has boto3: `python -m unittest`."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ from run import Run  # noqa: E402
 
 
 def run_of(account=None) -> Run:
-    """A run in an account of AWS, which answers nothing of use unless one is given."""
+    """A run in an AWS account, whose answers are empty unless an account is given."""
     account = account or MagicMock()
     account.is_emulator, account.number, account.region, account.partition = False, "123456789012", "eu-west-1", "aws"
     return Run(account, "0123abcd")

@@ -1,4 +1,4 @@
-"""Which accounts are an emulator's."""
+"""Accounts that belong to an emulator."""
 
 import unittest
 
@@ -8,7 +8,7 @@ from account import is_emulator
 
 
 class Emulator(unittest.TestCase):
-    def test_each_endpoint_of_aws_is_taken_for_what_it_is(self):
+    def test_aws_endpoints_are_not_emulators(self):
         for endpoint in (
             "https://sqs.eu-west-1.amazonaws.com",
             "https://sqs.eu-west-1.api.aws",
@@ -25,5 +25,5 @@ class Emulator(unittest.TestCase):
         for endpoint in ("http://127.0.0.1:4566", "http://localhost:4566", "http://sqs.localhost:4566", "http://[::1]:4566"):
             self.assertTrue(is_emulator(endpoint, "123456789012"), endpoint)
 
-    def test_so_is_the_account_that_aws_gives_to_nobody(self):
+    def test_account_of_zeros_is_an_emulator(self):
         self.assertTrue(is_emulator("http://emulator:4566", "000000000000"))

@@ -1,4 +1,4 @@
-"""That nothing is left, whatever the lists say: they name what is gone, and other things."""
+"""Nothing is left, even if the lists still name deleted things, or name other things."""
 
 import unittest
 from unittest.mock import MagicMock, patch
@@ -11,7 +11,7 @@ GONE = "AWS.SimpleQueueService.NonExistentQueue"
 
 
 class Things:
-    """What an account has of one kind. `ghosts` are gone, and listed still, as often as the number says."""
+    """An account's resources of one kind. `ghosts` are gone but still listed, as often as the number says."""
 
     def __init__(self, *there: str, ghosts: dict[str, int] | None = None, code: str = "ResourceNotFoundException"):
         self.there, self.ghosts, self.code = set(there), dict(ghosts or {}), code
@@ -19,7 +19,7 @@ class Things:
         self.deleted: list[str] = []
 
     def listed(self) -> list[str]:
-        """The ghosts first, so that they are in the way of the others."""
+        """Lists the ghosts first, so that they precede the others."""
         ghosts = [name for name, times in self.ghosts.items() if times > 0]
         self.ghosts = {name: times - 1 for name, times in self.ghosts.items()}
         return [*ghosts, *sorted(self.there)]
@@ -73,24 +73,24 @@ class Clean(unittest.TestCase):
         self.account = Account("comeback-verify-0123abcd")
         self.run_ = run_of(self.account)
 
-    def test_what_is_gone_does_not_keep_the_rest(self):
+    def test_deleted_items_do_not_block_the_rest(self):
         self.assertEqual(clean.clean(self.run_), [])
         account = self.account
         for things in (account.functions_there, account.mappings_there, account.queues_there, account.groups_there):
             self.assertEqual(things.there, set())
         self.assertNotIn("somebody-elses", account.functions_there.deleted + account.mappings_there.deleted)
 
-    def test_it_asks_until_the_lists_are_empty(self):
+    def test_repeats_until_lists_are_empty(self):
         self.assertEqual(clean.clean(self.run_), [])
         self.assertEqual(max(self.account.queues_there.ghosts.values()), -1)
         self.assertGreater(clean.ROUNDS * clean.BETWEEN, 60)
 
-    def test_a_refusal_is_tried_again_and_does_not_keep_the_rest(self):
+    def test_refusal_is_retried_and_blocks_nothing(self):
         self.account.mappings_there.failures = [failure("ResourceInUseException")] * 3
         self.assertEqual(clean.clean(self.run_), [])
         self.assertEqual(self.account.mappings_there.there, set())
 
-    def test_what_cannot_be_removed_is_said(self):
+    def test_unremovable_items_are_reported(self):
         self.account.queues_there.failures = [failure("AccessDenied")] * 1_000
         self.account.groups_there.ghosts = {"ghost": 1_000}
         left = clean.clean(self.run_)
@@ -99,14 +99,14 @@ class Clean(unittest.TestCase):
         self.assertEqual(left, [*queues, f"logs of {self.run_.name}: ghost is still listed"])
         self.assertEqual(self.account.functions_there.there, set())
 
-    def test_a_list_that_is_denied_is_said_and_does_not_keep_the_other_kinds(self):
+    def test_denied_list_is_reported_and_blocks_nothing(self):
         self.account.buckets.head_bucket.side_effect = failure("403")
         self.account.stacks.delete_stack.side_effect = failure("AccessDenied")
         left = clean.clean(self.run_)
         self.assertEqual([problem.split(" of ")[0] for problem in left], ["stack", "bucket"])
         self.assertEqual(self.account.queues_there.there, set())
 
-    def test_the_role_and_the_bucket_go_with_what_is_in_them(self):
+    def test_role_and_bucket_go_with_their_content(self):
         iam, buckets, name = self.account.iam, self.account.buckets, self.run_.name
         iam.get_role.side_effect = [{"Role": {"RoleName": f"{name}-functions"}}] * 2 + [failure("NoSuchEntity")]
         iam.list_role_policies.return_value = {"PolicyNames": ["gone", "functions"]}

@@ -1,4 +1,4 @@
-"""What the answers of SQS to old handles, and to those of deleted messages, are taken for."""
+"""Interpretation of SQS's answers to old handles, and to handles of deleted messages."""
 
 import unittest
 from unittest import mock
@@ -9,7 +9,7 @@ from checks import recall
 
 
 class Queues:
-    """SQS, as far as receipt handles go. Each receive gives another; `refuses` has the code for some of them."""
+    """A fake of SQS's receipt handles. Each receive returns a new one; `refuses` has the error code of some."""
 
     def __init__(self, lengths: tuple[int, int] = (412, 440), **refuses: str):
         self.lengths, self.refuses = {"handles": lengths[0], "handles-kms": lengths[1]}, refuses
@@ -43,7 +43,7 @@ class Recall(unittest.TestCase):
         ):
             return {fact: (seen, agrees) for fact, seen, agrees in recall.check(run)}
 
-    def test_aws_as_it_is_documented_is_as_expected(self):
+    def test_documented_behaviour_is_expected(self):
         rows = self.rows(Queues(deleted="InvalidParameterValue"))
         self.assertEqual(list(rows), recall.FACTS)
         self.assertTrue(all(agrees for _, agrees in rows.values()), rows)
@@ -55,7 +55,7 @@ class Recall(unittest.TestCase):
         self.assertEqual(rows[recall.DELETED], ("accepted", False))
         self.assertEqual(rows[recall.LENGTH][1], False)
 
-    def test_only_the_receive_after_the_recall_is_counted(self):
+    def test_only_receives_after_the_recall_count(self):
         line = {"verify": 2, "handle": "h"}
         with mock.patch.object(recall.make, "printed", return_value=[line, {"verify": 1}]):
             self.assertIsNone(recall.receives_after(run_of(), "keeper", line))

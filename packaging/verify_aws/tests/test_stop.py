@@ -1,4 +1,4 @@
-"""That nothing is made after the run was stopped, by whatever signal, and how often."""
+"""Nothing is created once the run was stopped, by any signal, any number of times."""
 
 import importlib.util
 import os
@@ -21,21 +21,21 @@ PROGRAM = importlib.util.spec_from_file_location("verify_aws", FOLDER / "__main_
 class Stop(unittest.TestCase):
     def setUp(self) -> None:
         for number in SIGNALS:
-            # In the background of a script, they are ignored.
+            # They are ignored in a script's background job.
             self.addCleanup(signal.signal, number, signal.signal(number, signal.SIG_DFL))
         self.run_ = run_of()
 
     def send(self, number: int) -> None:
         os.kill(os.getpid(), number)
 
-    def test_a_wait_asks_nothing_more(self):
+    def test_stopped_wait_asks_nothing_more(self):
         self.run_.end()
         ask = MagicMock()
         with self.assertRaises(Stopped):
             self.run_.until("answer", 60, ask)
         ask.assert_not_called()
 
-    def test_nothing_is_made_any_more(self):
+    def test_stopped_run_creates_nothing(self):
         self.run_.end()
         for name in ("sqs", "functions", "iam"):
             setattr(self.run_.account, name, MagicMock())
@@ -51,7 +51,7 @@ class Stop(unittest.TestCase):
             self.assertRaises(Stopped, call)
         self.assertEqual(self.run_.account.mock_calls, [])
 
-    def test_each_signal_stops_and_the_later_ones_do_nothing(self):
+    def test_first_signal_stops_later_ones_do_nothing(self):
         for first in SIGNALS:
             run = run_of()
             for number in SIGNALS:
@@ -62,21 +62,21 @@ class Stop(unittest.TestCase):
             for later in SIGNALS:
                 self.send(later)
 
-    def test_a_signal_comes_too_late_for_a_run_that_ends(self):
-        """A second `set` within the first would wait for its lock for ever."""
+    def test_late_signal_does_nothing(self):
+        """A second `set` inside the first would wait for its lock forever."""
         self.run_.stop_at_signals()
         self.run_.stop = MagicMock()
         self.run_.stop.set.side_effect = lambda: self.send(signal.SIGINT)
         self.run_.end()
         self.run_.stop.set.assert_called_once()
 
-    def test_a_signal_that_is_ignored_stays_so(self):
+    def test_ignored_signal_stays_ignored(self):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.run_.stop_at_signals()
         self.send(signal.SIGHUP)
         self.assertFalse(self.run_.stop.is_set())
 
-    def test_a_command_is_ended(self):
+    def test_stop_ends_a_command(self):
         self.run_.stop_at_signals()
         with tempfile.TemporaryDirectory() as folder:
             threading.Timer(0.1, self.send, [signal.SIGTERM]).start()
@@ -88,7 +88,7 @@ class Stop(unittest.TestCase):
         with self.assertRaisesRegex(release.Refused, "^sh -c failed:\nthe reason\n$"):
             release.called(self.run_, "sh", "-c", "echo the reason >&2; exit 1")
 
-    def test_two_interrupts_wait_for_whoever_makes_a_thing_before_all_is_removed(self):
+    def test_removal_waits_for_pending_creation(self):
         program = importlib.util.module_from_spec(PROGRAM)
         PROGRAM.loader.exec_module(program)
         made, begun, finish = [], threading.Event(), threading.Event()
@@ -109,7 +109,7 @@ class Stop(unittest.TestCase):
             self.send(signal.SIGINT)
             self.run_.stop.wait()
             self.send(signal.SIGINT)
-            # Not before the main thread has had the second, or could have had it.
+            # Only once the main thread had the second signal, or could have had it.
             threading.Timer(0.2, finish.set).start()
 
         def clean(_):
