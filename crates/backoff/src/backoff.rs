@@ -311,7 +311,7 @@ impl IntoIterator for &Backoff {
     type Item = Duration;
     type IntoIter = Delays;
 
-    #[expect(clippy::disallowed_methods, reason = "whoever iterates a backoff wants waits of its own")]
+    #[expect(clippy::disallowed_methods, reason = "each iteration needs its own waits")]
     fn into_iter(self) -> Delays {
         self.delays()
     }

@@ -1,6 +1,6 @@
 //! Every wait against its ceiling, and refused settings.
 
-#![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
+#![expect(clippy::unwrap_used, reason = "test code only")]
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -224,7 +224,7 @@ fn waits_of_a_seed_never_change() {
 }
 
 #[cfg(feature = "entropy")]
-#[expect(clippy::disallowed_methods, reason = "seeds of the operating system are what is tested")]
+#[expect(clippy::disallowed_methods, reason = "the test needs seeds from the operating system")]
 #[test]
 fn no_two_operations_wait_in_step() {
     let backoff = Backoff::constant(SECOND * 1_000_000).unwrap().with_retries(4);

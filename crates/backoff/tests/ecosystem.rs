@@ -1,6 +1,6 @@
 //! Backoffs and delays in the APIs of other libraries. Most of it need only compile, but each is also run.
 
-#![expect(clippy::disallowed_methods, reason = "what others build is seeded by the operating system")]
+#![expect(clippy::disallowed_methods, reason = "other libraries seed from the operating system")]
 
 use std::time::Duration;
 

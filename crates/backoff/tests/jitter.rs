@@ -1,6 +1,6 @@
 //! Each jitter draws uniformly over its range, and waits are independent of each other.
 
-#![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
+#![expect(clippy::unwrap_used, reason = "test code only")]
 
 use std::time::Duration;
 

@@ -99,7 +99,7 @@ pub(crate) struct Pace {
     known: Option<f64>,
     /// Seconds per entry of the last call that the service took whole, if nothing was throttled since.
     good: Option<f64>,
-    /// Consecutive calls of which the service took nothing.
+    /// Consecutive calls whose entries were all throttled.
     nothing: u32,
     /// The next call comes after half the gap.
     is_hasty: bool,
@@ -238,7 +238,7 @@ mod tests {
     const MOST: usize = 40;
 
     impl Pace {
-        /// A full call, of which the service takes this part.
+        /// A full call; the service takes this part of it.
         fn take(&mut self, part: f64) {
             let entries = self.size();
             self.answered(self.round, entries, (entries as f64 * part) as usize);

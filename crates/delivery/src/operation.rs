@@ -130,7 +130,7 @@ impl ServiceError {
         Self { retry_after: pause, ..self }
     }
 
-    /// The error of an entry for which the service's answer has no result.
+    /// The error of an entry that is missing from the service's answer.
     pub fn no_answer() -> Self {
         Self::new(ErrorKind::Transient, "", "the service gave no answer for this entry")
     }

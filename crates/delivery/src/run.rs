@@ -113,7 +113,7 @@ enum Next<E, R> {
 /// A batch, its pass, and the service's answer.
 type Answered<E, R> = (Batch<E>, Pass, Result<Vec<Answer<R>>, ServiceError>);
 
-/// What the loop awaits: the source, calls, waits, and the turn of the next batch.
+/// Everything the loop awaits: the source, calls, waits, and the turn of the next batch.
 struct UnderWay<'f, I: Stream, C, W, E, N, L, G> {
     source: Pin<&'f mut stream::Fuse<I>>,
     window: usize,
@@ -242,7 +242,7 @@ fn take_in<O: Operation, S>(
     again.into_iter()
 }
 
-/// What a call shows about the pace of the whole sender.
+/// A call's effect on the pace of the whole sender.
 struct Throttle {
     /// The number of throttled entries; `None` if the call failed whole for another reason, which shows nothing.
     entries: Option<usize>,

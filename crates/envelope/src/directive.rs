@@ -1,4 +1,4 @@
-//! The two errors with which a function controls its retries.
+//! The two errors that control how a function is retried.
 
 use std::error::Error;
 use std::fmt::{self, Display};

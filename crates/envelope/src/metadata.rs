@@ -162,7 +162,7 @@ pub enum Malformed {
     Value {
         /// The key.
         key: &'static str,
-        /// What the key requires.
+        /// The requirement of the key.
         expected: &'static str,
     },
     /// In wrap style, another key stands beside `_retry_metadata` and `_original_payload`.

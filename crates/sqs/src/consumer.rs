@@ -95,7 +95,7 @@ where
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the shell is where the time comes from")]
+#[expect(clippy::disallowed_methods, reason = "the time comes from the shell")]
 fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))

@@ -192,8 +192,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// The time for which to hide the message at `now`, so that it returns when it is due; in whole seconds, at least
-    /// one.
+    /// The visibility timeout, set at `now`, with which the message returns when due; in whole seconds, at least one.
     pub(crate) fn hiding(self, due: Timestamp, now: Timestamp) -> Duration {
         let longest = if self.receives > 1 {
             LONGEST_LATER_HIDING

@@ -1,7 +1,7 @@
 //! Every API against a service on a real socket that fails in every known way. No test sleeps, and every draw has a
 //! seed.
 
-#![expect(clippy::unwrap_used, reason = "all that is here is a test's")]
+#![expect(clippy::unwrap_used, reason = "test code only")]
 
 mod apis;
 mod entries;
