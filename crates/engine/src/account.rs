@@ -80,7 +80,7 @@ pub trait Account {
         past_deadline: &dyn Fn() -> bool,
     ) -> impl Future<Output = Vec<Result<(), MoveFailure>>>;
 
-    /// Counts the messages in flight of the retry queue, within [`COUNT_TIMEOUT`].
+    /// Counts the retry queue's messages in flight, within [`COUNT_TIMEOUT`].
     fn count_in_flight(&self) -> impl Future<Output = Result<InFlightCount, CallFailure>>;
 
     /// Reads the parameter that holds the pauses, within [`PAUSES_TIMEOUT`]. Returns its text, or `None` if it does not
@@ -141,7 +141,7 @@ pub enum MoveFailure {
     Unanswered(String),
 }
 
-/// A count of the messages in flight of the retry queue.
+/// A count of the retry queue's messages in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightCount {
     /// `ApproximateNumberOfMessagesNotVisible`: hidden, or being handled.
@@ -231,7 +231,7 @@ impl<A: Account> Guarded<'_, A> {
         by_message(moves.iter().map(|copy| copy.record), given, otherwise)
     }
 
-    /// `None` if it is too late to count.
+    /// The number of messages in flight; `None` if it is too late to count.
     pub(crate) async fn count_in_flight(&self) -> Option<Result<InFlightCount, CallFailure>> {
         match self.started_in_time(async { self.account.count_in_flight().await }).await {
             Ok(count) => Some(count),
@@ -240,7 +240,7 @@ impl<A: Account> Guarded<'_, A> {
         }
     }
 
-    /// `None` if it is too late to read.
+    /// The parameter's text; `None` if it is too late to read.
     pub(crate) async fn read_pauses(&self) -> Option<Result<Option<String>, CallFailure>> {
         match self.started_in_time(async { self.account.read_pauses().await }).await {
             Ok(answer) => Some(answer),
@@ -260,7 +260,7 @@ impl<A: Account> Guarded<'_, A> {
         match self.started_in_time(call).await {
             Ok(answer) => answer,
             Err(NoAnswer::NotStarted) => Err(InvokeFailure::NotSent(not_started())),
-            // It may have panicked with its request sent.
+            // The request may have been sent before the panic.
             Err(NoAnswer::Panicked) => Err(InvokeFailure::Unanswered(panicked().cause)),
         }
     }

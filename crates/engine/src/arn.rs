@@ -223,7 +223,7 @@ pub(crate) enum PolicyPattern {
     Name {
         name: WildMatch,
         qualifier: Option<String>,
-        /// Account and region of the retry queue. While it is unknown, a name matches in any.
+        /// Account and region of the retry queue. While they are unknown, a name matches in any account and region.
         home: Option<(String, String)>,
     },
 }

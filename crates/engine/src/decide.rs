@@ -168,7 +168,7 @@ impl<'r> Case<'_, 'r> {
         }
     }
 
-    /// Rules 2 to 7.
+    /// Rules 2 to 7: the due time, or the reason against a retry.
     fn due_unless_ruled_out(&self) -> Result<Due, Reason> {
         self.rule_out()?;
         self.due().ok_or_else(|| self.out_of_time())
@@ -242,7 +242,7 @@ impl<'r> Case<'_, 'r> {
         Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
     }
 
-    /// Rule 10.
+    /// Rule 10: the longest deferral from now.
     fn longest_hiding(&self) -> Duration {
         // The time of the current receive is known only for the first one. A throttled poller may have held any later one
         // for the queue's own timeout.
@@ -284,7 +284,7 @@ impl<'r> Case<'_, 'r> {
     }
 }
 
-/// The end of rule 4: the reason to dead-letter a message sent at `sent` before SQS deletes it; `None` if it may stay.
+/// Part of rule 4: the reason to dead-letter a message sent at `sent` before SQS deletes it; `None` if it may stay.
 pub(crate) fn expiring(record: &Record, sent: Timestamp, now: Timestamp) -> Option<Reason> {
     (now.since(sent) > RETENTION_MARGIN).then(|| kept_too_long(record, sent))
 }

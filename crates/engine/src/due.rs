@@ -1,4 +1,4 @@
-//! When a retry is due: rules 5 to 7, and the clock of `MAX_AGE`, which stands still in a pause.
+//! The due time of a retry: rules 5 to 7, and the clock of `MAX_AGE`, which stops during a pause.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const LAST_RETRY_MARGIN: Duration = Duration::from_secs(60);
 /// its events must not all come back at once.
 const RETRY_AFTER_JITTER: f64 = 0.1;
 
-/// A failed event, its message, and what else its next step depends on.
+/// A failed event, its message, and everything else that its next step depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'c, 'r> {
     pub(crate) event: &'c FailedEvent<'r>,
@@ -33,7 +33,7 @@ pub(crate) struct Case<'c, 'r> {
     pub(crate) now: Timestamp,
 }
 
-/// When a retry is due.
+/// The due time of a retry.
 pub(crate) struct Due {
     pub(crate) at: Timestamp,
     /// The rule or request that set it.
@@ -68,7 +68,7 @@ pub struct Early {
 }
 
 impl Case<'_, '_> {
-    /// Rules 5 to 7: when the retry is due; `None` if no backoff fits before [the last moment](Self::last_moment). The
+    /// Rules 5 to 7: the due time of the retry; `None` if no backoff fits before [the last moment](Self::last_moment). The
     /// backoff starts at the first receive, so it is served once, however often the message comes early.
     pub(crate) fn due(&self) -> Option<Due> {
         let start = self.start();
@@ -92,7 +92,7 @@ impl Case<'_, '_> {
         if self.record.is_first_receive() { self.now } else { self.record.first_receive }
     }
 
-    /// The end of rule 7: the earliest due time that an operator's request gives, if it is before `otherwise_due`; never
+    /// The last part of rule 7: the earliest due time that an operator's request gives, if it is before `otherwise_due`; never
     /// before `start`.
     fn early(&self, start: Timestamp, otherwise_due: Timestamp) -> Option<(Timestamp, Early)> {
         let Self { event, record, policy, pauses, now, .. } = *self;
@@ -115,7 +115,7 @@ impl Case<'_, '_> {
         moments.filter(|(at, _)| *at < otherwise_due).min_by_key(|(at, _)| *at)
     }
 
-    /// The end of rule 4: the operator's request that cancels the event.
+    /// The last part of rule 4: the operator's request that cancels the event.
     pub(crate) fn cancelled_by(&self) -> Option<&Request> {
         let Self { event, record, pauses, now, .. } = *self;
         let mut requests = pauses.cancels().map(|Cancel { request }| request);
@@ -151,7 +151,7 @@ impl Case<'_, '_> {
         LAST_RETRY_MARGIN.min(self.policy.max_age() / 10)
     }
 
-    /// Rule 5, from `start`.
+    /// Rule 5: the delay from `start`.
     fn delay(&self, start: Timestamp) -> Duration {
         match self.event.directive {
             Some(Directive::RetryAfter(moment)) => {
@@ -164,15 +164,16 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Seeded by the message and the retry, so that each receive of the message draws the same delay. Decorrelated
-    /// jitter is seeded by the event, because each draw depends on those of the event's earlier messages.
+    /// The backoff, drawn under its ceiling. The generator is seeded by the message and the retry, so that each receive of the
+    /// message draws the same delay; for decorrelated jitter, by the event, because each draw depends on those of the event's
+    /// earlier messages.
     pub(crate) fn draw(&self) -> Duration {
         let Self { event, record, policy, .. } = self;
         let mut rng = match policy.backoff().jitter() {
             Jitter::Decorrelated => generator(&event.origin_request_id, 0),
             Jitter::Full | Jitter::Equal | Jitter::None => generator(record.first_id(), event.retry),
         };
-        // The last of a list repeats.
+        // The last entry of `BACKOFFS` repeats.
         let retry = policy.backoff().retries().map_or(event.retry, |last| event.retry.min(last));
         policy.backoff().delay(retry, &mut rng).expect("BUG: a policy has a backoff")
     }

@@ -221,8 +221,8 @@ impl Environment {
         }
     }
 
-    /// One to two hours, counted from the latest end of this batch. The call may be accepted without any handler learning of
-    /// it, and every accepted copy starts its own chain.
+    /// The time to guard a message: one to two hours from the latest end of this batch. Its call may be accepted without any
+    /// handler learning of it, and every accepted copy starts its own chain.
     fn guard(&self, message: &Message<'_>, now: Timestamp) -> Duration {
         let record = message.record;
         let case = message.event.as_ref().map(|event| self.case(event, record, now));

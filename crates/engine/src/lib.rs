@@ -1,17 +1,17 @@
-//! The retry handler's rules, and the shell that every environment of them runs in.
+//! The retry handler's rules, and the shell that runs them in every environment.
 //!
 //! An [`Environment`] is one running handler: its [`Policies`], its [`Room`] for hidden messages, and the [`Pauses`] it knows
 //! of. [`Environment::handle`] takes a [`BatchEvent`], calls [`decide()`] for each [`Record`], performs the actions in an
 //! [`Account`], and returns a [`BatchReport`], from which the response is made. The Lambda, the simulation, `replay` and
 //! the rehearsal all call it.
 //!
-//! This crate never asks the time, draws only from generators that it seeds by message, reads no environment variables and
+//! This crate never reads the clock, draws only from generators that it seeds by message, reads no environment variables and
 //! knows no AWS SDK.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `environment`, `message` | [`Environment`]: a batch from start to end; and the states of each message in it |
-//! | `decide`, `due` | [`decide()`]: the numbered rules; and when a retry is due |
+//! | `decide`, `due` | [`decide()`]: the numbered rules; and the due time of a retry |
 //! | `waits`, `room` | waits after failures, and hops of moves; [`Room`] for hidden messages |
 //! | `known_pauses` | the pauses that an environment has read, and when it reads them again |
 //! | `account` | [`Account`]: the AWS account as the handler sees it |

@@ -71,7 +71,7 @@ pub struct Handle {
 pub enum WaitsFor {
     /// The due time of its retry.
     Due {
-        /// When that is.
+        /// The due time.
         due: Timestamp,
         /// The rule or request that set it.
         by: DueBy,

@@ -61,7 +61,7 @@ pub(crate) enum Happened {
     NotMoved {
         at_least: Duration,
     },
-    /// With the request id of the new invocation.
+    /// Its target was re-invoked, with the request id of the new invocation.
     Reinvoked(Option<String>),
     NotInvoked {
         cause: Cause,
@@ -100,7 +100,7 @@ impl<'a> Message<'a> {
     }
 
     /// Keeps a message without a decision. It waits as after a failed call, so that 1,000 receives outlast SQS's 14 days.
-    /// Shortly before these end, when a reason is `expiring`, it is dead-lettered instead.
+    /// Shortly before these end, `expiring` is the reason to dead-letter it instead.
     pub(crate) fn keep_unless(&mut self, expiring: Option<Reason>, why: Why, now: Timestamp) {
         match expiring {
             Some(reason) => self.dead_letter(reason, now),
@@ -137,7 +137,7 @@ impl<'a> Message<'a> {
                 let Wait { visibility_timeout: timeout, is_guard, .. } = wait;
                 State::Done(End::Hidden { why, timeout, is_guard, failure: answer.err() })
             }
-            // It would return after the queue's own timeout, beside its copy.
+            // Unhidden, the message would return after the queue's own timeout, beside its copy.
             (State::Move { why, wait }, Happened::Hidden(Err(_))) => State::Wait { why, wait },
             (State::Move { why, wait }, Happened::Moved) => {
                 State::Done(End::Moved { why, delay: wait.hop(), not_before: wait.not_before })

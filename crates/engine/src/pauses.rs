@@ -62,7 +62,7 @@ pub const LONGEST_SPREAD: Duration = RETENTION;
 /// The longest planned pause, 14 days: SQS keeps no message for longer.
 pub const LONGEST_PAUSE: Duration = LONGEST_SPREAD;
 
-/// No function is paused.
+/// A document without pauses.
 pub(crate) static NO_PAUSES: Pauses =
     Pauses { pauses: Vec::new(), retries: Vec::new(), cancels: Vec::new(), others: BTreeMap::new() };
 

@@ -123,14 +123,14 @@ impl Policies {
         self.entries.iter().find(|entry| entry.is_about(function_arn))
     }
 
-    /// The same, with bare names as those of functions in this queue's account and region.
+    /// The same policies, in which bare names stand for functions in this queue's account and region.
     #[must_use]
     pub fn in_queue(mut self, queue: &QueueArn) -> Self {
         self.entries.iter_mut().for_each(|entry| entry.pattern.set_home(queue));
         self
     }
 
-    /// From now on, bare names are those of functions in this queue's account and region.
+    /// From now on, bare names stand for functions in this queue's account and region.
     pub(crate) fn enter_queue(policies: &mut Arc<Self>, queue: &QueueArn) {
         if !policies.entries.is_empty() {
             *policies = Arc::new(Self::clone(policies).in_queue(queue));

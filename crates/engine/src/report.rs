@@ -39,9 +39,9 @@ pub struct BatchReport<'a> {
 /// The result of reading the pauses.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PausesRead {
-    /// The pauses.
+    /// The read succeeded.
     Known {
-        /// Those that have been open for over 24 hours, and may have been forgotten.
+        /// The pauses that have been open for over 24 hours, and may have been forgotten.
         long: Vec<Pause>,
         /// The mistakes in entries of `retries` and `cancels`, which are ignored.
         unreadable_requests: Vec<String>,
@@ -78,7 +78,7 @@ impl<'a> BatchReport<'a> {
         }
     }
 
-    /// The ids for `batchItemFailures`: every message that SQS must keep. An empty one makes Lambda keep the whole batch.
+    /// The ids for `batchItemFailures`: every message that SQS must keep. An empty id makes Lambda keep the whole batch.
     pub fn batch_item_failures(&self) -> impl Iterator<Item = &'a str> {
         let untouched = if self.kept_whole.is_some() { self.batch.records.as_slice() } else { &[] };
         let untouched = untouched.iter().map(|record| record.message_id.as_str());
@@ -147,7 +147,7 @@ pub enum End {
 pub enum Why {
     /// Its retry is not due yet.
     Deferred {
-        /// When it is.
+        /// When it is due.
         due: Timestamp,
         /// The rule or request that set that time.
         due_by: DueBy,
@@ -297,7 +297,7 @@ impl Outcome<'_> {
 }
 
 impl End {
-    /// Returns true if its log line names the event. A message that waits whatever its event is does not.
+    /// Returns true if its log line names the event. The line of a message that waits regardless of its event does not.
     pub(crate) const fn names_its_event(&self) -> bool {
         let (Self::Hidden { why, .. } | Self::Moved { why, .. }) = self else { return true };
         !matches!(why, Why::Kept(Cause::WaitGoesOn | Cause::Unattached))

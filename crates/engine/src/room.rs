@@ -157,8 +157,8 @@ mod tests {
     }
 
     proptest! {
-        /// The bound in the docs of [`Room`], in the worst case. Counts are a minute old, each environment hides all it
-        /// may as soon as it may, a batch is always in hand, and nothing ever comes back. Now and then a new
+        /// The bound in the docs of [`Room`], in the worst case. Counts are a minute old, each environment hides as many messages
+        /// as it may as soon as it may, a batch is always in progress, and no message ever comes back. Now and then a new
         /// environment replaces one.
         #[test]
         fn messages_in_flight_are_bounded(

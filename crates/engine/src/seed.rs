@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use siphasher::sip::SipHasher13;
 
-/// The generator seeded by an id and a number: the same wherever and whenever it is asked for.
+/// The generator seeded by an id and a number. It makes the same draws on every platform and at any time.
 pub(crate) fn generator(id: &str, number: u64) -> Xoshiro256PlusPlus {
     // Written as bytes rather than through `Hash`, whose framing differs between platforms. The id ends before the
     // last eight bytes, so two inputs never collide.

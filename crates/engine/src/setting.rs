@@ -67,7 +67,7 @@ pub enum Kind {
         range: RangeInclusive<u64>,
         /// The range's end, in words.
         most: &'static str,
-        /// The most entries.
+        /// Maximum number of entries.
         entries: usize,
     },
     /// A whole number.
@@ -307,7 +307,7 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Settings {
             $($(#[doc = concat!("`", $name, "`: ", $meaning, ".")] pub $field: $type,)?)*
-            /// The handler itself, where it runs as a Lambda.
+            /// The handler itself, if it runs as a Lambda.
             pub handler: Option<HandlerFunction>,
         }
 

@@ -74,7 +74,7 @@ impl Wait {
     }
 }
 
-/// Full jitter under min(3,600 s, 2^receive count).
+/// The wait after a failed call: full jitter under min(3,600 s, 2^receive count).
 fn after_failure(record: &Record) -> Duration {
     let backoff = in_seconds(1, LONGEST_AFTER_FAILURE.as_secs(), Jitter::Full);
     let retry = u64::from(record.receive_count) + 1;
@@ -85,7 +85,7 @@ fn after_failure(record: &Record) -> Duration {
 /// when it comes back.
 fn after_unanswered(case: &Case<'_, '_>) -> Duration {
     let drawn = Duration::from_secs(generator_of(case.record).random_range(AFTER_UNANSWERED));
-    // `now` is when the batch came; the call is made once this invoke and those before it have ended.
+    // `now` is when the batch came; the message is hidden again once this invoke and those before it have ended.
     let start = case.now.saturating_add(INVOKE_TIMEOUT);
     let wait = case.cut(drawn, start, case.end_of_max_age()).unwrap_or(drawn);
     Duration::from_secs(wait.as_secs().max(1))

@@ -206,7 +206,7 @@ fn the_first_rule_that_applies_decides() {
     }
 }
 
-/// Every delay is `seconds`.
+/// A policy in which every delay takes `seconds` seconds.
 fn waits(max_age: u64, seconds: u64) -> Policy {
     policy(|settings| (settings.base_backoff, settings.max_age) = (seconds, max_age))
 }

@@ -17,7 +17,7 @@ use crate::support::*;
 
 /// The type of an error that is never retried.
 pub(super) const FATAL: &str = "Fatal";
-/// Not on the allow-list.
+/// A function that is not on the allow-list.
 pub(super) const PAYMENTS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:payments:$LATEST";
 const QUEUE_VISIBILITY: Duration = Duration::from_secs(1_230);
 
@@ -342,7 +342,7 @@ const ALWAYS: [(&str, Condition); 9] = [
     }),
 ];
 
-/// The number of places where the event is or has ended. A delivery does not count: its message is still in the queue.
+/// The number of places where the event is or has ended. A delivery does not count: it shows a message of the queue.
 fn copies(state: &State, event: usize) -> usize {
     let (successes, dead_letters) = state.ends[event];
     let waiting = state.queue.messages().iter().filter(|message| message.carried.event == event).count();
