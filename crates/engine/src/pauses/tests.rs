@@ -276,7 +276,7 @@ proptest! {
         }
         let ends = |pauses: &Pauses| pauses.iter().map(|pause| pause.until).max();
         prop_assert_eq!(ends(&tidied), ends(&pauses));
-        prop_assert_eq!(tidied.tidied(at(now)), tidied, "tidied once is tidied");
+        prop_assert_eq!(tidied.tidied(at(now)), tidied, "tidying twice changes nothing");
     }
 }
 

@@ -380,5 +380,5 @@ pub(crate) fn run<O>(future: impl Future<Output = O>) -> O {
             return output;
         }
     }
-    panic!("it waits for what never comes");
+    panic!("the future never ends");
 }

@@ -168,7 +168,7 @@ fn events_return_evenly_after_a_pause() {
     let draw = |message: usize| {
         let record = Record { message_id: format!("m-{message}"), ..received_at(1) };
         let drawn = due(&record, &policy, &closed, at(1_000));
-        assert_eq!(drawn, due(&record, &policy, &closed, at(2_000)), "whoever counts");
+        assert_eq!(drawn, due(&record, &policy, &closed, at(2_000)), "at any time");
         drawn
     };
     let draws: Vec<u64> = (0..10_000).map(draw).collect();

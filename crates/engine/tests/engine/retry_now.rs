@@ -210,7 +210,7 @@ fn a_request_reaches_copies_by_their_first_sending() {
         copy
     };
     let of = |record: &Record| due(record, &policy, &with(&requests, ""), at(HOUR + 90));
-    assert_eq!(of(&moved(0)), of(&record()), "at the moment of the message that it was first");
+    assert_eq!(of(&moved(0)), of(&record()), "at the moment of its original");
     assert!(of(&moved(HOUR + 10)) > 43_000.0, "it failed after the fix");
 }
 
@@ -276,7 +276,7 @@ fn unreadable_requests_harm_nothing() {
     let pauses = with(&all, &format!(r#"{{"target":"*","from":{t0},"until":null,"spread":0}}"#));
     let unreadable = |hours| pauses.unreadable_requests(at(hours * HOUR)).count();
     assert_eq!((pauses.retries().count(), unreadable(1)), (1, garbled.len()));
-    assert_eq!(unreadable(27), 2, "those that do not say when they were given");
+    assert_eq!(unreadable(27), 2, "those without a readable moment");
     assert_eq!(pauses.iter().count(), 1);
     let odd = Pauses::read(r#"{"v":1,"pauses":[],"retries":"soon"}"#).expect("the pauses are readable");
     assert_eq!((odd.retries().count(), odd.unreadable_requests(at(0)).count()), (0, 1));
