@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_invariant_names_the_command_that_repeats_it() {
+    fn violation_names_the_command_that_repeats_it() {
         let violation = Violation {
             invariant: Invariant::AllowList,
             seed: 7,

@@ -135,7 +135,7 @@ impl PolicyFlags {
     pub fn with<'a>(&'a self, changes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut values: HashMap<&str, &str> = self.given().collect();
         for (name, value) in changes {
-            assert!(Self::names().any(|flag| flag == name), "BUG: there is no flag {name}");
+            assert!(Self::names().any(|flag| flag == name), "BUG: unknown flag {name}");
             values.insert(name, value);
         }
         let given = |name: &'static str| Some((name, values.get(name)?.to_string()));

@@ -143,7 +143,7 @@ fn unbeaten(grid: &[Candidate]) -> Vec<&Candidate> {
     let mut unbeaten: Vec<&Candidate> = all.iter().copied().filter(|one| !is_beaten(one)).collect();
     unbeaten.sort_by(|one, other| {
         let [one, other] = [one, other].map(|candidate| what_counts(candidate));
-        one.partial_cmp(&other).expect("BUG: a figure is no number")
+        one.partial_cmp(&other).expect("BUG: a figure is not a number")
     });
     unbeaten.dedup_by(|one, other| what_counts(one) == what_counts(other));
     unbeaten

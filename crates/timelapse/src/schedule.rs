@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_add_up_and_the_last_retry_comes_before_max_age() {
+    fn last_retry_comes_before_max_age() {
         let chain = chain(Settings { max_age: 100, ..without_jitter() });
         let made: Vec<(u32, u32)> = chain.retries.iter().map(|made| (made.wait, made.at)).collect();
         // 1, 2, 4, 8, 16 and 32 s add up to 63 s. Another 64 s would be too long, so the wait is cut to end a tenth of
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decorrelated_chain_is_one_chain() {
+    fn decorrelated_waits_follow_the_wait_before() {
         let decorrelated = Settings { jitter: Jitter::Decorrelated, ..Settings::default() };
         let waits = waits(decorrelated);
         let cut_off = waits.len() - 1;

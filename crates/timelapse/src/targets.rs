@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_for_functions_in_proportion_to_their_shares() {
+    fn events_follow_the_targets_shares() {
         let target = |share| SimulatedTarget { share, ..SimulatedTarget::default() };
         let mix = Mix::of(&[target(7.0), target(1.0), target(2.0)], 1);
         let mut counts = [0; 3];

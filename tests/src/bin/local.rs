@@ -108,7 +108,7 @@ impl Watch {
         loop {
             if is_terminal {
                 print!("> ");
-                // A prompt that cannot be shown is no loss.
+                // A prompt that cannot be shown does not matter.
                 let _ = stdout().flush();
             }
             let line = tokio::select! {

@@ -15,7 +15,7 @@ use crate::page;
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/envelopes");
 
 #[test]
-fn the_python_file_opens_every_golden_envelope() {
+fn python_file_opens_every_golden_envelope() {
     let check = r#"
 import json, sys
 from comeback_envelope import open_event
@@ -44,7 +44,7 @@ for path in sys.argv[1:]:
 }
 
 #[test]
-fn the_node_file_opens_every_golden_envelope() {
+fn node_file_opens_every_golden_envelope() {
     let check = r#"
 const assert = require("node:assert");
 const { openEvent } = require("./comeback-envelope.cjs");
@@ -67,7 +67,7 @@ for (const path of process.argv.slice(1)) {
 
 /// Opens it with the page's Rust lines.
 #[test]
-fn the_rust_reader_opens_every_golden_envelope_byte_for_byte() {
+fn rust_reader_opens_every_golden_envelope() {
     for path in golden_files() {
         let golden = object(&fs::read_to_string(&path).expect("a golden file"));
         let mut expect = object(golden["expect"].get());
@@ -91,7 +91,7 @@ fn the_rust_reader_opens_every_golden_envelope_byte_for_byte() {
 const READERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/envelopes/readers.json");
 
 #[test]
-fn the_rust_reader_says_what_its_cases_say() {
+fn rust_reader_agrees_with_its_cases() {
     let page = fs::read_to_string(comeback_tests::root().join("docs/envelope.md")).expect("the page");
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
     let cases: Vec<Box<RawValue>> =
@@ -119,7 +119,7 @@ fn the_rust_reader_says_what_its_cases_say() {
 }
 
 #[test]
-fn the_python_file_says_what_its_cases_say() {
+fn python_file_agrees_with_its_cases() {
     let check = r#"
 import json, sys
 from comeback_envelope import open_event
@@ -138,7 +138,7 @@ for case in json.load(open(sys.argv[1], encoding="utf-8")):
 }
 
 #[test]
-fn the_node_file_says_what_its_cases_say() {
+fn node_file_agrees_with_its_cases() {
     let check = r#"
 const assert = require("node:assert");
 const { openEvent } = require("./comeback-envelope.cjs");

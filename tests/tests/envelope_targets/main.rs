@@ -15,12 +15,12 @@ use lambda_runtime::{Context, Diagnostic};
 include!("target.rs");
 
 #[test]
-fn the_rust_lines_are_the_ones_compiled_here() {
+fn compiled_rust_lines_are_the_pages() {
     assert_eq!(page::block("rust"), include_str!("target.rs"));
 }
 
 #[test]
-fn the_rust_lines_need_what_the_page_says() {
+fn rust_lines_use_every_listed_dependency() {
     let named = |line: &str| line.split_once(" = ").map(|(name, _)| name.replace('-', "_"));
     let needed: Vec<String> = page::block("toml").lines().filter_map(named).collect();
     assert_eq!(needed, ["comeback_envelope", "lambda_runtime", "serde", "serde_json", "tokio"]);
@@ -29,7 +29,7 @@ fn the_rust_lines_need_what_the_page_says() {
 }
 
 #[tokio::test]
-async fn the_rust_lines_take_a_retry_and_fail_for_a_malformed_envelope() {
+async fn rust_lines_take_a_retry_and_refuse_a_malformed_envelope() {
     let invoke = async |event: &str| {
         let event = RawValue::from_string(event.to_owned()).expect("JSON");
         handler(LambdaEvent::new(event, Context::default())).await.map_err(|error| error.to_string())
@@ -42,7 +42,7 @@ async fn the_rust_lines_take_a_retry_and_fail_for_a_malformed_envelope() {
 }
 
 #[test]
-fn the_page_says_which_error_type_a_boxed_error_has() {
+fn page_has_the_error_type_of_a_boxed_error() {
     let boxed = Diagnostic::from(Error::from("anything")).error_type;
     assert!(page::text().contains(&format!("`{boxed}`")), "{boxed}");
 }

@@ -23,7 +23,7 @@ pub(crate) async fn a_paused_function_is_held_and_then_retried(world: &World) {
     assert_eq!((&paused["before"], &paused["noticed_within_seconds"]), (&Value::Null, &json!(38)));
     assert_eq!((&paused["pause"]["why"], &paused["pause"]["by"]), (&json!("deploy 4711"), &json!("root")));
     let again = pause();
-    assert_eq!(again["before"], again["pause"], "a repeated pause is no other");
+    assert_eq!(again["before"], again["pause"], "a repeated pause changes nothing");
 
     ministack.invoke(function, r#"{"fail_times": 1, "error_type": "Held"}"#).await;
     eventually("the event to be held", async || {

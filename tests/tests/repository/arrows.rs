@@ -11,7 +11,7 @@ use regex::Regex;
 const DRAWING: [&str; 6] = ["anstream", "askama", "axum", "clap", "comfy-table", "indicatif"];
 
 #[test]
-fn operate_knows_neither_the_command_nor_the_console() {
+fn operate_depends_on_neither_command_nor_console() {
     let known = dependencies("operate");
     assert!(known.contains("comeback-engine"), "{known:?}");
     for never in DRAWING.into_iter().chain(["comeback", "comeback-console"]) {
@@ -20,7 +20,7 @@ fn operate_knows_neither_the_command_nor_the_console() {
 }
 
 #[test]
-fn command_and_console_are_strangers() {
+fn command_and_console_do_not_depend_on_each_other() {
     let known = dependencies("console");
     assert!(known.contains("comeback-operate"), "{known:?}");
     for never in ["comeback", "clap", "comfy-table", "indicatif"] {

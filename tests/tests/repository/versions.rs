@@ -11,7 +11,7 @@ use serde_json::Value;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[test]
-fn workspace_packages_have_it_and_require_it() {
+fn workspace_packages_have_and_require_the_version() {
     let output = Command::new("cargo")
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(root())
@@ -34,7 +34,7 @@ fn workspace_packages_have_it_and_require_it() {
 }
 
 #[test]
-fn npm_packages_and_lock_files_have_it() {
+fn npm_packages_and_lock_files_have_the_version() {
     for folder in ["infra", "clients/node", "clients/node-sqs"] {
         let package = json(&format!("{folder}/package.json"));
         assert_eq!(package["version"], VERSION, "{folder}/package.json");
@@ -47,7 +47,7 @@ fn npm_packages_and_lock_files_have_it() {
 }
 
 #[test]
-fn python_packages_have_it() {
+fn python_packages_have_the_version() {
     let expected = format!("version = \"{VERSION}\"");
     for page in ["clients/python/pyproject.toml", "clients/python-sqs/pyproject.toml"] {
         assert!(pages::read(page).lines().any(|line| line == expected), "{page} has no line {expected}");
@@ -56,7 +56,7 @@ fn python_packages_have_it() {
 
 /// `comeback status` shows it.
 #[test]
-fn handlers_tag_has_it() {
+fn handlers_tag_has_the_version() {
     let tag = format!("Tags: {{ \"comeback:version\": \"{VERSION}\" }}");
     assert!(pages::read("template.yaml").contains(&tag), "template.yaml has no {tag}");
 }
@@ -75,7 +75,7 @@ fn pages_name_no_file_of_another_version() {
 }
 
 #[test]
-fn newest_release_of_the_changelog_has_it() {
+fn newest_release_of_the_changelog_has_the_version() {
     let changelog = pages::read("CHANGELOG.md");
     let newest = changelog.lines().find_map(|line| released().captures(line));
     assert!(newest.is_none_or(|newest| &newest[1] == VERSION), "the packages have {VERSION}");

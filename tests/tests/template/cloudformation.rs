@@ -29,7 +29,7 @@ fn expanded() -> Value {
 }
 
 #[test]
-fn it_differs_from_the_expansion_in_these_places_only() {
+fn release_differs_from_the_expansion_only_here() {
     let (mut released, mut expanded) = (released(), expanded());
     // A new group shifts the others.
     let groups = |template: &mut Value| {
@@ -60,7 +60,7 @@ fn it_differs_from_the_expansion_in_these_places_only() {
 }
 
 #[test]
-fn it_needs_no_transform_and_takes_its_code_from_a_bucket() {
+fn release_needs_no_transform_and_takes_code_from_a_bucket() {
     let released = released();
     assert!(released.get("Transform").is_none());
     let resources = released["Resources"].as_object().expect("resources");
@@ -78,7 +78,7 @@ fn it_needs_no_transform_and_takes_its_code_from_a_bucket() {
 }
 
 #[test]
-fn cloudformation_takes_it_without_a_bucket() {
+fn release_fits_cloudformation_without_a_bucket() {
     let size = printed("packaging/cloudformation.py", "1.2.3").len();
     assert!(size <= LARGEST_BODY, "{size} bytes");
 }

@@ -114,7 +114,7 @@ fn template_passes_the_variables_that_the_handler_reads() {
 
 /// In the template's pattern, in the construct, and on the page.
 #[test]
-fn an_entry_of_policies_may_set_each_setting_of_functions() {
+fn policies_entry_may_set_every_function_setting() {
     let page = pages::read(PAGE);
     let listed = page.split("- An entry may set ").nth(1).and_then(|text| text.split(". ").next());
     let listed = listed.expect("the page's list");

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_that_are_too_long_name_the_policy_that_recovers_the_soonest() {
+    fn too_long_waits_name_the_fastest_policy() {
         let policy = Candidate {
             max_backoff: 1,
             jitter: "full",

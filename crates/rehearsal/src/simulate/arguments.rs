@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_has_a_name_and_may_have_a_share_and_an_outage() {
+    fn target_may_have_a_share_and_an_outage() {
         let target = |name: &str, share, outage| SimulatedTarget { name: name.into(), share, outage };
         assert_eq!(read_target("orders"), Ok(target("orders", 1.0, None)));
         let export = target("export", 0.3, Some(Duration::from_secs(21_600)));

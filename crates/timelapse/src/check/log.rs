@@ -88,7 +88,7 @@ impl LogCheck {
             None if outcome.only_moves_on() => {}
             Some(Reported::Waits { waits_for: said, .. }) if outcome.only_moves_on() => {
                 if !self.can_change && !agree(said, waits_for) {
-                    let detail = format!("the log says {said:?}, and its copy waits for {waits_for:?}");
+                    let detail = format!("the log says {said:?}, but its copy waits for {waits_for:?}");
                     self.broken.get_or_insert(Broken::new(Invariant::TrueLog, event, detail));
                 }
             }
@@ -129,7 +129,7 @@ impl LogCheck {
             if event.as_ref().is_none_or(is_checked)
                 && !on_queue.contains(&(message.key.clone(), message.retry, message.first_failure))
             {
-                let detail = format!("the log says that it waits, and it is not on the queue: {message:?}");
+                let detail = format!("the log says that it waits, but it is not on the queue: {message:?}");
                 return Err(Broken::new(Invariant::TrueLog, event, detail));
             }
         }

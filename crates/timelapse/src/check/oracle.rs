@@ -210,7 +210,7 @@ impl Oracle {
     /// was stale.
     pub(crate) fn deleted(&mut self, entry: Entry, event: EventNumber, is_gone: bool) {
         if self.books.get(entry).is_some_and(|book| !book.settled) {
-            let detail = "its message is deleted, and was neither re-invoked nor dead-lettered nor moved";
+            let detail = "its message was deleted, but neither re-invoked nor dead-lettered nor moved";
             self.broke(Invariant::LeavesForAReason, event, detail.into());
         }
         if is_gone {
@@ -328,7 +328,7 @@ impl Oracle {
                 self.judge_hiding_before_death(position, hidden_for);
             }
         }
-        self.hands.take().expect("BUG: a batch ends that never began").start.reads
+        self.hands.take().expect("BUG: a batch ended that never began").start.reads
     }
 
     /// Records that SQS deletes nothing of the batch: the handler died, or the deletion was lost. Its calls will be
@@ -432,7 +432,7 @@ impl Oracle {
         let is_duplicated = self.books.get(entry).is_none_or(|book| book.duplicated);
         // If it is not deleted after all, it comes back then.
         if is_moved && after != Some(After::Unanswered) && Some(until) < hidden_until && !is_duplicated {
-            let detail = format!("its copy is sent, and it is hidden until {until} only");
+            let detail = format!("its copy was sent, but it is hidden only until {until}");
             self.broke(Invariant::SpacedInvokes, seen.origin.attempt.event, detail);
         }
         self.mark(position, |copy| copy.hidden_until = Some(until));
@@ -451,9 +451,7 @@ impl Oracle {
     fn check_guard(&mut self, position: usize, longest: Duration) -> Result<(), Broken> {
         let handling = self.handling(position);
         match self.in_hand(position).guard {
-            None => {
-                Err(handling.broken(Invariant::SpacedInvokes, "called, and not hidden for an hour before"))
-            }
+            None => Err(handling.broken(Invariant::SpacedInvokes, "called without being hidden for an hour")),
             Some(guard) if guard > longest => {
                 let detail = format!("hidden for {} s before it is called", guard.as_secs());
                 Err(handling.broken(Invariant::LongestWait, detail))
@@ -483,7 +481,7 @@ impl Oracle {
     fn check_envelope(&mut self, event: EventNumber, invoked_with: &str) -> Result<Metadata, Broken> {
         let broken = |detail: &str| Broken::new(Invariant::PayloadVerbatim, event, detail);
         let raw: &RawValue =
-            serde_json::from_str(invoked_with).map_err(|_| broken("the target got no JSON"))?;
+            serde_json::from_str(invoked_with).map_err(|_| broken("the target did not get JSON"))?;
         let opened = open(raw)
             .map_err(|malformed| broken(&format!("the target got a malformed envelope: {malformed}")))?;
         if !self.is_payload_of(event, opened.payload.get()) {
@@ -548,7 +546,7 @@ impl Oracle {
         let Some(book) = self.books.get(entry) else { return };
         let earliest = std::mem::replace(&mut book.no_invoke_before, back);
         if now < earliest && !book.duplicated {
-            let detail = format!("invoked at {now}; an invoke before it keeps the next until {earliest}");
+            let detail = format!("invoked at {now}; an earlier invoke forbids the next until {earliest}");
             self.broke(Invariant::SpacedInvokes, seen.origin.attempt.event, detail);
         }
     }

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn each_member_can_be_missing_and_only_two_are_required() {
+    fn only_two_members_of_a_record_are_required() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
         let whole = written(&mut rng, r#"{"n":"}"}"#);
         let mut seen = std::collections::BTreeSet::new();

@@ -43,7 +43,7 @@ fn figures_of_a_policy_match_its_own_run() {
 }
 
 #[test]
-fn the_same_goal_gives_the_same_plan_on_any_number_of_cores() {
+fn plan_is_the_same_on_any_number_of_cores() {
     let on = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let goal = Goal { never_succeed: 0.01, ..goal() };

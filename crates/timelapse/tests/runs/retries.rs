@@ -54,7 +54,7 @@ impl Watcher for Receives {
 
 /// After a fix and `comeback retry --within 5m`, the handler checks every delayed message within a quarter of an hour.
 #[test]
-fn after_a_fix_what_is_delayed_is_retried_within_20_minutes() {
+fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     (1..=3u64).into_par_iter().for_each(|seed| {
         let settings = Settings { hide_up_to: HideUpTo::UpTo(0), ..long_waits() };
         let fixed = hours(8) + MINUTE;
@@ -75,7 +75,7 @@ fn after_a_fix_what_is_delayed_is_retried_within_20_minutes() {
 /// With 1,000 environments, each reads every 375 s. Even a request for a single second reaches everything: each hidden
 /// message when its hiding ends, up to 12 hours later.
 #[test]
-fn a_request_reaches_what_was_hidden_before_it_was_noticed() {
+fn request_reaches_messages_hidden_before_it_was_read() {
     let settings =
         Settings { base_backoff: 43_170, jitter: Jitter::Equal, maximum_concurrency: 1_000, ..long_waits() };
     let given = hours(2);
@@ -199,7 +199,7 @@ fn no_recall_repeats_a_call_that_may_have_been_accepted() {
 }
 
 #[test]
-fn orders_that_are_garbled_or_meet_a_pause_lose_nothing() {
+fn garbled_requests_and_requests_in_a_pause_lose_nothing() {
     let garbled = OperatorRetry { is_garbled: true, ..OperatorRetry::new(hours(8), MINUTE) };
     let pauses = vec![OperatorPause::of_all(hours(8), hours(2), HOUR)];
     let retries = vec![garbled.clone(), OperatorRetry::new(hours(9), 30 * MINUTE)];

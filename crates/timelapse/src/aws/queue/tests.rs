@@ -253,7 +253,7 @@ fn delayed_messages_need_no_room_in_flight() {
 }
 
 #[test]
-fn delayed_messages_become_visible_in_the_order_of_their_ends() {
+fn delayed_messages_appear_in_the_order_of_their_due_times() {
     let mut fixture = Fixture::new(QueueSettings::default());
     fixture.send_delayed(0.0, 30, 1).unwrap();
     fixture.send_delayed(1.0, 10, 2).unwrap();
