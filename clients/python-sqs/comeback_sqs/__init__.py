@@ -326,8 +326,9 @@ class _Batch:
         return {"batchItemFailures": [{"itemIdentifier": it.message_id} for it in messages if not it.settled]}
 
     def settle_early(self, messages: list[_Message]) -> None:
-        """Settles what is known when only the reserve is left, so that a timeout costs only the records that still
-        run. There is no answer before those end, or they would run on in the next invocation."""
+        """Hides or deletes the messages whose outcome is known, when only the reserve is left, so that a timeout costs
+        only the records that still run. There is no answer before those end, or they would run on in the next
+        invocation."""
         if self.ended.wait(self.until_reserve):
             return
         with self.settling:

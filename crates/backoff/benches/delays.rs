@@ -18,7 +18,7 @@ use criterion::measurement::{Measurement, WallTime};
 
 const BASE: Duration = Duration::from_millis(50);
 const CAP: Duration = Duration::from_secs(60);
-/// Delays taken of each iterator: the cap is reached at the 12th.
+/// Delays taken from each iterator: the cap is reached at the 12th.
 const DELAYS: u64 = 20;
 
 /// The shortest time per delay seen, in nanoseconds, by bench name.

@@ -152,8 +152,7 @@ pub struct Retry<
     result: PhantomData<fn(&T, &E)>,
 }
 
-/// A call that failed, or returned a value that [`when_ok`](Retry::when_ok) does not accept, for
-/// [`notify`](Retry::notify).
+/// A call that failed, or returned a value that [`when_ok`](Retry::when_ok) retries. For [`notify`](Retry::notify).
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt<'r, T, E> {

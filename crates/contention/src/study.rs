@@ -7,7 +7,7 @@ use crate::race::{self, Race, Stream, Write};
 use crate::reference::{self, CPython};
 use crate::strategy::Strategy;
 
-/// The maximum of clients at a point.
+/// The maximum number of clients at a point.
 pub const MAX_CLIENTS: u32 = 100_000;
 /// The maximum without backoff, where the number of calls grows with the square of the clients.
 pub const MAX_CLIENTS_WITHOUT_BACKOFF: u32 = 10_000;
@@ -158,8 +158,8 @@ fn mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, Option<f64>
     (mean, (n > 1.0).then(|| (squares / (n - 1.0) / n).sqrt()))
 }
 
-/// The exponent e if a strategy's calls grow as (clients)ᵉ: the least-squares slope of ln(calls) over ln(clients).
-/// `None` for fewer than two numbers of clients.
+/// The growth exponent e of a strategy, whose calls grow as (clients)ᵉ: the least-squares slope of ln(calls) over
+/// ln(clients). `None` for fewer than two numbers of clients.
 ///
 /// Without backoff, every change refuses the writes of all remaining clients, so e approaches 2; perfect spacing would
 /// give 1.

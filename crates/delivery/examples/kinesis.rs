@@ -17,8 +17,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // By default the SDK waits for an answer without limit.
     let timeouts = TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(5)).build();
     let config = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts).load().await;
-    // A shard takes a thousand records a second: the rest fail, and are sent again after a wait.
-    // The seed is the process id, so that programs that run at once do not wait in step.
+    // A shard takes a thousand records a second: the rest fail, and are sent again after a wait. The waits are random,
+    // so that programs that run at once do not wait in step.
     let deliver = Sender::new(aws_sdk_kinesis::Client::new(&config), stream).retries(Retries::exponential());
 
     let record = |number: u32| {

@@ -152,7 +152,7 @@ impl<E, R: Clone> Board<E, R> {
     }
 
     /// Takes the next batch, of at most `most` entries. Halves go unchanged, and last, because one bad entry must not
-    /// hold up other batches. If every entry may be refused, they go first, because they show whether it is so.
+    /// hold up other batches. If every entry may be refused, they go first, because they show whether it is.
     pub(crate) fn take(&mut self, most: usize) -> Batch<E> {
         let halves_first = self.ready.is_empty() || self.refusals.may_be_of_every_entry(self.open());
         let half = if halves_first { self.halves.pop_front() } else { None };

@@ -78,7 +78,7 @@ fn retry_after(response: &HttpResponse) -> Option<Duration> {
 }
 
 /// The answer for one entry, from its own result; the service's counts of failures are ignored. An error code is a
-/// failure (retried if unknown), an id is a success, and neither is no answer.
+/// failure (retried if unknown), an id is a success, and with neither there was no answer.
 #[cfg(any(feature = "eventbridge", feature = "firehose", feature = "kinesis"))]
 pub(crate) fn answer<R>(receipt: Option<R>, code: Option<&str>, message: Option<&str>) -> Answer<R> {
     match (code, receipt) {

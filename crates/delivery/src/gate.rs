@@ -172,7 +172,7 @@ impl Pace {
     /// Takes in the answer to a call of `entries` that began in `round`: `taken` of them were not throttled.
     pub(crate) fn answered(&mut self, round: u64, entries: usize, taken: usize) {
         if round < self.round {
-            // The call began before the rate fell, so it does not show how the new rate does.
+            // The call began before the rate fell, so its answer says nothing about the new rate.
         } else if taken < entries {
             self.fall(entries, taken);
         } else if self.gap > 0.0 {
@@ -194,7 +194,7 @@ impl Pace {
             (self.known, self.good, self.nothing) = (Some(slower), None, 0);
             self.space(slower);
         } else if let Some(good) = self.good.take() {
-            // A little too fast: the missing entries go sooner than the next call would.
+            // A little too fast: the next call comes sooner, for the entries that this one could not deliver.
             let slower = good * (1.0 + STEP);
             (self.known, self.is_hasty) = (Some(slower), true);
             self.space(slower);

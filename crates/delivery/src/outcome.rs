@@ -55,8 +55,8 @@ pub struct Left<E> {
     pub entry: E,
     /// The reason.
     pub cause: Cause,
-    /// Calls that carried it. After more than one call it may have arrived all the same. So it may after one call that
-    /// was not definitely refused: a retriable error, a panic, [`Cause::Halted`] or [`Cause::Behind`].
+    /// Calls that carried it. After more than one call it may have arrived all the same. The same holds after one call
+    /// without a definite refusal: a retriable error, a panic, [`Cause::Halted`] or [`Cause::Behind`].
     pub calls: u64,
 }
 

@@ -9,7 +9,7 @@ use comeback_backoff::{Backoff, BackoffError, Jitter};
 
 /// The waits before an entry's retries. The nth wait comes before the nth retry, and the retries end where the waits
 /// do. Two cases use up no retry: the halves of a call that was refused whole, and a throttled entry if the service
-/// took others of its call. Such an entry goes again after the wait of its next call, or after the last wait.
+/// took others of its call. The throttled entry goes again after the wait of its next call, or after the last wait.
 #[derive(Clone)]
 pub struct Retries {
     /// The wait before this retry. If there is none and the flag is set, the last wait.

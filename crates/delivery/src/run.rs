@@ -19,7 +19,7 @@ use crate::sender::Sender;
 /// The source of the entries, and the conditions that end a delivery early.
 pub(crate) struct Intake<I, H, M, D> {
     pub(crate) source: I,
-    /// The most entries that may be open at once.
+    /// The maximum number of open entries.
     pub(crate) window: usize,
     /// Returns true while the caller wants outcomes; called whenever the loop is polled.
     pub(crate) is_wanted: H,

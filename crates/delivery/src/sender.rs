@@ -60,8 +60,8 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         Self { retries, ..self }
     }
 
-    /// Sets the maximum of concurrent calls, over all deliveries of this sender and of clones made from it afterwards;
-    /// by default [`CONCURRENCY`].
+    /// Sets the maximum number of concurrent calls, over all deliveries of this sender and of clones made from it
+    /// afterwards; by default [`CONCURRENCY`].
     ///
     /// # Panics
     ///

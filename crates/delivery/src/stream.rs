@@ -143,7 +143,7 @@ impl<O: Operation, F: Future<Output = ()>, S: Fn(Duration) -> F> Sender<O, S> {
         (Batcher { requests }, running)
     }
 
-    /// The maximum of open entries of a stream.
+    /// The maximum number of open entries of a stream.
     pub(crate) fn window(&self) -> usize {
         self.limits.entries.saturating_mul(self.concurrency).saturating_mul(2)
     }

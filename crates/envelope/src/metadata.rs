@@ -111,7 +111,7 @@ impl Style {
     }
 }
 
-/// The error for a style name other than `wrap` and `inline`, in lower case.
+/// The error for a text that is neither `wrap` nor `inline`. Upper case is refused, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownStyle;
 
@@ -162,7 +162,7 @@ pub enum Malformed {
     Value {
         /// The key.
         key: &'static str,
-        /// The requirement of the key.
+        /// The kind of value that the key requires.
         expected: &'static str,
     },
     /// In wrap style, another key stands beside `_retry_metadata` and `_original_payload`.

@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 
 use crate::dead_letter::{DeadLetter, Value};
 
-/// Maximum of entries in a batch call.
+/// Maximum number of entries in a batch call.
 pub(crate) const MOST_ENTRIES: usize = 10;
 /// Short, because calls are made at the very end of the function's time.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);

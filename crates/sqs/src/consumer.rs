@@ -29,7 +29,7 @@ use crate::policy::{BadOptions, Options, Sent};
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(900);
 /// The last part of the function's time, in which no record starts; at most a tenth of the time left at the start.
 const RESERVE: Duration = Duration::from_secs(5);
-/// One part in `KEPT_FREE` of the reserve is left when the last call to SQS ends. If a call outlasted the function,
+/// A fraction of the reserve, 1/`KEPT_FREE`, is left when the last call to SQS ends. If a call outlasted the function,
 /// Lambda would deliver the whole batch again, including the records that succeeded.
 const KEPT_FREE: u32 = 5;
 /// Digits of a number that SQS states: enough for milliseconds up to the year 2286.
@@ -275,8 +275,9 @@ where
         response
     }
 
-    /// Settles what is known with SQS when only the reserve is left, so that a timeout costs only the records that are
-    /// still running. Lambda gets no answer before those end, or they would run on in the next invocation.
+    /// Hides or deletes the messages whose outcome is known, when only the reserve is left, so that a timeout costs
+    /// only the records that are still running. Lambda gets no answer before those end, or they would run on in the
+    /// next invocation.
     async fn settle_early(&self, messages: &[Message]) {
         // A single record has no others to protect.
         if messages.len() > 1 {

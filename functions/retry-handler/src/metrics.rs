@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use comeback_engine::{BatchReport, End, Outcome, Policy, RETENTION, Timestamp, Why};
 use serde_json::{Value, json};
 
-/// The maximum of values of one metric in a line; CloudWatch ignores a line with more. Source: "Specification: Embedded
-/// metric format", Amazon CloudWatch User Guide.
+/// The maximum number of values of one metric in a line; CloudWatch ignores a line with more. Source: "Specification:
+/// Embedded metric format", Amazon CloudWatch User Guide.
 const MOST_VALUES: usize = 100;
 const NAMESPACE: &str = "Comeback";
 

@@ -76,8 +76,8 @@ pub(crate) fn config(service: &Service) -> SdkConfig {
         .build()
 }
 
-/// Checks what holds whatever the service did: every entry is either delivered or left with its own text; only an entry
-/// that may be believed not done is done twice; and no call was over a limit.
+/// Checks what holds whatever the service did: every entry is either delivered or left with its own text; an entry is
+/// done twice only if its caller may believe that it was not done; and no call was over a limit.
 ///
 /// Returns the causes, by text.
 pub(crate) fn accounted<A: Api>(

@@ -236,7 +236,7 @@ fn waiting_write_is_replaced_by_newer() {
     assert_eq!(sent(1, &[Fate::Ok, refused, Fate::Ok]), (vec![vec![1], vec![3], vec![4]], vec![3]));
 }
 
-/// If a call is under way when the delivery ends, the entries that it replaces are not handed back.
+/// If a call is under way when the delivery ends, the entries replaced by its entry are not handed back.
 #[test]
 fn replaced_entry_shares_outcome_under_way() {
     let one = Limits { entries: 1, ..ROOMY };

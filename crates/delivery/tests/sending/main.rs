@@ -31,7 +31,7 @@ fn traced(work: impl FnOnce()) -> String {
         }
     }
     // The first thread to meet a span decides for all whether it is recorded, and that may be another test's thread. So
-    // none is without a subscriber.
+    // every thread has a subscriber.
     static EVERYWHERE: Once = Once::new();
     EVERYWHERE.call_once(|| {
         let all = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(io::sink);

@@ -58,7 +58,7 @@ impl Metered {
         Self { entry_bytes, answers_each: true, buckets, ..Self::new(KINESIS, 0.0, 0.0) }
     }
 
-    /// The maximum of calls under way at once.
+    /// The maximum number of calls under way at once.
     pub(crate) fn most_under_way(&self) -> usize {
         self.under_way.lock().expect("no panic").1
     }
