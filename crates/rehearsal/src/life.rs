@@ -51,7 +51,7 @@ pub fn keys() -> Vec<Key> {
     ]
 }
 
-/// Draws the picture on a logarithmic axis, with a labelled line at one moment if given.
+/// Draws the picture on a logarithmic axis, and a labelled line at one moment, if given.
 pub fn draw(moments: &[Moment], line: Option<(Duration, &str)>) -> String {
     let since = |since: Duration| since.as_secs_f64().max(START);
     let end = moments.last().map_or(START, |moment| since(moment.since));

@@ -73,7 +73,7 @@ pub fn outcome(schedule: &Schedule) -> String {
     format!("{range}; dead-lettered as {}", reasons.join(" and "))
 }
 
-/// The retries with a row.
+/// The retries that get a row.
 pub fn shown(retries: &[ScheduledRetry]) -> impl Iterator<Item = &ScheduledRetry> {
     let all = retries.len();
     let step = round_step(|step| all / step as usize <= ROUND_ROWS) as usize;

@@ -31,7 +31,7 @@ pub(crate) struct Tallies {
     retries_by_target: Vec<Vec<u32>>,
 }
 
-/// One minute of a run: what happened in it, and how many messages the retry queue had.
+/// One minute of a run: the outcomes in it, and the depth of the retry queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Minute {
     /// Re-invocations.

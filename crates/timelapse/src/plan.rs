@@ -21,7 +21,7 @@ pub use goal::{Goal, REHEARSED};
 /// The policies of a grid, compared for a goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// The outage to recover from, and how soon.
+    /// The outage to recover from, and the time to recover.
     pub goal: Goal,
     /// The cheapest policy that meets the goal.
     pub cheapest: Option<Candidate>,

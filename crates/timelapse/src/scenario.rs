@@ -45,7 +45,7 @@ pub struct Scenario {
     pub flapping: Option<Duration>,
     /// If set, an invocation of a target that is down takes this long, until its timeout ends it; at most 15 minutes.
     pub hang: Option<Duration>,
-    /// If set, the target accepts this multiple of its usual traffic in each minute, and fails the rest.
+    /// If set, the target handles this multiple of its usual traffic in each minute, and fails the rest.
     pub capacity: Option<f64>,
     /// The wait that the target requests with `RetryAfter` whenever it fails; whole seconds, at most 14 days.
     pub retry_after: Option<Duration>,
@@ -248,7 +248,7 @@ impl Scenario {
         self.targets[target].outage_end(self.outage)
     }
 
-    /// Mean number of invocations a minute that a target accepts, by its position.
+    /// Mean number of invocations a minute that a target handles, by its position.
     pub(crate) fn capacity_of(&self, target: usize) -> Option<f64> {
         let all: f64 = self.targets.iter().map(|target| target.share).sum();
         let minutes = self.arrival_spread.as_secs_f64().max(60.0) / 60.0;

@@ -195,13 +195,13 @@ fn answer_to(call: &Request) -> io::Result<(&'static str, &'static str, String)>
     }
 }
 
-// A service that takes time to answer is the point of this program.
+// The services of this program must take time to answer.
 #[expect(clippy::disallowed_methods)]
 fn wait() {
     thread::sleep(CALL);
 }
 
-// Measuring time is the point of this program.
+// This program measures time.
 #[expect(clippy::disallowed_methods)]
 fn now() -> Instant {
     Instant::now()

@@ -4,7 +4,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `outside` | a shell without Rust; an empty folder and a server that has the release |
-//! | `sam` | the template by the SAM CLI and by the AWS CLI, the installer, the handler under the emulator |
+//! | `sam` | the template with the SAM CLI and with the AWS CLI, the installer, the handler under the emulator |
 //! | `packages` | the apps of docs/deploy-cdk.md with the packages for npm and for PyPI |
 
 mod outside;

@@ -7,7 +7,7 @@
 //! | `golden` | a few runs and studies, byte for byte |
 //! | `infrastructure` | the page for Terraform and similar tools against the tools' packages |
 //! | `imports` | imports inside a crate name the module, and point one way |
-//! | `pages` | every command of the documentation is run by a test, every link leads somewhere |
+//! | `pages` | a test runs every command of the documentation, and every link leads somewhere |
 //! | `tools` | the Python tools are locked by hashes |
 //! | `versions` | one version everywhere |
 

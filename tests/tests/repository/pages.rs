@@ -1,4 +1,4 @@
-//! The documentation against the repository: each command is run by a test, each link leads somewhere.
+//! The documentation against the repository: a test runs each command, and each link leads somewhere.
 
 use std::collections::BTreeSet;
 use std::path::Path;

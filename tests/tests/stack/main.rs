@@ -8,7 +8,7 @@
 //! | `policies` | policies of single functions, which change while an event waits |
 //! | `attach`, `deploy` | the commands of the pages on attaching, removing, SAM, the CDK and cargo-lambda |
 //! | `cloudformation`, `encryption` | the commands of the pages on plain CloudFormation and on a KMS key |
-//! | `releases` | for `make check-dist`: an update of the release before, and `make verify-aws` |
+//! | `releases` | for `make check-dist`: an update from the previous release, and `make verify-aws` |
 //! | `world` | the shared servers and deployments |
 //! | `contract` | SQS, the mapping and asynchronous invocations: MiniStack and the simulation's model behave alike |
 

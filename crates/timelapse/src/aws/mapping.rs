@@ -1,4 +1,4 @@
-//! The event source mapping: who polls, what a batch is, and what its answer means.
+//! The event source mapping: its pollers, its batches, and the meaning of an answer.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const QUIET_POLLERS: usize = 5;
 /// minute, 648,000 in 30 days, which matches the bills of idle queues.
 pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// The mapping. Its user defines what a batch (`B`) is made of.
+/// The mapping. Its user defines the content of a batch (`B`).
 #[derive(Debug)]
 pub(crate) struct Mapping<B> {
     /// The batch of each invocation of the handler, until the handler takes it; and its poller.

@@ -66,9 +66,9 @@ pub(crate) struct Fate {
 #[derive(Debug)]
 struct Function {
     outage_end: Timestamp,
-    /// Invocations a minute that it takes on average; it fails the others.
+    /// Mean number of invocations a minute that it handles; it fails the others.
     capacity: Option<f64>,
-    /// The minute of the last invocation that it accepted, and the number accepted in that minute.
+    /// The minute of the last invocation while it was up, and the number of them in that minute.
     taken: (u64, u32),
     records: FailureRecords,
 }

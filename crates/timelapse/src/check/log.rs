@@ -19,7 +19,7 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Hasher = BuildHasherDefault<DefaultHasher>;
 
-/// The lines of a run, and what the handler reported.
+/// The lines of a run, and the handler's reports.
 #[derive(Debug, Default)]
 pub(crate) struct LogCheck {
     log: LogFold<Hasher>,

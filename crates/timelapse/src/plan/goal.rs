@@ -29,7 +29,7 @@ pub struct Goal {
     pub recover_within: Duration,
     /// Share of the events that fail every time, outage or not; from 0 to less than 1.
     pub never_succeed: f64,
-    /// If set, the target accepts this multiple of the usual rate in a minute, and fails the rest; 0.1 to 1000. After
+    /// If set, the target handles this multiple of the usual rate in a minute, and fails the rest; 0.1 to 1000. After
     /// the outage, the retries of the events that can succeed have all of it.
     pub capacity: Option<f64>,
 }

@@ -35,7 +35,7 @@ pub struct InFlight {
 }
 
 impl Schedule {
-    /// The queue if this many events a second fail every time. By Little's law, L = λ · W events wait. Up to
+    /// Figures for this many events a second that fail every time. By Little's law, L = λ · W events wait. Up to
     /// `HIDE_UP_TO` are hidden, and the others are delayed messages, which have no limit. If `HIDE_UP_TO` is `always`,
     /// or not below `limit`, the limit is reached in the end. When the target has been down for a time `t`, an event
     /// has waited for `t` at most.

@@ -1,4 +1,4 @@
-//! Foreign pages in a signed-in browser. The tests of `comeback ui` itself send requests that no browser would.
+//! Pages of other origins in a signed-in browser. The tests of `comeback ui` itself send requests that no browser would.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
