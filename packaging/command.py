@@ -42,7 +42,7 @@ def archive(dist: Path, arch: str) -> Path:
 
 def stamped(script: str, digests: dict[str, str]) -> str:
     """Returns the script for this release only: it holds the digests of its archives."""
-    # As `uname -s` and `uname -m` print them.
+    # The names that `uname -s` and `uname -m` print.
     platforms = [
         f'    "Linux {build.MACHINES[arch]}") name={name(arch)} sha256={sha256} ;;' for arch, sha256 in digests.items()
     ]

@@ -17,7 +17,7 @@ def write(dist: Path) -> None:
     files = sorted(path for path in dist.iterdir() if path.name not in (SUMS, MANIFEST))
     for path in files:
         if not path.is_file():
-            raise Refused(f"{path} is no file: a release is a flat list of files")
+            raise Refused(f"{path} is not a file: a release is a flat list of files")
     digests = {path.name: digest(path) for path in files}
     (dist / SUMS).write_text("".join(f"{sha256}  {name}\n" for name, sha256 in digests.items()))
     listed = [*files, dist / SUMS]

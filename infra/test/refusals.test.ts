@@ -20,7 +20,7 @@ type Variables = Record<string, string>;
 
 interface Refused {
   readonly variables: Variables;
-  /** Whether the template or the construct, or both, cannot refuse it. */
+  /** Template or construct, or both: those that cannot refuse it. */
   readonly let_through_by?: string[];
   readonly refusals: string[];
 }

@@ -1,15 +1,15 @@
-"""Checks on a real AWS account what no emulator shows. `make verify-aws` runs it; docs/verify-aws.md explains it.
+"""Checks on a real AWS account the facts that no emulator shows. `make verify-aws` runs it; docs/verify-aws.md explains it.
 
 | file | holds |
 |---|---|
 | `account.py` | the account that the credentials name, and its services |
-| `run.py` | one run: its name, its waits, and how it is stopped |
+| `run.py` | one run: its name, its waits, and how to stop it |
 | `make.py` | queues, functions and the role, each named after the run |
 | `release.py`, `samconfig.toml` | the stack of the release |
-| `clean.py` | the end: everything that has the run's name is removed |
-| `facts.py` | a fact, what was seen of it, and the table |
+| `clean.py` | removes everything with the run's name |
+| `facts.py` | facts, the observations of them, and the table |
 | `checks/` | the questions, one file each |
-| `functions/` | the code of the functions that are made |
+| `functions/` | the code of the functions that the run creates |
 | `tests/` | the tests that need no server: `python -m unittest` in that folder |
 """
 
@@ -59,7 +59,7 @@ def main():
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="verify-aws", description="Checks on a real AWS account what no emulator shows.")
+    parser = argparse.ArgumentParser(prog="verify-aws", description="Checks on a real AWS account the facts that no emulator shows.")
     parser.add_argument("--yes", action="store_true", help="do not ask before it begins")
     parser.add_argument("--hours", action="store_true", help="also wait 12 hours for a hidden message")
     template = "of the release (dist/comeback.yaml, or else what sam build makes)"

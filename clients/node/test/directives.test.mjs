@@ -60,7 +60,7 @@ test('nonsense is left to the handler', () => {
 });
 
 test('text is passed on unchanged', () => {
-  // So the handler reads a header as in the cases that all implementations share.
+  // The handler then reads a header as in the cases that all implementations share.
   const cases = new URL('../../../tests/golden/directives/retry-after.json', import.meta.url);
   for (const { text } of JSON.parse(readFileSync(cases, 'utf8'))) {
     assert.equal(new RetryAfter(text).message, text);

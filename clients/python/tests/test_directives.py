@@ -105,7 +105,7 @@ def test_unprintable_message_does_not_end_the_runtime() -> None:
 
 
 def test_text_is_passed_on_unchanged() -> None:
-    """So the handler reads a header as in the cases that all implementations share."""
+    """The handler then reads a header as in the cases that all implementations share."""
     cases = Path(__file__).resolve().parents[3] / "tests" / "golden" / "directives" / "retry-after.json"
     for case in json.loads(cases.read_text(encoding="utf-8")):
         assert str(RetryAfter(case["text"])) == re.sub("[\ud800-\udfff]", "\ufffd", case["text"])

@@ -94,7 +94,7 @@ fn unreadable_request(problem: &str) {
 
 /// Logs the engine's lines about messages.
 fn messages<'l>(lines: impl Iterator<Item = LogLine<'l>>) {
-    let lines = lines.map(|line| serde_json::to_string(&line).expect("BUG: a line of the log is no JSON"));
+    let lines = lines.map(|line| serde_json::to_string(&line).expect("BUG: a line of the log is not JSON"));
     self::lines(&lines.collect::<Vec<_>>());
 }
 

@@ -142,7 +142,7 @@ mod tests {
         assert_ne!(key(text("1")), key(AttributeValue::B(b"1".to_vec().into())));
         let both = |sort| Attributes::from([("pk".into(), text("a")), ("sk".into(), text(sort))]);
         let (one, sorted) = (Table::new("t", "pk"), Table::new("t", "pk").sort("sk"));
-        assert_eq!(one.key(&both("b")), one.key(&both("c")), "`sk` is no key of this table");
+        assert_eq!(one.key(&both("b")), one.key(&both("c")), "`sk` is not a key of this table");
         assert_ne!(sorted.key(&both("b")), sorted.key(&both("c")));
         assert_ne!(one.key(&both("b")), Table::new("u", "pk").key(&both("b")));
     }
