@@ -1,7 +1,7 @@
 //! `comeback attach` and `comeback detach`: send the failures of functions to Comeback, or leave them to Lambda again.
 
 use clap::Args;
-use comeback_operate::attach::{AttachFunctions, DetachFunctions};
+use comeback_operate::attach::{Route, RouteFailures};
 use comeback_operate::function::FunctionName;
 
 use crate::failure::CommandFailure;
@@ -32,9 +32,7 @@ pub(crate) struct AttachArguments {
 
 pub(crate) async fn attach(arguments: &AttachArguments, session: Session) -> Result<(), CommandFailure> {
     let AttachArguments { functions, dry_run, may_move, .. } = arguments;
-    let (operator, functions) = (session.operator(), functions.clone());
-    let attach = AttachFunctions { operator, functions, may_move: *may_move };
-    terminal::change(attach, Some(*dry_run), &session).await
+    change(functions, Route::Attach { may_move: *may_move }, *dry_run, &session).await
 }
 
 pub(crate) const DETACH_EXAMPLES: &str = "\
@@ -61,7 +59,15 @@ pub(crate) struct DetachArguments {
 
 pub(crate) async fn detach(arguments: &DetachArguments, session: Session) -> Result<(), CommandFailure> {
     let DetachArguments { functions, dry_run, now, .. } = arguments;
-    let (operator, functions) = (session.operator(), functions.clone());
-    let detach = DetachFunctions { operator, functions, at_once: *now };
-    terminal::change(detach, Some(*dry_run), &session).await
+    change(functions, Route::Detach { at_once: *now }, *dry_run, &session).await
+}
+
+async fn change(
+    functions: &[FunctionName],
+    route: Route,
+    dry_run: bool,
+    session: &Session,
+) -> Result<(), CommandFailure> {
+    let change = RouteFailures { operator: session.operator(), functions: functions.to_vec(), route };
+    terminal::change(change, Some(dry_run), session).await
 }

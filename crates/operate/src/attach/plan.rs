@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use crate::attach::attachment::Attachment;
 use crate::attach::leaving::Leaving;
 use crate::attach::step::{Difference, FunctionPlan, Step, delays, interrupted, lay_out};
-use crate::change::{Answer, Performed, Plan, Question};
+use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
 use crate::deployment::Deployment;
 use crate::failure::Failure;
@@ -19,16 +19,34 @@ use crate::pauses::parameter::read_pauses;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// One of the two changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
-    /// The function may be taken over from another deployment.
-    Attach { may_move: bool },
-    /// Events that still wait may be dead-lettered.
-    Detach { at_once: bool },
+/// Sends the failures of functions to a deployment, or leaves them to Lambda again.
+#[derive(Clone, Debug)]
+pub struct RouteFailures {
+    /// The operator.
+    pub operator: Operator,
+    /// The functions.
+    pub functions: Vec<FunctionName>,
+    /// Where their failures go.
+    pub route: Route,
 }
 
-impl Verb {
+/// Where failures go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// To the deployment.
+    Attach {
+        /// The functions may be taken over from another deployment.
+        may_move: bool,
+    },
+    /// Nowhere: Lambda handles them.
+    Detach {
+        /// Their events are not waited for: those that still wait are dead-lettered, unless another alias or version stays
+        /// attached.
+        at_once: bool,
+    },
+}
+
+impl Route {
     const fn word(self) -> &'static str {
         match self {
             Self::Attach { .. } => "attach",
@@ -50,7 +68,7 @@ impl Verb {
 pub struct AttachPlan {
     functions: Vec<Part>,
     #[serde(skip)]
-    verb: Verb,
+    route: Route,
 }
 
 /// One function with its plan, or with the reason why it has none or was not finished.
@@ -101,17 +119,17 @@ impl Part {
         self.plan.as_ref().map(|plan| &*plan.steps).unwrap_or_default()
     }
 
-    fn lay_out(&self, verb: Verb, layout: &mut Layout) {
+    fn lay_out(&self, route: Route, layout: &mut Layout) {
         let plan = match &self.plan {
             Ok(plan) => plan,
             Err(failure) => return layout.line(text![self.name(), ": ", failure.text()]),
         };
         if !plan.steps.is_empty() {
-            layout.line(text![verb.word(), " ", self.name(), ":"]);
+            layout.line(text![route.word(), " ", self.name(), ":"]);
             lay_out(&plan.differences(), layout);
             layout.line("");
         } else if plan.left.is_none() {
-            layout.line(text![self.name(), format!(" is {}; nothing to change", verb.state())]);
+            layout.line(text![self.name(), format!(" is {}; nothing to change", route.state())]);
         }
         plan.notes.iter().for_each(|note| layout.line(text!["note: ", note]));
         if let Some(left) = plan.left.as_ref().filter(|_| !plan.steps.is_empty()) {
@@ -168,7 +186,7 @@ impl Plan for AttachPlan {
         if names.is_empty() {
             return None;
         }
-        let question = format!("{} {}?", self.verb.word(), names.join(", "));
+        let question = format!("{} {}?", self.route.word(), names.join(", "));
         let warnings: Vec<&str> = self.planned().filter_map(|plan| plan.warning.as_deref()).collect();
         if warnings.is_empty() {
             return Some(Question::new(question));
@@ -181,7 +199,7 @@ impl Plan for AttachPlan {
 impl Answer for AttachPlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        self.functions.iter().for_each(|part| part.lay_out(self.verb, &mut layout));
+        self.functions.iter().for_each(|part| part.lay_out(self.route, &mut layout));
         layout
     }
 
@@ -225,22 +243,17 @@ impl Answer for Attached {
     }
 }
 
-/// A request to attach or detach functions.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Request<'a> {
-    pub(super) operator: &'a Operator,
-    pub(super) functions: &'a [FunctionName],
-    pub(super) verb: Verb,
-}
+impl Change for RouteFailures {
+    type Plan = AttachPlan;
+    type Done = Attached;
 
-impl Request<'_> {
-    /// Plans it, unless it is interrupted. The failure of a single function is the failure of all.
-    pub(super) async fn plan(&self) -> Result<AttachPlan, Failure> {
+    /// The failure of a single function is the failure of all.
+    async fn plan(&self) -> Result<AttachPlan, Failure> {
         self.operator.interrupt.or(self.read()).await
     }
 
     /// Makes the changes, and waits until they are visible.
-    pub(super) async fn perform(&self, plan: &AttachPlan) -> Performed<AttachPlan, Attached> {
+    async fn perform(&self, plan: &AttachPlan) -> Performed<AttachPlan, Attached> {
         // Somebody else may have made a change before the answer.
         let mut plan = match self.plan().await {
             Ok(now) if now.identity() != plan.identity() => return Performed::Outdated(now),
@@ -254,14 +267,16 @@ impl Request<'_> {
         let end = result.and_then(|()| plan.end());
         Performed::Done(Attached { plan }, end)
     }
+}
 
+impl RouteFailures {
     /// Reads everything again each time, to see the changes of this run and of others. Each plan leaves room for those before
     /// it.
     async fn read(&self) -> Result<AttachPlan, Failure> {
-        let operator = self.operator;
+        let operator = &self.operator;
         let deployment = operator.deployment().await?;
         let (mut functions, mut listed) = (Vec::new(), Vec::new());
-        for function in self.functions {
+        for function in &self.functions {
             let read = Attachment::read(&operator.account, deployment.clone(), function).await;
             let plan = match read.map(|attachment| attachment.beside(&listed)) {
                 Ok(attachment) => self.plan_of(&attachment).await,
@@ -274,19 +289,19 @@ impl Request<'_> {
         }
         match &*functions {
             [Part { plan: Err(failure), .. }] => Err(failure.clone()),
-            _ => Ok(AttachPlan { functions, verb: self.verb }),
+            _ => Ok(AttachPlan { functions, route: self.route }),
         }
     }
 
     async fn plan_of(&self, attachment: &Attachment) -> Result<FunctionPlan, Failure> {
-        let at_once = match self.verb {
-            Verb::Attach { may_move } => return attachment.attach(may_move),
-            Verb::Detach { at_once } => at_once,
+        let at_once = match self.route {
+            Route::Attach { may_move } => return attachment.attach(may_move),
+            Route::Detach { at_once } => at_once,
         };
         let (deployment, now) = (&attachment.deployment, self.operator.now());
         let pauses = read_pauses(&self.operator.account, deployment).await?.unwrap_or_default();
         check_not_paused(&OpenPause::all_of(&pauses, now), &attachment.target, deployment)?;
-        attachment.detach(&Leaving::read(self.operator, attachment, at_once).await?)
+        attachment.detach(&Leaving::read(&self.operator, attachment, at_once).await?)
     }
 
     /// Makes the steps: those before the allow-list's of each function, then one edit of the allow-list for all, then the
@@ -319,7 +334,7 @@ impl Request<'_> {
         plan: &mut AttachPlan,
         part_of: impl Fn(&[Step]) -> &[Step],
     ) -> Result<(), Failure> {
-        let Operator { account, interrupt, .. } = self.operator;
+        let Operator { account, interrupt, .. } = &self.operator;
         for part in &mut plan.functions {
             let Ok(FunctionPlan { target, steps, .. }) = &part.plan else { continue };
             let mut failed = None;
@@ -345,7 +360,7 @@ impl Request<'_> {
 
     /// Edits the allow-list of a place once for all functions. CloudFormation takes one update at a time.
     async fn edit_list(&self, plan: &mut AttachPlan, place: &SettingPlace) -> Result<(), Failure> {
-        let Operator { account, interrupt, .. } = self.operator;
+        let Operator { account, interrupt, .. } = &self.operator;
         if interrupt.is_raised() {
             return Err(Failure::interrupted("the allow-list was not changed; run the command again"));
         }
@@ -384,7 +399,7 @@ impl Request<'_> {
 
     /// Waits until the changes are visible, which takes a while in some parts of AWS. Nobody waits for functions that failed.
     async fn check(&self, plan: &mut AttachPlan) -> Result<(), Failure> {
-        let Operator { account, interrupt, .. } = self.operator;
+        let Operator { account, interrupt, .. } = &self.operator;
         if plan.planned().next().is_none() {
             return Ok(());
         }

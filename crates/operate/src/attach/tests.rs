@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::attach::attachment::{Attachment, ListOwner};
 use crate::attach::leaving::Leaving;
 use crate::attach::step::{FunctionPlan, Step};
-use crate::attach::{AttachFunctions, AttachPlan, Attached, DetachFunctions, kept};
+use crate::attach::{AttachPlan, Attached, Route, RouteFailures, kept};
 use crate::aws::simulated::{Function, Sample, SimulatedAws, function_arn, policy, queue_arn};
 use crate::aws::{InvokeSettings, Key, MetricAlarm, Verdict, WatchedMetric};
 use crate::change::tests::plain;
@@ -61,14 +61,13 @@ fn left() -> Leaving {
     Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }
 }
 
-fn to_attach(aws: &SimulatedAws, functions: &[&str]) -> AttachFunctions {
+fn to_attach(aws: &SimulatedAws, functions: &[&str]) -> RouteFailures {
     let functions = functions.iter().map(|function| function.parse().unwrap()).collect();
-    AttachFunctions { operator: operator(aws), functions, may_move: false }
+    RouteFailures { operator: operator(aws), functions, route: Route::Attach { may_move: false } }
 }
 
-fn to_detach(aws: &SimulatedAws, functions: &[&str]) -> DetachFunctions {
-    let AttachFunctions { operator, functions, .. } = to_attach(aws, functions);
-    DetachFunctions { operator, functions, at_once: false }
+fn to_detach(aws: &SimulatedAws, functions: &[&str]) -> RouteFailures {
+    RouteFailures { route: Route::Detach { at_once: false }, ..to_attach(aws, functions) }
 }
 
 /// Plans and performs a change. A plan without steps is only a plan.
@@ -419,7 +418,7 @@ async fn waiting_events_keep_the_allow_list_unless_they_may_be_dead_lettered() {
     aws.state().log(Sample::LOG_GROUP, "a", line.to_string());
     let end = carry_out(&to_detach(&aws, &["orders"])).await.1.unwrap_err().to_string();
     assert!(end.contains("may still wait: 1 of its events is waiting, the last until 2030-"), "{end}");
-    let now = DetachFunctions { at_once: true, ..to_detach(&aws, &["orders"]) };
+    let now = RouteFailures { route: Route::Detach { at_once: true }, ..to_detach(&aws, &["orders"]) };
     let (plan, end) = carry_out(&now).await;
     assert_eq!((snapshot(&aws), end), (before, Ok(())));
     let kept = "the allow-list will be empty, so waiting events of orders are kept until another function is \
@@ -451,7 +450,7 @@ async fn running_invocations_may_still_send_even_with_now() {
     let aws = sample();
     let before = snapshot(&aws);
     attach(&aws, "orders").await;
-    let now = DetachFunctions { at_once: true, ..to_detach(&aws, &["orders"]) };
+    let now = RouteFailures { route: Route::Detach { at_once: true }, ..to_detach(&aws, &["orders"]) };
     let end = carry_out(&now).await.1.unwrap_err().to_string();
     let said = "orders: not finished: role orders-role keeps its permission to send until 20";
     assert!(end.starts_with(said), "{end}");
@@ -718,7 +717,7 @@ proptest! {
             attach(&aws, &name).await;
             let alarms = snapshot(&aws).alarms;
             attach(&aws, "orders:9").await;
-            let change = DetachFunctions { at_once, ..to_detach(&aws, &["orders:9"]) };
+            let change = RouteFailures { route: Route::Detach { at_once }, ..to_detach(&aws, &["orders:9"]) };
             assert_eq!(carry_out(&change).await.1, Ok(()));
             let one = read(&aws, &name).await;
             assert!(one.is_attached() && one.attached().all(|it| it != Some("9")));

@@ -35,11 +35,11 @@ fn of_billing(aws: &SimulatedAws) -> Operator {
 async fn function_of_another_deployment_is_taken_over_only_on_request() {
     let aws = two_deployments();
     attach(&aws, "orders").await;
-    let attach = AttachFunctions { operator: of_billing(&aws), ..to_attach(&aws, &["orders"]) };
+    let attach = RouteFailures { operator: of_billing(&aws), ..to_attach(&aws, &["orders"]) };
     let refused = attach.plan().await.unwrap_err().to_string();
     let named = "orders is attached to stack comeback, not to retry handler billing-handler; to move it here";
     assert!(refused.starts_with(named) && refused.ends_with("`comeback detach orders`"), "{refused}");
-    let detach = DetachFunctions { operator: of_billing(&aws), ..to_detach(&aws, &["orders"]) };
+    let detach = RouteFailures { operator: of_billing(&aws), ..to_detach(&aws, &["orders"]) };
     let there = "it is attached to stack comeback; to detach it there: `comeback detach orders`";
     assert_eq!(notes(&detach.plan().await.unwrap()), [there]);
 }
@@ -52,8 +52,11 @@ async fn move_keeps_the_settings_from_before_the_first_deployment() {
     let before = snapshot(&aws);
     attach(&aws, "orders").await;
 
-    let change =
-        AttachFunctions { operator: of_billing(&aws), may_move: true, ..to_attach(&aws, &["orders"]) };
+    let change = RouteFailures {
+        operator: of_billing(&aws),
+        route: Route::Attach { may_move: true },
+        ..to_attach(&aws, &["orders"])
+    };
     let (plan, end) = carry_out(&change).await;
     assert_eq!(end, Ok(()));
     let note = "When none is left there, run: comeback detach orders";
@@ -72,7 +75,7 @@ async fn move_keeps_the_settings_from_before_the_first_deployment() {
     assert!(after.recursion_allowed && !after.policies["orders-role"].contains_key("comeback-retries"));
     assert_eq!(after.parameter.as_deref(), Some(""));
 
-    let change = DetachFunctions { operator: of_billing(&aws), ..to_detach(&aws, &["orders"]) };
+    let change = RouteFailures { operator: of_billing(&aws), ..to_detach(&aws, &["orders"]) };
     carry_out(&change).await.1.unwrap_err();
     aws.advance(HOUR);
     assert_eq!(carry_out(&change).await.1, Ok(()));
