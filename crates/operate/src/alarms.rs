@@ -153,7 +153,7 @@ pub fn description(deployment: &Deployment, function: &str) -> String {
 }
 
 /// Alarms on the events of a function that Lambda loses on their way to the retry queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// The name of the alarm that `attach` makes.
     pub alarm: String,
@@ -175,7 +175,7 @@ impl Losses {
     /// If they cannot be read.
     pub async fn read(account: &Account, deployment: &Deployment, function: &str) -> Result<Self, Failure> {
         let alarm = lost_alarm(deployment, function);
-        let mut losses = Self { alarm, ours: false, is_silent: false, others: false, topics: None };
+        let mut losses = Self { alarm, ..Self::default() };
         let alarms = account.aws.alarms(function).await?;
         alarms.iter().for_each(|alarm| losses.see(alarm, deployment, function));
         Ok(losses)

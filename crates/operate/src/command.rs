@@ -5,65 +5,42 @@ use std::fmt;
 
 use crate::shown::shown;
 
-/// The subcommands that an answer may suggest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommandName {
-    /// `attach`
-    Attach,
-    /// `cancel`
-    Cancel,
-    /// `dead discard`
-    Discard,
-    /// `dead import`
-    Import,
-    /// `dead list`
-    DeadList,
-    /// `dead redrive`
-    Redrive,
-    /// `dead show`
-    DeadShow,
-    /// `detach`
-    Detach,
-    /// `doctor`
-    Doctor,
-    /// `history`
-    History,
-    /// `pause`
-    Pause,
-    /// `resume`
-    Resume,
-    /// `retry`
-    Retry,
-    /// `status`
-    Status,
-    /// `trace`
-    Trace,
-    /// `waiting`
-    Waiting,
+macro_rules! command_names {
+    ($($name:ident $words:literal,)*) => {
+        /// The subcommands that an answer may suggest.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum CommandName {
+            $(#[doc = concat!("`", $words, "`")] $name,)*
+        }
+
+        impl CommandName {
+            /// The words of the command line.
+            pub const fn words(self) -> &'static str {
+                match self {
+                    $(Self::$name => $words,)*
+                }
+            }
+        }
+    };
 }
 
-impl CommandName {
-    /// The words of the command line.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Attach => "attach",
-            Self::Cancel => "cancel",
-            Self::Discard => "dead discard",
-            Self::Import => "dead import",
-            Self::DeadList => "dead list",
-            Self::Redrive => "dead redrive",
-            Self::DeadShow => "dead show",
-            Self::Detach => "detach",
-            Self::Doctor => "doctor",
-            Self::History => "history",
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Retry => "retry",
-            Self::Status => "status",
-            Self::Trace => "trace",
-            Self::Waiting => "waiting",
-        }
-    }
+command_names! {
+    Attach "attach",
+    Cancel "cancel",
+    Discard "dead discard",
+    Import "dead import",
+    DeadList "dead list",
+    Redrive "dead redrive",
+    DeadShow "dead show",
+    Detach "detach",
+    Doctor "doctor",
+    History "history",
+    Pause "pause",
+    Resume "resume",
+    Retry "retry",
+    Status "status",
+    Trace "trace",
+    Waiting "waiting",
 }
 
 /// A command of ours with its words, quoted for a shell when it is written.

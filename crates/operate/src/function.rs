@@ -92,6 +92,12 @@ pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     if is_home && !function.name.starts_with('-') { function.to_string() } else { arn.to_owned() }
 }
 
+/// A function's name for people, with its alias or version. `$LATEST` is left out: Lambda invokes it unless it is told otherwise.
+pub fn shown_name(arn: &str) -> &str {
+    let name = short_name(arn);
+    name.strip_suffix(":$LATEST").unwrap_or(name)
+}
+
 /// Returns true if a function is in another account or region than `home`: it cannot be attached there.
 pub fn is_far(arn: &str, home: &FunctionArn) -> bool {
     arn.parse::<FunctionArn>().is_ok_and(|arn| !is_beside(&arn, home))
@@ -110,7 +116,7 @@ fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
 pub const STACK_TAG: &str = "aws:cloudformation:stack-name";
 
 /// A function as Lambda describes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Target {
     /// Its name.
     pub name: String,
@@ -233,18 +239,11 @@ impl Target {
     pub(crate) fn sample() -> Self {
         Self {
             name: "orders".into(),
-            qualifier: None,
-            is_qualifier_gone: false,
             arn: "arn:aws:lambda:eu-west-1:123456789012:function:orders".into(),
             role_arn: "arn:aws:iam::123456789012:role/orders-role".into(),
             runtime: Some("python3.12".into()),
             timeout: Duration::from_secs(3),
-            invoke_settings: BTreeMap::new(),
-            unfit: None,
-            recursion_allowed: false,
-            reserved_concurrency: None,
-            dead_letter: None,
-            tags: BTreeMap::new(),
+            ..Self::default()
         }
     }
 }
@@ -304,6 +303,14 @@ mod tests {
         ] {
             assert_eq!(name(place, function), arn(place, function));
         }
+    }
+
+    #[test]
+    fn latest_is_left_out_of_a_name() {
+        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
+        let names =
+            ["", ":$LATEST", ":live"].map(|qualifier| shown_name(&format!("{arn}{qualifier}")).to_owned());
+        assert_eq!(names, ["orders", "orders", "orders:live"]);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! A function's attachment to a deployment: what is there, and how it is read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use comeback_engine::FunctionArn;
 
@@ -82,20 +81,12 @@ impl Attachment {
         let [key] = attributes(account, &queue.url, ["KmsMasterKeyId"]).await?;
         let elsewhere = elsewhere(account, &deployment, &target).await?;
         let mut attachment = Self {
-            is_gone: false,
             key: CustomerKey::read(account, key.as_deref()).await,
             may_send: Verdict::Allowed,
-            denied: Vec::new(),
-            send_policy: false,
             may_invoke: account.aws.may(role, "lambda:InvokeFunction", &arn).await?,
-            invoke_policy: false,
-            invoke_characters: 0,
             owner: owner(account, &deployment, &elsewhere, &target).await?,
             elsewhere,
-            losses: Losses::read(account, &deployment, &target.name).await?,
-            list_owner: ListOwner::read(account, &deployment).await?,
-            deployment,
-            target,
+            ..Self::of(account, deployment.clone(), target.clone()).await?
         };
         let sending = attachment.sending();
         let has_key = attachment.key.iter().flatten().any(|key| key.state.is_some());
@@ -131,14 +122,10 @@ impl Attachment {
         self
     }
 
-    /// The rest of a deleted function in a deployment.
-    async fn of_gone(
-        account: &Account,
-        deployment: Deployment,
-        function: &FunctionName,
-    ) -> Result<Self, Failure> {
-        let mut attachment = Self {
-            is_gone: true,
+    /// What can be read of any function, with nothing that its role or the handler's may do.
+    async fn of(account: &Account, deployment: Deployment, target: Target) -> Result<Self, Failure> {
+        Ok(Self {
+            is_gone: false,
             elsewhere: BTreeMap::new(),
             key: Ok(None),
             may_send: Verdict::NotAllowed,
@@ -148,11 +135,21 @@ impl Attachment {
             invoke_policy: false,
             invoke_characters: 0,
             owner: None,
-            losses: Losses::read(account, &deployment, &function.name).await?,
+            losses: Losses::read(account, &deployment, &target.name).await?,
             list_owner: ListOwner::read(account, &deployment).await?,
-            target: gone(&deployment.arn_of(function)),
             deployment,
-        };
+            target,
+        })
+    }
+
+    /// The rest of a deleted function in a deployment.
+    async fn of_gone(
+        account: &Account,
+        deployment: Deployment,
+        function: &FunctionName,
+    ) -> Result<Self, Failure> {
+        let target = gone(&deployment.arn_of(function));
+        let mut attachment = Self { is_gone: true, ..Self::of(account, deployment, target).await? };
         if attachment.list_owner == ListOwner::Environment {
             attachment.invoke_policy = attachment.invoking().is_given(account).await?;
         }
@@ -258,15 +255,7 @@ pub(crate) fn gone(arn: &FunctionArn) -> Target {
         qualifier: arn.qualifier.clone(),
         is_qualifier_gone: arn.qualifier.is_some(),
         arn: arn.unqualified().to_string(),
-        role_arn: String::new(),
-        runtime: None,
-        timeout: Duration::ZERO,
-        invoke_settings: BTreeMap::new(),
-        unfit: None,
-        recursion_allowed: false,
-        reserved_concurrency: None,
-        dead_letter: None,
-        tags: BTreeMap::new(),
+        ..Target::default()
     }
 }
 

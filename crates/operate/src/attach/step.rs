@@ -164,7 +164,7 @@ pub(crate) fn between(resource: &str, from: &InvokeSettings, to: &InvokeSettings
 }
 
 /// The steps of a function, in a safe order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FunctionPlan {
     pub(crate) target: Target,
     /// Lambda has no such function.
@@ -182,15 +182,7 @@ pub(crate) struct FunctionPlan {
 impl FunctionPlan {
     /// A plan without any steps.
     pub(crate) fn of(attachment: &Attachment) -> Self {
-        Self {
-            target: attachment.target.clone(),
-            is_gone: attachment.is_gone,
-            steps: Vec::new(),
-            notes: Vec::new(),
-            left: None,
-            effect_of_now: None,
-            warning: None,
-        }
+        Self { target: attachment.target.clone(), is_gone: attachment.is_gone, ..Self::default() }
     }
 
     /// Adds a note.

@@ -51,11 +51,8 @@ pub struct ImportPlan {
 /// The dead-letters that were imported, and those that were not.
 #[derive(Debug, Serialize)]
 pub struct Imported {
-    dead_letters: u64,
-    imported: u64,
-    before: u64,
-    cut_off: bool,
-    left: BTreeMap<String, u64>,
+    #[serde(flatten)]
+    plan: ImportPlan,
     #[serde(skip)]
     outcome: Outcome,
     /// The operator stopped it.
@@ -142,21 +139,13 @@ impl Import {
         if record.queue.is_none() {
             journal.begin(&deployment.dead_letter_queue.arn)?;
         }
-        let mut done = Imported {
-            dead_letters: plan.dead_letters,
-            imported: 0,
-            before: plan.before,
-            cut_off: plan.cut_off,
-            left: BTreeMap::new(),
-            outcome: Outcome::default(),
-            is_interrupted: false,
-            failure: None,
-        };
+        let outcome = Outcome::default();
+        let mut done = Imported { plan: now, outcome, is_interrupted: false, failure: None };
         match self.send_all(&deployment, &mut journal, &record, &mut done).await {
             Err(failure) if done.outcome.done == 0 => return Err(failure),
             result => done.failure = result.err(),
         }
-        (done.imported, done.left) = (done.outcome.done, done.outcome.left.clone());
+        (done.plan.imported, done.plan.left) = (done.outcome.done, done.outcome.left.clone());
         Ok(Ok(done))
     }
 
@@ -209,7 +198,7 @@ impl Import {
         done.outcome.done += imported.len() as u64;
         journal.add(&imported)?;
         let progress =
-            Progress { done: done.outcome.done, of: Some(done.dead_letters), unit: "dead-letters" };
+            Progress { done: done.outcome.done, of: Some(done.plan.dead_letters), unit: "dead-letters" };
         self.operator.follow.progress(progress);
         match end {
             Some(why) if done.outcome.done == 0 => return Err(Failure::could_not(why)),
@@ -285,7 +274,7 @@ impl Answer for Imported {
             Err(Failure::could_not(format!("{summary}; {failure}")))
         } else if self.is_interrupted {
             Err(Failure::interrupted(summary))
-        } else if self.left.is_empty() {
+        } else if self.plan.left.is_empty() {
             Ok(())
         } else {
             Err(left_over(&summary))
@@ -449,7 +438,7 @@ mod tests {
         let Performed::Done(done, Err(failure)) = setting.import().perform(&plan).await else { panic!() };
         let failed = failure.to_string();
         assert!(failed.starts_with("imported 1 dead-letter; ") && failed.contains("line 2"), "{failed}");
-        assert_eq!((done.imported, failure.exit_code()), (1, 1));
+        assert_eq!((done.plan.imported, failure.exit_code()), (1, 1));
     }
 
     #[tokio::test]

@@ -1,9 +1,9 @@
 //! The check of the policies that functions have of their own.
 
-use comeback_engine::{Policy, PolicyEntry};
+use comeback_engine::PolicyEntry;
 
 use crate::doctor::facts::Facts;
-use crate::doctor::judgement::{Judged, Judgement, ok, seen, skipped, warning};
+use crate::doctor::judgement::{Judged, ok, seen, skipped, warning};
 use crate::function::FunctionName;
 
 const FIX: &str = "correct the name in POLICIES where the deployment is defined (docs/settings.md)";
@@ -11,15 +11,23 @@ const FIX: &str = "correct the name in POLICIES where the deployment is defined 
 pub(crate) fn match_functions(facts: &Facts) -> Judged {
     facts.matched.clone()?;
     facts.functions.iter().try_for_each(|function| seen(&function.target).map(drop))?;
-    judged(facts, |entries, stack| {
-        let entrances = facts.functions.iter().flat_map(|function| &function.entrances);
-        let arns: Vec<&str> = entrances.map(|it| &*it.invoked_arn).filter(|arn| stack.allows(arn)).collect();
-        let is_useful = |it: &&PolicyEntry| arns.iter().any(|arn| it.is_about(arn)) || is_allowed(facts, it);
-        let unmatched: Vec<&PolicyEntry> = entries.iter().filter(|it| !is_useful(it)).collect();
-        let found = format!("no allowed function matches {}", patterns(&unmatched));
-        let means = "the function name may be misspelled; the function you meant has the stack's policy";
-        (!unmatched.is_empty()).then(|| warning(found, means, FIX))
-    })
+    let Ok(policies) = facts.deployment.policies() else {
+        return Ok(skipped("the handler's settings are refused (CB020)"));
+    };
+    if policies.entries().is_empty() {
+        return Ok(skipped("POLICIES is empty: every function has the stack's policy"));
+    }
+    let entrances = facts.functions.iter().flat_map(|function| &function.entrances);
+    let arns: Vec<&str> =
+        entrances.map(|it| &*it.invoked_arn).filter(|arn| policies.stack().allows(arn)).collect();
+    let is_useful = |it: &&PolicyEntry| arns.iter().any(|arn| it.is_about(arn)) || is_allowed(facts, it);
+    let unmatched: Vec<&PolicyEntry> = policies.entries().iter().filter(|it| !is_useful(it)).collect();
+    if unmatched.is_empty() {
+        return Ok(ok(patterns(policies.entries())));
+    }
+    let found = format!("no allowed function matches {}", patterns(unmatched));
+    let means = "the function name may be misspelled; the function you meant has the stack's policy";
+    Ok(warning(found, means, FIX))
 }
 
 /// Returns true if an entry names one function, and the allow-list has it, the handler's or the stack's: it may be attached later.
@@ -31,20 +39,8 @@ fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
         || (arn.qualifier.is_none() && facts.deployment.retries(&arn))
 }
 
-/// Judges the entries, if there are any.
-fn judged(facts: &Facts, problem: impl FnOnce(&[PolicyEntry], &Policy) -> Option<Judgement>) -> Judged {
-    let Ok(policies) = facts.deployment.policies() else {
-        return Ok(skipped("the handler's settings are refused (CB020)"));
-    };
-    if policies.entries().is_empty() {
-        return Ok(skipped("POLICIES is empty: every function has the stack's policy"));
-    }
-    let all = || ok(patterns(&policies.entries().iter().collect::<Vec<_>>()));
-    Ok(problem(policies.entries(), policies.stack()).unwrap_or_else(all))
-}
-
-fn patterns(entries: &[&PolicyEntry]) -> String {
-    entries.iter().map(|entry| entry.pattern()).collect::<Vec<_>>().join(", ")
+fn patterns<'e>(entries: impl IntoIterator<Item = &'e PolicyEntry>) -> String {
+    entries.into_iter().map(PolicyEntry::pattern).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -152,8 +152,13 @@ impl Waits {
     /// The groups of the chosen events, the largest first.
     pub fn groups(&self, chosen: &Chosen) -> Vec<Group<'_>> {
         let kinds = self.log.kinds().iter();
-        let mut groups: Vec<_> =
-            kinds.map(|kind| Group::new(kind.target.as_deref(), kind.error_type.as_deref())).collect();
+        let mut groups: Vec<_> = kinds
+            .map(|kind| Group {
+                target: kind.target.as_deref(),
+                error_type: kind.error_type.as_deref(),
+                ..Group::default()
+            })
+            .collect();
         self.waits(chosen).for_each(|(_, wait)| groups[wait.kind as usize].add(&self.event(wait)));
         groups.retain(|group| group.count > 0);
         groups.sort_by_key(|group| (Reverse(group.count), group.target, group.error_type));
@@ -332,7 +337,7 @@ pub struct WaitingEvent<'w> {
 }
 
 /// The events of one function that failed with one error.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Group<'w> {
     /// The function's ARN; `None` if there were too many functions and errors to tell them apart.
     pub target: Option<&'w str>,
@@ -354,21 +359,7 @@ pub struct Group<'w> {
     pub why: BTreeMap<Why, u64>,
 }
 
-impl<'w> Group<'w> {
-    fn new(target: Option<&'w str>, error_type: Option<&'w str>) -> Self {
-        Self {
-            target,
-            error_type,
-            count: 0,
-            oldest_first_failure: None,
-            next_due: None,
-            last_due: None,
-            held: 0,
-            not_allowed: 0,
-            why: BTreeMap::new(),
-        }
-    }
-
+impl Group<'_> {
     fn add(&mut self, event: &WaitingEvent<'_>) {
         let earlier = |a: Option<Timestamp>, b: Option<Timestamp>| a.into_iter().chain(b).min();
         self.count += 1;
