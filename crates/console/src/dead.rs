@@ -17,14 +17,13 @@ use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_engine::Timestamp;
 use comeback_operate::command::command_line;
 use comeback_operate::dead::filter::{PayloadTest, read_reason, read_retries};
-use comeback_operate::dead::groups::Group;
+use comeback_operate::dead::groups::{Group, groups_table};
 use comeback_operate::dead::{self, Filter, Selection, Snapshot};
 use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
-use comeback_operate::layout::Layout;
+use comeback_operate::layout::{Layout, Table};
 use comeback_operate::numbers::{counted, grouped};
 use comeback_operate::status::DEAD_LETTERS;
 use comeback_operate::text;
@@ -34,10 +33,10 @@ use crate::access::token;
 use crate::change::value;
 use crate::console::Console;
 use crate::dead::parts::{
-    DeadLetterLine, Input, aged, described, incomplete, perform_in_turn, selection, snapshot, until,
+    Input, described, incomplete, path, perform_in_turn, selection, snapshot, table, until,
 };
 use crate::dead::state::scan_id;
-use crate::page::{Fields, Frame, Moment, Problem, Visit, encoded, form, function_name, ok, page};
+use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::html;
 use crate::work::Summary;
 use comeback_operate::aws::sdk::now;
@@ -103,7 +102,7 @@ struct DeadPage {
 
 /// A snapshot on the page.
 struct Scanned {
-    at: Moment,
+    at: Text,
     id: String,
     command: String,
     /// The filter, and how many of all it has taken; empty without one.
@@ -111,33 +110,36 @@ struct Scanned {
     /// Remarks about the scan itself, such as dead-letters that are not included.
     notes: Vec<String>,
     left: String,
-    groups: Vec<GroupLine>,
+    groups: Groups,
 }
 
-pub(super) struct GroupLine {
-    pub(super) number: usize,
-    pub(super) reason: &'static str,
-    function: String,
-    pub(super) error: String,
-    /// The message of one of them or, of dead-letters that were not understood, why.
-    pub(super) message: String,
-    pub(super) count: String,
-    pub(super) oldest: Moment,
-    newest: Moment,
-    pub(super) expires: Moment,
+/// Groups of dead-letters.
+pub(super) struct Groups {
+    pub(super) table: Table,
+    /// The number of each.
+    pub(super) numbers: Vec<usize>,
+}
+
+impl Groups {
+    fn of(snapshot: &Snapshot, groups: &[(usize, Group)]) -> Self {
+        let (now, only_groups) = (now(), || groups.iter().map(|(_, group)| group));
+        let mut table = groups_table(only_groups(), &snapshot.deployment, now);
+        table.add("SQS deletes the first", only_groups().map(|group| until(group.expires, now)));
+        Self { table, numbers: groups.iter().map(|(number, _)| *number).collect() }
+    }
 }
 
 /// The dead-letters of a function, as the newest scan found them.
 pub(super) struct OfFunction {
-    pub(super) at: Moment,
+    pub(super) at: Text,
     /// The scan's own filter, as flags; empty without one.
     pub(super) filter: String,
-    pub(super) groups: Vec<GroupLine>,
+    pub(super) groups: Groups,
 }
 
 /// An event's dead-letter, as the newest scan found it.
 pub(super) struct OfEvent {
-    pub(super) at: Moment,
+    pub(super) at: Text,
     pub(super) scan: String,
     pub(super) id: String,
     pub(super) path: String,
@@ -170,14 +172,14 @@ async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> Dea
         under_way: dead.under_way(),
         filters: FILTERS.into_iter().map(input).collect(),
         once: token(),
-        scanned: snapshot.map(|snapshot| Scanned::of(&snapshot, &place, now())),
+        scanned: snapshot.map(|snapshot| Scanned::of(&snapshot, &place)),
         files: dead.files(),
         refused,
     }
 }
 
 impl Scanned {
-    fn of(snapshot: &Snapshot, place: &str, now: Timestamp) -> Self {
+    fn of(snapshot: &Snapshot, place: &str) -> Self {
         let read = &snapshot.read;
         let newer = (read.newer > 0).then(|| {
             let count = counted(read.newer, "dead-letter", "dead-letters");
@@ -190,17 +192,16 @@ impl Scanned {
                 counted(*count, "dead-letter", "dead-letters")
             )
         });
-        let group_line = |(number, group): (usize, Group)| GroupLine::of(number, group, now);
         let words =
             ["comeback", "dead", "list"].map(ToOwned::to_owned).into_iter().chain(snapshot.filter.flags());
         Self {
-            at: Moment::at(snapshot.at),
+            at: snapshot.at.into(),
             id: scan_id(snapshot),
             only: only(snapshot),
             command: line(words, place),
             notes: newer.into_iter().chain(incomplete).chain(hidden).collect(),
             left: grouped(snapshot.rows(&Selection::All).len() as u64),
-            groups: snapshot.groups().into_iter().map(group_line).collect(),
+            groups: Groups::of(snapshot, &snapshot.groups()),
         }
     }
 }
@@ -235,33 +236,16 @@ fn only(snapshot: &Snapshot) -> String {
     format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), grouped(taken), grouped(all))
 }
 
-impl GroupLine {
-    fn of(number: usize, group: Group, now: Timestamp) -> Self {
-        Self {
-            number,
-            reason: group.reason,
-            count: grouped(group.count),
-            function: function_name(group.target.as_deref().unwrap_or_default()).to_owned(),
-            oldest: aged(group.oldest, now),
-            newest: aged(group.newest, now),
-            expires: until(group.expires, now),
-            error: group.error_type.unwrap_or_default(),
-            message: group.error_message.or(group.detail).unwrap_or_default(),
-        }
-    }
-}
-
 impl OfFunction {
     /// `None` before the first scan.
     pub(super) fn in_scan(console: &Console, function: &FunctionName) -> Option<Self> {
-        let (snapshot, now) = (console.dead.snapshot()?, now());
-        let is_its =
-            |(_, group): &(usize, Group)| group.target.as_ref().is_some_and(|arn| function.names(arn));
-        let groups = snapshot.groups().into_iter().filter(is_its);
+        let snapshot = console.dead.snapshot()?;
+        let mut groups = snapshot.groups();
+        groups.retain(|(_, group)| group.target.as_ref().is_some_and(|arn| function.names(arn)));
         Some(Self {
-            at: Moment::at(snapshot.at),
+            at: snapshot.at.into(),
             filter: line(snapshot.filter.flags(), ""),
-            groups: groups.map(|(number, group)| GroupLine::of(number, group, now)).collect(),
+            groups: Groups::of(&snapshot, &groups),
         })
     }
 }
@@ -269,9 +253,13 @@ impl OfFunction {
 impl OfEvent {
     pub(super) fn in_scan(console: &Console, key: &str) -> Option<Self> {
         let snapshot = console.dead.snapshot()?;
-        let id = snapshot.dead_letter_of(key)?.message_id.to_string();
-        let path = format!("/dead/each/{}", encoded(&id));
-        Some(Self { at: Moment::at(snapshot.at), scan: scan_id(&snapshot), id, path })
+        let row = snapshot.dead_letter_of(key)?;
+        Some(Self {
+            at: snapshot.at.into(),
+            scan: scan_id(&snapshot),
+            id: row.message_id.to_string(),
+            path: path(row),
+        })
     }
 }
 
@@ -321,7 +309,9 @@ struct DeadLettersPage {
     group: String,
     what: String,
     range: String,
-    lines: Vec<DeadLetterLine>,
+    table: Table,
+    /// The address of each.
+    paths: Vec<String>,
     earlier: Option<String>,
     later: Option<String>,
 }
@@ -342,16 +332,16 @@ async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
     };
     let rows = snapshot.rows(&selection);
     let from = fields.get("from").and_then(|from| from.parse().ok()).unwrap_or(0);
-    let (shown, earlier, later) = part(from, rows.len());
+    let (part, earlier, later) = part(from, rows.len());
     let query = group.map(|number| format!("group={number}&")).unwrap_or_default();
     let link = |from: usize| format!("/dead/each?{query}from={from}");
     let range = format!(
         "{} to {} of {}, the oldest first",
-        grouped(shown.start as u64 + 1),
-        grouped(shown.end as u64),
+        grouped(part.start as u64 + 1),
+        grouped(part.end as u64),
         grouped(rows.len() as u64)
     );
-    let now = now();
+    let shown = &rows[part];
     ok(&DeadLettersPage {
         frame: visit.frame("Dead-letters", None).of(snapshot.at),
         scan: scan_id(&snapshot),
@@ -359,7 +349,8 @@ async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
         group: group.map(|number| number.to_string()).unwrap_or_default(),
         what: described(&snapshot, &selection),
         range: if rows.is_empty() { "None is left.".into() } else { range },
-        lines: rows[shown].iter().map(|row| DeadLetterLine::of(&snapshot, row, now)).collect(),
+        paths: shown.iter().map(|row| path(row)).collect(),
+        table: table(&snapshot, shown),
         earlier: earlier.map(link),
         later: later.map(link),
     })

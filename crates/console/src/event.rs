@@ -4,20 +4,19 @@ use askama::Template;
 use axum::Router;
 use axum::response::Response;
 use comeback_engine::{Timestamp, WaitsFor, What};
-use comeback_operate::Text;
 use comeback_operate::durations;
-use comeback_operate::function::command_name;
+use comeback_operate::function::{command_name, shown_name};
 use comeback_operate::trace::Trace;
 use comeback_operate::trace::logs::Report;
-use comeback_operate::trace::sentence::sentence;
-use comeback_operate::trace::story::{End, Happened, Step, Story};
+use comeback_operate::trace::story::{End, Happened, LoggedLine, Step, Story};
+use comeback_operate::{Fact, Moment, Text, text};
 use comeback_rehearsal::figure::Chart;
 use comeback_rehearsal::life::{self, Mark};
 
 use crate::access::token;
 use crate::console::Console;
 use crate::dead::OfEvent;
-use crate::page::{Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
+use crate::page::{Frame, Problem, Visit, encoded, ok, page};
 use crate::response::go_to;
 
 pub(super) fn routes() -> Router<Console> {
@@ -40,24 +39,26 @@ struct EventPage {
 
 struct Life {
     key: String,
-    function: String,
-    first_failure: Moment,
-    /// The last one, the attempt that failed with it, and when.
-    error: Option<(String, u64, Moment)>,
-    end: Text,
+    /// Its function, its first failure, its last error and its end.
+    facts: Vec<Fact>,
     /// The address of the plan to retry it now, and of that to cancel it; `None` unless it waits.
     actions: Option<[String; 2]>,
-    /// Nothing more happens to it automatically.
-    is_over: bool,
     is_dead: bool,
     chart: Option<Chart>,
-    steps: Vec<(Moment, Text)>,
-    /// The function's own lines about its invocations, with their request ids.
-    logged: Vec<(String, Vec<(Moment, String)>)>,
-    /// The address of the same page with them; `None` if it has them.
+    timeline: Vec<Moment>,
+    /// Remarks on what the timeline does not show.
+    remarks: Vec<Text>,
+    /// The address of the same page with the function's own lines; `None` if it has them.
     with_logs: Option<String>,
     /// The handler's lines.
-    lines: Vec<(Moment, String)>,
+    lines: Vec<Moment>,
+}
+
+impl Life {
+    /// Returns true if the timeline has lines of the function.
+    fn is_logged(&self) -> bool {
+        self.timeline.iter().any(|moment| !moment.below.is_empty())
+    }
 }
 
 async fn event(visit: Visit) -> Result<Response, Problem> {
@@ -67,7 +68,7 @@ async fn event(visit: Visit) -> Result<Response, Problem> {
     let read = visit.console.trace(id, logs).await;
     let with_logs = (!logs).then(|| format!("/event?id={}&logs=yes", encoded(id)));
     let (life, problem) = match &read.value {
-        Ok(trace) => (Some(life(trace, with_logs, &visit.console).await), None),
+        Ok(trace) => (Some(life(trace, with_logs)), None),
         Err(failure) => (None, Some(failure.text())),
     };
     let dead = life.as_ref().filter(|life| life.is_dead);
@@ -81,44 +82,47 @@ async fn event(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-async fn life(trace: &Trace, with_logs: Option<String>, console: &Console) -> Life {
+fn life(trace: &Trace, with_logs: Option<String>) -> Life {
     let story = &trace.story;
-    let logged = trace.invocations.iter().filter(|invocation| !invocation.lines.is_empty());
+    let of_log =
+        |line: &LoggedLine| Moment { at: line.at, text: line.line.clone().into(), below: Vec::new() };
     Life {
         key: story.key.clone(),
-        function: function_name(&story.target).to_owned(),
-        first_failure: story.first_failure.map(Moment::at).unwrap_or_default(),
-        error: story.steps.iter().rev().find_map(last_error),
-        end: trace.ending(),
-        actions: actions(trace, console).await,
-        is_over: is_over(trace),
+        facts: facts(trace),
+        actions: actions(trace),
         is_dead: matches!(story.end, End::DeadLettered),
         chart: chart(trace),
-        steps: story.steps.iter().map(|step| (Moment::at(step.at), sentence(step))).collect(),
-        logged: logged
-            .map(|it| {
-                (
-                    it.request_id.clone(),
-                    it.lines.iter().map(|it| (Moment::at(it.at), it.line.clone())).collect(),
-                )
-            })
-            .collect(),
+        timeline: trace.timeline(),
+        remarks: trace.copies().into_iter().chain(trace.unknown_pause()).collect(),
         with_logs,
-        lines: story.lines.iter().map(|line| (Moment::at(line.at), line.line.clone())).collect(),
+        lines: story.lines.iter().map(of_log).collect(),
     }
 }
 
-async fn actions(trace: &Trace, console: &Console) -> Option<[String; 2]> {
+fn facts(trace: &Trace) -> Vec<Fact> {
+    let story = &trace.story;
+    let error = story.steps.iter().rev().find_map(last_error);
+    let end = if is_over(trace) { "Outcome" } else { "Next" };
+    let facts = [
+        ("Function", Some(trace.deployment.function(&story.target, shown_name(&story.target)))),
+        ("First failure", story.first_failure.map(Text::from)),
+        ("Error", error),
+        (end, Some(trace.ending())),
+    ];
+    facts.into_iter().filter_map(|(title, text)| Some(Fact::new(title, vec![text?]))).collect()
+}
+
+fn actions(trace: &Trace) -> Option<[String; 2]> {
     let Story { key, target, end: End::Waits(_), .. } = &trace.story else { return None };
-    let deployment = console.deployment().await.value.ok();
-    let name = deployment.map_or_else(|| target.clone(), |it| command_name(target, &it.handler_arn));
+    let name = command_name(target, &trace.deployment.handler_arn);
     let fields = format!("plan=yes&function={}&key={}", encoded(&name), encoded(key));
     Some(["/retry", "/cancel"].map(|path| format!("{path}?{fields}")))
 }
 
-fn last_error(step: &Step) -> Option<(String, u64, Moment)> {
+/// The error of a failed attempt.
+fn last_error(step: &Step) -> Option<Text> {
     let error = step.event.error_type.as_ref().filter(|_| step.happened == Happened::Failed)?;
-    Some((error.to_string(), step.attempt(), Moment::at(step.at)))
+    Some(text![format!("{error}, attempt {} at ", step.attempt()), step.at])
 }
 
 /// Returns true if it was dead-lettered, or probably succeeded.

@@ -16,8 +16,8 @@ use comeback_operate::handler_setting::parameter_of;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::Listing;
 use comeback_operate::waiting::wanted::Wanted;
-use comeback_operate::{CommandName, Text};
-use comeback_rehearsal::figure::{Chart, Table};
+use comeback_operate::{CommandName, Table, Text};
+use comeback_rehearsal::figure::{self, Chart};
 use comeback_rehearsal::schedule;
 
 use crate::console::{Console, Waiting};
@@ -25,7 +25,7 @@ use crate::dead::OfFunction;
 use crate::doctor::Findings;
 use crate::fresh::Read;
 use crate::page::{Frame, Problem, Visit, encoded, ok, page};
-use crate::waiting::{GroupRow, group_row};
+use crate::waiting::groups;
 use comeback_operate::aws::sdk::now;
 
 pub(super) fn routes() -> Router<Console> {
@@ -99,7 +99,7 @@ struct FunctionPage {
     unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
     /// `None` while the log is read for the first time.
-    waiting: Result<Option<Vec<GroupRow>>, Text>,
+    waiting: Result<Option<Table>, Text>,
     /// `None` before the first scan.
     dead: Option<OfFunction>,
     findings: Result<Findings, Text>,
@@ -109,7 +109,7 @@ struct FunctionPage {
 
 /// The policy of a function, and what it means.
 struct PolicyShown {
-    settings: Table,
+    settings: figure::Table,
     chart: Chart,
 }
 
@@ -152,16 +152,12 @@ fn invoked_arn(arn: &FunctionArn) -> String {
 }
 
 /// Its waiting events, and the time of the read; `None` while the log is read for the first time.
-async fn waiting(
-    console: &Console,
-    name: &FunctionName,
-) -> (Option<Timestamp>, Result<Option<Vec<GroupRow>>, Text>) {
+async fn waiting(console: &Console, name: &FunctionName) -> (Option<Timestamp>, Result<Option<Table>, Text>) {
     let wanted = Wanted { functions: vec![name.clone()], ..Wanted::default() };
     let listing = Listing { wanted, by: None, events: None };
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);
-        let report = reading.report(&listing, now);
-        report.groups.iter().map(|group| group_row(group, reading, now)).collect()
+        groups(&reading.report(&listing, now))
     };
     match console.waiting(look).await {
         Waiting::Reading(_) => (None, Ok(None)),
@@ -179,11 +175,11 @@ async fn shown(deployment: &Deployment, policy: &Policy, entry: Option<&PolicyEn
 }
 
 /// Each setting of the policy, its value, and where that comes from.
-fn settings(deployment: &Deployment, entry: Option<&PolicyEntry>) -> Table {
+fn settings(deployment: &Deployment, entry: Option<&PolicyEntry>) -> figure::Table {
     let rows: Vec<[String; 3]> =
         Setting::of_functions().filter_map(|setting| row(deployment, entry, setting)).collect();
     let column = |index: usize| rows.iter().map(|row| row[index].clone()).collect();
-    Table {
+    figure::Table {
         caption: "Its policy, and where each value comes from".into(),
         columns: ["setting", "value", "from"]
             .into_iter()

@@ -24,9 +24,10 @@
 //! 1. A file with `pub(super) fn routes() -> Router<Console>`; merge it in `routes`. Paths that read are `page(…)`, which
 //!    answers GET. A handler is an `async fn(Visit) -> Result<Response, Problem>` and may use everything of `comeback_operate`,
 //!    `Rc` too: all runs on one thread, so long arithmetic belongs on `tokio::task::spawn_blocking`.
-//! 2. A template in `templates/` that extends `base.html`, with a struct that has `frame: Frame` (from `visit.frame(…)`). Texts
-//!    and layouts of an answer are drawn by the macros of `layout.html`, charts and tables are
-//!    [`figure`](comeback_rehearsal::figure)s, which display themselves (`|safe`). Mark what refreshes every five seconds with
+//! 2. A template in `templates/` that extends `base.html`, with a struct that has `frame: Frame` (from `visit.frame(…)`). What
+//!    an answer has is drawn by the macros of `layout.html`: `text`, `facts`, `grid` for a table, with a column for links
+//!    and boxes before it, `timeline`, or all of its `blocks`. Charts are [`figure`](comeback_rehearsal::figure)s, which
+//!    display themselves (`|safe`). Mark what refreshes every five seconds with
 //!    `data-refresh` and an `id`, and keep forms outside of it; what can be copied is a `copy`. Add the page to `NAVIGATION`.
 //! 3. Values come from `comeback_operate`, read through a `fresh::Fresh` in `Console`, so that all tabs share one read
 //!    in five seconds. Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters visible.

@@ -21,7 +21,6 @@ use crate::access::BrowserSession;
 use crate::console::Console;
 use crate::response::{html, with_type};
 use comeback_operate::aws::sdk::now;
-use comeback_operate::pauses::target_name;
 
 /// The pages, in the order of the head: path and name.
 const NAVIGATION: [(&str, &str); 6] = [
@@ -249,7 +248,7 @@ pub(super) struct Frame {
     /// The age of the figures that the page refreshes, in seconds and in words.
     pub(super) age: Option<(u64, String)>,
     /// When the others were read.
-    pub(super) figures_of: Option<Moment>,
+    pub(super) figures_of: Option<Text>,
     pub(super) read_only: bool,
     /// For the field of each form.
     pub(super) secret: String,
@@ -260,33 +259,13 @@ pub(super) struct Frame {
 impl Frame {
     /// The same frame, with the moment at which the page's figures were read.
     pub(super) fn of(self, at: Timestamp) -> Self {
-        Self { figures_of: Some(Moment::at(at)), ..self }
+        Self { figures_of: Some(at.into()), ..self }
     }
 
     /// Path and name of each page, and whether it is this one.
     pub(super) fn navigation(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         NAVIGATION.into_iter().map(|(path, name)| (path, name, path == self.path))
     }
-}
-
-/// A moment on a page: as a command writes it, and the time itself, in local time or on hover.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Moment {
-    pub(super) text: String,
-    pub(super) at: Option<Timestamp>,
-}
-
-impl Moment {
-    /// A moment whose text is the time itself.
-    pub(super) fn at(at: Timestamp) -> Self {
-        Self { text: at.to_string(), at: Some(at) }
-    }
-}
-
-/// A function as pages name it. `$LATEST` is what an event is sent to unless somebody says otherwise.
-pub(super) fn function_name(target: &str) -> &str {
-    let name = target_name(target);
-    name.strip_suffix(":$LATEST").unwrap_or(name)
 }
 
 /// A page that all is well with.
@@ -351,18 +330,4 @@ async fn script(_: Visit) -> Result<Response, Problem> {
 async fn icon(_: Visit) -> Result<Response, Problem> {
     let icon = include_str!("../templates/icon.svg").to_owned();
     Ok(with_type(StatusCode::OK, "image/svg+xml", icon))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_function_is_named_without_what_every_function_has() {
-        let arn = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-        assert_eq!(function_name(arn), "orders");
-        assert_eq!(function_name(&format!("{arn}:$LATEST")), "orders");
-        assert_eq!(function_name(&format!("{arn}:live")), "orders:live");
-        assert_eq!(function_name("*"), "every function");
-    }
 }

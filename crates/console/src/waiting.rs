@@ -7,28 +7,27 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
-use comeback_operate::Text;
 use comeback_operate::durations;
-use comeback_operate::function::{FunctionName, command_name};
-use comeback_operate::layout::Fact;
+use comeback_operate::function::{FunctionName, command_name, shown_name};
 use comeback_operate::numbers::{counted, grouped};
 use comeback_operate::pauses::in_force::InForce;
 use comeback_operate::pauses::requests::RequestInForce;
 use comeback_operate::status::{DUE, WAITING};
-use comeback_operate::waiting::events::{Group, WaitingEvent, Why};
+use comeback_operate::waiting::events::{Group, Sorted, Why};
 use comeback_operate::waiting::reading::Reading;
-use comeback_operate::waiting::report::{Listing, Report, age, due};
+use comeback_operate::waiting::report::{EVENT_HEADS, Listing, Report};
 use comeback_operate::waiting::returns::Returns;
 use comeback_operate::waiting::wanted::Wanted;
+use comeback_operate::{Answer as _, Column, Fact, Table, Text};
 use comeback_rehearsal::axis::{CountAxis, TimeAxis};
 use comeback_rehearsal::chart::{BLUE, GREEN, GREY, ORANGE, PURPLE};
-use comeback_rehearsal::figure::{Chart, Key, Table, drawn, frame};
+use comeback_rehearsal::figure::{self, Chart, Key, drawn, frame};
 use plotters::prelude::*;
 
 use crate::change::PLAN;
 use crate::console::{Console, Waiting};
 use crate::fresh::Read;
-use crate::page::{Fields, Frame, Moment, Problem, Visit, encoded, function_name, ok, page};
+use crate::page::{Fields, Frame, Problem, Visit, encoded, ok, page};
 use crate::response::{go_to, html};
 
 /// Events on a page.
@@ -60,6 +59,13 @@ struct WaitingPage {
     counts: Vec<(&'static str, Text)>,
 }
 
+impl WaitingPage {
+    /// The head of a column for what changes something; none if the console changes nothing.
+    fn lead(&self, head: &'static str) -> &'static str {
+        if self.frame.read_only { "" } else { head }
+    }
+}
+
 /// A report, as the page shows it.
 struct Shown {
     found: String,
@@ -69,41 +75,26 @@ struct Shown {
     requests: Vec<Text>,
     notes: Vec<Text>,
     chart: Option<Chart>,
-    groups: Vec<GroupRow>,
-    events: Vec<EventRow>,
+    groups: Table,
+    /// What can be done with each group. `None` if there were too many functions to tell them apart.
+    actions: Vec<Option<GroupActions>>,
+    event_columns: [Column; EVENT_HEADS.len()],
+    events: Vec<Vec<Text>>,
+    /// The keys of the events.
+    keys: Vec<String>,
     /// `1 to 100`
     places: String,
     previous: Option<String>,
     next: Option<String>,
 }
 
-pub(super) struct GroupRow {
-    pub(super) count: String,
-    function: String,
-    pub(super) error: String,
-    pub(super) first_failure: Moment,
-    pub(super) next_due: Moment,
-    pub(super) last_due: Moment,
-    pub(super) why: String,
-    /// The addresses of its actions. `None` if there were too many functions to tell them apart.
-    actions: Option<GroupActions>,
-}
-
+/// The addresses of a group's actions.
 struct GroupActions {
+    function: String,
     retry: String,
+    retry_title: String,
     pause: String,
     is_paused: bool,
-}
-
-struct EventRow {
-    key: String,
-    href: String,
-    function: String,
-    retry: u64,
-    error: String,
-    first_failure: Moment,
-    due: Moment,
-    why: &'static str,
 }
 
 async fn waiting(visit: Visit) -> Result<Response, Problem> {
@@ -200,7 +191,7 @@ impl PageOf<'_> {
 
     fn shown(&self, reading: &Reading, report: &Report<'_>, now: Timestamp) -> Shown {
         let Self { fields, number } = *self;
-        let events: Vec<_> = report.events.iter().flat_map(|events| events.iter()).collect();
+        let events: Vec<_> = report.rows().collect();
         let begin = (number - 1) * A_PAGE;
         let end = begin + events.len();
         let to = |number: usize| format!("/waiting?{}", fields.with("page", &number.to_string()).to_query());
@@ -214,11 +205,14 @@ impl PageOf<'_> {
             requests: report.requests.iter().flatten().map(in_force).collect(),
             notes: report.notes.clone(),
             chart: (report.found > report.returns.without_due).then(|| chart(&report.returns)),
-            groups: report.groups.iter().map(|group| group_row(group, reading, now)).collect(),
+            groups: groups(report),
+            actions: report.groups.iter().map(|group| actions(group, reading, now)).collect(),
             places: format!("{} to {}", grouped(begin as u64 + 1), grouped(end as u64)),
             previous: (number > 1).then(|| to(number - 1)),
             next: ((end as u64) < report.found && !events.is_empty()).then(|| to(number + 1)),
-            events: events.iter().map(|event| event_row(event, now)).collect(),
+            event_columns: EVENT_HEADS.map(Column::new),
+            keys: report.events.iter().flat_map(Sorted::iter).map(|event| event.key.to_owned()).collect(),
+            events,
         }
     }
 }
@@ -227,62 +221,36 @@ fn in_force(request: &RequestInForce) -> Text {
     Text::from(format!("In force: {} ", request.ask.title())).and(request.line())
 }
 
-fn function(target: Option<&str>) -> String {
-    target.map_or("others", function_name).to_owned()
-}
-
-fn error(target: Option<&str>, error_type: Option<&str>) -> String {
-    error_type.unwrap_or(if target.is_some() { "unknown" } else { "others" }).to_owned()
-}
-
-pub(super) fn group_row(group: &Group<'_>, reading: &Reading, now: Timestamp) -> GroupRow {
-    let otherwise = if group.held > 0 { Why::Pause } else { Why::FailedCall };
-    let last_due = group.last_due.filter(|_| group.held == 0);
+/// The groups of a report, and what the events of each wait for.
+pub(super) fn groups(report: &Report<'_>) -> Table {
+    let mut table = report.groups_table();
     let why = |(why, count): (&Why, &u64)| format!("{} {}", grouped(*count), why.in_words());
-    let actions = group.target.map(|target| {
-        let name = encoded(&command_name(target, &reading.deployment().handler_arn));
-        let error = group.error_type.map(|error| format!("&error={}", encoded(error))).unwrap_or_default();
-        let is_paused = matches!(reading.in_force(target, now), Some(InForce::Paused { .. }));
-        let pause = if is_paused { "resume?plan=yes&" } else { "pause?" };
-        GroupActions {
-            retry: format!("/retry?plan=yes&function={name}{error}"),
-            pause: format!("/{pause}function={name}"),
-            is_paused,
-        }
-    });
-    GroupRow {
-        count: grouped(group.count),
-        function: function(group.target),
-        error: error(group.target, group.error_type),
-        first_failure: Moment { text: age(group.oldest_first_failure, now), at: group.oldest_first_failure },
-        next_due: Moment { text: due(group.next_due, otherwise, now), at: group.next_due },
-        last_due: Moment { text: due(last_due, otherwise, now), at: last_due },
-        why: group.why.iter().map(why).collect::<Vec<_>>().join(", "),
-        actions,
-    }
+    let why = |group: &Group<'_>| group.why.iter().map(why).collect::<Vec<_>>().join(", ").into();
+    table.add("waits for", report.groups.iter().map(why));
+    table
 }
 
-fn event_row(event: &WaitingEvent<'_>, now: Timestamp) -> EventRow {
-    let due = match event.paused_until {
-        Some(until) => Moment { text: format!("paused until {until}"), at: Some(until) },
-        None => Moment { text: due(event.due, event.why, now), at: event.due },
-    };
-    EventRow {
-        key: event.key.to_owned(),
-        href: format!("/event?id={}", encoded(event.key)),
-        function: function(event.target),
-        retry: event.retry,
-        error: error(event.target, event.error_type),
-        first_failure: Moment { text: age(Some(event.first_failure), now), at: Some(event.first_failure) },
-        due,
-        why: event.why.in_words(),
-    }
+fn actions(group: &Group<'_>, reading: &Reading, now: Timestamp) -> Option<GroupActions> {
+    let target = group.target?;
+    let name = encoded(&command_name(target, &reading.deployment().handler_arn));
+    let error = group.error_type.map(|error| format!("&error={}", encoded(error))).unwrap_or_default();
+    let is_paused = matches!(reading.in_force(target, now), Some(InForce::Paused { .. }));
+    let pause = if is_paused { "resume?plan=yes&" } else { "pause?" };
+    let function = shown_name(target).to_owned();
+    Some(GroupActions {
+        retry_title: format!("Retry now: {function}, {}", group.error_type.unwrap_or("unknown")),
+        function,
+        retry: format!("/retry?plan=yes&function={name}{error}"),
+        pause: format!("/{pause}function={name}"),
+        is_paused,
+    })
 }
 
 /// When they come back, stacked by function.
 fn chart(returns: &Returns<'_>) -> Chart {
     let period = returns.period;
-    let names: Vec<String> = returns.functions.iter().map(|it| function(it.target)).collect();
+    let names: Vec<String> =
+        returns.functions.iter().map(|it| it.target.map_or("others", shown_name).to_owned()).collect();
     // The last colour is for all others together.
     let colour = |index: usize| match returns.functions[index].target {
         Some(_) => COLOURS[index],
@@ -328,7 +296,7 @@ fn chart(returns: &Returns<'_>) -> Chart {
         ),
         keys: keys.collect(),
         svg,
-        table: Some(Table {
+        table: Some(figure::Table {
             caption: "Events by due time, from now".into(),
             columns: std::iter::once(("from now".to_owned(), from)).chain(columns).collect(),
         }),

@@ -132,11 +132,23 @@ impl Series {
     }
 }
 
+impl Column {
+    /// A column of texts.
+    pub fn new(head: &'static str) -> Self {
+        Self { head, is_number: false }
+    }
+}
+
 impl Table {
     /// A table without rows.
     pub fn new<const N: usize>(heads: [&'static str; N]) -> Self {
-        let column = |head| Column { head, is_number: false };
-        Self { columns: heads.map(column).into(), rows: Vec::new() }
+        Self { columns: heads.map(Column::new).into(), rows: Vec::new() }
+    }
+
+    /// Adds a column behind the others, with a cell for each row.
+    pub fn add(&mut self, head: &'static str, cells: impl IntoIterator<Item = Text>) {
+        self.columns.push(Column::new(head));
+        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
     }
 
     /// Adds a row.

@@ -28,7 +28,7 @@ use crate::pauses::in_force::InForce;
 use crate::pauses::noticed_within;
 use crate::pauses::parameter::read_pauses;
 use crate::text;
-use crate::text::Piece;
+use crate::text::{Piece, Text};
 use crate::trace::logs::{Invocation, Logs};
 use crate::trace::sentence::sentence;
 use crate::trace::story::{End, Happened, Step, Story};
@@ -50,8 +50,9 @@ pub struct Trace {
     /// When it was read.
     #[serde(skip)]
     pub now: Timestamp,
+    /// The deployment that retries it.
     #[serde(skip)]
-    deployment: Deployment,
+    pub deployment: Deployment,
 }
 
 /// Options of [`trace`].
@@ -129,6 +130,26 @@ impl Trace {
         self.invocations.iter().find(|invocation| Some(&*invocation.request_id) == request_id)
     }
 
+    /// Its steps in words.
+    pub fn timeline(&self) -> Vec<Moment> {
+        self.story.steps.iter().map(|step| self.moment(step)).collect()
+    }
+
+    /// The remark on copies of the event, if there are any.
+    pub fn copies(&self) -> Option<Text> {
+        let copies = Some(self.story.copies).filter(|copies| *copies > 0)?;
+        Some(
+            format!("{copies} attempts failed more than once: copies of the event are being retried too")
+                .into(),
+        )
+    }
+
+    /// The remark that its pauses are not known, if it waits and they are not.
+    pub fn unknown_pause(&self) -> Option<Text> {
+        let why = self.pause_unknown.as_ref()?;
+        Some(format!("Unknown whether its function is paused now: {why}").into())
+    }
+
     fn moment(&self, step: &Step) -> Moment {
         // The log of an attempt stands below its start, or below its failure if the handler did not start it.
         let id = match step.happened {
@@ -153,22 +174,18 @@ async fn in_force(
 
 impl Answer for Trace {
     fn layout(&self) -> Layout {
-        let Story { key, target, steps, copies, .. } = &self.story;
+        let Story { key, target, .. } = &self.story;
         let mut layout = Layout::default();
         layout.line(text!["event   ", Piece::Event(key.clone())]);
         layout.line(text!["target  ", self.deployment.function(target, target)]);
-        layout.0.push(Block::Timeline(steps.iter().map(|step| self.moment(step)).collect()));
-        if *copies > 0 {
+        layout.0.push(Block::Timeline(self.timeline()));
+        if let Some(copies) = self.copies() {
             layout.line("");
-            layout.line(format!(
-                "{copies} attempts failed more than once: copies of the event are being retried too"
-            ));
+            layout.line(copies);
         }
         layout.line("");
         layout.line(self.ending());
-        if let Some(why) = &self.pause_unknown {
-            layout.line(format!("Unknown whether its function is paused now: {why}"));
-        }
+        self.unknown_pause().into_iter().for_each(|why| layout.line(why));
         layout
     }
 }

@@ -10,16 +10,15 @@ use comeback_operate::command::command_line;
 use comeback_operate::dead::Selection;
 use comeback_operate::dead::show::{DeadLetter, pretty, show as dead_letter};
 use comeback_operate::shown::{shown_json, shown_lines};
-use comeback_operate::{Answer as _, Text, Unwatched};
+use comeback_operate::{Answer as _, Fact, Table, Unwatched};
 
 use crate::access::token;
 use crate::console::Console;
-use crate::dead::parts::{DeadLetterLine, incomplete, snapshot, turn};
+use crate::dead::parts::{incomplete, snapshot, table, turn};
 use crate::dead::state::{ReadAgain, scan_id};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::go_to;
 use crate::work::panicked;
-use comeback_operate::aws::sdk::now;
 
 /// The field of an address that names what was read again.
 const READ: &str = "read";
@@ -37,7 +36,8 @@ struct DeadLetterPage {
     scan: String,
     once: String,
     command: String,
-    known: DeadLetterLine,
+    /// What the snapshot has of it, or all if it was read again.
+    facts: Vec<Fact>,
     read: Option<Rc<ReadAgain>>,
 }
 
@@ -75,10 +75,18 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
     let id = visit.last_of_path();
     let selection = Selection::DeadLetter(id.clone());
     let rows = snapshot.rows(&selection);
-    let row = rows.first().ok_or_else(|| {
+    if rows.is_empty() {
         let why = "The scan has no such dead-letter, or it was redriven or discarded since.";
-        Problem::Refused(StatusCode::NOT_FOUND, why.into())
-    })?;
+        return Err(Problem::Refused(StatusCode::NOT_FOUND, why.into()));
+    }
+    let read = visit.query().get(READ).and_then(|read| visit.console.dead.read_again(read));
+    let Table { columns, rows: mut cells } = table(&snapshot, &rows[..1]);
+    let known = columns.iter().zip(cells.remove(0)).map(|(column, cell)| Fact::new(column.head, vec![cell]));
+    let known: Vec<_> = known.collect();
+    let facts = match &read {
+        Some(read) => read.facts.iter().chain(known.last()).cloned().collect(),
+        None => known,
+    };
     ok(&DeadLetterPage {
         frame: visit.frame("Dead-letter", None).of(snapshot.at),
         path: visit.path().to_owned(),
@@ -86,8 +94,8 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
         once: token(),
         command: command_line(["comeback", "dead", "show", &*id]) + &visit.console.address.flags(),
         id,
-        known: DeadLetterLine::of(&snapshot, row, now()),
-        read: visit.query().get(READ).and_then(|read| visit.console.dead.read_again(read)),
+        facts,
+        read,
     })
 }
 
@@ -103,9 +111,7 @@ async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     });
     let dead_letter = reading.await.map_err(panicked)??;
     let problem = dead_letter.end().err().map(|problem| problem.text());
-    let facts = dead_letter.facts().into_iter();
-    let lines = facts.map(|fact| (fact.title, Text::joined(fact.lines, "\n"))).collect();
-    let read = ReadAgain { lines, text: wanted.text(&dead_letter), problem };
+    let read = ReadAgain { facts: dead_letter.facts(), text: wanted.text(&dead_letter), problem };
     Ok(go_to(&format!("{}?{READ}={}", visit.path(), visit.console.dead.has_read(read))))
 }
 
@@ -126,7 +132,7 @@ mod tests {
             let path = format!("/dead/each/{}", snapshot.rows(&Selection::All)[0].message_id);
             setting.console.dead.set_snapshot(Some(snapshot));
             let read = |text: &str| ReadAgain {
-                lines: Vec::new(),
+                facts: Vec::new(),
                 text: Some(("Payload, formatted", text.to_owned())),
                 problem: None,
             };

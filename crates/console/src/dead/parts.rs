@@ -5,15 +5,16 @@ use std::rc::Rc;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
-use comeback_operate::dead::groups::{Alike, age, expires};
+use comeback_operate::aws::sdk::now;
+use comeback_operate::dead::groups::{Alike, expires};
 use comeback_operate::dead::snapshot::{Row, Selection, Snapshot};
 use comeback_operate::durations::short;
-use comeback_operate::numbers::grouped;
-use comeback_operate::{Failure, Interrupt};
+use comeback_operate::function::shown_name;
+use comeback_operate::{Failure, Interrupt, Piece, Table, Text};
 
 use crate::console::Console;
 use crate::dead::state::Turn;
-use crate::page::{Fields, Moment, Problem, encoded, function_name};
+use crate::page::{Fields, Problem, encoded};
 use crate::response::go_to;
 use crate::work::{PageScreen, Summary};
 
@@ -69,16 +70,24 @@ pub(super) struct Input {
     pub(super) value: String,
 }
 
-/// The time since a moment, as answers write it.
-pub(super) fn aged(moment: Timestamp, now: Timestamp) -> Moment {
-    Moment { text: age(moment, now), at: Some(moment) }
+/// The time until a moment.
+pub(super) fn until(at: Timestamp, now: Timestamp) -> Text {
+    let left = at.since(now);
+    let shown = if left.is_zero() { "now".into() } else { format!("in {}", short(left.as_secs() as f64)) };
+    Piece::Moment { shown, at }.into()
 }
 
-/// The time until a moment.
-pub(super) fn until(moment: Timestamp, now: Timestamp) -> Moment {
-    let left = moment.since(now);
-    let text = if left.is_zero() { "now".into() } else { format!("in {}", short(left.as_secs() as f64)) };
-    Moment { text, at: Some(moment) }
+/// Dead-letters of a snapshot as a table, with the time until SQS deletes each.
+pub(super) fn table(snapshot: &Snapshot, rows: &[&Row]) -> Table {
+    let now = now();
+    let mut table = snapshot.table(rows, now);
+    table.add("SQS deletes it", rows.iter().map(|row| until(expires(row.sent), now)));
+    table
+}
+
+/// The address of a dead-letter.
+pub(super) fn path(row: &Row) -> String {
+    format!("/dead/each/{}", encoded(&row.message_id))
 }
 
 /// Fields that name dead-letters of a snapshot.
@@ -88,36 +97,6 @@ pub(super) fn selection(fields: &Fields) -> Result<Selection, Problem> {
         (Some(group), None) => group.parse().map(Selection::Group).map_err(|_| Problem::Missing),
         (None, Some(dead_letter)) => Ok(Selection::DeadLetter(dead_letter.to_owned())),
         (Some(_), Some(_)) => Err(Problem::Missing),
-    }
-}
-
-/// A dead-letter on one line.
-pub(super) struct DeadLetterLine {
-    pub(super) path: String,
-    pub(super) key: String,
-    pub(super) function: String,
-    pub(super) reason: &'static str,
-    pub(super) error: String,
-    pub(super) message: String,
-    pub(super) retries: String,
-    pub(super) dead_lettered_at: Moment,
-    pub(super) expires: Moment,
-}
-
-impl DeadLetterLine {
-    pub(super) fn of(snapshot: &Snapshot, row: &Row, now: Timestamp) -> Self {
-        let alike = snapshot.alike(row);
-        Self {
-            path: format!("/dead/each/{}", encoded(&row.message_id)),
-            key: row.key.as_ref().unwrap_or(&row.message_id).to_string(),
-            function: function_name(alike.target.as_deref().unwrap_or_default()).to_owned(),
-            reason: alike.reason,
-            error: alike.error_type.clone().unwrap_or_default(),
-            message: row.message.as_deref().unwrap_or_default().to_owned(),
-            retries: row.retries.map(|retries| grouped(retries.into())).unwrap_or_default(),
-            dead_lettered_at: aged(row.dead_lettered_at, now),
-            expires: until(expires(row.sent), now),
-        }
     }
 }
 
@@ -131,7 +110,7 @@ pub(super) fn described(snapshot: &Snapshot, selection: &Selection) -> String {
             let Some(Alike { reason, target, error_type, detail }) = group(*number) else {
                 return "no dead-letter".into();
             };
-            let target = target.as_deref().map(|target| format!(" of {}", function_name(target)));
+            let target = target.as_deref().map(|target| format!(" of {}", shown_name(target)));
             let error = error_type.as_ref().or(detail.as_ref()).map(|error| format!(", {error}"));
             format!("{reason}{}{}", target.unwrap_or_default(), error.unwrap_or_default())
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use comeback_operate::dead::Snapshot;
-use comeback_operate::{Failure, Interrupt, Text};
+use comeback_operate::{Fact, Failure, Interrupt, Text};
 use tokio::sync::{Notify, watch};
 
 use crate::access::token;
@@ -26,7 +26,7 @@ pub(crate) struct Dead {
 
 /// A dead-letter as it was read again when somebody asked.
 pub(super) struct ReadAgain {
-    pub(super) lines: Vec<(&'static str, Text)>,
+    pub(super) facts: Vec<Fact>,
     /// The payload or, where no event was found, the body; if it was asked for.
     pub(super) text: Option<(&'static str, String)>,
     pub(super) problem: Option<Text>,

@@ -117,10 +117,8 @@ async fn a_function_has_the_dead_letters_of_the_last_scan() {
         let dead_letters = [event("Timeout"), event("Timeout"), event("Fatal")];
         setting.console.dead.set_snapshot(Some(snapshot_of(dead_letters).await));
         let orders = text(&setting, "/function?name=orders").await;
-        assert!(
-            orders.contains("<td class=\"cut\">Timeout</td><td class=\"cut\">m</td><td>2</td>"),
-            "{orders}"
-        );
+        let group = "<td>2</td><td>max_age</td><td><a href=\"/function?name=orders\">orders</a></td><td>Timeout</td><td>m</td>";
+        assert!(orders.contains(group), "{orders}");
         let other = text(&setting, "/function?name=payments").await;
         assert!(other.contains("None is of this function") && !other.contains("Timeout"), "{other}");
     })
@@ -150,6 +148,27 @@ async fn a_dead_event_offers_what_its_dead_letter_does() {
         let snapshot = setting.console.dead.snapshot().unwrap();
         let id = &snapshot.dead_letter_of(&dead_letter.key).unwrap().message_id;
         assert!(after.contains(&format!("name=\"dead_letter\" value=\"{id}\"")), "{after}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn lines_of_a_function_stand_below_their_attempt() {
+    locally(async {
+        let line = json!({
+            "timestamp": now(), "level": "INFO", "v": 1, "message_id": "m-1", "key": "k-1", "target": ORDERS, "retry": 1,
+            "request_id": "r-0", "error_type": "Timeout", "first_failure": now(), "action": "reinvoke", "due": now(),
+            "invoke_request_id": "r-1",
+        });
+        let aws = sample().await;
+        let report = "REPORT RequestId: r-1\tDuration: 2 ms <b>".to_owned();
+        aws.state().log_groups.get_mut("/aws/lambda/orders").unwrap().write(aws.time(), "s", report);
+        let here = console(&aws, vec![line.to_string()], false).await;
+        let logged = "  r-1<code>REPORT RequestId: r-1\tDuration: 2 ms &#60;b&#62;</code></td>";
+        let without = text(&here, "/event?id=k-1").await;
+        assert!(without.contains("Read what the function logged") && !without.contains(logged), "{without}");
+        let with = text(&here, "/event?id=k-1&logs=yes").await;
+        assert!(with.contains(logged) && !with.contains("names none of the attempts"), "{with}");
     })
     .await;
 }

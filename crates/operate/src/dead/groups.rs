@@ -2,13 +2,14 @@
 
 use std::cmp::Reverse;
 
-use comeback_engine::{DeadLetterKind, RETENTION, ReasonCode, ReceivedDeadLetter, Timestamp, short_name};
+use comeback_engine::{DeadLetterKind, RETENTION, ReasonCode, ReceivedDeadLetter, Timestamp};
 use serde::Serialize;
 
 use crate::dead::filter::reason_of;
 use crate::dead::received::Received;
 use crate::deployment::Deployment;
 use crate::durations;
+use crate::function::shown_name;
 use crate::layout::Table;
 use crate::numbers::grouped;
 use crate::text::{Piece, Text};
@@ -173,7 +174,7 @@ impl Described {
 }
 
 /// The groups as a table.
-pub(super) fn groups_table<'g>(
+pub fn groups_table<'g>(
     groups: impl IntoIterator<Item = &'g Group>,
     deployment: &Deployment,
     now: Timestamp,
@@ -186,7 +187,7 @@ pub(super) fn groups_table<'g>(
             group.reason.into(),
             function(group.target.as_deref(), deployment),
             group.error_type.as_deref().unwrap_or_default().into(),
-            shown_message(group.error_message.as_ref().or(group.detail.as_ref())),
+            shown_message(group.error_message.as_deref().or(group.detail.as_deref())),
             ago(group.oldest, now),
             ago(group.newest, now),
         ]);
@@ -194,34 +195,62 @@ pub(super) fn groups_table<'g>(
     table
 }
 
+/// A dead-letter on one line.
+pub(super) struct Line<'l> {
+    pub(super) key: Option<&'l str>,
+    pub(super) message_id: &'l str,
+    pub(super) target: Option<&'l str>,
+    pub(super) reason: &'static str,
+    pub(super) error_type: Option<&'l str>,
+    /// The last error's message or, of a dead-letter that was not understood, why.
+    pub(super) message: Option<&'l str>,
+    pub(super) retries: Option<u64>,
+    pub(super) dead_lettered_at: Timestamp,
+}
+
+impl Described {
+    /// It on one line.
+    pub(super) fn line(&self) -> Line<'_> {
+        Line {
+            key: self.key.as_deref(),
+            message_id: &self.message_id,
+            target: self.target.as_deref(),
+            reason: self.reason,
+            error_type: self.error_type.as_deref(),
+            message: self.error_message.as_deref().or(self.detail.as_deref()),
+            retries: self.retries,
+            dead_lettered_at: self.dead_lettered_at,
+        }
+    }
+}
+
 /// Dead-letters as a table.
-pub(super) fn dead_letters_table(
-    dead_letters: &[Described],
+pub(super) fn dead_letters_table<'l>(
+    lines: impl IntoIterator<Item = Line<'l>>,
     deployment: &Deployment,
     now: Timestamp,
 ) -> Table {
     let mut table = Table::new(["key", "function", "reason", "error", "message", "retries", "age"]);
-    for dead_letter in dead_letters {
-        let key = dead_letter.key.as_ref();
+    for line in lines {
         table.row([
-            key.map_or_else(|| Text::from(&dead_letter.message_id), |key| Piece::Event(key.clone()).into()),
-            function(dead_letter.target.as_deref(), deployment),
-            dead_letter.reason.into(),
-            dead_letter.error_type.as_deref().unwrap_or_default().into(),
-            shown_message(dead_letter.error_message.as_ref().or(dead_letter.detail.as_ref())),
-            dead_letter.retries.map(|retries| retries.to_string()).unwrap_or_default().into(),
-            ago(dead_letter.dead_lettered_at, now),
+            line.key.map_or_else(|| line.message_id.into(), |key| Piece::Event(key.to_owned()).into()),
+            function(line.target, deployment),
+            line.reason.into(),
+            line.error_type.unwrap_or_default().into(),
+            shown_message(line.message),
+            line.retries.map(|retries| retries.to_string()).unwrap_or_default().into(),
+            ago(line.dead_lettered_at, now),
         ]);
     }
     table
 }
 
 fn function(arn: Option<&str>, deployment: &Deployment) -> Text {
-    arn.map(|arn| deployment.function(arn, short_name(arn))).unwrap_or_default()
+    arn.map(|arn| deployment.function(arn, shown_name(arn))).unwrap_or_default()
 }
 
 /// A message on one line of a table.
-fn shown_message(message: Option<&String>) -> Text {
+fn shown_message(message: Option<&str>) -> Text {
     let line = message.map(|text| cut(text.lines().next().unwrap_or_default(), SHOWN_OF_A_MESSAGE));
     line.unwrap_or_default().into()
 }
@@ -231,7 +260,7 @@ fn ago(at: Timestamp, now: Timestamp) -> Text {
 }
 
 /// The time since a moment, in short.
-pub fn age(moment: Timestamp, now: Timestamp) -> String {
+fn age(moment: Timestamp, now: Timestamp) -> String {
     durations::short(now.since(moment).as_secs_f64().floor())
 }
 

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::change::Answer;
 use crate::dead::filter::Filter;
-use crate::dead::groups::{Group, dead_letters_table, groups_table};
+use crate::dead::groups::{Described, Group, dead_letters_table, groups_table};
 use crate::dead::scan::counted_dead_letters;
 use crate::dead::snapshot::{Selection, Snapshot};
 use crate::failure::Failure;
@@ -65,7 +65,7 @@ impl Answer for Listing {
         }
         let shown = described.len() as u64;
         if shown > 0 {
-            layout.table(dead_letters_table(described, deployment, *at));
+            layout.table(dead_letters_table(described.iter().map(Described::line), deployment, *at));
         }
         if shown > 0 && shown < self.chosen {
             layout.line(format!("{shown} shown; --limit {} shows all", self.chosen));

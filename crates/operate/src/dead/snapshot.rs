@@ -6,12 +6,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use comeback_engine::{ReasonCode, ReceivedDeadLetter, Timestamp, short_name};
 
 use crate::dead::filter::Filter;
-use crate::dead::groups::{Alike, Described, Group, LONGEST_ERROR, MOST_GROUPS, cut, largest_first};
+use crate::dead::groups::{
+    Alike, Described, Group, LONGEST_ERROR, Line, MOST_GROUPS, cut, dead_letters_table, largest_first,
+};
 use crate::dead::received::Received;
 use crate::dead::rules::RedriveRules;
 use crate::dead::scan::{End, Read, show_each};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
+use crate::layout::Table;
 use crate::operator::Operator;
 use crate::shown::shown;
 
@@ -216,6 +219,24 @@ impl Snapshot {
         let mut groups: Vec<_> = groups.collect();
         largest_first(&mut groups);
         groups
+    }
+
+    /// These rows as a table.
+    pub fn table(&self, rows: &[&Row], now: Timestamp) -> Table {
+        let lines = rows.iter().map(|row| {
+            let Alike { reason, target, error_type, .. } = self.alike(row);
+            Line {
+                key: row.key.as_deref(),
+                message_id: &row.message_id,
+                target: target.as_deref(),
+                reason,
+                error_type: error_type.as_deref(),
+                message: row.message.as_deref(),
+                retries: row.retries.map(u64::from),
+                dead_lettered_at: row.dead_lettered_at,
+            }
+        });
+        dead_letters_table(lines, &self.deployment, now)
     }
 
     /// The traits that the dead-letters of a row's group share.

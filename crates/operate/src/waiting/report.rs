@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use comeback_engine::{Timestamp, short_name};
+use comeback_engine::Timestamp;
 use serde::Serialize;
 
 use crate::change::Answer;
@@ -10,6 +10,7 @@ use crate::deployment::Deployment;
 use crate::deployment::queue::Depth;
 use crate::durations::short;
 use crate::failure::Failure;
+use crate::function::shown_name;
 use crate::layout::{Block, Layout, Table};
 use crate::numbers::{counted, grouped};
 use crate::pauses::requests::RequestInForce;
@@ -152,10 +153,11 @@ impl Answer for Report<'_> {
 }
 
 /// The heads of the list of events.
-const EVENT_HEADS: [&str; 7] = ["key", "function", "retry", "error", "first failed", "due", "waits for"];
+pub const EVENT_HEADS: [&str; 7] = ["key", "function", "retry", "error", "first failed", "due", "waits for"];
 
 impl Report<'_> {
-    fn groups_table(&self) -> Table {
+    /// The groups as a table.
+    pub fn groups_table(&self) -> Table {
         let mut table = Table::new(["events", "function", "error", "first failed", "next due", "last due"]);
         table.columns[0].is_number = true;
         for group in &self.groups {
@@ -189,7 +191,7 @@ impl Report<'_> {
     }
 
     fn function(&self, target: Option<&str>) -> Text {
-        target.map_or_else(|| "others".into(), |target| self.deployment.function(target, short_name(target)))
+        target.map_or_else(|| "others".into(), |target| self.deployment.function(target, shown_name(target)))
     }
 }
 
@@ -205,13 +207,13 @@ fn error<'e>(target: Option<&str>, error_type: Option<&'e str>) -> &'e str {
 }
 
 /// The time since a moment, as a table shows it.
-pub fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
+fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
     moment
         .map_or_else(|| "unknown".into(), |it| format!("{} ago", short(now.since(it).as_secs_f64().floor())))
 }
 
 /// The time until a retry is due, as a table shows it.
-pub fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
+fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
     match due {
         Some(due) if due > now => {
             let soon = if matches!(why, Why::Resumed | Why::NotAllowed) { "within" } else { "in" };

@@ -34,7 +34,7 @@ pub(crate) async fn console_redrives_discards_and_imports_dead_letters(world: &W
 
     // One is read and sent back.
     group(&mut browser, "Mended").await;
-    browser.follow("mended").await;
+    browser.follow("Error, payload").await;
     browser.follow("Show payload").await;
     browser.sees("the payload", |text| text.contains("\"id\": \"mended\"")).await;
     browser.follow("Redrive …").await;
