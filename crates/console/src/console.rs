@@ -104,7 +104,7 @@ impl Console {
     }
 
     /// An operator who only asks. Nobody interrupts it: it ends when the browser hangs up.
-    async fn asking(&self) -> Result<Operator, Failure> {
+    pub(super) async fn asking(&self) -> Result<Operator, Failure> {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
 

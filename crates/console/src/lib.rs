@@ -29,8 +29,9 @@
 //!    and boxes before it, `timeline`, or all of its `blocks`. Charts are [`figure`](comeback_rehearsal::figure)s, which
 //!    display themselves (`|safe`). Mark what refreshes every five seconds with
 //!    `data-refresh` and an `id`, and keep forms outside of it; what can be copied is a `copy`. Add the page to `NAVIGATION`.
-//! 3. Values come from `comeback_operate`, read through a `fresh::Fresh` in `Console`, so that all tabs share one read
-//!    in five seconds. Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters visible.
+//! 3. Values come from `comeback_operate`: a question is asked by the operator of `console.asking()`. If that costs much, or
+//!    the page refreshes, it is read through a `fresh::Fresh` in `Console`, so that all tabs share one read in five seconds.
+//!    Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters visible.
 //! 4. A change is a `change::ChangeForm`, as in `pauses`: its fields, and how they make the change. GET shows its
 //!    plan, POST performs it.
 
