@@ -25,6 +25,7 @@
 //! | `scenario`, `targets`, `operators`, `event` | the input of a run: its settings, functions, pauses and events |
 //! | `figures`, `watch` | the output of a run: [`Summary`] and prices; [`Watcher`], [`Trace`], [`Violation`] |
 //! | `schedule`, `plan` | [`Schedule`]; [`Plan`] |
+//! | `live` | [`Live`]: a deployment that runs on while somebody acts on it |
 
 /// An enum with a text for each of its variants, which also documents it.
 macro_rules! texts {
@@ -59,6 +60,7 @@ mod check;
 mod event;
 mod faults;
 mod figures;
+mod live;
 mod operators;
 mod plan;
 mod rehearsal;
@@ -84,6 +86,7 @@ pub use faults::mix::{Faults, Strikes};
 pub use faults::records::UNLISTED_ARN;
 pub use figures::prices::{self, ApiCall, CallCounts};
 pub use figures::{Minute, Percentiles, Summary, TargetFigures};
+pub use live::{Defect, Live, LiveFunction, Surroundings};
 pub use operators::{OperatorCancel, OperatorPause, OperatorRecall, OperatorRetry};
 pub use plan::{Candidate, Goal, Limit, LimitedBy, Plan, PlanError, REHEARSED};
 pub use rehearsal::{Call, Hidden, Rehearsal, SentAgain, SentMessage, rehearse};

@@ -245,6 +245,16 @@ impl FailureRecords {
         text
     }
 
+    /// The record of an event that found no free concurrency until Lambda gave it up. No function has answered.
+    pub(crate) fn write_aged(&mut self, now: Timestamp, request_id: Id, payload: &str) -> String {
+        let mut time = String::new();
+        self.write_time(now, &mut time);
+        let arn = &self.function_arn;
+        format!(
+            r#"{{"version":"1.0","timestamp":"{time}","requestContext":{{"requestId":"{request_id}","functionArn":"{arn}:$LATEST","condition":"EventAgeExceeded","approximateInvokeCount":0}},"requestPayload":{payload}}}"#
+        )
+    }
+
     fn write_time(&mut self, now: Timestamp, text: &mut String) {
         const MINUTE: u64 = 60_000;
         let (minute, millis) = (now.as_millis() / MINUTE, now.as_millis() % MINUTE);
@@ -273,6 +283,10 @@ impl Id {
     pub(crate) fn draw(rng: &mut impl Rng) -> Self {
         let random = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
         Self(Builder::from_random_bytes(random.to_be_bytes()).into_uuid())
+    }
+
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        Uuid::parse_str(text).ok().map(Self)
     }
 
     /// Appends the usual 36 characters, faster than `Display` does: three ids are written for each retry.
@@ -307,6 +321,18 @@ mod tests {
         let expected = r#"{"version":"1.0","timestamp":"2026-09-14T15:46:54.145Z","requestContext":{"requestId":"ID","functionArn":"arn:aws:lambda:eu-west-1:123456789012:function:orders:$LATEST","condition":"RetriesExhausted","approximateInvokeCount":1},"requestPayload":{"n": 1.0},"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"responsePayload":{"errorType":"TargetDown","errorMessage":"the target is down"}}"#;
         assert_eq!(record, expected.replace("ID", &request_id.to_string()));
         assert_eq!(InvocationRecord::read(&record).unwrap().timestamp, Some(now));
+    }
+
+    #[test]
+    fn a_record_of_an_event_that_did_not_run_has_no_answer() {
+        let request_id = Id::draw(&mut Xoshiro256PlusPlus::seed_from_u64(1));
+        let record = FailureRecords::of(ORDERS).write_aged(Timestamp::from_secs(1), request_id, "7");
+        let read = InvocationRecord::read(&record).unwrap();
+        assert_eq!(read.timestamp, Some(Timestamp::from_secs(1)));
+        assert!(
+            record.contains(r#""condition":"EventAgeExceeded""#) && !record.contains("response"),
+            "{record}"
+        );
     }
 
     #[test]

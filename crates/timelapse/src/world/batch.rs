@@ -15,8 +15,8 @@ use crate::faults::fault::Fault;
 use crate::scenario::{PolicyChange, Scenario};
 
 /// Lambda ends an idle environment and replaces an old one. AWS does not document when: these are assumptions.
-const IDLE: Duration = Duration::from_secs(600);
-const LIFE: Duration = Duration::from_secs(7_200);
+pub(crate) const IDLE: Duration = Duration::from_secs(600);
+pub(crate) const LIFE: Duration = Duration::from_secs(7_200);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Polled {

@@ -1,0 +1,443 @@
+//! A deployment that runs on: its functions and its retry handler, stepped from moment to moment.
+//!
+//! [`run`](crate::run) knows in advance all that will happen. Here somebody acts on the deployment while it runs: the queues,
+//! the parameter of the pauses and the logs are [`Surroundings`] that others read and change between two steps.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use comeback_delivery::Answer;
+use comeback_engine::{
+    BatchEvent, BatchReport, CallFailure, DeadLetter, DeadLettered, Environment, FunctionArn,
+    HANDLER_TIMEOUT, InFlightCount, InvokeFailure, Move, Policies, RESERVE, Record, Timestamp,
+    VisibilityChange, short_name,
+};
+use futures_util::FutureExt;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+use slab::Slab;
+
+use crate::account::{Answers, Invoked, Service, SimulatedAccount};
+use crate::aws::agenda::Agenda;
+use crate::aws::mapping::kept;
+use crate::aws::target::{FailedInvocation, FailureRecords, Id, TargetError};
+use crate::world::batch::{IDLE, LIFE};
+
+/// How long a visible message waits for a poller.
+const POLL_DELAY: Duration = Duration::from_millis(20);
+/// How long the retry handler takes for a batch. Its calls come at the end.
+const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
+/// The most messages in a batch.
+const BATCH_SIZE: usize = 10;
+/// How long Lambda keeps an event that finds no free concurrency: what `attach` sets.
+const EVENT_AGE: Duration = Duration::from_secs(60);
+
+/// What surrounds the functions and the handler: queues, the parameter of the pauses, logs and counts.
+pub trait Surroundings {
+    /// `ReceiveMessage` on the retry queue: the event with which a poller invokes the handler.
+    fn receive(&mut self, now: Timestamp, most: usize) -> BatchEvent;
+
+    /// `DeleteMessage` on the retry queue.
+    fn delete(&mut self, now: Timestamp, receipt_handle: &str);
+
+    /// `ChangeMessageVisibility` on the retry queue.
+    fn hide(&mut self, now: Timestamp, receipt_handle: &str, timeout: Duration) -> Answer;
+
+    /// `SendMessage` to the retry queue, by Lambda: the record of a failure.
+    fn send_failure(&mut self, now: Timestamp, record: String);
+
+    /// `SendMessage` to the retry queue, by the handler: a copy that is moved.
+    fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> Answer;
+
+    /// `SendMessage` to the dead-letter queue.
+    fn send_dead_letter(&mut self, now: Timestamp, dead_letter: &DeadLetter) -> Answer;
+
+    /// Returns true if the retry queue has a message that nobody has received.
+    fn has_visible(&mut self, now: Timestamp) -> bool;
+
+    /// When the queue changes by itself: a message becomes visible, or ends.
+    fn next_change(&self) -> Option<Timestamp>;
+
+    /// The messages of the retry queue that are in flight.
+    fn in_flight(&mut self, now: Timestamp) -> u64;
+
+    /// The parameter that holds the pauses; `None` if it does not exist.
+    fn pauses(&mut self, now: Timestamp) -> Option<String>;
+
+    /// A function writes a line to its log. The handler's name is empty.
+    fn log(&mut self, now: Timestamp, function: &str, stream: &str, line: String);
+
+    /// The handler has handled a batch.
+    fn handled(&mut self, now: Timestamp);
+}
+
+/// A function, the events that arrive for it, and its defect.
+#[derive(Clone, Debug)]
+pub struct LiveFunction {
+    /// Its ARN, without a qualifier.
+    pub arn: String,
+    /// Events arrive at random moments, this many in an hour on average.
+    pub events_per_hour: f64,
+    /// The payload of an event, by its number.
+    pub payload: fn(u64) -> String,
+    /// How long an invocation takes.
+    pub run_time: Duration,
+    /// What is wrong with it, if it is broken.
+    pub defect: Option<Defect>,
+}
+
+/// What is wrong with a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// Every invocation fails.
+    Down(TargetError),
+    /// Invocations fail whose payload has this text.
+    Bug(&'static str, TargetError),
+    /// At most so many invocations run at a time, each for so long. An event that finds none free ends unrun.
+    Throttled(usize, Duration),
+}
+
+#[derive(Debug)]
+struct Function {
+    is: LiveFunction,
+    records: FailureRecords,
+    arrived: u64,
+    running: usize,
+}
+
+/// What will happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    /// An event arrives for the function at this position.
+    Arrival(usize),
+    InvocationEnds(usize),
+    /// A poller of the event source mapping asks for messages.
+    Poll,
+    /// The handler makes its calls for a batch and answers.
+    BatchEnds(usize),
+}
+
+#[derive(Debug)]
+struct Invocation {
+    function: usize,
+    request_id: Id,
+    payload: String,
+    started: Timestamp,
+    ends: Ending,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    Delivered,
+    Failed(TargetError),
+    /// It found no concurrency until Lambda gave it up.
+    NotRun,
+}
+
+#[derive(Debug)]
+struct Batch {
+    started: Timestamp,
+    event: BatchEvent,
+    environment: LiveEnvironment,
+}
+
+#[derive(Debug)]
+struct LiveEnvironment {
+    handler: Environment,
+    /// The name of its log stream.
+    stream: String,
+    born: Timestamp,
+    idle_since: Timestamp,
+}
+
+/// Lambda, with the functions and the handler of a deployment, and the event source mapping between.
+#[derive(Debug)]
+pub struct Live {
+    now: Timestamp,
+    agenda: Agenda<Happening>,
+    functions: Vec<Function>,
+    invocations: Slab<Invocation>,
+    /// Batches in the handler.
+    batches: Slab<Batch>,
+    idle: Vec<LiveEnvironment>,
+    /// `None` while the handler refuses its settings, and does not start.
+    policies: Option<Arc<Policies>>,
+    poll_planned: bool,
+    arrivals: Xoshiro256PlusPlus,
+    ids: Xoshiro256PlusPlus,
+}
+
+impl Live {
+    /// A deployment that starts to run. The same seed, functions and steps give the same run.
+    pub fn new(seed: u64, now: Timestamp, functions: Vec<LiveFunction>) -> Self {
+        let mut seeds = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let function = |is: LiveFunction| {
+            let records = FailureRecords::of(&is.arn);
+            Function { is, records, arrived: 0, running: 0 }
+        };
+        let mut live = Self {
+            now,
+            agenda: Agenda::default(),
+            functions: functions.into_iter().map(function).collect(),
+            invocations: Slab::new(),
+            batches: Slab::new(),
+            idle: Vec::new(),
+            policies: None,
+            poll_planned: false,
+            arrivals: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
+            ids: Xoshiro256PlusPlus::seed_from_u64(seeds.random()),
+        };
+        (0..live.functions.len()).for_each(|function| live.plan_arrival(function));
+        live
+    }
+
+    /// The functions, and what is wrong with each.
+    pub fn functions(&self) -> impl Iterator<Item = &LiveFunction> {
+        self.functions.iter().map(|function| &function.is)
+    }
+
+    /// Breaks the function at this position, or fixes it.
+    pub fn set_defect(&mut self, function: usize, defect: Option<Defect>) {
+        self.functions[function].is.defect = defect;
+    }
+
+    /// Lambda runs new environments of the handler from now on, because its variables have changed. With `None`, the handler
+    /// does not start.
+    pub fn set_policies(&mut self, policies: Option<Arc<Policies>>) {
+        self.policies = policies;
+        self.idle.clear();
+    }
+
+    /// An asynchronous invocation by somebody else, which Lambda has accepted under this id. Nothing happens if the function
+    /// does not run here, or the id is not a UUID.
+    pub fn invoke(&mut self, function_arn: &str, payload: String, request_id: &str) {
+        if let (Some(function), Some(request_id)) = (self.position(function_arn), Id::read(request_id)) {
+            self.start(function, payload, request_id);
+        }
+    }
+
+    fn position(&self, function_arn: &str) -> Option<usize> {
+        let called = function_arn.parse::<FunctionArn>().ok()?.unqualified().to_string();
+        self.functions.iter().position(|function| function.is.arn == called)
+    }
+
+    /// Runs until this moment.
+    pub fn run(&mut self, until: Timestamp, surroundings: &mut impl Surroundings) {
+        loop {
+            if !self.poll_planned && self.has_a_free_poller() && surroundings.has_visible(self.now) {
+                self.poll_planned = true;
+                self.plan(POLL_DELAY, Happening::Poll);
+            }
+            let change = surroundings.next_change().filter(|change| *change > self.now);
+            let next = change.map_or(until, |change| change.min(until));
+            match self.agenda.next_until(next) {
+                Some((now, happening)) => {
+                    self.now = now;
+                    self.perform(happening, surroundings);
+                }
+                None if next < until => self.now = next,
+                None => break,
+            }
+        }
+        self.now = until.max(self.now);
+    }
+
+    fn perform(&mut self, happening: Happening, surroundings: &mut impl Surroundings) {
+        match happening {
+            Happening::Arrival(function) => self.arrive(function),
+            Happening::InvocationEnds(invocation) => self.end(invocation, surroundings),
+            Happening::Poll => self.poll(surroundings),
+            Happening::BatchEnds(batch) => self.handle(batch, surroundings),
+        }
+    }
+
+    fn arrive(&mut self, position: usize) {
+        let function = &mut self.functions[position];
+        let payload = (function.is.payload)(function.arrived);
+        function.arrived += 1;
+        let request_id = Id::draw(&mut self.ids);
+        self.start(position, payload, request_id);
+        self.plan_arrival(position);
+    }
+
+    fn plan_arrival(&mut self, function: usize) {
+        let mean = 3_600.0 / self.functions[function].is.events_per_hour;
+        let luck: f64 = self.arrivals.random();
+        let gap = Duration::from_secs_f64(-mean * (1.0 - luck).ln());
+        self.plan(gap, Happening::Arrival(function));
+    }
+
+    /// Lambda accepts an event.
+    fn start(&mut self, position: usize, payload: String, request_id: Id) {
+        let function = &mut self.functions[position];
+        let (ends, run_time) = match function.is.defect {
+            Some(Defect::Down(error)) => (Ending::Failed(error), function.is.run_time),
+            Some(Defect::Bug(text, error)) if payload.contains(text) => {
+                (Ending::Failed(error), function.is.run_time)
+            }
+            Some(Defect::Throttled(most, _)) if function.running >= most => (Ending::NotRun, EVENT_AGE),
+            Some(Defect::Throttled(_, run_time)) => (Ending::Delivered, run_time),
+            _ => (Ending::Delivered, function.is.run_time),
+        };
+        function.running += usize::from(!matches!(ends, Ending::NotRun));
+        let started = self.now;
+        let invocation =
+            self.invocations.insert(Invocation { function: position, request_id, payload, started, ends });
+        self.plan(run_time, Happening::InvocationEnds(invocation));
+    }
+
+    fn end(&mut self, key: usize, surroundings: &mut impl Surroundings) {
+        let Invocation { function, request_id, payload, started, ends } = self.invocations.remove(key);
+        let Function { is, records, running, .. } = &mut self.functions[function];
+        if !matches!(ends, Ending::NotRun) {
+            *running -= 1;
+            // An invocation has its slot while it runs, as it has an environment.
+            let stream = stream(started, function as u64, key as u64);
+            let lines = function_log(request_id, self.now.since(started), ends);
+            lines.into_iter().for_each(|line| surroundings.log(self.now, short_name(&is.arn), &stream, line));
+        }
+        let record = match ends {
+            Ending::Delivered => return,
+            Ending::Failed(error) => {
+                let failed = FailedInvocation { request_id, payload: &payload, error };
+                records.write(self.now, failed, String::new())
+            }
+            Ending::NotRun => records.write_aged(self.now, request_id, &payload),
+        };
+        surroundings.send_failure(self.now, record);
+    }
+
+    fn poll(&mut self, surroundings: &mut impl Surroundings) {
+        self.poll_planned = false;
+        while self.has_a_free_poller() {
+            let event = surroundings.receive(self.now, BATCH_SIZE);
+            if event.records.is_empty() && event.incomplete.is_empty() {
+                return;
+            }
+            let Some(environment) = self.environment() else { return };
+            let batch = self.batches.insert(Batch { started: self.now, event, environment });
+            self.plan(HANDLER_RUN_TIME, Happening::BatchEnds(batch));
+        }
+    }
+
+    fn has_a_free_poller(&self) -> bool {
+        let most = self.policies.as_ref().map_or(0, |it| it.stack().settings().maximum_concurrency);
+        self.batches.len() < most as usize
+    }
+
+    /// Lambda takes an environment for a batch, or makes one.
+    fn environment(&mut self) -> Option<LiveEnvironment> {
+        let now = self.now;
+        self.idle.retain(|it| now.since(it.idle_since) <= IDLE && now.since(it.born) <= LIFE);
+        self.idle.pop().or_else(|| {
+            let handler = Environment::new(Arc::clone(self.policies.as_ref()?)).reading_pauses();
+            let stream = stream(now, u64::MAX, self.ids.random());
+            Some(LiveEnvironment { handler, stream, born: now, idle_since: now })
+        })
+    }
+
+    /// One batch through the handler that ships.
+    fn handle(&mut self, key: usize, surroundings: &mut impl Surroundings) {
+        let Batch { started, event, mut environment } = self.batches.remove(key);
+        let now = self.now;
+        let account = SimulatedAccount::new(Calls { live: self, surroundings });
+        let deadline = started.saturating_add(HANDLER_TIMEOUT - RESERVE);
+        let past_deadline = || now.saturating_add(account.waited.get()) >= deadline;
+        let report = environment.handler.handle(&event, started, &past_deadline, &account).now_or_never();
+        let report = report.expect("BUG: a simulated call did not answer at once");
+        let Calls { live, surroundings } = account.service.into_inner();
+        answer(&report, now, &environment.stream, surroundings);
+        let is_current =
+            live.policies.as_ref().is_some_and(|it| Arc::ptr_eq(it, environment.handler.policies()));
+        if is_current {
+            live.idle.push(LiveEnvironment { idle_since: now, ..environment });
+        }
+    }
+
+    fn plan(&mut self, delay: Duration, happening: Happening) {
+        self.agenda.plan(self.now.saturating_add(delay), happening);
+    }
+}
+
+/// The handler writes its lines and answers; the mapping deletes what the handler did not report failed.
+fn answer(report: &BatchReport<'_>, now: Timestamp, stream: &str, surroundings: &mut impl Surroundings) {
+    for line in report.log_lines(now) {
+        let line = serde_json::to_string(&line).expect("BUG: a line of the log is no JSON");
+        surroundings.log(now, "", stream, line);
+    }
+    let records = &report.batch.records;
+    let failures: Vec<&str> = report.batch_item_failures().collect();
+    for (record, is_kept) in records.iter().zip(kept(records, &failures)) {
+        if !is_kept {
+            surroundings.delete(now, &record.receipt_handle);
+        }
+    }
+    surroundings.handled(now);
+}
+
+/// The handler's calls.
+struct Calls<'l, S> {
+    live: &'l mut Live,
+    surroundings: &'l mut S,
+}
+
+impl<S: Surroundings> Service for Calls<'_, S> {
+    fn change_visibility(&mut self, changes: &[&&VisibilityChange<'_>]) -> Answers {
+        let now = self.live.now;
+        let hide = |change: &&&VisibilityChange<'_>| {
+            self.surroundings.hide(now, &change.record.receipt_handle, change.visibility_timeout)
+        };
+        Ok(changes.iter().map(hide).collect())
+    }
+
+    fn invoke(&mut self, _: &Record, function_arn: &str, payload: String) -> Invoked {
+        let Some(function) = self.live.position(function_arn) else {
+            let cause = format!("ResourceNotFoundException: Function not found: {function_arn}");
+            return Err(InvokeFailure::NotFound(cause));
+        };
+        let request_id = Id::draw(&mut self.live.ids);
+        self.live.start(function, payload, request_id);
+        Ok(Some(request_id.to_string()))
+    }
+
+    fn send_dead_letters(&mut self, dead_lettered: &[&&DeadLettered<'_>]) -> Answers {
+        let now = self.live.now;
+        let send = |it: &&&DeadLettered<'_>| self.surroundings.send_dead_letter(now, it.dead_letter);
+        Ok(dead_lettered.iter().map(send).collect())
+    }
+
+    fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers {
+        let now = self.live.now;
+        Ok(moves.iter().map(|copy| self.surroundings.send_again(now, copy)).collect())
+    }
+
+    fn count_in_flight(&mut self) -> Result<InFlightCount, CallFailure> {
+        let at = self.live.now;
+        Ok(InFlightCount { in_flight: self.surroundings.in_flight(at), at })
+    }
+
+    fn read_pauses(&mut self) -> Result<Option<String>, CallFailure> {
+        Ok(self.surroundings.pauses(self.live.now))
+    }
+}
+
+/// What Lambda and the function write about an invocation.
+fn function_log(request_id: Id, took: Duration, ends: Ending) -> Vec<String> {
+    let mut lines = vec![format!("START RequestId: {request_id} Version: $LATEST")];
+    if let Ending::Failed(TargetError { error_type, error_message, .. }) = ends {
+        lines.push(format!("[ERROR] {error_type}: {error_message}"));
+    }
+    let took = took.as_millis();
+    lines.push(format!("END RequestId: {request_id}"));
+    lines.push(format!(
+        "REPORT RequestId: {request_id}\tDuration: {took}.00 ms\tBilled Duration: {took} ms\t"
+    ));
+    lines
+}
+
+/// The name of an environment's log stream.
+fn stream(born: Timestamp, of: u64, number: u64) -> String {
+    let day = born.to_string()[..10].replace('-', "/");
+    format!("{day}/[$LATEST]{of:016x}{number:016x}")
+}
