@@ -10,7 +10,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`aws`] | the port to an account, and its implementations |
-//! | [`operator`], [`address`], [`account`], [`interrupt`] | who works where, and how work is watched and stopped |
+//! | [`operator`], [`address`], [`account`], [`interrupt`], [`clock`] | who works where and when, and how work is watched and stopped |
 //! | [`change`] | how every change is planned and performed |
 //! | [`status`], [`history`] | the state of a deployment, and its last hours |
 //! | [`pause`], [`resume`], [`request`] | changes of what is retried when, or not at all |
@@ -29,6 +29,7 @@ pub mod alarms;
 pub mod attach;
 pub mod aws;
 pub mod change;
+pub mod clock;
 pub mod command;
 pub mod dead;
 pub mod deployment;

@@ -15,7 +15,7 @@ mod sqs;
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_iam::types::{ContextEntry, ContextKeyTypeEnum, PolicyEvaluationDecisionType};
@@ -35,6 +35,7 @@ use crate::aws::{
     LogPage, Mapping, Message, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion, Paused,
     Receive, Stack, StackEvent, StackResource, Verdict,
 };
+use crate::clock::now;
 use crate::failure::Failure;
 
 pub use connect::SdkAws;
@@ -72,13 +73,6 @@ impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T, E> for Result<T, SdkErr
             answer => answer.or_failure(action, of).map(Some),
         }
     }
-}
-
-/// The time by this machine's clock, as an account behind the SDK has it.
-#[expect(clippy::disallowed_methods, reason = "the one place where the operator's half reads the clock")]
-pub fn now() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(since_epoch.as_millis() as u64)
 }
 
 #[async_trait(?Send)]

@@ -1,14 +1,15 @@
 //! An account in memory, for tests and demonstrations.
 //!
 //! [`SimulatedAws`] implements [`Aws`](crate::aws::Aws) on a [`State`] that its owner fills, reads and changes at any time between two calls: queues
-//! with messages, functions, roles, a parameter, log lines. Nothing runs by itself. Whoever simulates a handler takes
-//! messages from [`State::queues`], writes lines to [`State::log_groups`], and moves the clock. [`Sample`] is an account
-//! with a deployment to begin with.
+//! with messages, functions, roles, a parameter, log lines. [`Sample`] is an account with a deployment to begin with, in
+//! which nothing runs by itself. In a [`Demo`], functions fail and the retry handler retries them, up to the time of its
+//! [`Clock`] before each call.
 //!
 //! Each call yields once before it takes effect, so that operators who are polled in turn interleave call by call. A hook
 //! may give each call a [`Fault`]: it fails, its answer is lost, or the operator is killed there.
 
 mod calls;
+mod demo;
 mod function;
 mod logs;
 mod metrics;
@@ -16,10 +17,11 @@ mod parameter;
 mod port;
 mod queue;
 mod role;
+mod running;
 mod sample;
 mod stack;
 
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
@@ -31,14 +33,17 @@ use tokio::sync::watch;
 use crate::account::{Account, Place};
 use crate::aws::{self, Executions, Key, Mapping, MetricAlarm};
 use crate::function::FunctionName;
+use running::Running;
 
 pub use calls::{Call, Fault};
+pub use demo::{Demo, DemoFunction};
 pub use function::{Function, Invocation, function_arn, role_arn};
 pub use logs::LogGroup;
 pub use metrics::Metrics;
 pub use parameter::Parameter;
 pub use queue::{Queue, Stored};
 pub use role::{Role, policy};
+pub use running::{Clock, SleepClock};
 pub use sample::Sample;
 pub use stack::{Stack, Template};
 
@@ -61,6 +66,8 @@ struct World {
     state: RefCell<State>,
     clock: watch::Sender<Timestamp>,
     sleep: Cell<Sleep>,
+    /// What runs in the account by itself, with a clock of its own.
+    running: OnceCell<Rc<Running>>,
 }
 
 /// The effect of [`Aws::sleep`](crate::aws::Aws::sleep) on the account's clock.
@@ -119,8 +126,12 @@ impl fmt::Debug for SimulatedAws {
 impl SimulatedAws {
     /// An empty account.
     pub fn new(now: Timestamp) -> Self {
-        let world =
-            World { state: RefCell::default(), clock: watch::Sender::new(now), sleep: Cell::default() };
+        let world = World {
+            state: RefCell::default(),
+            clock: watch::Sender::new(now),
+            sleep: Cell::default(),
+            running: OnceCell::new(),
+        };
         Self { world: Rc::new(world), caller: Rc::new(calls::Caller::new(CALLER)) }
     }
 
@@ -144,8 +155,17 @@ impl SimulatedAws {
     /// If it is still held.
     pub fn state(&self) -> RefMut<'_, State> {
         let mut state = self.world.state.borrow_mut();
-        state.settle(self.time());
+        let now = self.time();
+        state.settle(now);
+        if let Some(running) = self.world.running.get() {
+            running.run(&mut state, now);
+        }
         state
+    }
+
+    /// Lets a deployment run in the account from now on.
+    fn runs(&self, running: Rc<Running>) {
+        assert!(self.world.running.set(running).is_ok(), "BUG: a deployment already runs");
     }
 
     /// A queue that must exist.
@@ -172,7 +192,7 @@ impl SimulatedAws {
 
     /// The time of the account.
     pub fn time(&self) -> Timestamp {
-        *self.world.clock.borrow()
+        self.world.running.get().map_or_else(|| *self.world.clock.borrow(), |running| running.clock().now())
     }
 
     /// Sets the clock, which never goes back.
@@ -233,6 +253,9 @@ impl SimulatedAws {
 
     /// Waits until the clock shows a time, or something else has moved it.
     async fn wait(&self, until: Timestamp) {
+        if let Some(running) = self.world.running.get() {
+            return running.clock().sleep_until(until).await;
+        }
         match self.world.sleep.get() {
             Sleep::Advances => {
                 calls::yield_now().await;

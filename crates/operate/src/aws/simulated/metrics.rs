@@ -20,6 +20,16 @@ impl Metrics {
         self.0.entry(key(series)).or_default().push((at, value));
     }
 
+    /// Adds to the sum of a metric's minute.
+    pub(super) fn count(&mut self, series: Series<'_>, at: Timestamp, n: f64) {
+        let minute = begin(at, Duration::from_secs(60));
+        let points = self.0.entry(key(series)).or_default();
+        match points.last_mut().filter(|(last, _)| *last == minute) {
+            Some((_, sum)) => *sum += n,
+            None => points.push((minute, n)),
+        }
+    }
+
     /// `GetMetricData`: a point for each period that has a value, the newest first.
     pub(super) fn points(&self, query: &MetricQuery<'_>) -> Vec<Vec<(Timestamp, f64)>> {
         let of = |series: &Series<'_>| {

@@ -68,17 +68,38 @@ impl SimulatedAws {
                 answers.extend(failed(&entry(EntryFailureKind::Missing, NO_QUEUE, NO_QUEUE_MESSAGE)));
                 break;
             };
-            answers.extend(call.into_iter().enumerate().map(|(index, one)| match &fault {
-                Some(Fault::CallFails) => Err(transient(UNAVAILABLE)),
-                Some(Fault::EntriesFail(these)) if these.contains(&index) => Err(transient(UNAVAILABLE)),
-                Some(Fault::AnswerLost) => effect(queue, now, one).and(Err(transient(NO_ANSWER))),
-                _ => effect(queue, now, one),
-            }));
+            let made: Vec<_> = call
+                .into_iter()
+                .enumerate()
+                .map(|(index, one)| match &fault {
+                    Some(Fault::CallFails) => Err(transient(UNAVAILABLE)),
+                    Some(Fault::EntriesFail(these)) if these.contains(&index) => Err(transient(UNAVAILABLE)),
+                    Some(Fault::AnswerLost) => effect(queue, now, one).and(Err(transient(NO_ANSWER))),
+                    _ => effect(queue, now, one),
+                })
+                .collect();
+            let (name, done) = (queue.name().to_owned(), made.iter().filter(|answer| answer.is_ok()).count());
+            if let Some(sum) = self.sum_of(action) {
+                state.count(now, "AWS/SQS", ("QueueName", &name), sum, done);
+            }
+            answers.extend(made);
         }
         let text = "not tried, because the call before failed for every entry".to_owned();
         let not_tried = EntryFailure { kind: EntryFailureKind::NotTried, code: String::new(), text };
         answers.resize(all, Err(not_tried));
         answers
+    }
+}
+
+impl SimulatedAws {
+    /// CloudWatch's sum of such calls, in an account that runs.
+    fn sum_of(&self, action: &str) -> Option<&'static str> {
+        self.world.running.get()?;
+        match action {
+            "sqs:SendMessage" => Some("NumberOfMessagesSent"),
+            "sqs:DeleteMessage" => Some("NumberOfMessagesDeleted"),
+            _ => None,
+        }
     }
 }
 

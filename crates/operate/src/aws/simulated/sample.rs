@@ -72,9 +72,22 @@ impl Sample {
         let targets = if self.is_attached { function_arn(Self::ORDERS) } else { String::new() };
         add_stack(state, &targets);
         if self.is_attached {
-            attach_orders(state);
+            attach(state, Self::ORDERS);
         }
         aws.clone()
+    }
+
+    /// Adds a function that is attached.
+    pub(super) fn add_attached(state: &mut State, name: &str) {
+        add_function(state, name);
+        attach(state, name);
+        let arn = function_arn(name);
+        redeploy(state, "TargetFunctions", |targets| format!("{targets},{arn}"));
+    }
+
+    /// Sets the policies of single functions.
+    pub(super) fn set_policies(state: &mut State, policies: &str) {
+        redeploy(state, "FunctionPolicies", |_| policies.to_owned());
     }
 }
 
@@ -131,23 +144,24 @@ fn add_function(state: &mut State, name: &str) {
 }
 
 /// What `attach` leaves behind on the function itself.
-fn attach_orders(state: &mut State) {
+fn attach(state: &mut State, name: &str) {
     let retries = queue_arn(Sample::RETRY_QUEUE);
-    let role = state.roles.get_mut("orders-role").expect("BUG: it was added");
+    let role = state.roles.get_mut(&format!("{name}-role")).expect("BUG: it was added");
     role.policies.insert("comeback-retries".into(), policy(&["sqs:SendMessage"], &[&retries]));
-    let orders = state.functions.get_mut(Sample::ORDERS).expect("BUG: it was added");
+    let function = state.functions.get_mut(name).expect("BUG: it was added");
     let attached =
         InvokeSettings { retries: Some(0), event_age: Some(60), on_failure: Some(retries), on_success: None };
-    orders.invoke_settings.insert(None, attached);
-    orders.recursion_allowed = true;
-    orders.tags = texts([
+    function.invoke_settings.insert(None, attached);
+    function.recursion_allowed = true;
+    function.tags = texts([
         ("comeback:retries", "default".into()),
         ("comeback:event-age", "default".into()),
         ("comeback:on-failure", "none".into()),
         ("comeback:recursion", "Terminate".into()),
     ]);
-    let lost = ("FunctionName", Sample::ORDERS);
-    let alarm = alarm("retries-lost-orders", &[("AWS/Lambda", "DestinationDeliveryFailures", lost)]);
+    let lost = ("FunctionName", name);
+    let alarm =
+        alarm(&format!("retries-lost-{name}"), &[("AWS/Lambda", "DestinationDeliveryFailures", lost)]);
     state.alarms.insert(alarm.name.clone(), alarm);
 }
 
@@ -174,6 +188,15 @@ fn add_stack(state: &mut State, targets: &str) {
     };
     deploy(state, &described);
     state.stacks.insert(Sample::STACK.into(), Stack::new(described, resources, deploy));
+}
+
+/// An update of the stack that is over at once.
+fn redeploy(state: &mut State, parameter: &str, value: impl FnOnce(&str) -> String) {
+    let stack = state.stacks.get_mut(Sample::STACK).expect("BUG: it was added");
+    let parameter = stack.stack.parameters.get_mut(parameter).expect("BUG: the template has it");
+    *parameter = value(parameter);
+    let described = stack.stack.clone();
+    deploy(state, &described);
 }
 
 /// The template: the handler's variables and permissions follow the stack's parameters.

@@ -1,0 +1,175 @@
+//! The deployment of `comeback ui --demo`: four functions, each with something wrong, after some days of traffic.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use comeback_timelapse::{Defect, Live, LiveFunction, TargetError};
+
+use super::running::{Clock, Running};
+use super::{Sample, SimulatedAws, function_arn};
+use crate::account::Account;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
+/// The deployment has run for so long when somebody first sees it.
+const RUNS_SINCE: Duration = Duration::from_secs(3 * 24 * 3_600);
+
+/// A function of the demonstration.
+struct Player {
+    name: &'static str,
+    defect: Defect,
+    /// What is wrong while it is broken.
+    words: &'static str,
+    /// How long it has been broken when somebody first sees it.
+    broken_for: Duration,
+    events_per_hour: f64,
+    payload: fn(u64) -> String,
+}
+
+const PLAYERS: [Player; 4] = [
+    Player {
+        name: Sample::ORDERS,
+        defect: Defect::Down(TargetError {
+            error_type: "ConnectTimeout",
+            error_message: "payments.internal:443 does not answer",
+            retry_after: None,
+        }),
+        words: "down",
+        broken_for: HOUR,
+        events_per_hour: 120.0,
+        payload: |n| format!(r#"{{"order":{n},"total":{}.50}}"#, 10 + n % 90),
+    },
+    Player {
+        name: "thumbnails",
+        defect: Defect::Throttled(2, Duration::from_secs(40)),
+        words: "throttled",
+        broken_for: HOUR.saturating_mul(3),
+        events_per_hour: 150.0,
+        payload: |n| format!(r#"{{"image":"uploads/{n}.png","width":320}}"#),
+    },
+    Player {
+        name: "invoices",
+        defect: Defect::Down(TargetError {
+            error_type: "RetryAfter",
+            error_message: "the ledger is closed",
+            retry_after: Some(MINUTE.saturating_mul(45)),
+        }),
+        words: "asks for RetryAfter",
+        broken_for: HOUR.saturating_mul(5),
+        events_per_hour: 20.0,
+        payload: |n| format!(r#"{{"invoice":"2026-{n:05}"}}"#),
+    },
+    Player {
+        name: "emails",
+        defect: Defect::Bug(
+            NO_RECIPIENT,
+            TargetError {
+                error_type: "ValidationError",
+                error_message: "'to' must be a string",
+                retry_after: None,
+            },
+        ),
+        words: "has a bug",
+        broken_for: RUNS_SINCE,
+        events_per_hour: 100.0,
+        payload: |n| match n % 40 {
+            13 => format!(r#"{{"mail":{n},{NO_RECIPIENT}}}"#),
+            _ => format!(r#"{{"mail":{n},"to":"customer-{}@example.com"}}"#, n % 1_000),
+        },
+    },
+];
+
+const NO_RECIPIENT: &str = r#""to":null"#;
+/// The policies of single functions.
+const POLICIES: &str = "emails NON_RETRYABLE_ERRORS=ValidationError";
+
+/// A function as the demonstration shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DemoFunction {
+    /// Its name.
+    pub name: &'static str,
+    /// What is wrong with it; `None` if it is fixed.
+    pub defect: Option<&'static str>,
+}
+
+/// An account with the demonstration's deployment.
+#[derive(Clone, Debug)]
+pub struct Demo {
+    aws: SimulatedAws,
+    running: Rc<Running>,
+}
+
+impl Demo {
+    /// The account at the time of this clock. The same seed, time and calls give the same account.
+    pub fn new(seed: u64, clock: Rc<dyn Clock>) -> Self {
+        let now = clock.now();
+        let began = now.before(RUNS_SINCE);
+        let aws = Sample { is_attached: true, ..Sample::new(began) }.build();
+        furnish(&aws);
+        let functions = PLAYERS.iter().map(|player| LiveFunction {
+            arn: function_arn(player.name),
+            events_per_hour: player.events_per_hour,
+            payload: player.payload,
+            run_time: Duration::from_millis(200),
+            defect: None,
+        });
+        let running = Rc::new(Running::new(Live::new(seed, began, functions.collect()), clock));
+        let mut breaks: Vec<_> =
+            PLAYERS.iter().enumerate().map(|(position, it)| (now.before(it.broken_for), position)).collect();
+        breaks.sort_unstable();
+        for (at, position) in breaks {
+            running.run(&mut aws.state(), at);
+            running.live().borrow_mut().set_defect(position, Some(PLAYERS[position].defect));
+        }
+        aws.runs(Rc::clone(&running));
+        Self { aws, running }
+    }
+
+    /// The account as a question or a change takes it.
+    pub fn account(&self) -> Account {
+        self.aws.account()
+    }
+
+    /// The simulated account.
+    pub fn aws(&self) -> &SimulatedAws {
+        &self.aws
+    }
+
+    /// The functions, in a certain order.
+    pub fn functions(&self) -> Vec<DemoFunction> {
+        let live = self.running.live().borrow();
+        let functions = live.functions().zip(&PLAYERS);
+        let functions = functions.map(|(function, Player { name, words, .. })| DemoFunction {
+            name,
+            defect: function.defect.is_some().then_some(*words),
+        });
+        functions.collect()
+    }
+
+    /// Breaks a function, or fixes it. Returns false if there is none of this name.
+    pub fn set_broken(&self, name: &str, is_broken: bool) -> bool {
+        let Some(position) = PLAYERS.iter().position(|player| player.name == name) else { return false };
+        // What came before is done by the function as it was.
+        drop(self.aws.state());
+        self.running.live().borrow_mut().set_defect(position, is_broken.then_some(PLAYERS[position].defect));
+        true
+    }
+}
+
+/// The functions besides `orders`, attached; a policy; and a fault for the doctor: an alarm that notifies nobody.
+fn furnish(aws: &SimulatedAws) {
+    let state = &mut *aws.state();
+    for Player { name, .. } in &PLAYERS[1..] {
+        Sample::add_attached(state, name);
+    }
+    Sample::set_policies(state, POLICIES);
+    for function in state.functions.values_mut().filter(|it| it.configuration.name != Sample::HANDLER) {
+        function.configuration.runtime = Some("python3.13".into());
+    }
+    if let Some(alarm) = state.alarms.get_mut("dead-letters") {
+        alarm.actions.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! A night shift on the demonstration: the operator's own questions and changes, on a clock that nobody waits for.
+
+use std::collections::BTreeMap;
+
+use comeback_engine::Timestamp;
+
+use super::*;
+use crate::change::{Change, Ended, Planned};
+use crate::dead::{self, Chosen, Filter, Redrive};
+use crate::doctor::{Examination, doctor};
+use crate::operator::{Operator, Which};
+use crate::pause::PauseRetries;
+use crate::pauses::edits::Wanted;
+use crate::request::{Ask, RequestEvents};
+use crate::resume::ResumeRetries;
+use crate::status::status;
+use crate::trace::{TraceOptions, trace};
+use crate::waiting::{WaitingOptions, waiting};
+
+const NOW: Timestamp = Timestamp::from_secs(1_789_400_000);
+
+struct Shift {
+    demo: Demo,
+    clock: Rc<super::super::SleepClock>,
+    operator: Operator,
+}
+
+impl Shift {
+    fn begin(seed: u64) -> Self {
+        let clock = Rc::new(super::super::SleepClock::new(NOW));
+        let demo = Demo::new(seed, Rc::<super::super::SleepClock>::clone(&clock));
+        let operator = Operator::new(demo.account(), Which::Stack(Sample::STACK.into()));
+        Self { demo, clock, operator }
+    }
+
+    async fn pass(&self, time: Duration) {
+        self.clock.sleep_until(self.operator.now().saturating_add(time)).await;
+    }
+
+    async fn perform<C: Change + 'static>(&self, change: C) -> String {
+        match Planned::of(change).await.unwrap().perform().await {
+            Ended::Done { json, result, .. } => {
+                result.unwrap();
+                json
+            }
+            ended => panic!("{ended:?}"),
+        }
+    }
+
+    /// Events that wait, by function and error, with the first failure.
+    async fn waits(&self) -> BTreeMap<(String, String), (u64, Timestamp)> {
+        let waiting = waiting(&self.operator, WaitingOptions::default()).await.unwrap();
+        let report = serde_json::to_value(waiting.report()).unwrap();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or("none").to_owned();
+        let group = |group: &serde_json::Value| {
+            let function = text(&group["target"]).split(':').nth(6).unwrap().to_owned();
+            let first = serde_json::from_value(group["oldest_first_failure"].clone()).unwrap();
+            ((function, text(&group["error_type"])), (group["count"].as_u64().unwrap(), first))
+        };
+        report["groups"].as_array().unwrap().iter().map(group).collect()
+    }
+
+    async fn dead(&self) -> BTreeMap<(String, String), usize> {
+        let snapshot = dead::scan(&self.operator, Filter::default()).await.unwrap();
+        let groups = snapshot.groups().into_iter().map(|(_, group)| {
+            let target = group.target.clone().unwrap();
+            (
+                (comeback_engine::short_name(&target).to_owned(), group.reason.to_string()),
+                group.count as usize,
+            )
+        });
+        groups.collect()
+    }
+}
+
+fn orders() -> Option<crate::function::FunctionName> {
+    Some("orders".parse().unwrap())
+}
+
+#[tokio::test]
+async fn night_shift_finds_pauses_fixes_and_redrives_until_nothing_is_left() {
+    let shift = Shift::begin(1);
+    // What is wrong, and since when?
+    let waits = shift.waits().await;
+    let functions: Vec<_> = waits.keys().map(|(function, error)| (&**function, &**error)).collect();
+    assert_eq!(functions, [("invoices", "RetryAfter"), ("orders", "ConnectTimeout"), ("thumbnails", "none")]);
+    let (count, since) = waits[&("orders".into(), "ConnectTimeout".into())];
+    assert!((90..150).contains(&count) && NOW.since(since) <= HOUR, "{count} since {since}");
+    let dead = shift.dead().await;
+    assert_eq!(
+        dead.keys().collect::<Vec<_>>(),
+        [&("emails:$LATEST".to_owned(), "non_retryable_error".to_owned())]
+    );
+
+    // Nothing is retried while somebody looks after it.
+    let (operator, wanted) =
+        (shift.operator.clone(), Wanted { why: Some("the payment service".into()), ..Wanted::default() });
+    shift.perform(PauseRetries { operator, function: orders(), wanted }).await;
+    shift.pass(HOUR).await;
+    let held = shift.waits().await[&("orders".into(), "ConnectTimeout".into())].0;
+    assert!(held >= count, "{held} of {count}");
+
+    for DemoFunction { name, .. } in shift.demo.functions() {
+        assert!(shift.demo.set_broken(name, false));
+    }
+    let operator = shift.operator.clone();
+    shift.perform(ResumeRetries { operator, function: orders(), spread: None }).await;
+    let (operator, ask) = (shift.operator.clone(), Ask::Retry { within: MINUTE });
+    shift
+        .perform(RequestEvents { operator, ask, function: None, error: None, keys: Vec::new(), why: None })
+        .await;
+    let all = Chosen::matching(Filter::default());
+    shift.perform(Redrive::new(shift.operator.clone(), all)).await;
+    // A wait that a function asked for lasts as long as it asked.
+    shift.pass(HOUR).await;
+    let status = status(&shift.operator, true, None).await.unwrap();
+    assert_eq!(status.retry_queue.total(), 0);
+    assert_eq!(status.dead_letters.total(), 0);
+    assert!(shift.waits().await.is_empty());
+}
+
+#[tokio::test]
+async fn demonstration_is_the_same_for_the_same_seed() {
+    let lines = async |seed| {
+        let shift = Shift::begin(seed);
+        shift.pass(HOUR).await;
+        let state = shift.demo.aws().state();
+        state.log_groups[Sample::LOG_GROUP].lines.iter().map(|line| line.message.clone()).collect::<Vec<_>>()
+    };
+    let (one, again, other) = (lines(1).await, lines(1).await, lines(2).await);
+    assert!(one == again && one != other && one.len() > 500, "{}", one.len());
+}
+
+#[tokio::test]
+async fn doctor_finds_the_alarm_that_notifies_nobody() {
+    let shift = Shift::begin(1);
+    let diagnosis = doctor(&shift.operator, &Examination::default()).await.unwrap();
+    let checks = serde_json::to_value(&diagnosis).unwrap()["checks"].as_array().unwrap().clone();
+    let is_wrong =
+        |check: &&serde_json::Value| ["warning", "broken"].contains(&check["outcome"].as_str().unwrap());
+    let wrong: Vec<_> = checks.iter().filter(is_wrong).map(|check| check["id"].as_str().unwrap()).collect();
+    assert_eq!(wrong, ["CB041", "CB042"]);
+}
+
+#[tokio::test]
+async fn every_event_has_a_story() {
+    let shift = Shift::begin(1);
+    let waiting = waiting(&shift.operator, WaitingOptions { list: Some(1), ..WaitingOptions::default() })
+        .await
+        .unwrap();
+    let key =
+        serde_json::to_value(waiting.report()).unwrap()["events"][0]["key"].as_str().unwrap().to_owned();
+    let options = TraceOptions { id: key.clone(), with_lines: true, since: 24 * HOUR };
+    let story = serde_json::to_string(&trace(&shift.operator, &options).await.unwrap()).unwrap();
+    assert!(story.contains(&key) && story.contains("[ERROR] "), "{story}");
+}

@@ -1,0 +1,251 @@
+//! A deployment that runs: Lambda, its functions and the retry handler that ships, around the account's queues.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use comeback_delivery::{Answer, ErrorKind, ServiceError};
+use comeback_engine::{
+    Attribute, BatchEvent, DeadLetter, Move, Policies, QUEUE_VISIBILITY_TIMEOUT, Timestamp,
+};
+use comeback_timelapse::{Live, Surroundings};
+use serde_json::{Value, json};
+
+use super::{Queue, Sample, State, queue_arn, queue_url};
+use crate::aws::{self, AttributeValue, EntryFailure, Message, NewMessage, Series};
+
+/// The clock of an account that runs.
+#[async_trait(?Send)]
+pub trait Clock: fmt::Debug {
+    /// The time of the account, which never goes back.
+    fn now(&self) -> Timestamp;
+
+    /// Waits until the clock shows this time.
+    async fn sleep_until(&self, time: Timestamp);
+}
+
+/// A clock that stands still, except that a sleep sets it to its end. Nobody waits, and a run is always the same.
+#[derive(Debug)]
+pub struct SleepClock(Cell<Timestamp>);
+
+impl SleepClock {
+    /// A clock that shows this time.
+    pub const fn new(now: Timestamp) -> Self {
+        Self(Cell::new(now))
+    }
+}
+
+#[async_trait(?Send)]
+impl Clock for SleepClock {
+    fn now(&self) -> Timestamp {
+        self.0.get()
+    }
+
+    async fn sleep_until(&self, time: Timestamp) {
+        super::calls::yield_now().await;
+        self.0.set(self.now().max(time));
+    }
+}
+
+/// The [`Sample`] deployment, running. Before each call, it runs up to the time of its clock.
+#[derive(Debug)]
+pub(super) struct Running {
+    live: RefCell<Live>,
+    clock: Rc<dyn Clock>,
+    /// The handler's variables that are in force.
+    variables: RefCell<BTreeMap<String, String>>,
+}
+
+impl Running {
+    pub(super) fn new(live: Live, clock: Rc<dyn Clock>) -> Self {
+        Self { live: RefCell::new(live), clock, variables: RefCell::default() }
+    }
+
+    pub(super) fn clock(&self) -> &Rc<dyn Clock> {
+        &self.clock
+    }
+
+    pub(super) fn live(&self) -> &RefCell<Live> {
+        &self.live
+    }
+
+    /// Runs until this moment.
+    pub(super) fn run(&self, state: &mut State, until: Timestamp) {
+        let live = &mut *self.live.borrow_mut();
+        self.follow_variables(live, state, until);
+        take_invocations(live, state);
+        live.run(until, state);
+        state.looked_at = Some(until);
+        raise_alarms(state, until);
+    }
+
+    /// Lambda gives the handler its new variables.
+    fn follow_variables(&self, live: &mut Live, state: &State, now: Timestamp) {
+        let Some(handler) = state.functions.get(Sample::HANDLER) else { return };
+        let variables = handler.configuration(now, None).unwrap_or_default().variables;
+        if *self.variables.borrow() != variables {
+            let policies = Policies::from_variables(|name| variables.get(name).cloned());
+            live.set_policies(policies.ok().map(Arc::new));
+            self.variables.replace(variables);
+        }
+    }
+}
+
+/// The asynchronous invocations of operators start to run.
+fn take_invocations(live: &mut Live, state: &mut State) {
+    for function in state.functions.values_mut() {
+        for invocation in std::mem::take(&mut function.invocations) {
+            live.invoke(&function.configuration.arn, invocation.payload, &invocation.request_id);
+        }
+    }
+}
+
+/// An alarm on the messages of a queue is raised while there are any.
+fn raise_alarms(state: &mut State, now: Timestamp) {
+    let State { alarms, queues, .. } = state;
+    for alarm in alarms.values_mut() {
+        let watched =
+            alarm.metrics.iter().filter(|metric| metric.name.starts_with("ApproximateNumberOfMessages"));
+        let names: Vec<_> = watched.filter_map(|metric| metric.dimensions.get("QueueName")).collect();
+        if names.is_empty() {
+            continue;
+        }
+        let is_raised = names.into_iter().any(|name| {
+            queues.get_mut(name).is_some_and(|queue| {
+                let depth = queue.depth(now);
+                depth.visible + depth.in_flight > 0
+            })
+        });
+        alarm.state = if is_raised { "ALARM" } else { "OK" }.to_owned();
+    }
+}
+
+impl State {
+    /// Counts messages or invocations in one of CloudWatch's sums.
+    pub(super) fn count(
+        &mut self,
+        now: Timestamp,
+        namespace: &str,
+        dimension: (&str, &str),
+        name: &str,
+        n: usize,
+    ) {
+        self.metrics.count(Series { namespace, dimension, name, statistic: "Sum" }, now, n as f64);
+    }
+
+    fn named(&mut self, name: &str) -> &mut Queue {
+        self.queues.get_mut(name).unwrap_or_else(|| panic!("BUG: no queue {name}"))
+    }
+
+    fn sent(&mut self, now: Timestamp, queue: &str, delay: Duration, message: NewMessage) {
+        self.named(queue).send(now, delay, message);
+        self.count(now, "AWS/SQS", ("QueueName", queue), "NumberOfMessagesSent", 1);
+    }
+}
+
+impl Surroundings for State {
+    fn receive(&mut self, now: Timestamp, most: usize) -> BatchEvent {
+        self.looked_at = Some(now);
+        let received = State::receive(self, &queue_url(Sample::RETRY_QUEUE), most, QUEUE_VISIBILITY_TIMEOUT);
+        let messages: Vec<Value> = received.unwrap_or_default().iter().map(of_lambda).collect();
+        let event = json!({ "Records": messages }).to_string();
+        BatchEvent::read(&event).expect("BUG: it was just written")
+    }
+
+    fn delete(&mut self, now: Timestamp, receipt_handle: &str) {
+        if self.named(Sample::RETRY_QUEUE).delete(now, receipt_handle).is_ok() {
+            let queue = ("QueueName", Sample::RETRY_QUEUE);
+            self.count(now, "AWS/SQS", queue, "NumberOfMessagesDeleted", 1);
+        }
+    }
+
+    fn hide(&mut self, now: Timestamp, receipt_handle: &str, timeout: Duration) -> Answer {
+        let hidden = self.named(Sample::RETRY_QUEUE).change_visibility(now, receipt_handle, timeout);
+        hidden.map_err(|EntryFailure { code, text, .. }| ServiceError::new(ErrorKind::Refused, code, text))
+    }
+
+    fn send_failure(&mut self, now: Timestamp, record: String) {
+        self.sent(
+            now,
+            Sample::RETRY_QUEUE,
+            Duration::ZERO,
+            NewMessage { body: record, ..NewMessage::default() },
+        );
+    }
+
+    fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> Answer {
+        let body = copy.record.body.clone();
+        let trace_header = copy.record.trace_header.clone();
+        let message = NewMessage { body, attributes: attributes(&copy.attributes()), trace_header };
+        self.sent(now, Sample::RETRY_QUEUE, copy.delay, message);
+        Ok(())
+    }
+
+    fn send_dead_letter(&mut self, now: Timestamp, dead_letter: &DeadLetter) -> Answer {
+        let (body, attributes) = (dead_letter.body.clone(), attributes(&dead_letter.attributes));
+        let message = NewMessage { body, attributes, trace_header: None };
+        self.sent(now, Sample::DEAD_LETTER_QUEUE, Duration::ZERO, message);
+        Ok(())
+    }
+
+    fn has_visible(&mut self, now: Timestamp) -> bool {
+        self.named(Sample::RETRY_QUEUE).depth(now).visible > 0
+    }
+
+    fn next_change(&self) -> Option<Timestamp> {
+        self.queues.get(Sample::RETRY_QUEUE)?.next_change()
+    }
+
+    fn in_flight(&mut self, now: Timestamp) -> u64 {
+        self.named(Sample::RETRY_QUEUE).depth(now).in_flight
+    }
+
+    fn pauses(&mut self, _: Timestamp) -> Option<String> {
+        Some(self.parameters.get(Sample::PAUSES)?.versions.last()?.text.clone())
+    }
+
+    fn log(&mut self, now: Timestamp, function: &str, stream: &str, line: String) {
+        let name = if function.is_empty() { Sample::HANDLER } else { function };
+        self.log_groups.entry(format!("/aws/lambda/{name}")).or_default().write(now, stream, line);
+    }
+
+    fn handled(&mut self, now: Timestamp) {
+        self.count(now, "AWS/Lambda", ("FunctionName", Sample::HANDLER), "Invocations", 1);
+    }
+}
+
+/// A message as Lambda passes it to the handler.
+fn of_lambda(message: &Message) -> Value {
+    let attributes = message.attributes.iter().map(|(name, aws::Attribute { data_type, value })| {
+        let value = match value {
+            AttributeValue::Text(text) => json!({"stringValue": text, "dataType": data_type}),
+            AttributeValue::Bytes(bytes) => {
+                use base64::Engine as _;
+                let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+                json!({"binaryValue": text, "dataType": data_type})
+            }
+        };
+        (name.clone(), value)
+    });
+    json!({
+        "messageId": message.id,
+        "receiptHandle": message.receipt_handle,
+        "body": message.body,
+        "attributes": message.system,
+        "messageAttributes": attributes.collect::<serde_json::Map<_, _>>(),
+        "eventSourceARN": queue_arn(Sample::RETRY_QUEUE),
+    })
+}
+
+/// The handler's attributes, none of which is binary.
+fn attributes(of_handler: &[Attribute]) -> BTreeMap<String, aws::Attribute> {
+    let attribute = |it: &Attribute| {
+        let value = AttributeValue::Text(it.value.clone());
+        (it.name.to_string(), aws::Attribute { data_type: it.data_type.to_string(), value })
+    };
+    of_handler.iter().map(attribute).collect()
+}

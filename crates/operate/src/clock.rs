@@ -1,0 +1,12 @@
+//! This machine's clock. Only this file of the operator's half reads it.
+
+use std::time::SystemTime;
+
+use comeback_engine::Timestamp;
+
+/// The time by this machine's clock, as an account behind the SDK has it.
+#[expect(clippy::disallowed_methods, reason = "the one place where the operator's half reads the clock")]
+pub fn now() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(since_epoch.as_millis() as u64)
+}
