@@ -1,4 +1,4 @@
-# Needs Rust with a C compiler, and Python 3 and Node for everything but `demo`; `dist` and `check-dist` need Python 3.11 or
+# Needs Rust with a C compiler, and Python 3 and Node for everything but `console` and `demo`; `dist` and `check-dist` need Python 3.11 or
 # later. tests/tools/with.sh installs all other tools into .tools/ and into node_modules/ folders.
 .DEFAULT_GOAL := help
 SHELL := bash
@@ -30,6 +30,9 @@ export ARCHS FUZZ_SECONDS SEEDS BEFORE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+console: ## open the console on a simulated account, 60 times as fast (needs only Rust and a C compiler)
+	cargo run --profile demo -p comeback --no-default-features --features console -- ui --demo
 
 demo: ## simulate a three-hour outage over 24 virtual hours (needs only Rust and a C compiler)
 	cargo run --profile demo -p comeback --no-default-features -- simulate

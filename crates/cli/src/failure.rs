@@ -22,7 +22,7 @@ pub(crate) enum CommandFailure {
     #[error("standard output: {0}")]
     Output(#[from] std::io::Error),
     /// A command on a deployment failed.
-    #[cfg(feature = "operate")]
+    #[cfg(feature = "console")]
     #[error(transparent)]
     Operate(#[from] comeback_operate::Failure),
 }
@@ -47,7 +47,7 @@ impl CommandFailure {
             Self::BadFile(_) | Self::Output(_) => 1,
             Self::Rehearsal(Failure::Refused(_)) => 2,
             Self::Rehearsal(Failure::Violated { .. }) | Self::GoalNotMet(_) => 3,
-            #[cfg(feature = "operate")]
+            #[cfg(feature = "console")]
             Self::Operate(failure) => failure.exit_code(),
         })
     }

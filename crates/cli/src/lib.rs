@@ -12,7 +12,8 @@
 //! | `plan` | `comeback plan`: the cheapest policy for a goal |
 //! | `contention` | `comeback contention`: backoff strategies compared on one contended row |
 //! | `operate` | the commands on a deployment, behind the feature `operate` |
-//! | `ui` | `comeback ui`: starts the console |
+//! | `ui` | `comeback ui`: starts the console, behind the feature `console` |
+//! | `signals` | Ctrl-C and SIGTERM |
 //! | `flags` | moments as flags, and warnings about policies |
 //! | `input` | files that a command reads |
 //! | `output` | results as JSON and as files |
@@ -31,11 +32,13 @@ mod output;
 mod plan;
 mod replay;
 mod schedule;
+#[cfg(feature = "console")]
+mod signals;
 mod simulate;
 mod tables;
 #[cfg(feature = "operate")]
 mod terminal;
-#[cfg(feature = "operate")]
+#[cfg(feature = "console")]
 mod ui;
 
 use std::ffi::OsStr;
@@ -109,8 +112,8 @@ enum Command {
     Operate(Box<operate::OperateCommand>),
     /// Open a console in the browser: see waiting events and dead-letters, and act on them
     ///
-    /// Serves it on this machine alone, with your credentials, until Ctrl-C.
-    #[cfg(feature = "operate")]
+    /// Serves it on this machine alone, with your credentials, until Ctrl-C. With --demo, it needs no account.
+    #[cfg(feature = "console")]
     #[command(after_help = ui::EXAMPLES)]
     Ui(ui::UiArguments),
 }
@@ -129,7 +132,7 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "operate")]
         // The session prints the object, even if the run failed.
         Command::Operate(command) => (operate::run(&command), false),
-        #[cfg(feature = "operate")]
+        #[cfg(feature = "console")]
         Command::Ui(arguments) => (ui::run(&arguments), false),
     };
     let Err(failure) = result else { return ExitCode::SUCCESS };

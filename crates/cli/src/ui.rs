@@ -2,20 +2,37 @@
 
 use clap::Args;
 use comeback_console::{Options, serve};
-use comeback_operate::Interrupt;
+use comeback_operate::{Address, Interrupt, Which};
 use tokio::task::LocalSet;
 
 use crate::failure::CommandFailure;
-use crate::operate::session::{DeploymentFlags, raise_when_stopped};
+#[cfg(feature = "operate")]
+use crate::operate::session::DeploymentFlags;
+use crate::signals::raise_when_stopped;
 
+#[cfg(feature = "operate")]
 pub(crate) const EXAMPLES: &str = "\
 Examples:
+  comeback ui --demo
   comeback ui
   comeback ui --stack shop --read-only
   comeback ui --no-open --port 7070";
+#[cfg(not(feature = "operate"))]
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  comeback ui --demo
+  comeback ui --demo --no-open --port 7070";
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct UiArguments {
+    /// Show a deployment in a simulated account, 60 times as fast, instead of yours
+    #[arg(long)]
+    #[cfg_attr(
+        feature = "operate",
+        arg(conflicts_with_all = ["handler", "stack", "region", "profile"])
+    )]
+    #[cfg_attr(not(feature = "operate"), arg(required = true))]
+    demo: bool,
     /// The port to listen on [default: a free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -25,14 +42,33 @@ pub(crate) struct UiArguments {
     /// Leave out everything that changes something or hides dead-letters
     #[arg(long)]
     read_only: bool,
+    #[cfg(feature = "operate")]
     #[command(flatten)]
     deployment: DeploymentFlags,
 }
 
+impl UiArguments {
+    #[cfg(feature = "operate")]
+    fn address(&self) -> Address {
+        if self.demo { Self::of_demo() } else { self.deployment.address() }
+    }
+
+    #[cfg(not(feature = "operate"))]
+    fn address(&self) -> Address {
+        Self::of_demo()
+    }
+
+    fn of_demo() -> Address {
+        let stack = comeback_operate::address::DEFAULT_STACK.to_owned();
+        Address { which: Which::Stack(stack), region: None, profile: None }
+    }
+}
+
 pub(crate) fn run(arguments: &UiArguments) -> Result<(), CommandFailure> {
-    let UiArguments { port, no_open, read_only, deployment } = arguments;
+    let UiArguments { demo, port, no_open, read_only, .. } = arguments;
     let options = Options {
-        address: deployment.address(),
+        address: arguments.address(),
+        demo: *demo,
         port: *port,
         opens_browser: !no_open,
         read_only: *read_only,

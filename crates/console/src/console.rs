@@ -18,10 +18,11 @@ use send_wrapper::SendWrapper;
 use tokio::sync::OnceCell;
 
 use crate::dead::state::Dead;
+use crate::demonstration::Demonstration;
 use crate::fresh::{Behind, Fresh, Read};
 use crate::rehearsal::Labs;
 use crate::work::Works;
-use comeback_operate::aws::sdk::now;
+use comeback_operate::clock::now;
 
 /// The console, for every page. All pages run on one thread, which is why it can go where axum wants `Send`.
 #[derive(Clone)]
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     pub(super) works: Works,
     pub(super) dead: Dead,
     account: OnceCell<Account>,
+    /// The demonstration, if the console shows it instead of a deployment.
+    pub(super) demo: Option<Demonstration>,
     status: Fresh<Status>,
     traces: RefCell<Traces>,
     deployment: Fresh<Deployment>,
@@ -66,12 +69,27 @@ impl std::ops::Deref for Console {
 
 impl Console {
     pub(super) fn new(address: Address, read_only: bool) -> Self {
+        Self::of(address, read_only, OnceCell::new(), None)
+    }
+
+    /// The console of the demonstration, which needs no account.
+    pub(super) fn demonstrating(address: Address, read_only: bool, demo: Demonstration) -> Self {
+        Self::of(address, read_only, OnceCell::new_with(Some(demo.account())), Some(demo))
+    }
+
+    fn of(
+        address: Address,
+        read_only: bool,
+        account: OnceCell<Account>,
+        demo: Option<Demonstration>,
+    ) -> Self {
         Self(SendWrapper::new(Rc::new(Shared {
             address,
             read_only,
             works: Works::default(),
             dead: Dead::default(),
-            account: OnceCell::new(),
+            account,
+            demo,
             status: Fresh::default(),
             deployment: Fresh::default(),
             checks: RefCell::default(),
@@ -93,13 +111,18 @@ impl Console {
         self.account.get()
     }
 
+    /// The time of the account, or of this machine until a page has reached it.
+    pub(super) fn now(&self) -> Timestamp {
+        self.account().map_or_else(now, Account::now)
+    }
+
     /// An operator of this deployment. Fails without credentials, and tries again next time.
     pub(super) async fn operator(
         &self,
         follow: Rc<dyn Follow>,
         interrupt: Interrupt,
     ) -> Result<Operator, Failure> {
-        let account = self.account.get_or_try_init(|| self.address.connect()).await?.clone();
+        let account = self.account.get_or_try_init(|| connect(&self.address)).await?.clone();
         Ok(Operator { account, which: self.address.which.clone(), interrupt, follow })
     }
 
@@ -111,17 +134,23 @@ impl Console {
     /// Lets a page look at the waiting events. The log is read from where the last read ended.
     pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
         let console = self.clone();
-        let read = self.log.get(now, |known| async move { console.read_log(known).await }).await;
+        let clock = self.clone();
+        let read =
+            self.log.get(move || clock.now(), |known| async move { console.read_log(known).await }).await;
         let Some(Read { at, value }) = read else {
             return Waiting::Reading(self.log_progress.count());
         };
-        let look = |reading: Rc<RefCell<Reading>>| Rc::new(look(&mut reading.borrow_mut(), now()));
+        let look = |reading: Rc<RefCell<Reading>>| Rc::new(look(&mut reading.borrow_mut(), self.now()));
         Waiting::Read(Read { at, value: value.map(look) })
     }
 
-    /// Called after a command has changed something: the log is read again before a page shows it.
+    /// Called after something was changed: everything is read again before a page shows it.
     pub(super) fn has_changed(&self) {
         self.log.outdate();
+        self.status.outdate();
+        self.deployment.outdate();
+        self.checks.borrow_mut().clear();
+        self.traces.borrow_mut().clear();
     }
 
     async fn read_log(&self, known: Option<Rc<RefCell<Reading>>>) -> Result<Rc<RefCell<Reading>>, Failure> {
@@ -150,11 +179,11 @@ impl Console {
             let options = TraceOptions { id: id.to_owned(), with_lines: logs, since: RETENTION };
             trace(&self.asking().await?, &options).await
         };
-        known.get(now, async |_| read().await).await
+        known.get(|| self.now(), async |_| read().await).await
     }
 
     pub(super) async fn deployment(&self) -> Read<Deployment> {
-        self.deployment.get(now, async |_| self.asking().await?.deployment().await).await
+        self.deployment.get(|| self.now(), async |_| self.asking().await?.deployment().await).await
     }
 
     /// The doctor's diagnosis of one function, or of the whole deployment.
@@ -168,15 +197,25 @@ impl Console {
         };
         let functions = function.cloned().into_iter().collect();
         let examination = Examination { functions, ..Examination::default() };
-        known.get(now, async |_| doctor(&self.asking().await?, &examination).await).await
+        known.get(|| self.now(), async |_| doctor(&self.asking().await?, &examination).await).await
     }
 
     /// The status of the deployment, with its last hours.
     pub(super) async fn status(&self) -> Read<Status> {
         self.status
-            .get(now, async |before| status(&self.asking().await?, true, before.as_deref()).await)
+            .get(|| self.now(), async |before| status(&self.asking().await?, true, before.as_deref()).await)
             .await
     }
+}
+
+#[cfg(feature = "sdk")]
+async fn connect(address: &Address) -> Result<Account, Failure> {
+    address.connect().await
+}
+
+#[cfg(not(feature = "sdk"))]
+async fn connect(_: &Address) -> Result<Account, Failure> {
+    Err(Failure::could_not("this program was built without the AWS SDK, and has only the demonstration"))
 }
 
 /// Lives of events, and checks of functions, that are kept for other tabs.

@@ -17,6 +17,7 @@ use askama::Template;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
+use comeback_engine::Timestamp;
 use comeback_operate::command::command_line;
 use comeback_operate::dead::filter::{PayloadTest, read_reason, read_retries};
 use comeback_operate::dead::groups::{Group, groups_table};
@@ -39,7 +40,6 @@ use crate::dead::state::scan_id;
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::html;
 use crate::work::Summary;
-use comeback_operate::aws::sdk::now;
 
 /// Dead-letters on a page.
 const ON_A_PAGE: usize = 100;
@@ -121,8 +121,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    fn of(snapshot: &Snapshot, groups: &[(usize, Group)]) -> Self {
-        let (now, only_groups) = (now(), || groups.iter().map(|(_, group)| group));
+    fn of(snapshot: &Snapshot, groups: &[(usize, Group)], now: Timestamp) -> Self {
+        let only_groups = || groups.iter().map(|(_, group)| group);
         let mut table = groups_table(only_groups(), &snapshot.deployment, now);
         table.add("SQS deletes the first", only_groups().map(|group| until(group.expires, now)));
         Self { table, numbers: groups.iter().map(|(number, _)| *number).collect() }
@@ -172,14 +172,14 @@ async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> Dea
         under_way: dead.under_way(),
         filters: FILTERS.into_iter().map(input).collect(),
         once: token(),
-        scanned: snapshot.map(|snapshot| Scanned::of(&snapshot, &place)),
+        scanned: snapshot.map(|snapshot| Scanned::of(&snapshot, &place, visit.console.now())),
         files: dead.files(),
         refused,
     }
 }
 
 impl Scanned {
-    fn of(snapshot: &Snapshot, place: &str) -> Self {
+    fn of(snapshot: &Snapshot, place: &str, now: Timestamp) -> Self {
         let read = &snapshot.read;
         let newer = (read.newer > 0).then(|| {
             let count = counted(read.newer, "dead-letter", "dead-letters");
@@ -201,7 +201,7 @@ impl Scanned {
             command: line(words, place),
             notes: newer.into_iter().chain(incomplete).chain(hidden).collect(),
             left: grouped(snapshot.rows(&Selection::All).len() as u64),
-            groups: Groups::of(snapshot, &snapshot.groups()),
+            groups: Groups::of(snapshot, &snapshot.groups(), now),
         }
     }
 }
@@ -245,7 +245,7 @@ impl OfFunction {
         Some(Self {
             at: snapshot.at.into(),
             filter: line(snapshot.filter.flags(), ""),
-            groups: Groups::of(&snapshot, &groups),
+            groups: Groups::of(&snapshot, &groups, console.now()),
         })
     }
 }
@@ -350,7 +350,7 @@ async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
         what: described(&snapshot, &selection),
         range: if rows.is_empty() { "None is left.".into() } else { range },
         paths: shown.iter().map(|row| path(row)).collect(),
-        table: table(&snapshot, shown),
+        table: table(&snapshot, shown, visit.console.now()),
         earlier: earlier.map(link),
         later: later.map(link),
     })

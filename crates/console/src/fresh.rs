@@ -44,11 +44,13 @@ impl<T> Clone for Read<T> {
 pub(super) struct Fresh<T> {
     // Held while it is read, so that whoever asks meanwhile waits for the same read.
     last: Mutex<Option<Read<T>>>,
+    /// Something was changed since it was read.
+    is_outdated: Cell<bool>,
 }
 
 impl<T> Default for Fresh<T> {
     fn default() -> Self {
-        Self { last: Mutex::new(None) }
+        Self { last: Mutex::new(None), is_outdated: Cell::new(false) }
     }
 }
 
@@ -60,12 +62,18 @@ impl<T> Fresh<T> {
         read: impl AsyncFnOnce(Option<Rc<T>>) -> Result<T, Failure>,
     ) -> Read<T> {
         let mut last = self.last.lock().await;
-        if let Some(fresh) = last.as_ref().filter(|last| last.is_fresh(now())) {
+        let is_outdated = self.is_outdated.take();
+        if let Some(fresh) = last.as_ref().filter(|last| !is_outdated && last.is_fresh(now())) {
             return fresh.clone();
         }
         let before = last.as_ref().and_then(|last| last.value.as_ref().ok().cloned());
         let value = read(before).await.map(Rc::new);
         last.insert(Read { at: now(), value }).clone()
+    }
+
+    /// To be called after a change: it is read again, however fresh it is.
+    pub(super) fn outdate(&self) {
+        self.is_outdated.set(true);
     }
 }
 
@@ -186,6 +194,21 @@ mod tests {
             2,
             "a failure counts too"
         );
+    }
+
+    #[tokio::test]
+    async fn what_was_changed_is_read_again() {
+        let (fresh, count) = (Fresh::<u64>::default(), Cell::new(0));
+        let look = async || {
+            let read = async |_| {
+                count.set(count.get() + 1);
+                Ok(count.get())
+            };
+            *fresh.get(|| Timestamp::from_secs(100), read).await.value.unwrap()
+        };
+        assert_eq!((look().await, look().await), (1, 1));
+        fresh.outdate();
+        assert_eq!((look().await, look().await), (2, 2));
     }
 
     #[tokio::test(start_paused = true)]

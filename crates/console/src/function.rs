@@ -26,7 +26,6 @@ use crate::doctor::Findings;
 use crate::fresh::Read;
 use crate::page::{Frame, Problem, Visit, encoded, ok, page};
 use crate::waiting::groups;
-use comeback_operate::aws::sdk::now;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/function", page(function))
@@ -130,7 +129,9 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
     let findings = checks.map(|diagnosis| Findings::of(diagnosis.checks.iter().filter(of_function)));
     let shown_name = command_name(&arn.to_string(), &deployment.handler_arn);
     ok(&FunctionPage {
-        frame: visit.frame(format!("Function {name}"), None).of(read_at.unwrap_or_else(now)),
+        frame: visit
+            .frame(format!("Function {name}"), None)
+            .of(read_at.unwrap_or_else(|| visit.console.now())),
         href: encoded(&shown_name),
         unlisted: unlisted.map(|unlisted| match unlisted {
             Unlisted::DeadLettered => "It is not on the allow-list: the handler dead-letters its events.",

@@ -15,6 +15,7 @@
 //! | `progress` | their pages |
 //! | `response` | pages as responses, with everything in them shown and nothing obeyed |
 //! | `start` | the browser, and Enter for another code |
+//! | `demonstration`, `demo` | the demonstration's account and clock; the bar on every page |
 //! | `overview`, … | a file a page |
 //!
 //! # A new page
@@ -39,6 +40,8 @@ mod access;
 mod change;
 mod console;
 mod dead;
+mod demo;
+mod demonstration;
 mod doctor;
 mod draw;
 mod event;
@@ -69,6 +72,7 @@ use tokio::net::TcpListener;
 
 use crate::access::Access;
 use crate::console::Console;
+use crate::demonstration::Demonstration;
 
 /// Bytes of a form. A page that takes a file has a limit of its own.
 const LARGEST_FORM: usize = 64 << 10;
@@ -78,6 +82,8 @@ const LARGEST_FORM: usize = 64 << 10;
 pub struct Options {
     /// The way to the deployment.
     pub address: Address,
+    /// The demonstration is shown instead: the deployment of a simulated account, whose clock runs fast.
+    pub demo: bool,
     /// The port to listen on; 0 is a free one.
     pub port: u16,
     /// A browser is opened.
@@ -93,12 +99,16 @@ pub struct Options {
 ///
 /// If the port cannot be listened on.
 pub async fn serve(options: &Options, stop: Interrupt) -> Result<(), Failure> {
-    let Options { address: deployment, port, opens_browser, read_only } = options;
+    let Options { address: deployment, demo, port, opens_browser, read_only } = options;
     let taken = |problem| Failure::could_not(format!("port {port} of 127.0.0.1: {problem}"));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).await.map_err(taken)?;
     let address = listener.local_addr().map_err(taken)?;
     let access = Rc::new(Access::new(address.port()));
-    let console = Console::new(deployment.clone(), *read_only);
+    let (deployment, read_only) = (deployment.clone(), *read_only);
+    let console = match demo {
+        true => Console::demonstrating(deployment, read_only, Demonstration::new()),
+        false => Console::new(deployment, read_only),
+    };
     let router = routes().with_state(console.clone());
     start::announce(address, *opens_browser, &access);
     server::serve(listener, router, access, stop).await;
@@ -117,6 +127,7 @@ fn routes() -> Router<Console> {
         .merge(pauses::routes())
         .merge(progress::routes())
         .merge(function::routes())
+        .merge(demo::routes())
         .merge(doctor::routes())
         .merge(lab::routes())
         .layer(DefaultBodyLimit::max(LARGEST_FORM))

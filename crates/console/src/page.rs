@@ -19,8 +19,8 @@ use send_wrapper::SendWrapper;
 
 use crate::access::BrowserSession;
 use crate::console::Console;
+use crate::demonstration::Bar;
 use crate::response::{html, with_type};
-use comeback_operate::aws::sdk::now;
 
 /// The pages, in the order of the head: path and name.
 const NAVIGATION: [(&str, &str); 6] = [
@@ -188,12 +188,19 @@ impl Visit {
             path: self.request.uri().path().to_owned(),
             deployment: self.console.address.which.to_string(),
             place: self.console.account().map(|account| account.place.clone()),
-            age: at.map(|at| now().since(at).as_secs()).map(|age| (age, short(age as f64))),
+            age: at.map(|at| self.console.now().since(at).as_secs()).map(|age| (age, short(age as f64))),
             figures_of: None,
             read_only: self.console.read_only,
             secret: self.session.form_secret.clone(),
             refreshes: !self.is_form,
+            demo: self.console.demo.as_ref().map(|demo| self.demo_bar(demo.bar())),
         }
+    }
+
+    fn demo_bar(&self, bar: Bar) -> DemoBar {
+        let address = self.request.uri().path_and_query().filter(|_| !self.is_form);
+        let back = address.map_or_else(|| "/".to_owned(), ToString::to_string);
+        DemoBar { time: bar.time.into(), bar, back }
     }
 }
 
@@ -254,6 +261,18 @@ pub(super) struct Frame {
     pub(super) secret: String,
     /// The page may be loaded again. One that answers a form may not, because that would send the form again.
     pub(super) refreshes: bool,
+    /// The bar of the demonstration, if this is one.
+    pub(super) demo: Option<DemoBar>,
+}
+
+/// The bar of the demonstration.
+#[derive(Clone)]
+pub(super) struct DemoBar {
+    pub(super) bar: Bar,
+    /// The time of its clock.
+    pub(super) time: Text,
+    /// The page to go back to: this one, or the first if it answers a form.
+    pub(super) back: String,
 }
 
 impl Frame {

@@ -30,7 +30,7 @@ use comeback_operate::Interrupt;
 
 use crate::access::Access;
 use crate::response::refused;
-use comeback_operate::aws::sdk::now;
+use comeback_operate::clock::now;
 
 pub(super) const CONNECTIONS: usize = 32;
 /// A browser sends its headers at once.

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::access::Access;
-use comeback_operate::aws::sdk::now;
+use comeback_operate::clock::now;
 
 /// The code in it is valid no longer.
 const FILE_FOR: Duration = Duration::from_secs(60);

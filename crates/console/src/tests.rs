@@ -1,6 +1,7 @@
 //! The rules, as a browser and its enemies meet them.
 
 mod choosing;
+mod demo;
 mod denied;
 
 use std::net::Ipv4Addr;
@@ -24,7 +25,7 @@ use tokio::time::Instant;
 use crate::access::Access;
 use crate::console::Console;
 use crate::{LARGEST_FORM, routes, server};
-use comeback_operate::aws::sdk::now;
+use comeback_operate::clock::now;
 
 const HERE: &str = "127.0.0.1:7070";
 /// A path that takes a form. Nothing is under way, so whatever the rules let pass is answered with 404.

@@ -125,6 +125,14 @@ fn demo_is_a_simulation_of_a_recovery() {
     assert_eq!(recipe("demo"), simulate);
 }
 
+/// The AWS SDK would take minutes to build.
+#[test]
+fn console_is_built_without_the_sdk() {
+    let console =
+        "cargo run --profile demo -p comeback --no-default-features --features console -- ui --demo\n";
+    assert_eq!(recipe("console"), console);
+}
+
 /// The commands that `make` would run for a target.
 fn recipe(target: &str) -> String {
     let mut make = Command::new("make");

@@ -3,22 +3,20 @@
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::io::{BufRead, IsTerminal as _, Write as _};
-use std::process::exit;
 use std::rc::Rc;
 
 use clap::Args;
-use serde::Serialize;
-use tokio::sync::watch;
-
 use comeback_operate::address::DEFAULT_STACK;
 use comeback_operate::change::Question;
 use comeback_operate::function::FunctionName;
 use comeback_operate::operator::{self, Follow};
 use comeback_operate::shown::{shown, shown_json};
 use comeback_operate::{Account, Address, Failure, Interrupt, Operator, Place, Text, Which};
+use serde::Serialize;
 
 use crate::failure;
 use crate::output::{has_printed, json_line, stream_json_line};
+use crate::signals::raise_when_stopped;
 use crate::tables::Progress;
 
 /// Flags of every command on a deployment.
@@ -64,53 +62,6 @@ impl DeploymentFlags {
         let Self { handler, stack, region, profile } = self.clone();
         let which = handler.map_or(Which::Stack(stack), Which::Handler);
         Address { which, region, profile }
-    }
-}
-
-/// Listens for Ctrl-C and SIGTERM. If that is not possible, they end the command as usual.
-pub(crate) fn raise_when_stopped(raise: watch::Sender<bool>) {
-    let Ok(mut signals) = Signals::listen() else { return };
-    tokio::spawn(async move {
-        signals.next().await;
-        if raise.send(true).is_ok() {
-            anstream::eprintln!("\nstopping; press Ctrl-C again to quit immediately");
-            signals.next().await;
-            exit(130);
-        }
-    });
-}
-
-/// The signals that ask a program to stop: Ctrl-C, and SIGTERM on Unix.
-#[cfg(unix)]
-struct Signals([tokio::signal::unix::Signal; 2]);
-
-#[cfg(unix)]
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?]))
-    }
-
-    async fn next(&mut self) {
-        let [interrupt, terminate] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-}
-
-#[cfg(windows)]
-struct Signals(tokio::signal::windows::CtrlC);
-
-#[cfg(windows)]
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        tokio::signal::windows::ctrl_c().map(Self)
-    }
-
-    async fn next(&mut self) {
-        self.0.recv().await;
     }
 }
 
@@ -310,16 +261,6 @@ impl Follow for Bars {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[cfg(unix)]
-    #[tokio::test]
-    async fn a_terminated_command_stops_as_after_ctrl_c() {
-        let (raise, interrupt) = Interrupt::new();
-        raise_when_stopped(raise);
-        let kill = std::process::Command::new("kill").arg(std::process::id().to_string()).status();
-        assert!(kill.unwrap().success());
-        interrupt.raised().await;
-    }
 
     #[test]
     fn one_object_has_the_members_of_both() {

@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::Router;
 use axum::response::Response;
+use comeback_engine::Timestamp;
 use comeback_operate::Failure;
 use comeback_operate::command::command_line;
 use comeback_operate::dead::groups::Alike;
@@ -17,7 +18,6 @@ use crate::dead::files::{file_name, new_file_name};
 use crate::dead::parts::{Input, described, incomplete, perform_in_turn, selection, snapshot};
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::work::Summary;
-use comeback_operate::aws::sdk::now;
 
 pub(super) fn routes() -> Router<Console> {
     [&REDRIVE, &DISCARD].into_iter().fold(Router::new(), |routes, change| routes.merge(change.routes()))
@@ -71,13 +71,13 @@ impl Change {
         Router::new().route(self.path, plans.merge(form(move |visit, fields| self.perform(visit, fields))))
     }
 
-    fn wanted(&self, mut fields: Fields) -> Result<Wanted, Problem> {
+    fn wanted(&self, mut fields: Fields, now: Timestamp) -> Result<Wanted, Problem> {
         let selection = selection(&fields)?;
         let text = |name: &str| fields.get(name).map(|value| value.trim().to_owned());
         let (retarget, rate) = (text("retarget").filter(|_| !self.is_discard), text("rate"));
         let export = match text("export") {
             Some(name) => file_name(&name).ok_or_else(incomplete)?.to_owned(),
-            None => new_file_name("discarded", now()),
+            None => new_file_name("discarded", now),
         };
         fields.0.retain(|(name, _)| name != "export");
         if self.is_discard {
@@ -100,7 +100,7 @@ impl Change {
     ) -> Result<Response, Problem> {
         visit.refuse_if_read_only()?;
         let snapshot = snapshot(&visit.console)?;
-        let wanted = self.wanted(fields)?;
+        let wanted = self.wanted(fields, visit.console.now())?;
         let offer = Offer::of(self.asked(&wanted, &visit.console), &visit.console).await;
         let count = snapshot.rows(&wanted.selection).len();
         let to_type = (self.is_discard && offer.question.is_some()).then(|| count.to_string());
@@ -142,7 +142,7 @@ impl Change {
             return Err(incomplete());
         };
         let fields = Fields::of_query(query);
-        let wanted = self.wanted(fields.clone())?;
+        let wanted = self.wanted(fields.clone(), visit.console.now())?;
         // Whoever presses again has typed it already, and the dead-letters may be gone by now.
         if self.is_discard && visit.console.works.get(once).is_none() {
             let snapshot = snapshot(&visit.console)?;

@@ -80,7 +80,7 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
         return Err(Problem::Refused(StatusCode::NOT_FOUND, why.into()));
     }
     let read = visit.query().get(READ).and_then(|read| visit.console.dead.read_again(read));
-    let Table { columns, rows: mut cells } = table(&snapshot, &rows[..1]);
+    let Table { columns, rows: mut cells } = table(&snapshot, &rows[..1], visit.console.now());
     let known = columns.iter().zip(cells.remove(0)).map(|(column, cell)| Fact::new(column.head, vec![cell]));
     let known: Vec<_> = known.collect();
     let facts = match &read {

@@ -32,7 +32,6 @@ use crate::dead::parts::{described, incomplete, perform_in_turn, selection, snap
 use crate::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
 use crate::response::go_to;
 use crate::work::Summary;
-use comeback_operate::aws::sdk::now;
 
 /// Bytes of an upload.
 const LARGEST_UPLOAD: usize = 1 << 30;
@@ -68,7 +67,7 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let once = fields.get("once").ok_or_else(incomplete)?.to_owned();
     let selection = selection(&fields)?;
     let snapshot = snapshot(&visit.console)?;
-    let name = new_file_name("exported", now());
+    let name = new_file_name("exported", visit.console.now());
     let summary = Summary {
         title: format!("Export {}", described(&snapshot, &selection)),
         command: String::new(),

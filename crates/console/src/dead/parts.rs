@@ -5,7 +5,6 @@ use std::rc::Rc;
 use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
-use comeback_operate::aws::sdk::now;
 use comeback_operate::dead::groups::{Alike, expires};
 use comeback_operate::dead::snapshot::{Row, Selection, Snapshot};
 use comeback_operate::durations::short;
@@ -78,8 +77,7 @@ pub(super) fn until(at: Timestamp, now: Timestamp) -> Text {
 }
 
 /// Dead-letters of a snapshot as a table, with the time until SQS deletes each.
-pub(super) fn table(snapshot: &Snapshot, rows: &[&Row]) -> Table {
-    let now = now();
+pub(super) fn table(snapshot: &Snapshot, rows: &[&Row], now: Timestamp) -> Table {
     let mut table = snapshot.table(rows, now);
     table.add("SQS deletes it", rows.iter().map(|row| until(expires(row.sent), now)));
     table

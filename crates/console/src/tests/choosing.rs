@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use comeback_operate::aws::sdk::now;
 use comeback_operate::aws::simulated::{Sample, SimulatedAws, queue_url};
 use comeback_operate::aws::{Aws as _, NewMessage, Receive};
+use comeback_operate::clock::now;
 use comeback_operate::dead::samples::ORDERS;
 use serde_json::json;
 

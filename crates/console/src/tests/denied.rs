@@ -7,7 +7,7 @@ use comeback_operate::dead::samples::{ORDERS, event};
 use serde_json::json;
 
 use crate::console::Console;
-use comeback_operate::aws::sdk::now;
+use comeback_operate::clock::now;
 
 use super::{Setting, address, locally, snapshot_of};
 

@@ -1,0 +1,29 @@
+//! The form of the demonstration's bar: the pace of its clock, and what is wrong with a function.
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use crate::console::Console;
+use crate::page::{Fields, Problem, Visit, form_that_reads};
+use crate::response::go_to;
+
+pub(super) fn routes() -> Router<Console> {
+    // It changes the demonstration, and never the deployment: a read-only console has it too.
+    Router::new().route("/demo", form_that_reads(change))
+}
+
+async fn change(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+    let demo = visit.console.demo.as_ref().ok_or(Problem::Missing)?;
+    let field = |name| fields.get(name).unwrap_or_default();
+    let (button, function) = field("button").split_once(' ').unwrap_or((field("button"), ""));
+    if !demo.press(button, function) {
+        return Err(Problem::Refused(
+            StatusCode::BAD_REQUEST,
+            "The demonstration has no such button.".into(),
+        ));
+    }
+    visit.console.has_changed();
+    let is_page = |back: &&str| back.starts_with('/') && !back.starts_with("//") && back.is_ascii();
+    Ok(go_to(Some(field("back")).filter(is_page).unwrap_or("/")))
+}

@@ -1,0 +1,163 @@
+//! The account of the demonstration, its clock, and what the bar on every page shows and does.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use comeback_engine::Timestamp;
+use comeback_operate::Account;
+use comeback_operate::aws::simulated::{Clock, Demo, DemoFunction};
+use comeback_operate::clock::now;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The multiples of real time that the clock may run at; the third is the first one.
+const PACES: [u32; 6] = [1, 10, 60, 300, 600, 1_800];
+const FIRST_PACE: usize = 2;
+/// The clock stops when nobody has looked for so long, so that nobody comes back to weeks of traffic.
+const UNWATCHED: Duration = Duration::from_secs(60);
+/// Seeds the traffic of the demonstration.
+const SEED: u64 = 1;
+
+/// The account that the console shows instead of one at AWS, and its clock.
+#[derive(Clone, Debug)]
+pub(super) struct Demonstration {
+    demo: Demo,
+    clock: Rc<FastClock>,
+}
+
+impl Demonstration {
+    /// The demonstration, which begins now.
+    pub(super) fn new() -> Self {
+        let clock = Rc::new(FastClock::new(now()));
+        let demo = Demo::new(SEED, Rc::<FastClock>::clone(&clock));
+        // It took a moment to get there.
+        clock.begin();
+        Self { demo, clock }
+    }
+
+    pub(super) fn account(&self) -> Account {
+        self.demo.account()
+    }
+}
+
+/// A clock that runs at a multiple of real time.
+#[derive(Debug)]
+struct FastClock {
+    set: Cell<Set>,
+    /// The pace has changed.
+    changed: Notify,
+}
+
+/// When a clock was last set or read, and its pace from then on.
+#[derive(Clone, Copy, Debug)]
+struct Set {
+    at: Instant,
+    time: Timestamp,
+    pace: usize,
+    stands: bool,
+}
+
+impl FastClock {
+    /// A clock that stands still until it [begins](Self::begin).
+    fn new(time: Timestamp) -> Self {
+        let set = Set { at: Instant::now(), time, pace: FIRST_PACE, stands: true };
+        Self { set: Cell::new(set), changed: Notify::new() }
+    }
+
+    fn begin(&self) {
+        self.change(|set| set.stands = false);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Set)) {
+        let mut set = self.read();
+        change(&mut set);
+        self.set.set(set);
+        self.changed.notify_waiters();
+    }
+
+    /// Reads the clock, and remembers that somebody has looked.
+    fn read(&self) -> Set {
+        let mut set = self.set.get();
+        let at = Instant::now();
+        if !set.stands {
+            let passed = at.duration_since(set.at).min(UNWATCHED);
+            set.time = set.time.saturating_add(passed * PACES[set.pace]);
+        }
+        set.at = at;
+        self.set.set(set);
+        set
+    }
+}
+
+#[async_trait(?Send)]
+impl Clock for FastClock {
+    fn now(&self) -> Timestamp {
+        self.read().time
+    }
+
+    /// While the clock stands still, a command that waits moves it on: nothing else would ever end the wait.
+    async fn sleep_until(&self, time: Timestamp) {
+        loop {
+            let changed = self.changed.notified();
+            let Set { time: now, pace, stands, .. } = self.read();
+            if stands {
+                tokio::task::yield_now().await;
+                return self.change(|set| set.time = set.time.max(time));
+            }
+            if now >= time {
+                return;
+            }
+            let left = time.since(now) / PACES[pace];
+            tokio::select! {
+                () = tokio::time::sleep(left.min(UNWATCHED / 2).max(Duration::from_millis(1))) => {}
+                () = changed => {}
+            }
+        }
+    }
+}
+
+/// The bar.
+#[derive(Clone)]
+pub(super) struct Bar {
+    pub(super) time: Timestamp,
+    /// How fast the clock runs.
+    pub(super) pace: String,
+    pub(super) can_be_faster: bool,
+    pub(super) can_be_slower: bool,
+    pub(super) stands: bool,
+    pub(super) functions: Vec<DemoFunction>,
+}
+
+impl Demonstration {
+    pub(super) fn bar(&self) -> Bar {
+        let Set { time, pace, stands, .. } = self.clock.read();
+        Bar {
+            time: Timestamp::from_secs(time.as_secs()),
+            pace: match (stands, PACES[pace]) {
+                (true, _) => "stopped".to_owned(),
+                (false, 1) => "in real time".to_owned(),
+                (false, times) => format!("{times} times as fast"),
+            },
+            can_be_faster: pace + 1 < PACES.len(),
+            can_be_slower: pace > 0,
+            stands,
+            functions: self.demo.functions(),
+        }
+    }
+
+    /// Does what a button says. Returns false if there is no such button.
+    pub(super) fn press(&self, button: &str, function: &str) -> bool {
+        match button {
+            "faster" => self.clock.change(|set| set.pace = (set.pace + 1).min(PACES.len() - 1)),
+            "slower" => self.clock.change(|set| set.pace = set.pace.saturating_sub(1)),
+            "stop" => self.clock.change(|set| set.stands = true),
+            "go" => self.clock.change(|set| set.stands = false),
+            "fix" => return self.demo.set_broken(function, false),
+            "break" => return self.demo.set_broken(function, true),
+            _ => return false,
+        }
+        true
+    }
+}

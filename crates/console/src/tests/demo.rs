@@ -1,0 +1,82 @@
+//! The demonstration: its bar, and a walk by its buttons.
+
+use axum::http::StatusCode;
+
+use super::{Setting, address};
+use crate::console::Console;
+use crate::demonstration::Demonstration;
+
+/// A console of the demonstration, whose clock stands still unless somebody waits.
+async fn stopped() -> Setting {
+    let demo = Demonstration::new();
+    let setting = Setting::of(Console::demonstrating(address(), false, demo)).await;
+    press(&setting, "stop").await;
+    setting
+}
+
+async fn press(setting: &Setting, button: &str) {
+    let button = button.replace(' ', "+");
+    let sent = setting.form_of("/demo", &format!("back=%2Fwaiting&button={button}"));
+    let response = setting.response(sent).await;
+    assert_eq!(response.status(), StatusCode::SEE_OTHER, "{button}");
+    assert_eq!(response.headers()["location"], "/waiting");
+}
+
+async fn page(setting: &Setting, path: &str) -> String {
+    let (status, text) = setting.answer(setting.page(path)).await;
+    assert_eq!(status, StatusCode::OK, "{path}: {text}");
+    text
+}
+
+#[tokio::test]
+async fn every_page_has_the_bar_and_says_what_is_wrong() {
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            let setting = stopped().await;
+            for path in ["/", "/waiting", "/dead", "/function", "/function?name=orders", "/doctor"] {
+                let text = page(&setting, path).await;
+                assert!(text.contains("Demonstration") && text.contains("stopped"), "{path}: {text}");
+            }
+            let waiting = page(&setting, "/waiting").await;
+            for error in ["ConnectTimeout", "RetryAfter"] {
+                assert!(waiting.contains(error), "{error}: {waiting}");
+            }
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn buttons_change_the_pace_and_the_functions() {
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            let setting = stopped().await;
+            assert!(page(&setting, "/").await.contains("Fix orders"));
+            press(&setting, "fix orders").await;
+            assert!(page(&setting, "/").await.contains("Break orders"));
+            press(&setting, "break orders").await;
+            press(&setting, "go").await;
+            for (button, pace) in [
+                ("faster", "300 times"),
+                ("slower", "60 times"),
+                ("slower", "10 times"),
+                ("slower", "real time"),
+            ] {
+                press(&setting, button).await;
+                assert!(page(&setting, "/").await.contains(pace), "{button}: {pace}");
+            }
+            for wrong in ["button=fix+nobody", "button=explode", ""] {
+                let (status, _) = setting.answer(setting.form_of("/demo", wrong)).await;
+                assert_eq!(status, StatusCode::BAD_REQUEST, "{wrong}");
+            }
+            let elsewhere = setting.form_of("/demo", "button=stop&back=%2F%2Fevil.example");
+            assert_eq!(setting.response(elsewhere).await.headers()["location"], "/");
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn console_of_an_account_has_no_bar() {
+    let setting = Setting::new(false).await;
+    let (status, _) = setting.answer(setting.form_of("/demo", "button=stop")).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}
