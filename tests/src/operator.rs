@@ -35,6 +35,11 @@ pub struct Ran {
 }
 
 impl Operator {
+    /// The command, as another terminal starts it.
+    pub fn program() -> &'static Path {
+        command()
+    }
+
     /// A user with all permissions.
     pub fn of(ministack: &MiniStack) -> Self {
         let named = root().join("tests/tools/named_command.sh");

@@ -88,6 +88,8 @@ impl Watch {
     /// input.
     async fn serve(&mut self) {
         self.send(EVENT).await;
+        let exports = self.ministack.shell().exports();
+        println!("\nthe console, in another terminal:\n{exports}; {} ui", Operator::program().display());
         let is_terminal = stdin().is_terminal();
         if is_terminal {
             println!(

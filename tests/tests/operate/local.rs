@@ -18,6 +18,9 @@ pub(crate) async fn local_stack_is_healthy_and_serves_until_stopped(world: &Worl
     let checked = shell.run(&format!("{exports}\n\"$COMEBACK\" doctor"));
     let checked = checked.unwrap_or_else(|error| panic!("{error}"));
     assert!(!checked.contains("BROKEN"), "{checked}");
+    let console = log.lines().find(|line| line.ends_with(" ui")).expect("a line to paste");
+    let status = shell.run(&console.replace(" ui", " status"));
+    assert!(status.is_ok_and(|status| status.contains("Waiting")), "{console}");
     drop(local);
     let log = std::fs::read_to_string(path).expect("it has printed something");
     assert!(log.ends_with("\nstopping MiniStack\n"), "{log}");
