@@ -88,7 +88,7 @@ pub use log_line::{LogLevel, LogLine, LoggedEarly, LoggedEvent, LoggedFailure, N
 pub use pauses::{GarbledPauses, LONGEST_PAUSE, LONGEST_PAUSES, LONGEST_SPREAD, Pause, Pauses, TooLarge};
 pub use policies::{Policies, PolicyEntry};
 pub use policy::Policy;
-pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules};
+pub use recall::{NotRecalled, RETURNS_SOON, Recall, Rules, Written};
 pub use received_dead_letter::{DeadLetterKind, ReceivedDeadLetter};
 pub use record::{Attribute, MOVED_ATTRIBUTE, Moved, Record, TraceHeader};
 pub use report::{BatchReport, Cause, End, Moves, Outcome, PausesRead, Why};

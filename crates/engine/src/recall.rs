@@ -12,6 +12,7 @@
 
 use std::time::Duration;
 
+use crate::arn::PauseTarget;
 use crate::due::DueBy;
 use crate::log_fold::{MessageKind, WaitingMessage, WaitsFor};
 use crate::pauses::{Pause, Pauses};
@@ -33,6 +34,17 @@ pub enum Recall<'p> {
     Cancel(&'p Cancel),
     /// A pause that is over: what it held returns.
     Resume(&'p Pause),
+}
+
+/// An entry that an operator writes to the pauses' document.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Written {
+    /// A request to retry events now.
+    Retry(RetryNow),
+    /// A request to dead-letter waiting events.
+    Cancel(Cancel),
+    /// The end of a pause of these functions.
+    Resume(PauseTarget, Timestamp),
 }
 
 /// The reason why a message is not recalled.
@@ -83,6 +95,46 @@ impl Rules<'_> {
 
     fn is_paused(&self, target: &str, at: Timestamp) -> bool {
         self.pauses.of_function(target).any(|pause| pause.is_active(at))
+    }
+}
+
+impl Written {
+    /// The moment from which the handler obeys it.
+    pub const fn at(&self) -> Timestamp {
+        match self {
+            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => request.at,
+            Self::Resume(_, end) => *end,
+        }
+    }
+
+    /// The request; `None` for the end of a pause.
+    pub const fn request(&self) -> Option<&Request> {
+        match self {
+            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => Some(request),
+            Self::Resume(..) => None,
+        }
+    }
+
+    /// The document with this request. A pause ends by [`Pauses::with`].
+    #[must_use]
+    pub fn added_to(&self, pauses: &Pauses) -> Pauses {
+        match self {
+            Self::Retry(retry) => pauses.with_retry(retry),
+            Self::Cancel(cancel) => pauses.with_cancel(cancel),
+            Self::Resume(..) => pauses.clone(),
+        }
+    }
+
+    /// Finds it in a document; `None` if another operator has removed or withdrawn it.
+    pub fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
+        match self {
+            Self::Retry(retry) => pauses.retries().find(|it| *it == retry).map(Recall::Retry),
+            Self::Cancel(cancel) => pauses.cancels().find(|it| *it == cancel).map(Recall::Cancel),
+            Self::Resume(target, end) => {
+                let ended = |it: &&Pause| it.target == *target && it.until == Some(*end);
+                pauses.iter().find(ended).map(Recall::Resume)
+            }
+        }
     }
 }
 

@@ -64,10 +64,17 @@ impl Request {
     /// When the handler has checked everything that the request could reach, if it keeps no message hidden for longer than
     /// `hidden` once it has noticed the request, even if a message's next receive is throttled and the target then refuses the
     /// call. `within` is the time over which it spreads what it reaches.
-    fn end(&self, within: Duration, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
+    pub fn end(&self, within: Duration, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
         let read = within + longest_between_reads(maximum_concurrency);
         let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;
         self.at.saturating_add((read + called).min(LONGEST_REQUEST))
+    }
+
+    /// The same request, with its [end](Self::end).
+    #[must_use]
+    pub fn with_end(self, within: Duration, hidden: Duration, maximum_concurrency: u64) -> Self {
+        let end = self.end(within, hidden, maximum_concurrency);
+        Self { until: Some(end.rounded_up_to_secs()), ..self }
     }
 
     /// When it ends.
@@ -100,39 +107,12 @@ impl Request {
 }
 
 impl RetryNow {
-    /// When the handler has checked everything that the request could reach, if it keeps no message hidden for longer than
-    /// `hidden` after its moment. Events that fail later are not reached anyway.
-    pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
-        self.request.end(self.within, hidden, maximum_concurrency)
-    }
-
-    /// The same request, with its end.
-    #[must_use]
-    pub fn with_end(mut self, hidden: Duration, maximum_concurrency: u64) -> Self {
-        self.request.until = Some(self.end(hidden, maximum_concurrency).rounded_up_to_secs());
-        self
-    }
-
     /// The moment at which a retry of a message is due by it: `at` + U(0, `within`), seeded by the message's first id and the
     /// retry.
     pub fn due_of(&self, first_id: &str, retry: u64) -> Timestamp {
         let at = self.request.at;
         let share: f64 = generator(&format!("{first_id} {retry} retry"), at.as_secs()).random();
         at.saturating_add(self.within.mul_f64(share))
-    }
-}
-
-impl Cancel {
-    /// When the handler has checked everything that was hidden for at most `hidden` at the request's moment.
-    pub fn end(&self, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
-        self.request.end(Duration::ZERO, hidden, maximum_concurrency)
-    }
-
-    /// The same request, with its end.
-    #[must_use]
-    pub fn with_end(mut self, hidden: Duration, maximum_concurrency: u64) -> Self {
-        self.request.until = Some(self.end(hidden, maximum_concurrency).rounded_up_to_secs());
-        self
     }
 }
 

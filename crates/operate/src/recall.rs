@@ -7,10 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use comeback_engine::{
-    Cancel, HOLD, NotRecalled, Pause, PauseTarget, Pauses, RETURNS_SOON, Recall, Request, RetryNow, Rules,
-    Timestamp,
-};
+use comeback_engine::{HOLD, NotRecalled, Pauses, RETURNS_SOON, Rules, Timestamp, Written};
 use serde::Serialize;
 
 use crate::aws::{EntryFailure, EntryFailureKind};
@@ -60,55 +57,9 @@ struct Chosen {
     returns: Timestamp,
 }
 
-/// An entry that a change has written to the pauses' document.
-#[derive(Clone, Debug)]
-pub(crate) enum Written {
-    Retry(RetryNow),
-    Cancel(Cancel),
-    /// The end of a pause of these functions.
-    Resume(PauseTarget, Timestamp),
-}
-
-impl Written {
-    pub(crate) fn at(&self) -> Timestamp {
-        match self {
-            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => request.at,
-            Self::Resume(_, end) => *end,
-        }
-    }
-
-    pub(crate) fn request(&self) -> Option<&Request> {
-        match self {
-            Self::Retry(RetryNow { request, .. }) | Self::Cancel(Cancel { request }) => Some(request),
-            Self::Resume(..) => None,
-        }
-    }
-
-    /// The time in which the lines about its messages were written; `None`: as far back as an event can wait.
-    fn lines(&self) -> Option<Duration> {
-        matches!(self, Self::Resume(..)).then_some(HELD_LINES)
-    }
-
-    /// A document with this request. The end of a pause is written elsewhere.
-    pub(crate) fn added_to(&self, pauses: &Pauses) -> Pauses {
-        match self {
-            Self::Retry(retry) => pauses.with_retry(retry),
-            Self::Cancel(cancel) => pauses.with_cancel(cancel),
-            Self::Resume(..) => pauses.clone(),
-        }
-    }
-
-    /// Finds it in a document; `None` if another operator has removed it.
-    pub(crate) fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
-        match self {
-            Self::Retry(retry) => pauses.retries().find(|it| *it == retry).map(Recall::Retry),
-            Self::Cancel(cancel) => pauses.cancels().find(|it| *it == cancel).map(Recall::Cancel),
-            Self::Resume(target, end) => {
-                let ended = |it: &&Pause| it.target == *target && it.until == Some(*end);
-                pauses.iter().find(ended).map(Recall::Resume)
-            }
-        }
-    }
+/// The time in which the lines about an entry's messages were written; `None`: as far back as an event can wait.
+fn lines_of(written: &Written) -> Option<Duration> {
+    matches!(written, Written::Resume(..)).then_some(HELD_LINES)
 }
 
 /// Recalls the messages of the wanted events for what was written. The failure says what that still does by itself.
@@ -138,7 +89,7 @@ async fn choose(
 ) -> Result<(Vec<Chosen>, Recalled), Failure> {
     until_it_is_read(operator, deployment, written.at()).await;
     let now = operator.now();
-    let scope = Scope { wanted, since: written.lines(), handles: true };
+    let scope = Scope { wanted, since: lines_of(written), handles: true };
     let reading = Reading::read(operator, deployment.clone(), scope, now).await?;
     let policies = deployment.policies().ok();
     let none = Pauses::default();
@@ -274,6 +225,7 @@ impl Recalled {
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::PauseTarget;
     use serde_json::json;
 
     use super::*;

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use comeback_engine::{
     Cancel, LONGEST_REQUEST, LONGEST_WITHIN, MOST_KEYS, Pause, PauseTarget, Pauses, Policies, PolicyEntry,
-    Request, RetryNow, Timestamp,
+    Request, RetryNow, Timestamp, Written,
 };
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ use crate::pauses::parameter::Parameter;
 use crate::pauses::requests::RequestInForce;
 pub use crate::pauses::requests::{Ask, Kind};
 use crate::pauses::{self, forgotten_note, named, noticed_within, read_text, target_name};
-use crate::recall::{Recalled, Written, recall};
+use crate::recall::{Recalled, recall};
 use crate::request::follow::Watch;
 use crate::request::reach::Reach;
 use crate::text;
@@ -198,11 +198,13 @@ impl RequestEvents {
         let environments = policies.stack().settings().maximum_concurrency;
         match self.ask {
             Ask::Retry { within } => {
-                let retry = RetryNow { request, within: Duration::from_secs(within.as_secs()) };
-                Written::Retry(retry.with_end(hidden, environments))
+                let within = Duration::from_secs(within.as_secs());
+                Written::Retry(RetryNow { request: request.with_end(within, hidden, environments), within })
             }
             Ask::Cancel if !self.keys.is_empty() => Written::Cancel(Cancel { request }),
-            Ask::Cancel => Written::Cancel(Cancel { request }.with_end(hidden, environments)),
+            Ask::Cancel => {
+                Written::Cancel(Cancel { request: request.with_end(Duration::ZERO, hidden, environments) })
+            }
         }
     }
 

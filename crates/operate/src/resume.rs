@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use comeback_engine::{HOLD, Pause, PauseTarget, Pauses, Timestamp};
+use comeback_engine::{HOLD, Pause, PauseTarget, Pauses, Timestamp, Written};
 use serde::Serialize;
 
 use crate::change::{Answer, Change, Performed, Plan, Question};
@@ -17,7 +17,7 @@ use crate::pause::is_paused;
 use crate::pauses::edits::{self, check_spread, open_of, spread_ended};
 use crate::pauses::parameter::Parameter;
 use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, named, noticed_within};
-use crate::recall::{HELD_LINES, Recalled, Written, recall};
+use crate::recall::{HELD_LINES, Recalled, recall};
 use crate::request::reach::Reach;
 use crate::text;
 use crate::text::{Text, quoted};

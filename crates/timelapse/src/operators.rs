@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use comeback_engine::{
-    Cancel, LONGEST_SPREAD, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policy, Recall, Request, RetryNow,
-    Timestamp, longest_between_reads,
+    Cancel, LONGEST_SPREAD, LONGEST_WITHIN, Pause, PauseTarget, Pauses, Policy, Request, RetryNow, Timestamp,
+    Written, longest_between_reads,
 };
 use rand::{Rng, RngExt};
 
@@ -151,11 +151,7 @@ impl OperatorRetry {
 
     /// As the command writes it for a stack with this policy; without one, to stay the longest.
     fn given(&self, policy: Option<&Policy>) -> RetryNow {
-        let retry = RetryNow { request: request(self.moment()), within: self.within };
-        match policy {
-            Some(policy) => retry.with_end(policy.backoff().cap(), policy.settings().maximum_concurrency),
-            None => retry,
-        }
+        RetryNow { request: request(self.moment(), self.within, policy), within: self.within }
     }
 }
 
@@ -186,17 +182,13 @@ impl OperatorCancel {
     }
 
     fn given(&self, policy: Option<&Policy>) -> Cancel {
-        let cancel = Cancel { request: request(self.moment()) };
-        match policy {
-            Some(policy) => cancel.with_end(policy.backoff().cap(), policy.settings().maximum_concurrency),
-            None => cancel,
-        }
+        Cancel { request: request(self.moment(), Duration::ZERO, policy) }
     }
 }
 
-/// For all that failed before this moment.
-fn request(at: Timestamp) -> Request {
-    Request {
+/// For all that failed before this moment, spread over `within`.
+fn request(at: Timestamp, within: Duration, policy: Option<&Policy>) -> Request {
+    let request = Request {
         target: PauseTarget::All,
         at,
         errors: Vec::new(),
@@ -205,6 +197,12 @@ fn request(at: Timestamp) -> Request {
         why: None,
         until: None,
         withdrawn: false,
+    };
+    match policy {
+        Some(policy) => {
+            request.with_end(within, policy.backoff().cap(), policy.settings().maximum_concurrency)
+        }
+        None => request,
     }
 }
 
@@ -215,35 +213,6 @@ pub(crate) struct PlannedRecall {
     pub(crate) moment: Timestamp,
     pub(crate) written: Written,
     pub(crate) recall: OperatorRecall,
-}
-
-/// An entry that an operator has written, by its moment.
-#[derive(Debug)]
-pub(crate) enum Written {
-    Retry(Timestamp),
-    Cancel(Timestamp),
-    /// The end of a pause of these functions.
-    Resume(PauseTarget, Timestamp),
-}
-
-impl Written {
-    /// The entry in a document; `None` if it is no longer there.
-    pub(crate) fn find<'p>(&self, pauses: &'p Pauses) -> Option<Recall<'p>> {
-        match self {
-            Self::Retry(at) => pauses.retries().find(|it| it.request.at == *at).map(Recall::Retry),
-            Self::Cancel(at) => pauses.cancels().find(|it| it.request.at == *at).map(Recall::Cancel),
-            Self::Resume(target, end) => {
-                let is_it = |pause: &&Pause| pause.target == *target && pause.until == Some(*end);
-                pauses.iter().find(is_it).map(Recall::Resume)
-            }
-        }
-    }
-
-    const fn at(&self) -> Timestamp {
-        match self {
-            Self::Retry(at) | Self::Cancel(at) | Self::Resume(_, at) => *at,
-        }
-    }
 }
 
 /// The recalls of all operators, for a stack with this policy.
@@ -257,9 +226,11 @@ pub(crate) fn planned_recalls(
     let resumed = resumed
         .filter_map(|pause| Some((Written::Resume(pause.target.clone(), pause.end()?), pause.recall?)));
     let retried = retries.iter().filter(|retry| !retry.is_garbled);
-    let retried = retried.filter_map(|retry| Some((Written::Retry(retry.moment()), retry.recall?)));
+    let retried =
+        retried.filter_map(|retry| Some((Written::Retry(retry.given(Some(policy))), retry.recall?)));
     let cancelled = cancels.iter();
-    let cancelled = cancelled.filter_map(|cancel| Some((Written::Cancel(cancel.moment()), cancel.recall?)));
+    let cancelled =
+        cancelled.filter_map(|cancel| Some((Written::Cancel(cancel.given(Some(policy))), cancel.recall?)));
     let noticed = longest_between_reads(policy.settings().maximum_concurrency);
     let planned = |(written, recall): (Written, OperatorRecall)| PlannedRecall {
         moment: written.at().saturating_add(noticed),
@@ -406,7 +377,8 @@ mod tests {
     fn an_order_leaves_at_the_end_that_the_command_gives_it() {
         let first = OperatorRetry::new(HOUR, Duration::from_secs(60));
         let policy = policy();
-        let end = first.given(None).end(policy.backoff().cap(), policy.settings().maximum_concurrency);
+        let (cap, environments) = (policy.backoff().cap(), policy.settings().maximum_concurrency);
+        let end = first.given(None).request.end(first.within, cap, environments);
         let parameter = |retries: &[OperatorRetry]| Parameter::of(&[], retries, &[], Some(&policy)).unwrap();
         let text = |retries: &[OperatorRetry], at| parameter(retries).text(at).unwrap();
         let text = text(std::slice::from_ref(&first), end);

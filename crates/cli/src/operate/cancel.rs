@@ -1,12 +1,12 @@
 //! `comeback cancel`: dead-letters waiting events, or withdraws such requests.
 
-use clap::{ArgGroup, Args};
-use comeback_operate::function::FunctionName;
+use clap::Args;
 use comeback_operate::pauses::read_text;
 use comeback_operate::request::withdraw::WithdrawRequests;
-use comeback_operate::request::{Ask, Kind, RequestEvents, read_error, read_key};
+use comeback_operate::request::{Ask, Kind, RequestEvents};
 
 use crate::failure::CommandFailure;
+use crate::operate::retry::Events;
 use crate::operate::session::{Common, Session};
 use crate::terminal;
 
@@ -18,20 +18,9 @@ Examples:
   comeback cancel orders --withdraw";
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("which").required(true).multiple(true).args(["function", "all", "key"])))]
 pub(crate) struct CancelArguments {
-    /// Function as NAME, NAME:ALIAS, NAME:VERSION or ARN
-    #[arg(value_name = "FUNCTION", conflicts_with = "all")]
-    function: Option<FunctionName>,
-    /// Every function
-    #[arg(long)]
-    all: bool,
-    /// Only events whose error type, class name or simple name matches this glob
-    #[arg(long, value_name = "GLOB", value_parser = read_error)]
-    error: Option<String>,
-    /// Only the event with this key, also when it fails later; may be repeated up to 20 times
-    #[arg(long, value_name = "KEY", value_parser = read_key)]
-    key: Vec<String>,
+    #[command(flatten)]
+    events: Events,
     /// Show what would be cancelled and by when, without requesting it
     #[arg(long)]
     dry_run: bool,
@@ -47,8 +36,8 @@ pub(crate) struct CancelArguments {
 }
 
 pub(crate) async fn run(arguments: &CancelArguments, session: Session) -> Result<(), CommandFailure> {
-    let CancelArguments { function, error, key, dry_run, why, withdraw, .. } = arguments;
-    let (operator, function) = (session.operator(), function.clone());
+    let CancelArguments { events, dry_run, why, withdraw, .. } = arguments;
+    let (operator, function) = (session.operator(), events.function.clone());
     if *withdraw {
         let withdraw = WithdrawRequests { operator, function, kind: Kind::Cancel };
         return terminal::change(withdraw, None, &session).await;
@@ -57,8 +46,8 @@ pub(crate) async fn run(arguments: &CancelArguments, session: Session) -> Result
         operator,
         ask: Ask::Cancel,
         function,
-        error: error.clone(),
-        keys: key.clone(),
+        error: events.error.clone(),
+        keys: events.key.clone(),
         why: why.clone(),
     };
     terminal::change(cancel, Some(*dry_run), &session).await

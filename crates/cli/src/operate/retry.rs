@@ -27,24 +27,31 @@ Examples:
   comeback retry --key 4f3b0c2e-54d8-4f6e-9a1e-6a3f2f4f7c11 --within 0s --yes
   comeback retry orders --withdraw";
 
+/// Flags that choose waiting events, for `comeback retry` and `comeback cancel`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).multiple(true).args(["function", "all", "key"])))]
-pub(crate) struct RetryArguments {
+pub(super) struct Events {
     /// Function as NAME, NAME:ALIAS, NAME:VERSION or ARN
     #[arg(value_name = "FUNCTION", conflicts_with = "all")]
-    function: Option<FunctionName>,
+    pub(super) function: Option<FunctionName>,
     /// Every function
     #[arg(long)]
     all: bool,
+    /// Only events whose error type, class name or simple name matches this glob
+    #[arg(long, value_name = "GLOB", value_parser = read_error)]
+    pub(super) error: Option<String>,
+    /// Only the event with this key; may be repeated up to 20 times
+    #[arg(long, value_name = "KEY", value_parser = read_key)]
+    pub(super) key: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RetryArguments {
+    #[command(flatten)]
+    events: Events,
     /// Spread the retries over this time, at most 11h [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = read_within)]
     within: Option<Duration>,
-    /// Only events whose error type, class name or simple name matches this glob
-    #[arg(long, value_name = "GLOB", value_parser = read_error)]
-    error: Option<String>,
-    /// Only the event with this key, even if its function asked for the wait; may be repeated up to 20 times
-    #[arg(long, value_name = "KEY", value_parser = read_key)]
-    key: Vec<String>,
     /// Show what would be retried and by when, without requesting it
     #[arg(long)]
     dry_run: bool,
@@ -62,8 +69,8 @@ pub(crate) struct RetryArguments {
 }
 
 pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<(), CommandFailure> {
-    let RetryArguments { function, within, error, key, dry_run, watch, why, withdraw, .. } = arguments;
-    let (operator, function) = (session.operator(), function.clone());
+    let RetryArguments { events, within, dry_run, watch, why, withdraw, .. } = arguments;
+    let (operator, function) = (session.operator(), events.function.clone());
     if *withdraw {
         let withdraw = WithdrawRequests { operator, function, kind: Kind::Retry };
         return terminal::change(withdraw, None, &session).await;
@@ -72,8 +79,8 @@ pub(crate) async fn run(arguments: &RetryArguments, session: Session) -> Result<
         operator: operator.clone(),
         ask: Ask::Retry { within: within.unwrap_or(DEFAULT_WITHIN) },
         function,
-        error: error.clone(),
-        keys: key.clone(),
+        error: events.error.clone(),
+        keys: events.key.clone(),
         why: why.clone(),
     };
     let requested = Rc::default();

@@ -183,11 +183,9 @@ fn a_request_lasts_until_every_message_is_checked() {
     for (cap, checked) in [(43_170, 43_170), (HOUR, HOUR), (60, 1_344)] {
         let policy = policy(|settings| settings.max_backoff = cap);
         let pauses = with(&[request(HOUR, "")], "");
-        let end = pauses
-            .retries()
-            .next()
-            .expect("it is one")
-            .end(policy.backoff().cap(), policy.settings().maximum_concurrency);
+        let retry = pauses.retries().next().expect("it is one");
+        let environments = policy.settings().maximum_concurrency;
+        let end = retry.request.end(retry.within, policy.backoff().cap(), environments);
         let millis = 1_000 * (300 + checked + 1_230 + 3_600) + 37_500;
         assert_eq!(end, after(at(HOUR), millis), "{cap}");
     }
