@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use comeback_engine::Timestamp;
 
-/// The time by this machine's clock, as an account behind the SDK has it.
+/// The time by this machine's clock.
 #[expect(clippy::disallowed_methods, reason = "the one place where the operator's half reads the clock")]
 pub fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -3,8 +3,10 @@
 //! | file | holds |
 //! |---|---|
 //! | `connect` | credentials, profiles and regions; the clients |
+//! | `clock` | the time by AWS's clock |
 //! | `lambda`, `sqs`, `logs`, `cloudwatch`, `cloudformation`, `iam` | a service's answers in our own types |
 
+mod clock;
 mod cloudformation;
 mod cloudwatch;
 mod connect;
@@ -35,7 +37,6 @@ use crate::aws::{
     LogPage, Mapping, Message, MetricAlarm, MetricQuery, NewAlarm, NewMessage, ParameterVersion, Paused,
     Receive, Stack, StackEvent, StackResource, Verdict,
 };
-use crate::clock::now;
 use crate::failure::Failure;
 
 pub use connect::SdkAws;
@@ -78,7 +79,7 @@ impl<T, E: ProvideErrorMetadata + Error + 'static> Or<T, E> for Result<T, SdkErr
 #[async_trait(?Send)]
 impl Aws for SdkAws {
     fn now(&self) -> Timestamp {
-        now()
+        self.clock.now()
     }
 
     async fn sleep(&self, duration: Duration) {
@@ -479,11 +480,22 @@ mod tests {
     pub(super) async fn answering(
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
     ) -> SdkAws {
+        answering_at(None, answer).await
+    }
+
+    /// The same, with this `Date`.
+    pub(super) async fn answering_at(
+        date: Option<&'static str>,
+        answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
+    ) -> SdkAws {
         let http_client = infallible_client_fn(move |request: http::Request<_>| {
             let body: Option<&[u8]> = request.body().bytes();
             let (status, error, body) = answer(str::from_utf8(body.unwrap_or_default()).unwrap());
             let response = http::Response::builder().status(status).header("x-amzn-errortype", error);
-            response.body(body).unwrap()
+            date.into_iter()
+                .fold(response, |response, date| response.header("date", date))
+                .body(body)
+                .unwrap()
         });
         let config = aws_config::defaults(BehaviorVersion::latest())
             .region(Region::from_static("eu-west-1"))

@@ -25,6 +25,7 @@ use http_body_util::Limited;
 
 use crate::account::Place;
 use crate::aws::sdk::Or as _;
+use crate::aws::sdk::clock::Clock;
 use crate::failure::Failure;
 use crate::text;
 use crate::text::{Piece, Quotes, Text};
@@ -43,6 +44,7 @@ const DIRECTIONS: [&str; 9] =
 #[derive(Clone, Debug)]
 pub struct SdkAws {
     config: SdkConfig,
+    pub(super) clock: Clock,
     pub(super) cloudformation: aws_sdk_cloudformation::Client,
     pub(super) cloudwatch: aws_sdk_cloudwatch::Client,
     pub(super) iam: aws_sdk_iam::Client,
@@ -83,9 +85,11 @@ impl SdkAws {
 
     /// The clients of a configuration, which has credentials and a region.
     pub fn new(config: &SdkConfig) -> Self {
+        let clock = Clock::default();
         macro_rules! client {
             ($sdk:ident) => {{
-                let config = $sdk::config::Builder::from(config).interceptor(LimitAnswers);
+                let config = $sdk::config::Builder::from(config);
+                let config = config.interceptor(LimitAnswers).interceptor(clock.clone());
                 $sdk::Client::from_conf(config.build())
             }};
         }
@@ -99,6 +103,7 @@ impl SdkAws {
             sqs: client!(aws_sdk_sqs),
             ssm: client!(aws_sdk_ssm),
             config: config.clone(),
+            clock,
         }
     }
 

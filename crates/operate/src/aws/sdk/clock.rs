@@ -1,0 +1,89 @@
+//! AWS's clock: this machine's, corrected by the `Date` of AWS's answers. The handler compares the moments that commands write
+//! with its own clock, so they must not depend on the machine of an operator.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::Intercept;
+use aws_smithy_runtime_api::client::interceptors::context::BeforeDeserializationInterceptorContextRef;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::DateTime;
+use aws_smithy_types::config_bag::ConfigBag;
+use aws_smithy_types::date_time::Format;
+use comeback_engine::Timestamp;
+
+use crate::clock::now;
+
+/// A smaller error is not corrected: a `Date` has whole seconds, and an answer takes a while.
+const TOLERATED_MILLIS: u64 = 5_000;
+
+/// The clock of an account, which its clients share.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clock {
+    /// Milliseconds by which AWS's clock is ahead of this machine's.
+    ahead: Arc<AtomicI64>,
+}
+
+impl Clock {
+    pub(super) fn now(&self) -> Timestamp {
+        let millis = now().as_millis().saturating_add_signed(self.ahead.load(Ordering::Relaxed));
+        Timestamp::from_millis(millis)
+    }
+
+    /// Takes AWS's time from an answer.
+    fn set(&self, time: Timestamp) {
+        if time.as_millis().abs_diff(self.now().as_millis()) >= TOLERATED_MILLIS {
+            let ahead = time.as_millis().cast_signed() - now().as_millis().cast_signed();
+            self.ahead.store(ahead, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Intercept for Clock {
+    fn name(&self) -> &'static str {
+        "Clock"
+    }
+
+    fn read_after_transmit(
+        &self,
+        context: &BeforeDeserializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let date = context.response().headers().get("date");
+        let time = date.and_then(|date| DateTime::from_str(date, Format::HttpDate).ok());
+        if let Some(seconds) = time.and_then(|time| u64::try_from(time.secs()).ok()) {
+            self.set(Timestamp::from_secs(seconds));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aws::Aws as _;
+    use crate::aws::sdk::tests::answering_at;
+
+    #[tokio::test]
+    async fn the_time_is_that_of_the_answers() {
+        for date in ["Tue, 01 Jan 2030 00:00:00 GMT", "Thu, 01 Jan 2015 00:00:00 GMT"] {
+            let time = DateTime::from_str(date, Format::HttpDate).unwrap();
+            let aws = answering_at(Some(date), |_| (200, "", "{}".into())).await;
+            drop(aws.parameter("p").await);
+            let hours = aws.now().as_secs().abs_diff(time.secs().unsigned_abs()) / 3_600;
+            assert_eq!(hours, 0, "{date}: {}", aws.now());
+        }
+        let unknown = answering_at(Some("soon"), |_| (200, "", "{}".into())).await;
+        drop(unknown.parameter("p").await);
+        assert_eq!(unknown.clock.ahead.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_second_is_not_corrected() {
+        let clock = Clock::default();
+        clock.set(Timestamp::from_millis(now().as_millis() - 1_000));
+        assert_eq!(clock.ahead.load(Ordering::Relaxed), 0);
+    }
+}
