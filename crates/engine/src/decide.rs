@@ -79,6 +79,7 @@ use crate::requests::Request;
 use crate::time::{Timestamp, ceil_secs};
 use crate::timing::{
     HOLD, LONGEST_VISIBILITY, QUEUE_VISIBILITY_TIMEOUT, RETENTION_MARGIN, VISIBILITY_MARGIN,
+    longest_between_reads,
 };
 
 /// A retry counts as due with less than this left: SQS's clock and ours differ.
@@ -208,8 +209,17 @@ impl<'r> Case<'_, 'r> {
         let said = |text: &Option<String>| text.as_deref().filter(|text| !text.is_empty()).map(shown);
         let by = said(by).unwrap_or_else(|| "an operator".into());
         let why = said(why).map(|why| format!(": {why}")).unwrap_or_default();
-        let maybe = maybe_called(self.record);
+        let maybe = if self.is_held_since_due() { "" } else { maybe_called(self.record) };
         Some(Reason::new(ReasonCode::Cancelled, format!("cancelled by {by}{why}{maybe}")))
+    }
+
+    /// Returns true if its function has been paused since before the retry was due, so that no handler has called it. One may
+    /// read the pause late.
+    fn is_held_since_due(&self) -> bool {
+        let noticed = longest_between_reads(self.policy.settings().maximum_concurrency);
+        let Some(due) = self.due() else { return false };
+        let mut pauses = self.pauses.of_function(&self.event.function_arn);
+        pauses.any(|pause| pause.is_active(self.now) && pause.from.saturating_add(noticed) <= due.at)
     }
 
     /// Rule 6: the reason if too little time is left for a retry.

@@ -19,6 +19,14 @@ use crate::time::Timestamp;
 /// dead-lettered it, and an operator moved it back.
 const LATEST_DELIVERY: Duration = Duration::from_secs(24 * 3_600);
 
+/// Characters of a text from a queue or a service in the log: CloudWatch drops lines that are too long.
+const LONGEST_LOGGED: usize = 512;
+
+/// The part of a text that the log has. Operators know an event's key from there, so keys are the same if these parts are.
+pub fn logged(text: &str) -> &str {
+    text.char_indices().nth(LONGEST_LOGGED).map_or(text, |(end, _)| &text[..end])
+}
+
 /// A failed event, as its message shows it: the number of its next retry, its first failure, and its payload.
 #[derive(Clone, Debug)]
 pub struct FailedEvent<'a> {

@@ -79,7 +79,7 @@ pub use decide::{Action, decide};
 pub use directive::{Directive, error_names, simple_name};
 pub use due::{DueBy, Early};
 pub use environment::Environment;
-pub use failed_event::FailedEvent;
+pub use failed_event::{FailedEvent, logged};
 pub use invocation_record::InvocationRecord;
 pub use json::LossyText;
 pub use known_pauses::LONG_PAUSE;

@@ -10,13 +10,11 @@ use crate::account::CallFailure;
 use crate::dead_letter::ReasonCode;
 use crate::directive::Directive;
 use crate::due::{DueBy, Early};
-use crate::failed_event::FailedEvent;
+use crate::failed_event::{FailedEvent, logged};
 use crate::record::TraceHeader;
 use crate::report::{BatchReport, Cause, End, Outcome, Why};
 use crate::time::Timestamp;
 
-/// Maximum number of characters of a text from a queue or a service, because CloudWatch drops lines that are too long.
-const LONGEST_TEXT: usize = 512;
 /// Maximum length of a receipt handle; a longer one is left out. SQS's have about 400 characters.
 const LONGEST_HANDLE: usize = 1_024;
 
@@ -336,7 +334,7 @@ impl<'a> LoggedFailure<'a> {
 }
 
 fn cut(text: &str) -> Cow<'_, str> {
-    text.char_indices().nth(LONGEST_TEXT).map_or(text, |(end, _)| &text[..end]).into()
+    logged(text).into()
 }
 
 /// Returns true for a receipt handle that fits in a line: printable ASCII, and not too long.

@@ -9,6 +9,7 @@ use wildmatch::WildMatch;
 
 use crate::arn::PauseTarget;
 use crate::directive::error_names;
+use crate::failed_event::logged;
 use crate::json::object;
 use crate::seed::generator;
 use crate::time::{LATEST, Timestamp};
@@ -29,9 +30,12 @@ pub struct Request {
     pub target: PauseTarget,
     /// The moment, in whole seconds. Events that failed before it are reached.
     pub at: Timestamp,
+    /// The milliseconds of the second in which it was made. They tell it from an equal request of that second.
+    pub millis: u64,
     /// `errorType` globs: only events that failed with one of these. Empty for all errors.
     pub errors: Vec<String>,
-    /// Only the events with one of these keys (`origin_request_id`), [`MOST_KEYS`] at most. Empty for all events.
+    /// Only the events with one of these keys (`origin_request_id`, as far as the log has it), [`MOST_KEYS`] at most. Empty for
+    /// all events.
     pub keys: Vec<String>,
     /// Who made it.
     pub by: Option<String>,
@@ -95,7 +99,7 @@ impl Request {
 
     /// Returns true if it is for events of this function with this error and this key.
     pub fn covers(&self, function_arn: &str, error_type: Option<&str>, key: &str) -> bool {
-        let names_event = self.keys.is_empty() || self.keys.iter().any(|named| named == key);
+        let names_event = self.keys.is_empty() || self.keys.iter().any(|named| logged(named) == logged(key));
         names_event && self.target.covers(function_arn) && self.names_error(error_type)
     }
 
@@ -167,6 +171,8 @@ struct When {
 struct Wire<'a> {
     target: String,
     at: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    millis: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -181,6 +187,11 @@ struct Wire<'a> {
     until: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     withdrawn: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl<R: Requested> Entry<R> {
@@ -202,6 +213,7 @@ impl<R: Requested> Entry<R> {
         let wire = Wire {
             target: request.target.to_string(),
             at: request.at.rounded_up_to_secs().as_secs(),
+            millis: request.millis,
             within,
             errors: request.errors.clone(),
             keys: request.keys.clone(),
@@ -238,7 +250,7 @@ impl<R: Requested> Entry<R> {
 
 impl Request {
     fn read(wire: Wire<'_>) -> Result<Self, String> {
-        let Wire { target, at, within: _, errors, keys, by, why, until, withdrawn } = wire;
+        let Wire { target, at, millis, within: _, errors, keys, by, why, until, withdrawn } = wire;
         if at > LATEST {
             return Err("at must be seconds since the epoch, before the year 10000".into());
         }
@@ -250,6 +262,7 @@ impl Request {
                 .parse()
                 .map_err(|problem| format!("target {problem}; it must be a function or *"))?,
             at: Timestamp::from_secs(at),
+            millis,
             errors,
             keys,
             by: by.map(Into::into),

@@ -188,6 +188,7 @@ impl RequestEvents {
         let request = Request {
             target,
             at: at.rounded_up_to_secs(),
+            millis: at.as_millis() % 1_000,
             errors: self.error.iter().cloned().collect(),
             keys: self.keys.clone(),
             by: Some(self.operator.account.place.user().to_owned()),

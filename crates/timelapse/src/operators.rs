@@ -197,6 +197,7 @@ fn request(at: Timestamp, within: Duration, policy: Option<&Policy>) -> Request 
         why: None,
         until: None,
         withdrawn: false,
+        millis: 0,
     };
     match policy {
         Some(policy) => {

@@ -155,6 +155,7 @@ fn any_request() -> impl Strategy<Value = Request> {
             why,
             until: until.map(at),
             withdrawn: at(from).as_secs().is_multiple_of(3),
+            millis: from % 3 * 499,
         })
 }
 
@@ -250,6 +251,7 @@ fn pauses_that_ended_first_leave_first() {
             why: Some("deploy 4712 fixes it".into()),
             until: Some(now.saturating_add(Duration::from_secs(10_000))),
             withdrawn: false,
+            millis: 0,
         },
         within: Duration::from_secs(600),
     };
@@ -363,6 +365,7 @@ fn withdrawn_requests_make_room_for_a_pause() {
         why: None,
         until: None,
         withdrawn: false,
+        millis: 0,
     };
     let cancel = |n: u64| Cancel { request: Request { at: at(n), ..request.clone() } };
     let full = (0..4).fold(Pauses::default(), |pauses, n| pauses.with_cancel(&cancel(n)));
@@ -392,6 +395,7 @@ fn request_format_of_2026_11_28_is_read_and_written() {
         why: Some("fixed".into()),
         until: None,
         withdrawn: false,
+        millis: 0,
     };
     let retry = RetryNow { request: request.clone(), within: Duration::from_secs(300) };
     let both = Pauses::default().with_retry(&retry).with_cancel(&Cancel { request });

@@ -83,6 +83,11 @@ fn a_cancel_may_name_errors_and_events() {
     ] {
         assert_eq!(is_cancelled(&record, more), is_named, "{more}");
     }
+    // Operators know a long key from the log, which cuts it after 512 characters.
+    let long = Record { body: replaced(&body("7"), "r-1", &"k".repeat(600)), ..failed(0) };
+    for (length, is_named) in [(511, false), (512, true), (600, true)] {
+        assert_eq!(is_cancelled(&long, &format!(r#","keys":["{}"]"#, "k".repeat(length))), is_named);
+    }
     // The event's key is the same on every retry.
     let third = Record { body: body(&enveloped(2, "7")), ..record };
     assert!(is_cancelled(&third, r#","keys":["r-0"]"#) && !is_cancelled(&third, r#","keys":["r-1"]"#));
@@ -198,6 +203,29 @@ fn the_detail_says_who_and_why() {
     assert_eq!(detail(&long, 2), format!("cancelled by {}: {}", "b".repeat(256), "é".repeat(256)));
     let maybe = "cancelled by an operator; an earlier call that was not answered may have succeeded";
     assert_eq!(detail("", 3), maybe);
+}
+
+#[test]
+fn an_event_held_since_it_was_due_was_not_called() {
+    // It was received at second 1 and due at second 2.
+    let record = Record { receive_count: 9, ..failed(0) };
+    let detail = |pause: &str| {
+        let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}],"cancels":[{}]}}"#, cancel("")));
+        match act(&record, &policy(|_| {}), &pauses.expect("a document"), at(HOUR)) {
+            Action::DeadLetter { reason } => reason.detail,
+            other => panic!("{other:?}"),
+        }
+    };
+    let pause = |from: u64, until: &str| {
+        let from = at(0).as_secs() - 100 + from;
+        format!(r#"{{"target":"*","from":{from},"until":{until},"spread":0}}"#)
+    };
+    let maybe = "cancelled by an operator; an earlier call that was not answered may have succeeded";
+    // A handler may have read the pause 37.5 s after it began.
+    assert_eq!(detail(&pause(64, "null")), "cancelled by an operator");
+    for pause in [pause(65, "null"), pause(0, &at(60).as_secs().to_string()), String::new()] {
+        assert_eq!(detail(&pause), maybe, "{pause}");
+    }
 }
 
 #[test]

@@ -222,6 +222,7 @@ mod tests {
             why: None,
             until: None,
             withdrawn: false,
+            millis: 0,
         };
         let request = RetryNow { request, within: Duration::from_secs(300) };
         let pauses = Pauses::read(&format!(r#"{{"v":1,"pauses":[{pauses}]}}"#)).unwrap();

@@ -1,6 +1,6 @@
 //! The filter of waiting events, for CloudWatch and for our own check.
 
-use comeback_engine::{LoggedEvent, error_names};
+use comeback_engine::{LoggedEvent, error_names, logged};
 use wildmatch::WildMatch;
 
 use crate::function::FunctionName;
@@ -32,7 +32,7 @@ impl Wanted {
     }
 
     pub(super) fn takes_key(&self, key: &str) -> bool {
-        self.keys.is_empty() || self.keys.iter().any(|wanted| wanted == key)
+        self.keys.is_empty() || self.keys.iter().any(|wanted| logged(wanted) == key)
     }
 
     /// Returns true if it takes events of a function that failed with an error.
@@ -166,6 +166,8 @@ mod tests {
             let wanted = wanted(functions, error, keys);
             assert_eq!(wanted.takes(&event), expected, "{wanted:?}");
         }
+        let long = LoggedEvent { key: "k".repeat(512).into(), ..event.clone() };
+        assert!(wanted(&[], None, &[&"k".repeat(600)]).takes(&long), "the log cuts it");
         let unknown = LoggedEvent { error_type: None, ..event };
         assert!(!wanted(&[], Some("*"), &[]).takes(&unknown), "its error is not known");
     }
