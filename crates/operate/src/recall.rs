@@ -136,8 +136,8 @@ async fn until_it_is_read(operator: &Operator, deployment: &Deployment, at: Time
 }
 
 fn rest_returns_by_itself(failure: Failure) -> Failure {
-    let rest =
-        "; what was written stands, and each message that was not recalled returns when its hiding ends";
+    let rest = "; what was written stands, and each message that was not recalled returns when its hiding ends: \
+                another request does not recall it";
     match failure {
         Failure::Interrupted(_) => Failure::interrupted(format!("not every message was recalled{rest}")),
         Failure::Undone(text) => Failure::undone(text.and(rest)),
@@ -230,10 +230,10 @@ mod tests {
 
     use super::*;
     use crate::aws::simulated::Sample;
-    use crate::aws::{EntryFailureKind, NewMessage, Receive};
+    use crate::aws::{EntryFailureKind, Message, NewMessage, Receive};
     use crate::change::tests::plain;
     use crate::change::{Change, Performed, Plan as _};
-    use crate::request::tests::{request, sample, writes};
+    use crate::request::tests::{moves, request, sample, writes};
     use crate::request::{Ask, RequestEvents};
     use crate::resume::ResumeRetries;
 
@@ -245,19 +245,18 @@ mod tests {
         aws: &crate::aws::simulated::SimulatedAws,
         key: &str,
         action: &str,
-    ) -> String {
+    ) -> Message {
         aws.queue(Sample::RETRY_QUEUE).send(aws.time(), Duration::ZERO, NewMessage::default());
         let url = operator.deployment().await.unwrap().retry_queue.url;
         let receive = Receive { visibility: HOUR, wait: Duration::ZERO };
         let message = operator.account.aws.receive(&url, 1, receive).await.unwrap().remove(0);
-        let handle = message.receipt_handle.unwrap();
         let due = aws.time().saturating_add(HOUR);
         let line = json!({
-            "message_id": message.id, "receipt_handle": handle, "action": action, "due": due, "due_by": "policy",
+            "message_id": message.id, "receipt_handle": message.receipt_handle, "action": action, "due": due, "due_by": "policy",
             "delay": HOUR.as_secs(),
         });
         writes(aws, key, line);
-        handle
+        message
     }
 
     fn visible(aws: &crate::aws::simulated::SimulatedAws) -> u64 {
@@ -268,12 +267,13 @@ mod tests {
     #[tokio::test]
     async fn what_waits_returns_within_the_time_of_a_request() {
         let (aws, operator) = sample();
+        let mut ids = Vec::new();
         for key in ["k-1", "k-2", "k-3"] {
-            waits(&operator, &aws, key, "defer").await;
+            ids.push(waits(&operator, &aws, key, "defer").await.id);
         }
         let gone = waits(&operator, &aws, "k-4", "defer").await;
         let now = aws.time();
-        aws.queue(Sample::RETRY_QUEUE).delete(now, &gone).unwrap();
+        aws.queue(Sample::RETRY_QUEUE).delete(now, &gone.receipt_handle.unwrap()).unwrap();
         aws.advance(Duration::from_secs(60));
         let retries = request(&operator);
         let plan = retries.plan().await.unwrap();
@@ -282,12 +282,35 @@ mod tests {
         let done = serde_json::to_value(&requested).unwrap()["result"].take();
         assert_eq!((&done["recalled"], &done["gone"], &done["before"]), (&json!(3), &json!(1), &json!(0)));
         assert!(now.saturating_add(Duration::from_secs(98)) <= aws.time(), "every copy has read it");
-        let left = 600 - aws.time().since(now.saturating_add(Duration::from_secs(60))).as_secs();
-        aws.advance(Duration::from_secs(left + 1));
-        assert_eq!(visible(&aws), 3);
+        // Each returns at the moment that the handler draws for it.
+        let text = operator.account.aws.parameter(Sample::PAUSES).await.unwrap().unwrap().text;
+        let pauses = Pauses::read(&text).unwrap();
+        let request = pauses.retries().next().unwrap();
+        let mut due: Vec<_> = ids.iter().map(|id| request.due_of(id, 1)).collect();
+        due.sort_unstable();
+        assert_eq!(done["all_due"], json!(due[2]));
+        for (due, before) in due.into_iter().zip(0..) {
+            aws.advance(due.since(aws.time()).saturating_sub(Duration::from_secs(1)));
+            assert_eq!(visible(&aws), before, "{due}");
+            aws.advance(Duration::from_secs(2));
+            assert_eq!(visible(&aws), before + 1, "{due}");
+        }
         // They have no newer line, so a second request cannot know whether they were called.
         let again = serde_json::to_value(retries.plan().await.unwrap()).unwrap();
         assert_eq!((&again["recalled"], &again["before"]), (&json!(0), &json!(4)));
+    }
+
+    #[tokio::test]
+    async fn what_fails_while_the_question_stands_is_recalled_too() {
+        let (aws, operator) = sample();
+        moves(&aws, "k-1");
+        let retries = request(&operator);
+        let plan = retries.plan().await.unwrap();
+        assert_eq!(serde_json::to_value(&plan).unwrap()["recalled"], 0);
+        waits(&operator, &aws, "k-2", "defer").await;
+        let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("not done") };
+        let value = serde_json::to_value(&requested).unwrap();
+        assert_eq!((&value["recalled"], &value["result"]["recalled"]), (&json!(1), &json!(1)), "{value:#}");
     }
 
     #[tokio::test]
@@ -371,13 +394,13 @@ mod tests {
             code == 1 && said.contains("sqs:ChangeMessageVisibility") && said.contains("stands"),
             "{said}"
         );
+        assert!(said.ends_with("when its hiding ends: another request does not recall it"), "{said}");
         // A later request cannot know that.
         let Performed::Done(requested, Ok(())) = retries.perform(&plan).await else { panic!("denied") };
-        assert_eq!(serde_json::to_value(&requested).unwrap()["result"]["before"], 1);
-        let left =
-            "1 message recalled or left by an earlier request; no message is recalled for a second one";
-        let said = plain(&requested);
-        assert!(said.contains(left), "{said}");
+        let value = serde_json::to_value(&requested).unwrap();
+        assert_eq!((&value["before"], &value["result"]), (&json!(1), &json!(null)));
+        let said = plain(&retries.plan().await.unwrap());
+        assert!(said.contains("not recalled: 1 event, recalled or left by an earlier request"), "{said}");
     }
 
     #[tokio::test]
@@ -387,7 +410,7 @@ mod tests {
         let now = aws.time();
         let mut chosen = Vec::new();
         for (key, seconds) in [("k-1", 60), ("k-2", 61)] {
-            let receipt_handle = waits(&operator, &aws, key, "defer").await;
+            let receipt_handle = waits(&operator, &aws, key, "defer").await.receipt_handle.unwrap();
             let returns = now.saturating_add(Duration::from_secs(seconds));
             chosen.push(Chosen { receipt_handle, due: now, returns });
         }

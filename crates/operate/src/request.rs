@@ -110,9 +110,13 @@ impl Change for RequestEvents {
         self.operator.interrupt.or(self.plan_of(deployment)).await
     }
 
-    /// The request is for whatever has failed by now, so no plan is out of date.
-    async fn perform(&self, plan: &RequestPlan) -> Performed<RequestPlan, Requested> {
-        let (written, forgotten) = match self.write(plan).await {
+    /// The request is for whatever has failed by now, so no plan is out of date, and more may be recalled than was planned.
+    async fn perform(&self, _: &RequestPlan) -> Performed<RequestPlan, Requested> {
+        let plan = match self.plan().await {
+            Ok(plan) => plan,
+            Err(failure) => return Performed::Failed(failure),
+        };
+        let (written, forgotten) = match self.write(&plan).await {
             Ok(written) => written,
             Err(failure) => return Performed::Failed(failure),
         };
@@ -123,7 +127,7 @@ impl Change for RequestEvents {
         }
         let in_force = written.request().map(|request| RequestInForce::of(request, self.ask));
         let requested = Requested {
-            plan: RequestPlan { requested: in_force, result, ..plan.clone() },
+            plan: RequestPlan { requested: in_force, result, ..plan },
             note: forgotten_note(&forgotten),
         };
         Performed::Done(requested, end)
@@ -209,8 +213,7 @@ impl RequestEvents {
         }
     }
 
-    /// Writes the request. It counts from here: what has failed while the question stood is reached too. Returns also the ended
-    /// pauses that had to leave the parameter.
+    /// Writes the request. Returns also the ended pauses that had to leave the parameter.
     async fn write(&self, plan: &RequestPlan) -> Result<(Written, Vec<Pause>), Failure> {
         let Operator { account, interrupt, .. } = &self.operator;
         let parameter = Parameter::of(account, interrupt, &plan.deployment)?;
@@ -344,7 +347,8 @@ impl Answer for RequestPlan {
             }
             Ask::Cancel => "at once, and is dead-lettered as cancelled".into(),
         };
-        let lines = self.reach.lines(self.noticed_within_seconds, &due);
+        let paused = "held by a pause: resume, then retry again";
+        let lines = self.reach.lines(self.noticed_within_seconds, &due, paused);
         lines.into_iter().for_each(|line| layout.line(line));
         if self.ask == Ask::Cancel && !self.wanted.keys.is_empty() {
             layout.line("Failures of these events in the next 25h are dead-lettered too.");
@@ -415,7 +419,7 @@ pub(crate) mod tests {
     }
 
     /// A copy that moves on, which the handler checks every 15 minutes.
-    fn moves(aws: &SimulatedAws, key: &str) {
+    pub(crate) fn moves(aws: &SimulatedAws, key: &str) {
         let due = aws.time().saturating_add(Duration::from_secs(30_000));
         writes(aws, key, json!({"action": "defer", "due": due, "due_by": "policy", "delay": 900}));
     }
@@ -541,6 +545,22 @@ pub(crate) mod tests {
         let long = RequestEvents { why: Some("x".repeat(5_000)), ..request(&operator) };
         let refused = long.plan().await.unwrap_err().to_string();
         assert!(refused.contains("the parameter holds 4096: shorten the reasons"), "{refused}");
+    }
+
+    #[test]
+    fn equal_requests_of_one_second_differ() {
+        let (_, operator) = sample();
+        let policies = Deployment::sample().policies().unwrap();
+        let made = |millis| {
+            let at = Timestamp::from_millis(NOW.as_millis() + millis);
+            request(&operator).request(PauseTarget::All, at, TEN_MINUTES, &policies)
+        };
+        let (one, other) = (made(1), made(2));
+        let pauses = other.added_to(&one.added_to(&Pauses::default()));
+        let read = Pauses::read(&pauses.write()).unwrap();
+        let found = |written: &Written| written.find(&read).map(|entry| format!("{entry:?}"));
+        assert_eq!(one.at(), other.at());
+        assert!(found(&one).is_some() && found(&other).is_some() && found(&one) != found(&other));
     }
 
     #[test]

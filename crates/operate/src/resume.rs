@@ -233,7 +233,8 @@ impl Answer for ResumePlan {
         self.open.iter().for_each(|pause| layout.line(is_paused(&self.name, pause)));
         if let Some(held) = self.held.as_ref().filter(|held| held.found > 0) {
             let spread = durations::text(Duration::from_secs(self.spread_seconds));
-            let lines = held.lines(self.noticed_within_seconds, &format!("within {spread} of the end"));
+            let due = format!("within {spread} of the end");
+            let lines = held.lines(self.noticed_within_seconds, &due, "held by another pause too");
             lines.into_iter().for_each(|line| layout.line(line));
         }
         self.unknown.iter().for_each(|unknown| layout.note(unknown));
@@ -316,6 +317,14 @@ mod tests {
         let recalled = Reach { found: 3, recalled: 3, ..Reach::default() };
         let all = ResumePlan { held: Some(recalled), ..plan(deployment, None) };
         assert_eq!(all.others_return(), None);
+    }
+
+    #[test]
+    fn resume_says_what_another_pause_still_holds() {
+        let held = Some(Reach { found: 3, recalled: 1, paused: 2, ..Reach::default() });
+        let said = crate::change::tests::plain(&ResumePlan { held, ..plan(Deployment::sample(), None) });
+        let first = said.lines().next();
+        assert_eq!(first, Some("  not recalled: 2 events, held by another pause too"), "{said}");
     }
 
     #[test]

@@ -100,10 +100,11 @@ impl Reach {
         reach
     }
 
-    /// The lines of a plan about what is recalled and what is not. `due` says when a recalled message returns.
-    pub(crate) fn lines(&self, noticed: Option<u64>, due: &str) -> Vec<String> {
+    /// The lines of a plan about what is recalled and what is not. `due` says when a recalled message returns, and `paused` why a
+    /// paused one does not.
+    pub(crate) fn lines(&self, noticed: Option<u64>, due: &str, paused: &'static str) -> Vec<String> {
         let not = |(count, why)| format!("  not recalled: {}, {why}", counted(count, "event", "events"));
-        let mut lines: Vec<String> = self.not_recalled().map(not).collect();
+        let mut lines: Vec<String> = self.not_recalled(paused).map(not).collect();
         if self.recalled > 0 {
             let noticed = durations::text(Duration::from_secs(noticed.unwrap_or_default()));
             let messages = counted(self.recalled, "message is", "messages are");
@@ -157,8 +158,8 @@ impl Reach {
     }
 
     /// The numbers of events that are not recalled, with the reasons.
-    fn not_recalled(&self) -> impl Iterator<Item = (u64, &'static str)> {
-        let Self { before, moved, retry_after, paused, returning, unanswered, last_retry, .. } = *self;
+    fn not_recalled(&self, paused: &'static str) -> impl Iterator<Item = (u64, &'static str)> {
+        let Self { before, moved, retry_after, returning, unanswered, last_retry, .. } = *self;
         let all = [
             (
                 before,
@@ -166,7 +167,7 @@ impl Reach {
             ),
             (moved, "sent again with a delay: the handler finds the request within 15m"),
             (retry_after, "which wait because their function asked for it (RetryAfter)"),
-            (paused, "held by a pause: resume, then retry again"),
+            (self.paused, paused),
             (returning, "returning within the spread of a pause that has ended"),
             (unanswered, "whose last call was not answered: it may have succeeded"),
             (last_retry, "with only one retry left (MAX_RETRIES)"),
