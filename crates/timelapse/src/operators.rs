@@ -10,6 +10,7 @@ use comeback_engine::{
 use rand::{Rng, RngExt};
 
 use crate::aws::agenda::START;
+use crate::aws::target::{DOWN, FLAKY};
 use crate::faults::mix::generator;
 
 /// The way in which an operator recalls messages, once every handler has read what was asked for.
@@ -107,6 +108,8 @@ pub struct OperatorRetry {
     pub within: Duration,
     /// Whether its entry is unreadable, so that no handler obeys it.
     pub is_garbled: bool,
+    /// How long it is in force, if an operator withdraws it. Whole seconds, like all times.
+    pub withdrawn_after: Option<Duration>,
     /// The recall of what it covers, if the operator makes one.
     pub recall: Option<OperatorRecall>,
 }
@@ -114,7 +117,7 @@ pub struct OperatorRetry {
 impl OperatorRetry {
     /// A request that is readable, and recalls nothing.
     pub const fn new(at: Duration, within: Duration) -> Self {
-        Self { at, within, is_garbled: false, recall: None }
+        Self { at, within, is_garbled: false, withdrawn_after: None, recall: None }
     }
 
     /// The same request, for which all that waits is recalled at once.
@@ -123,17 +126,20 @@ impl OperatorRetry {
         Self { recall: Some(OperatorRecall::default()), ..self }
     }
 
-    /// No request for half of the seeds; else one to three, of up to two hours each, and one in five of them unreadable.
+    /// No request for half of the seeds; else one to three, of up to two hours each. One in five is unreadable, and one in four
+    /// is withdrawn.
     pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
         let mut rng = generator(seed, "retries", "operators");
         if rng.random_bool(0.5) {
             return Vec::new();
         }
         let mut recalls = generator(seed, "retries", "recalls");
+        let mut withdrawals = generator(seed, "retries", "withdrawals");
         let request = |_| Self {
             at: Duration::from_secs(rng.random_range(0..=duration.as_secs())),
             within: Duration::from_secs(rng.random_range(0..=7_200)),
             is_garbled: rng.random_bool(0.2),
+            withdrawn_after: withdrawn_after(&mut withdrawals),
             recall: OperatorRecall::chaos(&mut recalls),
         };
         let count = 1 + seed % 3;
@@ -145,8 +151,8 @@ impl OperatorRetry {
     }
 
     pub(crate) fn is_valid(&self) -> bool {
-        let whole = [self.at, self.within].iter().all(|time| time.subsec_nanos() == 0);
-        whole && self.within <= LONGEST_WITHIN
+        let times = [Some(self.at), Some(self.within), self.withdrawn_after];
+        times.iter().flatten().all(|time| time.subsec_nanos() == 0) && self.within <= LONGEST_WITHIN
     }
 
     /// As the command writes it for a stack with this policy; without one, to stay the longest.
@@ -155,35 +161,55 @@ impl OperatorRetry {
     }
 }
 
-/// An operator's request to cancel the waiting events of every function.
+/// An operator's request to cancel the waiting events of every function. Times are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorCancel {
-    /// When the request is made, in whole seconds from the run's start.
+    /// When the request is made, counted from the run's start.
     pub at: Duration,
+    /// Only events that failed with this error.
+    pub error: Option<&'static str>,
+    /// How long it is in force, if an operator withdraws it.
+    pub withdrawn_after: Option<Duration>,
     /// The recall of what it covers, if the operator makes one.
     pub recall: Option<OperatorRecall>,
 }
 
 impl OperatorCancel {
-    /// One for a quarter of the seeds.
+    /// A cancel of whatever waits, which nobody withdraws or recalls.
+    pub const fn new(at: Duration) -> Self {
+        Self { at, error: None, withdrawn_after: None, recall: None }
+    }
+
+    /// One for a quarter of the seeds: every other one is for one error, and one in four is withdrawn.
     pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
         let mut rng = generator(seed, "cancels", "operators");
         let at = Duration::from_secs(rng.random_range(0..=duration.as_secs()));
         let recall = OperatorRecall::chaos(&mut rng);
-        if rng.random_bool(0.25) { vec![Self { at, recall }] } else { Vec::new() }
+        if !rng.random_bool(0.25) {
+            return Vec::new();
+        }
+        let error = rng.random_bool(0.5).then(|| if rng.random() { DOWN } else { FLAKY }.error_type);
+        vec![Self { at, error, withdrawn_after: withdrawn_after(&mut rng), recall }]
     }
 
     pub(crate) fn moment(&self) -> Timestamp {
         START.saturating_add(self.at)
     }
 
-    pub(crate) const fn is_valid(&self) -> bool {
-        self.at.subsec_nanos() == 0
+    pub(crate) fn is_valid(&self) -> bool {
+        [Some(self.at), self.withdrawn_after].iter().flatten().all(|time| time.subsec_nanos() == 0)
     }
 
     fn given(&self, policy: Option<&Policy>) -> Cancel {
-        Cancel { request: request(self.moment(), Duration::ZERO, policy) }
+        let request = request(self.moment(), Duration::ZERO, policy);
+        Cancel { request: Request { errors: self.error.into_iter().map(Into::into).collect(), ..request } }
     }
+}
+
+/// One in four is withdrawn, within two hours.
+fn withdrawn_after(rng: &mut impl Rng) -> Option<Duration> {
+    let after = Duration::from_secs(rng.random_range(0..=7_200));
+    rng.random_bool(0.25).then_some(after)
 }
 
 /// For all that failed before this moment, spread over `within`.
@@ -247,6 +273,8 @@ enum Edit<'a> {
     Open(&'a OperatorPause),
     Retry(&'a OperatorRetry),
     Cancel(&'a OperatorCancel),
+    WithdrawRetry(&'a OperatorRetry),
+    WithdrawCancel(&'a OperatorCancel),
 }
 
 /// What the operators make of the parameter during a run.
@@ -272,10 +300,17 @@ impl Parameter {
         let opened = pauses.iter().map(|pause| (START.saturating_add(pause.at), 1, Edit::Open(pause)));
         let resumed = pauses.iter().filter(|pause| !pause.is_planned);
         let resumed = resumed.filter_map(|pause| Some((pause.end()?, 0, Edit::Resume(pause))));
-        let readable = retries.iter().filter(|retry| !retry.is_garbled);
-        let requested = readable.map(|retry| (retry.moment(), 2, Edit::Retry(retry)));
+        let readable = || retries.iter().filter(|retry| !retry.is_garbled);
+        let requested = readable().map(|retry| (retry.moment(), 2, Edit::Retry(retry)));
         let cancelled = cancels.iter().map(|cancel| (cancel.moment(), 3, Edit::Cancel(cancel)));
+        let withdrawn = readable().filter_map(|it| {
+            Some((it.moment().saturating_add(it.withdrawn_after?), 4, Edit::WithdrawRetry(it)))
+        });
+        let not_cancelled = cancels.iter().filter_map(|it| {
+            Some((it.moment().saturating_add(it.withdrawn_after?), 4, Edit::WithdrawCancel(it)))
+        });
         let mut edits: Vec<_> = opened.chain(resumed).chain(requested).chain(cancelled).collect();
+        edits.extend(withdrawn.chain(not_cancelled));
         edits.sort_by_key(|(at, turn, _)| (*at, *turn));
         let garbled = retries.iter().filter(|retry| retry.is_garbled).map(OperatorRetry::moment).collect();
         let mut parameter = Self { garbled, ..Self::default() };
@@ -325,6 +360,14 @@ impl Edit<'_> {
             }))),
             Self::Retry(retry) => Ok(before.with_retry(&retry.given(policy))),
             Self::Cancel(cancel) => Ok(before.with_cancel(&cancel.given(policy))),
+            Self::WithdrawRetry(retry) => {
+                let given = retry.given(policy);
+                Ok(before.withdrawn(|it| *it == given, |_| false))
+            }
+            Self::WithdrawCancel(cancel) => {
+                let given = cancel.given(policy);
+                Ok(before.withdrawn(|_| false, |it| *it == given))
+            }
         }
     }
 }
@@ -388,6 +431,28 @@ mod tests {
         let both = parameter(&[first, later.clone()]);
         let held = both.held(later.moment()).unwrap();
         assert_eq!(held.retries().map(|retry| retry.request.at).collect::<Vec<_>>(), [later.moment()]);
+    }
+
+    #[test]
+    fn a_withdrawn_request_stays_but_is_not_obeyed() {
+        let retry = OperatorRetry {
+            withdrawn_after: Some(Duration::from_secs(60)),
+            ..OperatorRetry::new(HOUR, HOUR)
+        };
+        let cancel = OperatorCancel {
+            error: Some("TargetDown"),
+            withdrawn_after: retry.withdrawn_after,
+            ..OperatorCancel::new(HOUR)
+        };
+        let parameter = Parameter::of(&[], &[retry], &[cancel], Some(&policy())).unwrap();
+        let obeyed = |seconds| {
+            let now = START.saturating_add(HOUR + Duration::from_secs(seconds));
+            let held = parameter.held(now).unwrap();
+            let all = held.retries().map(|it| &it.request).chain(held.cancels().map(|it| &it.request));
+            all.map(|request| (request.errors.len(), request.is_in_force(now))).collect::<Vec<_>>()
+        };
+        assert_eq!(obeyed(59), [(0, true), (1, true)]);
+        assert_eq!(obeyed(60), [(0, false), (1, false)]);
     }
 
     #[test]

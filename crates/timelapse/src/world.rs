@@ -15,7 +15,7 @@ use rand::{RngExt, SeedableRng};
 use crate::aws::agenda::{Agenda, START};
 use crate::aws::mapping::{LONG_POLL, Mapping};
 use crate::aws::queue::{Queue, QueueSettings, QueueTimer, ReceiptHandle, Received, Sent};
-use crate::aws::target::{Fate, Id, Target, Ways};
+use crate::aws::target::{Fate, Id, Target, TargetError, Ways};
 use crate::check::Broken;
 use crate::check::books::{Attempt, Carried, Origin};
 use crate::check::log::LogCheck;
@@ -244,20 +244,22 @@ impl World {
         let error = failure.as_ref().map(|(error, _)| *error);
         match failure {
             None => self.tallies.minute(self.now).delivered += 1,
-            Some((error, record)) => self.send(attempt, record, error.retry_after),
+            Some((error, record)) => self.send(attempt, record, error),
         }
         self.oracle.invocation_ended(attempt.event, error.is_none(), self.now);
         watcher.invoked(self.now.since(START), attempt.event, attempt.number, error);
     }
 
     /// Sends the record of a failed attempt, which may have requested a wait, to the retry queue.
-    fn send(&mut self, attempt: Attempt, mut body: String, mut asked: Option<Duration>) {
+    fn send(&mut self, attempt: Attempt, mut body: String, error: TargetError) {
+        let mut asked = error.retry_after;
         let flaw = self.strike_record(attempt.event, &mut body, &mut asked);
         let written = body.contains(r#""timestamp":"#).then_some(self.now);
         self.tallies.calls.add_carrying(ApiCall::SendMessage, body.len());
         let id = Id::draw(&mut self.message_ids);
         let entry = self.oracle.sent(id, attempt.event, self.now);
-        let carried = Carried { entry, origin: Origin { attempt, flaw, written, asked } };
+        let error = body.contains(error.error_type).then_some(error.error_type);
+        let carried = Carried { entry, origin: Origin { attempt, flaw, written, asked, error } };
         let slot = self.enqueue(Sent { id, body, delay: Duration::ZERO, attributes: None, carried });
         self.strike_retention(slot, id, carried);
     }

@@ -304,6 +304,7 @@ impl<T> Queue<T> {
                  exist or is not available for visibility timeout change."
             )
         })?;
+        // As documented. In fact AWS has been seen to answer with success, and to do nothing.
         if message.state != State::InFlight {
             return Err("MessageNotInflight: the message is visible again".into());
         }

@@ -25,7 +25,7 @@ const OVERLOADED: TargetError = TargetError {
     error_message: "it has no capacity left",
     retry_after: None,
 };
-const FLAKY: TargetError =
+pub(crate) const FLAKY: TargetError =
     TargetError { error_type: "TargetFlaky", error_message: "it failed by chance", retry_after: None };
 
 #[derive(Debug)]

@@ -33,6 +33,8 @@ pub(crate) struct Origin {
     pub(crate) written: Option<Timestamp>,
     /// The wait that it asked for with `RetryAfter`.
     pub(crate) asked: Option<Duration>,
+    /// The error type, if its record has it.
+    pub(crate) error: Option<&'static str>,
 }
 
 /// Earliest and latest due time of a requested retry: after the wait, and at most a tenth of it later.

@@ -102,7 +102,7 @@ impl Bounds {
                 format!("attempt {retry} of {}", self.policy.settings().max_retries),
             );
         }
-        if known.cancelled(seen.first_sent, now, self.between_reads, Duration::ZERO) {
+        if self.is_cancelled(handling, Duration::ZERO) {
             let detail = format!("re-invoked at {now}; an operator has cancelled it");
             return broken(Invariant::CancelledNotInvoked, detail);
         }
@@ -135,6 +135,12 @@ impl Bounds {
             return broken(Invariant::DueTime, format!("re-invoked at {now}; due at {earliest} or later"));
         }
         Ok(())
+    }
+
+    /// Returns true if the handler knows of a cancel of the event, which may end up to `slack` later.
+    fn is_cancelled(&self, handling: &Handling<'_>, slack: Duration) -> bool {
+        let Handling { seen, now, known, .. } = *handling;
+        known.cancelled(seen.first_sent, seen.origin.error, now, self.between_reads, slack)
     }
 
     /// Checks a backoff. Returns the moment before which the message is not due.
@@ -188,7 +194,7 @@ impl Bounds {
             // The oracle cannot tell from the policy which errors these are; the policy's own tests check them.
             ReasonCode::NonRetryableError => true,
             ReasonCode::PayloadTooLarge => seen.bytes + RECORD_ALLOWANCE + ENVELOPE > LARGEST_MESSAGE,
-            ReasonCode::Cancelled => known.cancelled(seen.first_sent, now, self.between_reads, SECOND),
+            ReasonCode::Cancelled => self.is_cancelled(handling, SECOND),
             // Nothing in the simulation causes these.
             ReasonCode::TargetNotFound | ReasonCode::TargetRefused | ReasonCode::MalformedEnvelope => false,
         };

@@ -33,8 +33,7 @@ pub(crate) struct KnownPauses {
     /// The target's pauses, by their beginning; `None` if it has never read the parameter.
     spans: Option<Vec<Span>>,
     requests: Vec<RetryRequest>,
-    /// When each cancel was made.
-    cancels: Vec<Timestamp>,
+    cancels: Vec<CancelRequest>,
     /// The longest hiding, which decides when requests end.
     longest_wait: Duration,
 }
@@ -56,6 +55,14 @@ pub(crate) struct Requested {
 struct RetryRequest {
     at: Timestamp,
     within: Duration,
+    is_withdrawn: bool,
+}
+
+/// A request to cancel, of events with an error if it names one.
+#[derive(Clone, Copy, Debug)]
+struct CancelRequest {
+    at: Timestamp,
+    error: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,8 +114,18 @@ impl KnownPauses {
         let mut spans: Vec<Span> = begun.map(span).collect();
         spans.sort_by_key(|span| span.from);
         let given = retries.iter().filter(|retry| !retry.is_garbled && retry.moment() <= moment);
-        let requests = given.map(|retry| RetryRequest { at: retry.moment(), within: retry.within }).collect();
-        let cancels = cancels.iter().map(OperatorCancel::moment).filter(|at| *at <= moment).collect();
+        let is_withdrawn = |at: Timestamp, after: Option<Duration>| {
+            after.is_some_and(|after| at.saturating_add(after) <= moment)
+        };
+        let request = |retry: &OperatorRetry| {
+            let (at, within) = (retry.moment(), retry.within);
+            RetryRequest { at, within, is_withdrawn: is_withdrawn(at, retry.withdrawn_after) }
+        };
+        let requests = given.map(request).collect();
+        let cancels = cancels.iter().filter(|cancel| {
+            cancel.moment() <= moment && !is_withdrawn(cancel.moment(), cancel.withdrawn_after)
+        });
+        let cancels = cancels.map(|it| CancelRequest { at: it.moment(), error: it.error }).collect();
         Self { spans: Some(spans), requests, cancels, longest_wait: *longest_wait }
     }
 
@@ -200,21 +217,27 @@ impl KnownPauses {
         // The end is rounded up to a second.
         let called = SECOND + self.checked_within(between_reads);
         let lasts = |request: &RetryRequest| (request.within + called).min(LONGEST_REQUEST);
-        let reaches =
-            |request: &&RetryRequest| sent < request.at && now <= request.at.saturating_add(lasts(request));
+        let reaches = |request: &&RetryRequest| {
+            let ends = request.at.saturating_add(lasts(request));
+            sent < request.at && now <= ends && !request.is_withdrawn
+        };
         self.requests.iter().filter(reaches).map(|request| request.at).min()
     }
 
-    /// Returns true if a cancel in force at `now` covers what was sent at `sent`; it may end up to `slack` later.
+    /// Returns true if a cancel in force at `now` covers what was sent at `sent` with this error. It may end up to `slack` later.
     pub(crate) fn cancelled(
         &self,
         sent: Timestamp,
+        error: Option<&str>,
         now: Timestamp,
         between_reads: Duration,
         slack: Duration,
     ) -> bool {
         let lasts = (self.checked_within(between_reads) + slack).min(LONGEST_REQUEST);
-        self.cancels.iter().any(|at| sent < *at && *at <= now && now <= at.saturating_add(lasts))
+        self.cancels.iter().any(|cancel| {
+            let is_in_force = cancel.at <= now && now <= cancel.at.saturating_add(lasts);
+            is_in_force && sent < cancel.at && (cancel.error.is_none() || cancel.error == error)
+        })
     }
 
     /// After this time, each message that a request covers has been checked.

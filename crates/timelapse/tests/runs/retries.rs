@@ -153,7 +153,7 @@ fn recalled_events_are_delivered_within_four_minutes_of_the_outage() {
 fn a_cancel_dead_letters_what_waits_and_recalls_it() {
     let at = hours(2);
     let of = |recall| {
-        let cancels = vec![OperatorCancel { at, recall }];
+        let cancels = vec![OperatorCancel { recall, ..OperatorCancel::new(at) }];
         watched(&Scenario { cancels, ..outage() }, long_waits(), &mut Receives::default())
     };
     let (with, without) = (of(Some(OperatorRecall::default())), of(None));
@@ -171,6 +171,31 @@ fn a_cancel_dead_letters_what_waits_and_recalls_it() {
         by(&with),
         by(&without)
     );
+}
+
+#[test]
+fn a_cancel_of_another_error_or_withdrawn_cancels_nothing() {
+    let at = hours(2);
+    let cancelled = |error, withdrawn_after| {
+        let cancels = vec![OperatorCancel { error, withdrawn_after, ..OperatorCancel::new(at) }];
+        let summary = watched(&Scenario { cancels, ..outage() }, long_waits(), &mut Receives::default());
+        summary.dead_lettered.get("cancelled").copied().unwrap_or_default()
+    };
+    assert!((200..300).contains(&cancelled(Some("TargetDown"), None)));
+    assert_eq!(cancelled(Some("TargetFlaky"), None), 0);
+    assert_eq!(cancelled(None, Some(Duration::ZERO)), 0);
+}
+
+/// A withdrawn request brings back no more than handlers who still know it.
+#[test]
+fn a_withdrawn_request_brings_nothing_back() {
+    let early = |withdrawn_after| {
+        let request = OperatorRetry { withdrawn_after, ..OperatorRetry::new(hours(8), MINUTE) };
+        let mut seen = After::new(hours(8));
+        watched(&Scenario { retries: vec![request], ..outage() }, long_waits(), &mut seen);
+        seen.early
+    };
+    assert!(early(None) > 100 && early(Some(Duration::ZERO)) == 0);
 }
 
 /// Calls are accepted and not answered, handlers die after theirs and write no line, and operators ask again and again.

@@ -80,7 +80,8 @@ pub(crate) enum Difference {
     /// It hides a message for more than 12 hours. AWS: `InvalidParameterValue`. Cause: it does not check visibility
     /// timeouts.
     HidesOverTwelveHours,
-    /// It hides a message that is visible again. AWS: `MessageNotInflight`.
+    /// It hides a message that is visible again. AWS: `MessageNotInflight`, as documented, or success without effect, as others
+    /// have seen. The model refuses.
     /// Why: it looks for the receipt handle only.
     HidesWhatIsVisible,
     /// It delays a message for more than 15 minutes. AWS: `InvalidParameterValue`. Cause: it checks only the delay of a

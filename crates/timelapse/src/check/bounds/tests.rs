@@ -36,7 +36,7 @@ const THIRD: Attempt = Attempt { event: EventNumber(7), number: 3, anew: None };
 /// was first received 10 s after the event's first failure.
 fn seen(receive_count: u32) -> SeenMessage {
     SeenMessage {
-        origin: Origin { attempt: THIRD, flaw: None, written: None, asked: None },
+        origin: Origin { attempt: THIRD, flaw: None, written: None, asked: None, error: None },
         held_until: None,
         receive_count,
         first_sent: at(0.0),
@@ -186,7 +186,7 @@ fn no_wait_past_the_last_retry() {
 }
 
 fn asked_for(wait: Duration, written: Option<Timestamp>) -> Origin {
-    Origin { attempt: THIRD, flaw: None, written, asked: Some(wait) }
+    Origin { attempt: THIRD, flaw: None, written, asked: Some(wait), error: None }
 }
 
 /// The target asked for 600 s when it failed, 9 s after the event's first failure.

@@ -13,7 +13,7 @@ const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders:$L
 /// The event of a scenario that has only one.
 const EVENT: EventNumber = EventNumber(0);
 const FIRST: Attempt = Attempt { event: EVENT, number: 0, anew: None };
-const ORIGIN: Origin = Origin { attempt: FIRST, flaw: None, written: Some(START), asked: None };
+const ORIGIN: Origin = Origin { attempt: FIRST, flaw: None, written: Some(START), asked: None, error: None };
 
 fn at(seconds: u64) -> Timestamp {
     START.saturating_add(Duration::from_secs(seconds))
