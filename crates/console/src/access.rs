@@ -1,7 +1,7 @@
-//! Who gets in: codes that are valid once, and the sessions that they open.
+//! Access control: one-time codes, and the sessions that they open.
 //!
-//! A session is a cookie and a second secret. Another program's page on this machine may make the browser send the cookie,
-//! because cookies ignore ports; so with the cookie alone nothing is changed. Each form carries the second secret.
+//! A session is a cookie and a second secret. Cookies ignore ports, so a page of another program on this machine can
+//! make the browser send the cookie. A change therefore also needs the second secret, which each form carries.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ use crate::response::{html, refused};
 /// The path that takes a code.
 const ENTER: &str = "/enter";
 const CODE_FOR: Duration = Duration::from_secs(60);
-/// Browsers that may be in at a time; the first to come is the first to leave.
+/// Maximum number of sessions. One more ends the oldest.
 const SESSIONS: usize = 16;
 
 const WITHOUT_SESSION: &str =
@@ -31,14 +31,14 @@ const WITHOUT_SESSION: &str =
 const BAD_CODE: &str = "This code is invalid, used, or more than a minute old. For another, press Enter where \
                         comeback ui runs.";
 
-/// Unguessable: 256 bits.
+/// A random token of 256 bits.
 pub(super) fn token() -> String {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("BUG: the system has no randomness");
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares in a time that says nothing about where they differ.
+/// Compares in constant time, so that the duration tells an attacker nothing.
 fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
@@ -61,7 +61,7 @@ pub(super) struct Access {
     cookie_name: String,
     codes: RefCell<Vec<(String, Timestamp)>>,
     sessions: RefCell<Vec<Arc<BrowserSession>>>,
-    /// Told of each code that was used.
+    /// Notified when a code is used.
     used: Rc<Notify>,
 }
 
@@ -70,13 +70,13 @@ pub(super) struct Access {
 struct Entered;
 
 impl Access {
-    /// Cookies ignore ports, so the name of ours has it.
+    /// Cookies ignore ports, so the port is in the cookie's name.
     pub(super) fn new(port: u16) -> Self {
         let cookie_name = format!("comeback-{port}");
         Self { cookie_name, codes: RefCell::default(), sessions: RefCell::default(), used: Rc::default() }
     }
 
-    /// The path that lets a browser in, once, within a minute.
+    /// A path that signs a browser in, once, within a minute.
     pub(super) fn way_in(&self, now: Timestamp) -> String {
         let code = token();
         let path = format!("{ENTER}?code={code}");
@@ -86,7 +86,7 @@ impl Access {
         path
     }
 
-    /// Waits until a browser has come in.
+    /// Waits until a browser has signed in.
     pub(super) fn code_used(&self) -> impl Future<Output = ()> + use<> {
         let used = Rc::clone(&self.used);
         async move { used.notified().await }
@@ -97,7 +97,7 @@ impl Access {
         self.sessions.borrow().last().expect("a browser is in").form_secret.clone()
     }
 
-    /// Lets the request of a browser with a session go on. Answers any other, and lets one with a code in.
+    /// Passes on a request that has a session. Answers any other; one with a valid code gets a session.
     pub(super) fn admit(&self, mut request: Request, now: Timestamp) -> ControlFlow<Response, Request> {
         if request.uri().path() == ENTER {
             let code = request.uri().query().and_then(|query| query.strip_prefix("code="));
@@ -172,7 +172,7 @@ mod tests {
         NOW.saturating_add(Duration::from_secs(seconds))
     }
 
-    /// The cookie that a code gives, if it does.
+    /// The cookie for a path with a code; `None` if the code is refused.
     fn cookie(access: &Access, path: &str, now: Timestamp) -> Option<String> {
         let ControlFlow::Break(response) = access.admit(get(path, &[]), now) else {
             panic!("a code is exchanged, and leads nowhere else")
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_lets_in_once() {
+    fn a_code_signs_in_once() {
         let access = Access::new(7070);
         let path = access.way_in(NOW);
         let set = cookie(&access, &path, after(59)).unwrap();
@@ -220,12 +220,12 @@ mod tests {
     }
 
     #[test]
-    fn only_a_cookie_of_ours_lets_in() {
+    fn only_our_cookie_gives_access() {
         let access = Access::new(7070);
         let cookie = cookie(&access, &access.way_in(NOW), NOW).unwrap();
         let (cookie, _) = cookie.split_once(';').unwrap();
         let (_, value) = cookie.split_once('=').unwrap();
-        // Another server of this machine may set cookies here, even one of our name.
+        // Another server on this machine may set cookies here, even one with the same name as ours.
         assert!(is_in(&access, &["a=b; comeback-7070=x", &format!("c=d; {cookie}")]));
         let other_port = format!("comeback-7071={value}");
         for cookies in [&[][..], &["comeback-7070="], &["comeback-7070=x"], &[&other_port], &[value]] {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_session_leaves_when_too_many_come() {
+    fn too_many_sessions_end_the_oldest() {
         let access = Access::new(7070);
         let enter = || cookie(&access, &access.way_in(NOW), NOW).unwrap();
         let cookies: Vec<_> = (0..=SESSIONS).map(|_| enter()).collect();

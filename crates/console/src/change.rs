@@ -1,4 +1,4 @@
-//! A change on a page: a form for what it asks, its plan and question, and its performance.
+//! A change on a page: its form, its plan and question, and its performance.
 //!
 //! GET plans the change and shows the plan. POST plans it again, and performs it if the plan is still the one that was shown.
 
@@ -42,15 +42,15 @@ pub(super) struct ChangeForm {
     /// The command that does the same.
     pub(super) command: CommandName,
     pub(super) inputs: &'static [Input],
-    /// Makes the change from the fields, or says which of them is wrong.
+    /// Makes the change from the fields, or returns an error that names the wrong one.
     pub(super) asked: fn(&Fields) -> Result<Asked, String>,
-    /// Its plan says how many events are held.
+    /// True if its plan shows how many events are held.
     pub(super) is_about_held: bool,
     /// The page to go back to.
     pub(super) back: &'static str,
 }
 
-/// A field of the form, and the argument of the command that it stands for.
+/// A field of the form, and the command's argument that it stands for.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) name: &'static str,
@@ -63,7 +63,7 @@ pub(super) struct Input {
 pub(super) enum Argument {
     /// `--flag=value`, if the field is filled in.
     Flag(&'static str),
-    /// `--flag=value` for each field of this name that is filled in. The form has one more.
+    /// `--flag=value` for each field of this name that is filled in. The form also has an empty one to fill in.
     Each(&'static str),
     /// The value, or `--all` if it is `*`.
     FunctionOrAll,
@@ -167,7 +167,7 @@ impl ChangeForm {
     }
 }
 
-/// Performs a change, if its plan is the one that the screen's operator has agreed to.
+/// Performs a change if its plan is the one that the operator agreed to on the screen.
 pub(super) async fn perform(
     asked: Asked,
     console: &Console,
@@ -193,7 +193,7 @@ async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Fai
         }
         Ended::Failed(failure) => Err(failure),
         Ended::Outdated(planned) => match &planned.question {
-            // Nobody has agreed to this one.
+            // Nobody has agreed to this new plan.
             Some(question) => screen.agree(&question.text, &planned.identity),
             None => {
                 screen.show(planned.layout);
@@ -203,7 +203,7 @@ async fn perform_agreed(planned: Planned, screen: &PageScreen) -> Result<(), Fai
     }
 }
 
-/// The number of events that a pause holds, in a sentence, if the log says that.
+/// The number of events that a pause holds, in a sentence; `None` if the log could not be read yet.
 async fn held(fields: &Fields, console: &Console) -> Option<String> {
     let function = fields.get("function")?;
     let functions = if function == "*" { Vec::new() } else { vec![function.parse().ok()?] };
@@ -227,7 +227,7 @@ pub(super) struct Offer {
     pub(super) question: Option<Question>,
     /// The number of events that are held, in a sentence.
     held: Option<String>,
-    /// The failure that stands in place of a question.
+    /// The failure that is shown instead of a question.
     pub(super) failure: Option<Text>,
 }
 
@@ -262,7 +262,7 @@ pub(super) fn function(fields: &Fields) -> Result<Option<FunctionName>, String> 
     }
 }
 
-/// The value of a field that is filled in, as `read` understands it. An error begins with the field's label.
+/// The value of a field that is filled in, parsed by `read`. An error begins with the field's label.
 pub(super) fn value<T>(
     fields: &Fields,
     name: &str,
@@ -277,7 +277,7 @@ pub(super) fn value<T>(
 struct ChangePage {
     frame: Frame,
     form: &'static ChangeForm,
-    /// Each with its values: one, unless it may be given several times.
+    /// Each input with its values: one, unless the input may be repeated.
     inputs: Vec<(&'static Input, Vec<String>)>,
     fields: String,
     command: String,
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn field_that_is_given_several_times_is_as_many_arguments() {
+    fn a_repeated_field_is_a_repeated_argument() {
         let fields = Fields::of_query("function=orders&key=a%20b&key=&key=--all");
         let line = FORM.command(&fields, "").to_string();
         assert_eq!(shlex::split(&line).unwrap()[2..], ["--key=a b", "--key=--all", "orders"]);

@@ -1,4 +1,4 @@
-//! The state that all pages share: the deployment, its account, and the answers that were read.
+//! The state that all pages share: the deployment, its account, and the answers read so far.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,7 +24,8 @@ use crate::rehearsal::Labs;
 use crate::work::Works;
 use comeback_operate::clock::now;
 
-/// The console, for every page. All pages run on one thread, which is why it can go where axum wants `Send`.
+/// The state that every page receives. All pages run on one thread, so a `SendWrapper` satisfies axum, which wants
+/// `Send`.
 #[derive(Clone)]
 pub(super) struct Console(SendWrapper<Rc<Shared>>);
 
@@ -46,16 +47,16 @@ pub(super) struct Shared {
     log_progress: Rc<PagesRead>,
 }
 
-/// By the function that was checked; `None` is the deployment.
+/// Diagnoses, by the checked function; `None` is the deployment.
 type Checks = BTreeMap<Option<String>, Rc<Fresh<Diagnosis>>>;
 
-/// By the id that was asked for, and whether the function's own lines were.
+/// Traces, by the requested id, and by whether the function's own lines were requested too.
 type Traces = BTreeMap<(String, bool), Rc<Fresh<Trace>>>;
 
 /// The waiting events, or the progress of the first read, which takes minutes if the log is large.
 pub(super) enum Waiting<T> {
     Read(Read<T>),
-    /// The number of pages of the log that were read so far.
+    /// The number of log pages read so far.
     Reading(u64),
 }
 
@@ -131,7 +132,7 @@ impl Console {
         self.operator(Rc::new(Unwatched), Interrupt::never()).await
     }
 
-    /// Lets a page look at the waiting events. The log is read from where the last read ended.
+    /// Calls `look` with the waiting events. The log is read from where the last read ended.
     pub(super) async fn waiting<T>(&self, look: impl FnOnce(&mut Reading, Timestamp) -> T) -> Waiting<T> {
         let console = self.clone();
         let clock = self.clone();
@@ -218,10 +219,10 @@ async fn connect(_: &Address) -> Result<Account, Failure> {
     Err(Failure::could_not("this program was built without the AWS SDK, and has only the demonstration"))
 }
 
-/// Lives of events, and checks of functions, that are kept for other tabs.
+/// Maximum number of traces, and of diagnoses, that are kept for other tabs.
 const KEPT: usize = 32;
 
-/// The number of pages of the log that were read so far.
+/// The number of log pages read so far.
 #[derive(Debug, Default)]
 pub(super) struct PagesRead(Cell<u64>);
 

@@ -54,7 +54,7 @@ pub(super) fn routes() -> Router<Console> {
         .merge(files::routes())
 }
 
-/// The filters of the commands, each with the flag of its name.
+/// The commands' filters: the flag, a label and a hint.
 const FILTERS: [(&str, &str, &str); 8] = [
     ("reason", "Reason", "Such as max_age"),
     ("target", "Function", "NAME, NAME:ALIAS or ARN"),
@@ -66,7 +66,7 @@ const FILTERS: [(&str, &str, &str); 8] = [
     ("payload", "Value in the payload", "Such as /customer/id=42"),
 ];
 
-/// The filter that a form names.
+/// The filter in a form.
 fn filter(fields: &Fields) -> Result<Filter, String> {
     let label = |name: &str| {
         let known = FILTERS.iter().find(|(other, ..)| *other == name);
@@ -105,7 +105,7 @@ struct Scanned {
     at: Text,
     id: String,
     command: String,
-    /// The filter, and how many of all it has taken; empty without one.
+    /// The filter, and how many of all dead-letters match it; empty without one.
     only: String,
     /// Remarks about the scan itself, such as dead-letters that are not included.
     notes: Vec<String>,
@@ -116,7 +116,7 @@ struct Scanned {
 /// Groups of dead-letters.
 pub(super) struct Groups {
     pub(super) table: Table,
-    /// The number of each.
+    /// The number that identifies each group.
     pub(super) numbers: Vec<usize>,
 }
 
@@ -150,7 +150,7 @@ async fn overview(visit: Visit) -> Result<Response, Problem> {
     ok(&page)
 }
 
-/// The page, with what a form held that was refused, and why.
+/// The page, with the fields of a refused form and the reason for the refusal.
 async fn dead_page(visit: &Visit, filled: &Fields, refused: Option<Text>) -> DeadPage {
     let dead = &visit.console.dead;
     let status = visit.console.status().await.value;
@@ -265,7 +265,7 @@ impl OfEvent {
 
 async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let once = fields.get("once").ok_or_else(incomplete)?;
-    // Said before anything is hidden.
+    // A wrong filter is refused before anything is hidden.
     let filter = match filter(&fields) {
         Ok(filter) => filter,
         Err(refused) => {
@@ -305,18 +305,18 @@ struct DeadLettersPage {
     frame: Frame,
     scan: String,
     once: String,
-    /// The group's number; empty: every dead-letter.
+    /// The group's number; empty for all dead-letters.
     group: String,
     what: String,
     range: String,
     table: Table,
-    /// The address of each.
+    /// The address of each dead-letter.
     paths: Vec<String>,
     earlier: Option<String>,
     later: Option<String>,
 }
 
-/// The part of `all` that a page with its `from`th dead-letter first shows, and where the pages before and after begin.
+/// The range of the page that has dead-letter `from` of `all`, and the beginnings of the pages before and after it.
 fn part(from: usize, all: usize) -> (Range<usize>, Option<usize>, Option<usize>) {
     let from = from.min(all.saturating_sub(1)) / ON_A_PAGE * ON_A_PAGE;
     let end = (from + ON_A_PAGE).min(all);
@@ -364,7 +364,7 @@ mod tests {
 
     use super::*;
 
-    /// Text from functions is never markup, and nobody has asked for a payload.
+    /// Text from functions is never markup, and payloads are shown only on request.
     #[tokio::test]
     async fn dead_letters_are_text_and_have_no_payload() {
         locally(async {
@@ -427,7 +427,7 @@ mod tests {
             for path in ["/dead/scan", "/dead/export", "/dead/each/m-1"] {
                 let (status, page) = setting.answer(busy(path)).await;
                 assert_eq!(status, StatusCode::CONFLICT, "{path}");
-                // To load this page again would be to send the form again.
+                // Reloading this page would send the form again.
                 assert!(page.contains("Another action") && !page.contains("data-refresh"), "{page}");
             }
             assert!(setting.answer(setting.page("/none")).await.1.contains("data-refresh"));

@@ -1,4 +1,4 @@
-//! The account of the demonstration, its clock, and what the bar on every page shows and does.
+//! The demonstration's account and clock, and the bar on every page.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,10 +12,10 @@ use comeback_operate::clock::now;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The multiples of real time that the clock may run at; the third is the first one.
+/// The clock's paces, as multiples of real time.
 const PACES: [u32; 6] = [1, 10, 60, 300, 600, 1_800];
 const FIRST_PACE: usize = 2;
-/// The clock stops when nobody has looked for so long, so that nobody comes back to weeks of traffic.
+/// The clock stops once nobody has looked for this long, so that nobody comes back to weeks of traffic.
 const UNWATCHED: Duration = Duration::from_secs(60);
 /// Seeds the traffic of the demonstration.
 const SEED: u64 = 1;
@@ -28,11 +28,11 @@ pub(super) struct Demonstration {
 }
 
 impl Demonstration {
-    /// The demonstration, which begins now.
+    /// Starts the demonstration.
     pub(super) fn new() -> Self {
         let clock = Rc::new(FastClock::new(now()));
         let demo = Demo::new(SEED, Rc::<FastClock>::clone(&clock));
-        // It took a moment to get there.
+        // Building the demonstration took a moment, which does not count.
         clock.begin();
         Self { demo, clock }
     }
@@ -46,7 +46,7 @@ impl Demonstration {
 #[derive(Debug)]
 struct FastClock {
     set: Cell<Set>,
-    /// The pace has changed.
+    /// Notified when the pace or the time has changed.
     changed: Notify,
 }
 
@@ -122,7 +122,7 @@ impl Clock for FastClock {
 #[derive(Clone)]
 pub(super) struct Bar {
     pub(super) time: Timestamp,
-    /// How fast the clock runs.
+    /// The clock's pace, as text.
     pub(super) pace: String,
     pub(super) can_be_faster: bool,
     pub(super) can_be_slower: bool,
@@ -147,7 +147,7 @@ impl Demonstration {
         }
     }
 
-    /// Does what a button says. Returns false if there is no such button.
+    /// Performs the action of a button. Returns false for an unknown button.
     pub(super) fn press(&self, button: &str, function: &str) -> bool {
         match button {
             "faster" => self.clock.change(|set| set.pace = (set.pace + 1).min(PACES.len() - 1)),

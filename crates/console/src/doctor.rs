@@ -85,7 +85,7 @@ async fn doctor(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// The areas in their order, but for those with something broken, which come first.
+/// The areas in their order, except that those with something broken come first.
 fn by_area(findings: &[Finding]) -> Vec<(&'static str, Findings)> {
     let areas = findings.chunk_by(|one, next| one.check.group == next.check.group);
     let mut areas: Vec<&[Finding]> = areas.collect();

@@ -1,4 +1,5 @@
-//! The tones of a layout, and where its commands lead, for the macros of `templates/layout.html` that draw it.
+//! Classes for the tones of a layout, and pages for its commands, for the macros of `templates/layout.html` that draw
+//! it.
 
 use comeback_operate::{Command, CommandName, Tone};
 
@@ -14,7 +15,7 @@ pub(super) const fn class(tone: &Tone) -> &'static str {
     }
 }
 
-/// The page that answers what a command asks, or does what it does; `None` if only a terminal does.
+/// The page that does the same as a command; `None` if only a terminal can.
 pub(super) fn address(command: &Command) -> Option<String> {
     let operand = command.operand();
     let of = |path: &str| {

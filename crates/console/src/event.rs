@@ -27,13 +27,13 @@ pub(super) fn routes() -> Router<Console> {
 #[template(path = "event.html")]
 struct EventPage {
     frame: Frame,
-    /// The key or request id that was asked for.
+    /// The requested key or request id.
     id: String,
     life: Option<Life>,
     /// Its dead-letter, if it is dead and the newest scan has it.
     dead: Option<OfEvent>,
     once: String,
-    /// The failure to find it.
+    /// The reason why it was not found.
     problem: Option<Text>,
 }
 
@@ -41,7 +41,7 @@ struct Life {
     key: String,
     /// Its function, its first failure, its last error and its end.
     facts: Vec<Fact>,
-    /// The address of the plan to retry it now, and of that to cancel it; `None` unless it waits.
+    /// The addresses of the plans to retry it now and to cancel it; `None` unless it waits.
     actions: Option<[String; 2]>,
     is_dead: bool,
     chart: Option<Chart>,

@@ -17,7 +17,7 @@ const SHOWN_FOR: Duration = Duration::from_secs(60);
 /// A page waits at most this long for a slow value.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A value that was read, or why it was not.
+/// A value that was read, or the failure to read it.
 pub(super) struct Read<T> {
     pub(super) at: Timestamp,
     pub(super) value: Result<Rc<T>, Failure>,
@@ -28,7 +28,8 @@ impl<T> Read<T> {
         now.since(self.at) < FRESH_FOR
     }
 
-    /// Returns true if a page may show it while the next one is read. Whoever comes back after a while waits instead.
+    /// Returns true if a page may show it while the next one is read. Somebody who comes back after a while waits
+    /// instead.
     fn is_shown(&self, now: Timestamp) -> bool {
         self.value.is_ok() && now.since(self.at) < SHOWN_FOR
     }
@@ -40,11 +41,11 @@ impl<T> Clone for Read<T> {
     }
 }
 
-/// Something of the account that every tab shares. It is read when a page asks for it, unless it is fresh.
+/// A value from the account, shared by all tabs. It is read when a page asks for it, unless it is fresh.
 pub(super) struct Fresh<T> {
     // Held while it is read, so that whoever asks meanwhile waits for the same read.
     last: Mutex<Option<Read<T>>>,
-    /// Something was changed since it was read.
+    /// True if something was changed since it was read.
     is_outdated: Cell<bool>,
 }
 
@@ -77,10 +78,10 @@ impl<T> Fresh<T> {
     }
 }
 
-/// A value that may take minutes to read. Its next reading goes on behind the last one, which pages show meanwhile.
+/// A value that may take minutes to read. The next value is read in the background, while pages show the last one.
 pub(super) struct Behind<T> {
     last: RefCell<Option<Read<T>>>,
-    /// The last value, to go on from. A failure does not end it.
+    /// The last value, from which the next read continues. A failure does not discard it.
     known: RefCell<Option<Rc<T>>>,
     is_reading: watch::Sender<bool>,
     /// The number of changes so far, and of those before the last read began.
@@ -101,8 +102,8 @@ impl<T> Default for Behind<T> {
 }
 
 impl<T: 'static> Behind<T> {
-    /// The last value; `None` while the first is read. If it is not fresh, `read` goes on from it, even if the browser hangs
-    /// up.
+    /// The last value; `None` while the first is read. If it is not fresh, `read` continues from it, even if the
+    /// browser hangs up.
     pub(super) async fn get<F>(
         self: &Rc<Self>,
         now: impl Fn() -> Timestamp + 'static,
@@ -121,7 +122,7 @@ impl<T: 'static> Behind<T> {
         }
         let is_shown = is_current && last.as_ref().is_some_and(|last| last.is_shown(now()));
         if !*self.is_reading.borrow() {
-            // A task of its own, so that a panic ends the reading, as a failure.
+            // A task of its own, so that a panic fails the read.
             let reading = tokio::task::spawn_local(read(self.known.borrow().clone()));
             let (shared, changes) = (Rc::clone(self), self.changes.get());
             self.is_reading.send_replace(true);
@@ -142,7 +143,7 @@ impl<T: 'static> Behind<T> {
         self.last.borrow().clone()
     }
 
-    /// Waits for the reading that is under way, but not for long.
+    /// Waits for the read that is under way, but not for long.
     async fn settled(&self) {
         let mut is_reading = self.is_reading.subscribe();
         let _ = tokio::time::timeout(PATIENCE, is_reading.wait_for(|is_reading| !is_reading)).await;
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_changed_is_read_again() {
+    async fn a_changed_value_is_read_again() {
         let (fresh, count) = (Fresh::<u64>::default(), Cell::new(0));
         let look = async || {
             let read = async |_| {
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reading_that_panics_has_failed_and_another_is_made() {
+    async fn a_panic_fails_the_read_and_the_next_works() {
         let looks = async {
             let behind = Rc::new(Behind::<u64>::default());
             let look = async |second, value: Option<u64>| {
@@ -238,7 +239,7 @@ mod tests {
                 let read = |known: Option<Rc<u64>>| async move {
                     tokio::time::sleep(Duration::from_secs(takes)).await;
                     let next = known.map_or(1, |known| *known + 1);
-                    // A failure on the way is not the end of what was known.
+                    // A failed read does not discard the last value.
                     if next == 4 && takes == 2 { Err(Failure::could_not("late")) } else { Ok(Rc::new(next)) }
                 };
                 let seen = behind.get(now, read).await;

@@ -92,7 +92,7 @@ async fn all(visit: &Visit) -> Result<Response, Problem> {
 #[template(path = "function.html")]
 struct FunctionPage {
     frame: Frame,
-    /// As addresses name it.
+    /// Its name, encoded for an address.
     href: String,
     /// The fate of its events, if they are not retried.
     unlisted: Option<&'static str>,

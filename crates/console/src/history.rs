@@ -50,7 +50,7 @@ fn draw(series: &Series) -> String {
     let floor = y.range().start;
     drawn(|root| {
         let mut chart = frame(root, (AgoAxis::new(ago(0)), y), "time before now", "")?;
-        // The first comes last, above the others.
+        // The first line is drawn last, above the others.
         for ((_, counts), (colour, symbol)) in series.lines.iter().zip(STYLES).rev() {
             let corner = |(step, count): (usize, &u64)| {
                 let count = (*count as f64).max(floor);

@@ -77,7 +77,7 @@ struct LabPage {
     tab: String,
     groups: [(&'static str, Vec<Input>); 3],
     is_beside_deployed: bool,
-    /// The reason why the deployed policy is not shown, if somebody asked for it.
+    /// The reason why the deployed policy is not shown, if it was requested.
     undeployed: Option<Text>,
     commands: Vec<String>,
     /// Parameters and properties to paste into a deployment.
@@ -92,7 +92,7 @@ async fn lab(visit: Visit) -> Result<Response, Problem> {
     let console = &visit.console;
     let fields = visit.query();
     let Some(tab) = fields.get(TAB) else {
-        // Whoever has looked at the deployment compares with its policy.
+        // Once a page has reached the account, the lab compares with the deployed policy.
         let beside = if console.account().is_some() { DEPLOYED } else { "default" };
         return Ok(go_to(&format!("/lab?{TAB}={}&{BESIDE}={beside}", &token()[..16])));
     };

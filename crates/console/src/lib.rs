@@ -5,34 +5,36 @@
 //! | file | holds |
 //! |---|---|
 //! | `server` | connections, and the rules for every request and answer |
-//! | `access` | codes and sessions: who gets in |
+//! | `access` | access control by codes and sessions |
 //! | `console` | what the pages share: the account, its reads, the work under way |
 //! | `fresh` | how often a source is read, and what is shown meanwhile |
 //! | `page` | a request as a page sees it, the frame around every page, failures |
 //! | `change` | plan, question and performance of a change |
 //! | `draw` | layouts of answers, for `templates/layout.html` |
-//! | `work` | performances under way, each made once |
+//! | `work` | performances under way, each of them only once |
 //! | `progress` | their pages |
-//! | `response` | pages as responses, with everything in them shown and nothing obeyed |
-//! | `start` | the browser, and Enter for another code |
+//! | `response` | pages as responses, with markup and control characters escaped |
+//! | `start` | opens the browser, and prints another code for Enter |
 //! | `demonstration`, `demo` | the demonstration's account and clock; the bar on every page |
-//! | `overview`, … | a file a page |
+//! | `overview`, … | one file for each page |
 //!
 //! # A new page
 //!
 //! `overview` is the example.
 //!
-//! 1. A file with `pub(super) fn routes() -> Router<Console>`; merge it in `routes`. Paths that read are `page(…)`, which
-//!    answers GET. A handler is an `async fn(Visit) -> Result<Response, Problem>` and may use everything of `comeback_operate`,
-//!    `Rc` too: all runs on one thread, so long arithmetic belongs on `tokio::task::spawn_blocking`.
-//! 2. A template in `templates/` that extends `base.html`, with a struct that has `frame: Frame` (from `visit.frame(…)`). What
-//!    an answer has is drawn by the macros of `layout.html`: `text`, `facts`, `grid` for a table, with a column for links
-//!    and boxes before it, `timeline`, or all of its `blocks`. Charts are [`figure`](comeback_rehearsal::figure)s, which
-//!    display themselves (`|safe`). Mark what refreshes every five seconds with
-//!    `data-refresh` and an `id`, and keep forms outside of it; what can be copied is a `copy`. Add the page to `NAVIGATION`.
-//! 3. Values come from `comeback_operate`: a question is asked by the operator of `console.asking()`. If that costs much, or
-//!    the page refreshes, it is read through a `fresh::Fresh` in `Console`, so that all tabs share one read in five seconds.
-//!    Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters visible.
+//! 1. A file with `pub(super) fn routes() -> Router<Console>`; merge it in `routes`. Paths that read are `page(…)`,
+//!    which answers GET. A handler is an `async fn(Visit) -> Result<Response, Problem>` and may use everything of
+//!    `comeback_operate`, `Rc` too: everything runs on one thread, so a long computation belongs on
+//!    `tokio::task::spawn_blocking`.
+//! 2. A template in `templates/` that extends `base.html`, with a struct that has `frame: Frame` (from
+//!    `visit.frame(…)`). The macros of `layout.html` draw an answer: `text`, `facts`, `grid` for a table, with a column
+//!    for links and boxes before it, `timeline`, or all of its `blocks`. Charts are
+//!    [`figure`](comeback_rehearsal::figure)s, which display themselves (`|safe`). An element with `data-refresh` and
+//!    an `id` refreshes every five seconds; keep forms outside of it. The macro `copy` draws a text with a Copy button.
+//!    Add the page to `NAVIGATION`.
+//! 3. Values come from `comeback_operate`: ask questions as the operator of `console.asking()`. If a question is slow,
+//!    or the page refreshes, read it through a `fresh::Fresh` in `Console`, so that all tabs share one read in five
+//!    seconds. Escaping is automatic: `askama` escapes markup, and `response::html` makes control characters visible.
 //! 4. A change is a `change::ChangeForm`, as in `pauses`: its fields, and how they make the change. GET shows its
 //!    plan, POST performs it.
 
@@ -74,25 +76,25 @@ use crate::access::Access;
 use crate::console::Console;
 use crate::demonstration::Demonstration;
 
-/// Bytes of a form. A page that takes a file has a limit of its own.
+/// Maximum size of a form, in bytes. A page that takes a file has a limit of its own.
 const LARGEST_FORM: usize = 64 << 10;
 
 /// Options of a console.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The way to the deployment.
+    /// The address of the deployment.
     pub address: Address,
-    /// The demonstration is shown instead: the deployment of a simulated account, whose clock runs fast.
+    /// True to show the demonstration instead: the deployment of a simulated account, whose clock runs fast.
     pub demo: bool,
     /// The port to listen on; 0 is a free one.
     pub port: u16,
-    /// A browser is opened.
+    /// True to open a browser.
     pub opens_browser: bool,
-    /// Everything that changes something or hides dead-letters is left out.
+    /// True to leave out everything that changes something or hides dead-letters.
     pub read_only: bool,
 }
 
-/// Serves the console on 127.0.0.1 until it is stopped, and says on the terminal how to get in. Runs in a
+/// Serves the console on 127.0.0.1 until it is stopped, and prints on the terminal how to sign in. Runs in a
 /// [`LocalSet`](tokio::task::LocalSet).
 ///
 /// # Errors

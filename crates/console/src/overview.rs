@@ -1,4 +1,4 @@
-//! The first page: what `comeback status --history` answers.
+//! The first page, with the answer of `comeback status --history`.
 
 use askama::Template;
 use axum::Router;

@@ -22,7 +22,7 @@ use crate::console::Console;
 use crate::demonstration::Bar;
 use crate::response::{html, with_type};
 
-/// The pages, in the order of the head: path and name.
+/// Path and name of the pages in the navigation, in order.
 const NAVIGATION: [(&str, &str); 6] = [
     ("/", "Overview"),
     ("/waiting", "Waiting"),
@@ -43,7 +43,7 @@ pub(super) fn routes() -> Router<Console> {
         .fallback(handler(async |_| Err(Problem::Missing)))
 }
 
-/// A path that only reads. Every other method is refused.
+/// A GET route, which only reads. Every other method is refused.
 pub(super) fn page<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -52,7 +52,7 @@ where
     get(handler(answer))
 }
 
-/// A path that takes a form, which may change something. The form's secret is checked before anything else.
+/// A POST route for a form that may change something. The form's secret is checked before anything else.
 pub(super) fn form<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -67,7 +67,7 @@ where
     })
 }
 
-/// A path that takes a form which changes nothing, such as a download. A read-only console has it too.
+/// A POST route for a form that changes nothing, such as a download. A read-only console has it too.
 pub(super) fn form_that_reads<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit, Fields) -> Fut + Clone + Send + Sync + 'static,
@@ -82,8 +82,8 @@ where
     }))
 }
 
-/// A path that takes a file, to change something. Its handler checks the secret itself, with [`Visit::has_secret`], before it
-/// changes anything.
+/// A POST route for an upload that changes something. Its handler checks the secret itself, with [`Visit::has_secret`],
+/// before it changes anything.
 pub(super) fn upload<F, Fut>(answer: F) -> MethodRouter<Console>
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -100,7 +100,7 @@ where
 
 type Answering = SendWrapper<Pin<Box<dyn Future<Output = Response>>>>;
 
-/// Lets a page use what stays on this thread, where axum wants what may go to another. All pages run on one.
+/// Adapts a page to axum, which requires `Send`. Pages need not be, because all run on one thread.
 fn handler<F, Fut>(answer: F) -> impl Fn(State<Console>, Request) -> Answering + Clone + Send + Sync + 'static
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,
@@ -221,7 +221,7 @@ impl Fields {
         values.filter(|value| !value.is_empty())
     }
 
-    /// The same with another value for a field.
+    /// The same fields, with another value for one.
     pub(super) fn with(&self, name: &str, value: &str) -> Self {
         let others = self.0.iter().filter(|(other, _)| other != name).cloned();
         Self(others.chain([(name.to_owned(), value.to_owned())]).collect())
@@ -232,14 +232,14 @@ impl Fields {
         Self(Query::try_from_uri(&uri).map(|Query(fields)| fields).unwrap_or_default())
     }
 
-    /// As the query of an address.
+    /// The fields as the query of an address.
     pub(super) fn to_query(&self) -> String {
         let pairs = self.0.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
         pairs.collect::<Vec<_>>().join("&")
     }
 }
 
-/// A text as a part of an address.
+/// Encodes a text as a part of an address.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
@@ -254,12 +254,12 @@ pub(super) struct Frame {
     pub(super) place: Option<Place>,
     /// The age of the figures that the page refreshes, in seconds and in words.
     pub(super) age: Option<(u64, String)>,
-    /// When the others were read.
+    /// When figures that do not refresh were read.
     pub(super) figures_of: Option<Text>,
     pub(super) read_only: bool,
-    /// For the field of each form.
+    /// The secret, for the hidden field of each form.
     pub(super) secret: String,
-    /// The page may be loaded again. One that answers a form may not, because that would send the form again.
+    /// True if the page may be reloaded. Reloading the answer to a form would send the form again.
     pub(super) refreshes: bool,
     /// The bar of the demonstration, if this is one.
     pub(super) demo: Option<DemoBar>,
@@ -281,13 +281,13 @@ impl Frame {
         Self { figures_of: Some(at.into()), ..self }
     }
 
-    /// Path and name of each page, and whether it is this one.
+    /// Path and name of each page, and true if it is this one.
     pub(super) fn navigation(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         NAVIGATION.into_iter().map(|(path, name)| (path, name, path == self.path))
     }
 }
 
-/// A page that all is well with.
+/// A page as a response with status 200.
 pub(super) fn ok(page: &impl Template) -> Result<Response, Problem> {
     Ok(html(StatusCode::OK, page))
 }

@@ -1,4 +1,4 @@
-//! The page of a performance: how far it is, its end, and a button that stops it.
+//! The page of a performance: its progress, its result, and a button that stops it.
 
 use std::rc::Rc;
 
@@ -27,7 +27,7 @@ struct WorkPage {
     is_stopping: bool,
     /// `None` while it is under way.
     result: Option<Result<(), Text>>,
-    /// The plan has changed since it was shown, so nothing was done.
+    /// Set if the plan has changed since it was shown, so nothing was done.
     changed: Option<String>,
     back: &'static str,
     next: &'static str,
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stopped_work_says_so_until_it_has_ended_and_then_how_far_it_came() {
+    async fn a_stopped_work_says_how_far_it_came() {
         locally(async {
             let setting = Setting::new(false).await;
             setting.console.works.perform("1", summary(), |_, interrupt| async move {

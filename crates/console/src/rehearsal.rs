@@ -1,4 +1,4 @@
-//! The simulations of the policy lab, one a tab: each stops when its tab asks for another.
+//! The simulations of the policy lab, one for each tab. A simulation stops when its tab asks for another.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -26,13 +26,13 @@ const TABS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) simulate: Vec<String>,
-    /// If there is a goal.
+    /// `None` without a goal.
     pub(super) plan: Option<Vec<String>>,
     pub(super) rate: Option<String>,
 }
 
 impl Words {
-    /// To copy.
+    /// The command lines, to copy.
     pub(super) fn lines(&self) -> Vec<String> {
         let line = |words: &Vec<String>| command_line(words.iter().map(String::as_str));
         std::iter::once(&self.simulate).chain(&self.plan).map(line).collect()
@@ -68,7 +68,8 @@ impl Drop for Simulation {
 }
 
 impl Labs {
-    /// The answer to a tab's form, or how far it is. Another form of the same tab stops the one before.
+    /// The answer to a tab's form, or the progress of its simulation. Another form of the same tab stops that
+    /// simulation.
     pub(super) async fn answer(
         &self,
         tab: &str,
@@ -107,7 +108,7 @@ impl Simulation {
             tokio::task::spawn_blocking(move || answer_of(&words, (name, &other), &seen))
         };
         tokio::task::spawn_local(async move {
-            // One that was stopped has no answer, and nobody waits for it.
+            // A stopped simulation has no answer, and nobody waits for it.
             if let Ok(answer) = work.await {
                 sender.send_replace(Some(Arc::new(answer.map_err(|failure| failure.to_string()))));
             }
@@ -138,13 +139,13 @@ struct Seen {
     is_stopped: AtomicBool,
 }
 
-/// The payload with which an unwanted simulation unwinds.
+/// The panic payload of a stopped simulation.
 struct Stopped;
 
 impl Seen {
     fn is_at(&self, share: f64) {
         if self.is_stopped.load(Ordering::Relaxed) {
-            // Silent, because the waiting thread has asked for it.
+            // Silent, because the stop was requested.
             std::panic::resume_unwind(Box::new(Stopped));
         }
         self.percent.store((share * 100.0) as u64, Ordering::Relaxed);
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_refuses_is_said_in_its_words() {
+    fn a_refusal_has_the_commands_words() {
         let refused = |words: &Words| {
             let answer = answer_of(words, ("", &PolicyFlags::default()), &Seen::default());
             answer.err().expect("a refusal").to_string()

@@ -1,4 +1,4 @@
-//! Responses: pages, where nothing of what they show is obeyed, and where to go.
+//! Responses: pages, with markup and control characters escaped, and redirects.
 
 use askama::Template;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
@@ -17,13 +17,13 @@ pub(super) fn with_type(status: StatusCode, kind: &'static str, body: String) ->
     (status, [(CONTENT_TYPE, HeaderValue::from_static(kind))], body).into_response()
 }
 
-/// Sends the browser on, with GET.
+/// Redirects the browser, with GET.
 pub(super) fn go_to(path: &str) -> Response {
     let path = HeaderValue::from_str(path).expect("BUG: a path of other characters");
     (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }
 
-/// A page for somebody without a session: it may say nothing of the deployment.
+/// A page for a browser without a session. It must not reveal anything about the deployment.
 #[derive(Template)]
 #[template(path = "refused.html")]
 struct RefusedPage {

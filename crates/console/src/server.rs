@@ -42,11 +42,11 @@ pub(super) const REQUEST_WITHIN: Duration = Duration::from_secs(600);
 /// Bytes of a request's headers, and of a body that is read ahead.
 const BUFFER: usize = 32 << 10;
 
-/// Nothing comes from elsewhere, and no script or style stands in a page.
+/// The browser loads nothing from elsewhere, and ignores inline scripts and styles.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Serves until it is stopped. Nobody waits for open connections then: they only show what was done.
+/// Serves until it is stopped. It does not wait for open connections: they only show what was done.
 pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Access>, stop: Interrupt) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -61,12 +61,12 @@ pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Acce
         };
         let (router, access) = (router.clone(), Rc::clone(&access));
         tokio::task::spawn_local(async move {
-            // A page that panics gives it back too.
+            // Released even if the page panics.
             let _place = place;
             if let Ok((stream, _)) = stream {
                 converse(stream, &router, &access).await;
             } else {
-                // Out of file handles, say: a moment later there may be some.
+                // Out of file handles, for example. Some may be free a moment later.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
@@ -101,7 +101,7 @@ fn in_time(body: Incoming) -> Body {
 pub(super) async fn answer(request: Request, router: &Router, access: &Access) -> Response {
     let mut response = match check(&request) {
         Err((status, why)) => refused(status, why),
-        // Browsers ask for it where a page names no icon.
+        // Browsers request it for a page that names no icon.
         Ok(()) if request.uri().path() == "/favicon.ico" => StatusCode::NO_CONTENT.into_response(),
         Ok(()) => match access.admit(request, now()) {
             ControlFlow::Break(response) => response,
@@ -123,7 +123,7 @@ pub(super) async fn answer(request: Request, router: &Router, access: &Access) -
     response
 }
 
-/// The rules for every request, with a session or without.
+/// Checks the rules that hold for every request, with a session or without.
 fn check(request: &Request) -> Result<(), (StatusCode, &'static str)> {
     let host = host(request.headers()).filter(|_| request.uri().authority().is_none());
     let Some(host) = host.filter(is_loopback) else {
@@ -147,12 +147,12 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 }
 
 fn host(headers: &HeaderMap) -> Option<Authority> {
-    // A user's name would be a trick.
+    // A host with a user name would be a trick.
     only(headers, &HOST)?.parse().ok().filter(|host: &Authority| !host.as_str().contains('@'))
 }
 
-/// Returns true if it names this machine, on any port: a tunnel may lead here. Any other name may be one that a stranger's DNS leads
-/// here.
+/// Returns true if it names this machine, on any port, because a tunnel may have another. Other names are refused, so
+/// that DNS rebinding fails.
 fn is_loopback(host: &Authority) -> bool {
     let name = host.host().trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost")

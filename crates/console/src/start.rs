@@ -1,7 +1,7 @@
-//! The way in for a browser: a file that only this user can read, or an address with a code.
+//! Signing a browser in: with a file that only this user can read, or with an address that has a code.
 //!
-//! The code stands in the file and not in the arguments of the program that opens it: other users of this machine may list
-//! those.
+//! The code is in the file, not in the arguments of the program that opens it, because other users of this machine can
+//! list those.
 
 use std::io::{BufRead as _, Write as _};
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::access::Access;
 use comeback_operate::clock::now;
 
-/// The code in it is valid no longer.
+/// Lifetime of the file: its code expires then.
 const FILE_FOR: Duration = Duration::from_secs(60);
 
 #[derive(Template)]
@@ -83,14 +83,14 @@ fn private_file(url: String) -> std::io::Result<(TempDir, std::path::PathBuf)> {
     Ok((folder, path))
 }
 
-/// Removes the folder once a code was used, or none can be.
+/// Removes the folder once a code was used, or the file's code has expired.
 async fn remove_when_used(folder: TempDir, used: impl Future<Output = ()>) {
     let _ = tokio::time::timeout(FILE_FOR, used).await;
     // A folder that stays is among the user's own temporary files, and its code is worth nothing.
     let _ = folder.close();
 }
 
-/// A message for each line of standard input. Only a thread of its own can wait for them.
+/// Sends a message for each line of standard input. Reading blocks, so it has a thread of its own.
 fn enters() -> mpsc::UnboundedReceiver<()> {
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::task::spawn_blocking(move || {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_file_is_removed_once_its_code_is_used_or_late() {
+    async fn the_file_is_removed_with_its_code() {
         for is_used in [true, false] {
             let (folder, file) = private_file(String::new()).unwrap();
             let begin = tokio::time::Instant::now();

@@ -1,4 +1,4 @@
-//! The rules, as a browser and its enemies meet them.
+//! The server's rules, as a browser and an attacker meet them.
 
 mod choosing;
 mod demo;
@@ -28,7 +28,7 @@ use crate::{LARGEST_FORM, routes, server};
 use comeback_operate::clock::now;
 
 const HERE: &str = "127.0.0.1:7070";
-/// A path that takes a form. Nothing is under way, so whatever the rules let pass is answered with 404.
+/// The path of a form. Nothing is under way, so a request that passes the rules is answered with 404.
 const STOP: &str = "/progress/1/stop";
 
 /// A server, with a browser that is signed in.
@@ -55,7 +55,7 @@ pub(super) async fn snapshot_of(dead_letters: impl IntoIterator<Item = DeadLette
     dead::scan(&Dead::with(dead_letters).operator(), Filter::default()).await.unwrap()
 }
 
-/// The way to the sample deployment.
+/// The address of the sample deployment.
 fn address() -> Address {
     Address { which: Which::Stack("comeback".into()), region: None, profile: None }
 }
@@ -96,7 +96,7 @@ impl Setting {
         Sent { method: "GET", path: path.into(), origin: Vec::new(), body: String::new(), ..self.form() }
     }
 
-    /// The answer, which has the headers of every answer.
+    /// The answer, once its headers are checked.
     pub(super) async fn response(&self, sent: Sent) -> Response {
         let mut request = Request::builder().method(sent.method).uri(&sent.path);
         let headers = sent.host.iter().map(|host| ("host", host));
@@ -178,7 +178,7 @@ async fn only_a_loopback_host_is_served() {
 }
 
 #[tokio::test]
-async fn a_form_must_be_from_a_page_of_ours() {
+async fn a_form_must_come_from_our_page() {
     locally(async {
         let here = Setting::new(false).await;
         for origin in [
@@ -199,7 +199,7 @@ async fn a_form_must_be_from_a_page_of_ours() {
 }
 
 #[tokio::test]
-async fn without_a_session_every_path_answers_with_what_to_do() {
+async fn without_a_session_every_path_says_what_to_do() {
     locally(async {
         let here = Setting::new(false).await;
         for path in ["/", "/waiting", "/style.css", "/script.js", "/pause", "/none"] {
@@ -299,7 +299,7 @@ async fn a_read_only_console_takes_no_form() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_is_text_on_a_page() {
+async fn values_from_an_address_are_escaped() {
     locally(async {
         let here = Setting::new(false).await;
         let hostile = "%3Cscript%3Ealert(1)%3C/script%3E%22%27%E2%80%AE%1B%5B2J";
@@ -323,7 +323,7 @@ async fn listening(here: &Setting) -> (std::net::SocketAddr, watch::Sender<bool>
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_client_is_left() {
+async fn a_slow_client_is_cut_off() {
     locally(async {
         let (address, _stop) = listening(&Setting::new(false).await).await;
         let begin = Instant::now();
@@ -356,7 +356,7 @@ async fn more_connections_wait_until_there_is_room() {
     .await;
 }
 
-/// A form is small and comes from this machine: only an upload may take long, and none as long as it likes.
+/// A form is small and comes from this machine. Only an upload may take long, and even that has a limit.
 #[tokio::test(start_paused = true)]
 async fn a_form_that_does_not_end_is_refused() {
     locally(async {
@@ -402,7 +402,7 @@ async fn a_form_that_does_not_end_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_panics_takes_no_room() {
+async fn a_panicking_page_frees_its_connection() {
     locally(async {
         let mut here = Setting::new(false).await;
         let panics = axum::routing::get(async || {

@@ -48,7 +48,7 @@ struct WaitingPage {
     error: String,
     within: String,
     key: String,
-    /// The events that its form is about may be all that match the filter.
+    /// True if its form offers all events that match the filter.
     offers_all: bool,
     /// The reason why the filter was refused.
     refused: Option<String>,
@@ -60,7 +60,7 @@ struct WaitingPage {
 }
 
 impl WaitingPage {
-    /// The head of a column for what changes something; none if the console changes nothing.
+    /// The head of a column of actions; empty in a read-only console.
     fn lead(&self, head: &'static str) -> &'static str {
         if self.frame.read_only { "" } else { head }
     }
@@ -76,7 +76,7 @@ struct Shown {
     notes: Vec<Text>,
     chart: Option<Chart>,
     groups: Table,
-    /// What can be done with each group. `None` if there were too many functions to tell them apart.
+    /// The actions for each group; `None` if there were too many functions to tell them apart.
     actions: Vec<Option<GroupActions>>,
     event_columns: [Column; EVENT_HEADS.len()],
     events: Vec<Vec<Text>>,
@@ -133,8 +133,8 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     ok(&WaitingPage { frame: visit.frame("Waiting", at), report, pages_read, counts, ..shell })
 }
 
-/// Leads from the chosen events to the plan of what is to be done with them. Those that match the filter are named by it, the
-/// others by their keys.
+/// Redirects to the plan of an action on the chosen events. The plan gets the filter if all events are chosen,
+/// otherwise their keys.
 async fn chosen(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let refused = |why: &str| Problem::Refused(StatusCode::BAD_REQUEST, why.into());
@@ -221,7 +221,7 @@ fn in_force(request: &RequestInForce) -> Text {
     Text::from(format!("In force: {} ", request.ask.title())).and(request.line())
 }
 
-/// The groups of a report, and what the events of each wait for.
+/// The groups of a report, with the reasons why their events wait.
 pub(super) fn groups(report: &Report<'_>) -> Table {
     let mut table = report.groups_table();
     let why = |(why, count): (&Why, &u64)| format!("{} {}", grouped(*count), why.in_words());

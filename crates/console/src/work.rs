@@ -1,4 +1,4 @@
-//! Performances of changes: each is made once, goes on without its page, and can be stopped.
+//! Performances of changes. Each runs once, continues without its page, and can be stopped.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use tokio::task::JoinError;
 
 use crate::response::go_to;
 
-/// Works that have ended and that have a page.
+/// Maximum number of ended works that still have a page.
 const KEPT: usize = 20;
 
 /// A question to the operator.
@@ -65,7 +65,7 @@ impl PageScreen {
     ///
     /// # Errors
     ///
-    /// If not. Then this is the question that is open.
+    /// The operator has not. The question stays open.
     pub(super) fn agree(&self, question: &str, identity: &str) -> Result<(), Failure> {
         let question = Question::about(question, identity);
         let is_agreed = self.agreed.as_ref() == Some(&question.digest) && !self.has_agreed.get();
@@ -83,7 +83,7 @@ impl PageScreen {
         self.asked.borrow().clone().filter(|_| !self.has_agreed.get())
     }
 
-    /// The progress of the work at hand, such as `7/2,000 dead-letters`; `None` once it is done.
+    /// The progress of the current step, such as `7/2,000 dead-letters`; `None` once it is done.
     pub(super) fn progress(&self) -> Option<String> {
         let Progress { done, of, unit } = self.progress.get().filter(|it| it.of != Some(it.done))?;
         let of = of.map(|of| format!("/{}", grouped(of))).unwrap_or_default();
@@ -123,7 +123,7 @@ impl Work {
         *self.stop.borrow()
     }
 
-    /// Lets it end soon, as Ctrl-C does. It may have ended meanwhile.
+    /// Asks it to stop, as Ctrl-C does. It may have ended already.
     pub(super) fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -144,7 +144,7 @@ pub(super) struct Summary {
     /// Where to go when it is done, and the link's name if it ended well.
     pub(super) back: &'static str,
     pub(super) next: &'static str,
-    /// The name of the file that it writes to be downloaded.
+    /// The name of the file that it writes, for download.
     pub(super) file: Option<String>,
     /// The digest of the plan that the operator has agreed to.
     pub(super) agreed: String,
@@ -154,7 +154,7 @@ pub(super) struct Summary {
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
-    /// Ids of performances that are no longer kept. Their forms are not performed again.
+    /// Ids of works that were dropped. Their forms are not performed again.
     forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,
 }
@@ -191,7 +191,7 @@ impl Works {
         go_to(&path)
     }
 
-    /// Keeps only the latest that have ended: each may have printed much.
+    /// Drops all but the latest of the ended works, because each may have printed much.
     fn forget_the_oldest(&self) {
         let (mut works, mut forgotten) = (self.by_id.borrow_mut(), self.forgotten.borrow_mut());
         let mut too_many = works.iter().filter(|(_, work)| work.has_ended()).count().saturating_sub(KEPT - 1);
@@ -212,7 +212,7 @@ impl Works {
         }
     }
 
-    /// Stops what is under way, and waits until it has given back what it holds.
+    /// Stops all works under way, and waits until they have given back the messages that they hold.
     pub(super) async fn stop_all(&self) {
         loop {
             let open = |works: &[(String, Rc<Work>)]| {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_id_is_whatever_a_form_says() {
+    async fn any_text_is_an_id() {
         locally(async {
             let works = Works::default();
             let response =
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stopped_server_waits_until_what_is_under_way_has_stopped() {
+    async fn a_stopped_server_waits_for_its_works() {
         locally(async {
             let (works, given_back) = (Works::default(), Rc::new(Cell::new(false)));
             let gives_back = Rc::clone(&given_back);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_that_of_the_work_at_hand() {
+    fn progress_is_that_of_the_current_step() {
         let screen = PageScreen::default();
         let follow = |done, of, unit| Follow::progress(&screen, Progress { done, of, unit });
         assert_eq!(screen.progress(), None);

@@ -1,12 +1,12 @@
 "use strict";
-// Makes the pages livelier; each works without it. Refreshes what is marked with `data-refresh` (and an id) every five
-// seconds while somebody looks, writes moments in local time with UTC on hover, and adds buttons that copy.
+// Every page works without this script. It refreshes elements with `data-refresh` (and an id) every five seconds while the
+// page is visible, shows times in local time with UTC on hover, and adds Copy buttons.
 
 const EVERY = 5000;
 const SOON = 300;
 let next, readAt;
 
-// The UTC time in a moment's text becomes local; a text without it stays.
+// Replaces the UTC time in an element's text with local time. A text without it stays.
 function local(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
@@ -37,7 +37,7 @@ function copyButtons(root) {
   }
 }
 
-// The figures' age by this browser's clock: it goes on while nobody answers.
+// Keeps the figures' age by this browser's clock, so that it grows even while the server does not answer.
 function readFrom(page) {
   readAt = Date.now() - 1000 * (page.querySelector("[data-age]")?.dataset.age ?? 0);
 }
@@ -53,7 +53,7 @@ function enliven(root) {
   copyButtons(root);
 }
 
-// What somebody is using must not vanish under their hands.
+// Returns true if somebody is using the region: it must not be replaced under their hands.
 function isInUse(region) {
   const selection = document.getSelection();
   const isSelected = selection && !selection.isCollapsed && region.contains(selection.anchorNode);
@@ -74,13 +74,13 @@ function replace(region, fresh) {
   enliven(region);
 }
 
-// Gets the page anew. A reload would send the form again whose answer it is.
+// Gets the page again. Reloading the answer to a form would send the form again.
 function again() {
   location.replace(location.pathname + location.search);
 }
 
 async function refresh() {
-  // What stands still changes only with its form.
+  // A region that is `still` changes only with its form.
   const regions = [...document.querySelectorAll("[data-refresh][id]:not([data-refresh=still])")];
   const [address, gone] = [location.href, document.getElementById("gone")];
   const isDone = regions.some((region) => region.dataset.refresh === "done");
@@ -93,7 +93,7 @@ async function refresh() {
     for (const region of regions) {
       const fresh = page.getElementById(region.id);
       if (fresh && !isInUse(region)) replace(region, fresh);
-      // What ended takes its buttons with it, and what cannot be read any more its whole page.
+      // Buttons outside the region go when its work has ended, and the whole page when the region is gone.
       if (!fresh || fresh.dataset.refresh === "done") return document.activeElement?.matches("input, select, textarea") || again();
     }
     readFrom(page);
@@ -111,7 +111,7 @@ async function keepFresh() {
   next = setTimeout(keepFresh, document.querySelector("[data-refresh=soon]") ? SOON : EVERY);
 }
 
-// A form whose answer follows while it is filled in.
+// Refreshes the answer to a form while it is filled in.
 function follow(form) {
   let typed;
   form.addEventListener("input", () => {

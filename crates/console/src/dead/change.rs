@@ -143,7 +143,7 @@ impl Change {
         };
         let fields = Fields::of_query(query);
         let wanted = self.wanted(fields.clone(), visit.console.now())?;
-        // Whoever presses again has typed it already, and the dead-letters may be gone by now.
+        // Somebody who presses twice has typed the count before, and the dead-letters may be gone by now.
         if self.is_discard && visit.console.works.get(once).is_none() {
             let snapshot = snapshot(&visit.console)?;
             let count = snapshot.rows(&wanted.selection).len();
@@ -175,7 +175,7 @@ impl Change {
         })
     }
 
-    /// The change of the dead-letters of the scan that the form is about.
+    /// The change to the dead-letters, which are those of the scan that the form names.
     fn asked(&self, wanted: &Wanted, console: &Console) -> Result<Asked, Failure> {
         let pace = Pace::read(&wanted.rate);
         let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
@@ -189,7 +189,8 @@ impl Change {
         Ok(Asked::new(move |operator| Redrive { operator, chosen, retarget, pace, limit: None }))
     }
 
-    /// The command that does the same. Where no filter names exactly these dead-letters, one that shows what the nearest takes.
+    /// The command that does the same. If no filter selects exactly these dead-letters, a dry run with the nearest
+    /// filter.
     fn command(&self, snapshot: &Snapshot, wanted: &Wanted, visit: &Visit) -> Option<Command> {
         let (filter, is_exact) = filter_flags(snapshot, &wanted.selection)?;
         let mut words = vec!["comeback".to_owned(), "dead".into(), self.name.into()];
@@ -212,11 +213,11 @@ impl Change {
 /// A command to copy.
 struct Command {
     line: String,
-    /// It takes these dead-letters and no others.
+    /// True if it selects these dead-letters and no others.
     is_exact: bool,
 }
 
-/// The flags of a filter for dead-letters of a snapshot, and whether it takes no others. `None` if no filter takes them.
+/// Filter flags for dead-letters of a snapshot, and true if they select no others. `None` if no filter selects them.
 fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<String>, bool)> {
     match selection {
         Selection::All if snapshot.filter.takes_everything() => Some((vec!["--all".into()], true)),
@@ -231,7 +232,7 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
                 [("reason", Some(*reason)), ("target", target.as_deref()), ("error", error_type.as_deref())];
             let own = own.into_iter().filter_map(|(name, value)| Some((format!("--{name}="), value?)));
             let own: Vec<(String, &str)> = own.collect();
-            // A group is a part of what the scan took, and no flag may stand twice.
+            // A group lies within the scan's own filter, and no flag may appear twice.
             let is_replaced = |flag: &str| own.iter().any(|(name, _)| flag.starts_with(name));
             let others: Vec<String> =
                 snapshot.filter.flags().into_iter().filter(|flag| !is_replaced(flag)).collect();
@@ -276,7 +277,7 @@ mod tests {
     use crate::tests::snapshot_of;
 
     #[tokio::test]
-    async fn a_command_takes_the_same_dead_letters_or_says_that_it_does_not() {
+    async fn a_command_selects_the_same_or_is_inexact() {
         let flags = |snapshot: &Snapshot, selection: Selection| filter_flags(snapshot, &selection);
         let mut snapshot = snapshot_of([event("Timeout"), event("Timeout"), malformed()]).await;
         assert_eq!(flags(&snapshot, Selection::All), Some((vec!["--all".into()], true)));
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_typed_as_it_is() {
+    fn only_the_exact_count_is_accepted() {
         for typed in ["1200", " 1200 ", "1,200"] {
             assert!(is_count(typed, 1_200), "{typed}");
         }

@@ -1,4 +1,4 @@
-//! One dead-letter: what the snapshot has of it and, read again when that is asked for, all of it.
+//! One dead-letter: its entry in the snapshot and, read again on request, all of it.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
 use crate::response::go_to;
 use crate::work::panicked;
 
-/// The field of an address that names what was read again.
+/// The query field that names what was read again.
 const READ: &str = "read";
 
 pub(super) fn routes() -> Router<Console> {
@@ -36,7 +36,7 @@ struct DeadLetterPage {
     scan: String,
     once: String,
     command: String,
-    /// What the snapshot has of it, or all if it was read again.
+    /// The facts of the snapshot, or all facts if it was read again.
     facts: Vec<Fact>,
     read: Option<Rc<ReadAgain>>,
 }
@@ -99,8 +99,8 @@ async fn show(visit: Visit) -> Result<Response, Problem> {
     })
 }
 
-/// Reads the queue until the dead-letter is found. It goes on if the browser hangs up, so that the dead-letters are
-/// given back. Leads to a page that shows the latest that was read: the address has no payload, and Back sends no form.
+/// Reads the queue until the dead-letter is found. Continues if the browser hangs up, so that the dead-letters are
+/// given back. Redirects to a page that shows the result, so that the address has no payload, and Back sends no form.
 async fn read(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let wanted = Wanted::of(&fields).ok_or_else(incomplete)?;
     let turn = turn(&visit.console, "")?;
@@ -123,9 +123,9 @@ mod tests {
 
     use super::*;
 
-    /// The address has no payload, and of two that were read again only the latest is kept.
+    /// The address has no payload, and only the latest of two reads is kept.
     #[tokio::test]
-    async fn what_was_read_again_is_shown_by_its_name_alone() {
+    async fn a_reread_is_shown_by_its_name_alone() {
         locally(async {
             let setting = Setting::new(false).await;
             let snapshot = snapshot_of([event("Timeout")]).await;

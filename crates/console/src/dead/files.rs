@@ -1,8 +1,8 @@
 //! Files with dead-letters: exports, which the browser downloads, and uploads, which are imported.
 //!
-//! They are in the folder where the server was started, for this user alone. So a stopped server leaves what a killed
-//! command leaves, and `comeback dead import` goes on with it. An upload is named after its bytes, so that the same
-//! file goes on too.
+//! They are in the folder where the server was started, readable by this user alone. A stopped server thus leaves the
+//! same files as a killed command, and `comeback dead import` continues with them. An upload is named after its
+//! content, so that importing the same file again continues too.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -33,9 +33,9 @@ use crate::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page
 use crate::response::go_to;
 use crate::work::Summary;
 
-/// Bytes of an upload.
+/// Maximum size of an upload, in bytes.
 const LARGEST_UPLOAD: usize = 1 << 30;
-/// Bytes of a download that are in memory.
+/// Size of a piece of a download in memory, in bytes.
 const PIECE: usize = 64 << 10;
 const ENDING: &str = ".jsonl";
 
@@ -54,7 +54,7 @@ pub(super) fn new_file_name(what: &str, now: Timestamp) -> String {
     format!("{what}-{day}-{time}{ENDING}")
 }
 
-/// A name that a form gives, if it is one of ours: it leads nowhere else.
+/// Returns a form's file name if it is one of ours: no path, and so no way to other files.
 pub(super) fn file_name(name: &str) -> Option<&str> {
     let stem = name.strip_suffix(ENDING)?;
     let is_plain =
@@ -92,7 +92,7 @@ async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     })
 }
 
-/// A file that this server has written. It has payloads, so only a form of the console gets it.
+/// Sends a file that this server has written. It has payloads, so only a form of the console can download it.
 async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let name = fields.get("name").and_then(file_name).ok_or(Problem::Missing)?;
     let dead = &visit.console.dead;
@@ -113,7 +113,7 @@ async fn download(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     Ok((StatusCode::OK, headers, Body::from_stream(pieces)).into_response())
 }
 
-/// Takes a file, and leads to its plan. Nothing is sent before that is agreed to.
+/// Stores an uploaded file and redirects to its plan. Nothing is imported until somebody agrees to that.
 async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     let refused = |error: MultipartError| Problem::Refused(error.status(), error.body_text());
     let mut parts = Multipart::from_request(visit.take_request(), &())
@@ -143,7 +143,7 @@ async fn receive(mut visit: Visit) -> Result<Response, Problem> {
     Err(if has_secret { incomplete() } else { Problem::Refused(StatusCode::FORBIDDEN, why.into()) })
 }
 
-/// Stores an upload under the name of its bytes, and says whether that is new.
+/// Stores an upload under a name made from its content. Returns the name, and true if the file is new.
 async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), Problem> {
     let failure = |error: std::io::Error| Failure::could_not(format!("{}: {error}", folder.display()));
     let mut file = tempfile::Builder::new().prefix("uploading-").tempfile_in(folder).map_err(failure)?;
@@ -165,7 +165,7 @@ async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), 
         Err(error) if error.error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(failure(error.error).into())
         }
-        // The same bytes are there already, and what was imported of them is recorded beside them.
+        // The same file is there already, and so is the record of what was imported from it.
         stored => Ok((name, stored.is_ok())),
     }
 }

@@ -23,14 +23,14 @@ pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
-/// Takes the queue for something with this page.
+/// Reserves the queue for an action with this page.
 pub(super) fn turn(console: &Console, path: &str) -> Result<Turn, Problem> {
     let why = "Another action is reading the dead-letters, and two would hide them from each other. The \
                Dead-letters page shows it.";
     console.dead.turn(path).ok_or_else(|| Problem::Refused(StatusCode::CONFLICT, why.into()))
 }
 
-/// Performs something that reads the queue, on a page of its own, once.
+/// Performs an action that reads the queue, once, with a page of its own.
 pub(super) fn perform_in_turn<F>(
     console: &Console,
     once: &str,
@@ -88,7 +88,7 @@ pub(super) fn path(row: &Row) -> String {
     format!("/dead/each/{}", encoded(&row.message_id))
 }
 
-/// Fields that name dead-letters of a snapshot.
+/// The dead-letters of a snapshot that the fields name.
 pub(super) fn selection(fields: &Fields) -> Result<Selection, Problem> {
     match (fields.get("group"), fields.get("dead_letter")) {
         (None, None) => Ok(Selection::All),
@@ -98,7 +98,7 @@ pub(super) fn selection(fields: &Fields) -> Result<Selection, Problem> {
     }
 }
 
-/// Which dead-letters, in words.
+/// The selected dead-letters, in words.
 pub(super) fn described(snapshot: &Snapshot, selection: &Selection) -> String {
     let group = |number: usize| snapshot.group(number);
     match selection {

@@ -14,20 +14,20 @@ use crate::access::token;
 #[derive(Default)]
 pub(crate) struct Dead {
     snapshot: RefCell<Option<Rc<Snapshot>>>,
-    /// The page of what reads the queue now; empty if it has none.
+    /// The page of the action that reads the queue now; empty if it has none.
     under_way: Rc<RefCell<Option<String>>>,
     freed: Rc<Notify>,
     /// Raised when the server stops.
     stop: watch::Sender<bool>,
     files: RefCell<Vec<String>>,
-    /// The dead-letter that was read again last, and the one-time name of that.
+    /// The dead-letter that was read again last, under a one-time name.
     read: RefCell<Option<(String, Rc<ReadAgain>)>>,
 }
 
 /// A dead-letter as it was read again when somebody asked.
 pub(super) struct ReadAgain {
     pub(super) facts: Vec<Fact>,
-    /// The payload or, where no event was found, the body; if it was asked for.
+    /// The payload or, if no event was found, the body. `None` unless it was requested.
     pub(super) text: Option<(&'static str, String)>,
     pub(super) problem: Option<Text>,
 }
@@ -55,7 +55,7 @@ impl Dead {
         self.snapshot.replace(snapshot.map(Rc::new));
     }
 
-    /// Keeps a dead-letter that was read again, until the next is. Gives its name.
+    /// Keeps a dead-letter that was read again until the next one is. Returns its name.
     pub(super) fn has_read(&self, read: ReadAgain) -> String {
         let name = token();
         self.read.replace(Some((name.clone(), Rc::new(read))));
@@ -74,7 +74,7 @@ impl Dead {
         })
     }
 
-    /// Takes the queue for something with this page. `None` if it is taken.
+    /// Reserves the queue for an action with this page. `None` if another action has it.
     pub(super) fn turn(&self, path: &str) -> Option<Turn> {
         if self.under_way.borrow().is_some() {
             return None;
@@ -83,12 +83,12 @@ impl Dead {
         Some(Turn { under_way: Rc::clone(&self.under_way), freed: Rc::clone(&self.freed) })
     }
 
-    /// Raised when the server stops, for what has no page to stop it.
+    /// Raised when the server stops, for an action that has no page to stop it.
     pub(super) fn interrupt(&self) -> Interrupt {
         Interrupt::of(&self.stop)
     }
 
-    /// Stops what reads the queue, and waits until it has given back what it holds.
+    /// Stops the action that reads the queue, and waits until it has given back its dead-letters.
     pub(crate) async fn stop(&self) {
         self.stop.send_replace(true);
         while self.under_way.borrow().is_some() {
@@ -96,7 +96,7 @@ impl Dead {
         }
     }
 
-    /// The page of what reads the queue now.
+    /// The page of the action that reads the queue now.
     pub(super) fn under_way(&self) -> Option<String> {
         self.under_way.borrow().clone()
     }

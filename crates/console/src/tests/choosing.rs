@@ -1,4 +1,4 @@
-//! Waiting events that somebody chooses, and what is then done with them.
+//! Waiting events that somebody chooses, and the actions on them.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn waits(key: &str, error: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_waiting_event_has_a_box_and_all_that_match_another() {
+async fn events_have_checkboxes_and_all_matches_one() {
     let lines = || vec![waits("k-1", "Timeout"), waits("k-2", "Timeout"), waits("k-3", "Fatal")];
     locally(async {
         let here = denied(&[], lines(), false).await;

@@ -1,4 +1,4 @@
-//! The demonstration: its bar, and a walk by its buttons.
+//! The demonstration: its bar, and the effects of its buttons.
 
 use axum::http::StatusCode;
 

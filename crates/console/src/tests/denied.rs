@@ -46,7 +46,7 @@ pub(super) async fn console(aws: &SimulatedAws, lines: Vec<String>, read_only: b
     Setting::of(console).await
 }
 
-/// The same, of an operator who may not make these calls.
+/// The same, for an operator who may not make these calls.
 pub(super) async fn denied(actions: &[&str], lines: Vec<String>, read_only: bool) -> Setting {
     let aws = sample().await;
     actions.iter().for_each(|action| aws.deny(action));
@@ -126,7 +126,7 @@ async fn a_function_has_the_dead_letters_of_the_last_scan() {
 }
 
 #[tokio::test]
-async fn a_dead_event_offers_what_its_dead_letter_does() {
+async fn a_dead_event_has_its_dead_letters_actions() {
     locally(async {
         let dead_letter = event("Timeout");
         let line = json!({
