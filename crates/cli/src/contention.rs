@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_strategy_is_refused_with_those_there_are() {
+    fn an_unknown_strategy_is_refused_with_a_list() {
         let error = parse("--strategy full,fibonacci").unwrap_err().to_string();
         assert!(
             error.contains("'fibonacci'")

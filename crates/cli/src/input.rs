@@ -7,7 +7,7 @@ use crate::failure::{BadFile, CommandFailure};
 /// The UTF-8 byte-order mark, which Windows editors write.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The file is text in another encoding.
+/// The file is UTF-16 text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")]
 pub(crate) struct IsUtf16;

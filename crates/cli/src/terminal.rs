@@ -103,8 +103,9 @@ fn clock(at: Timestamp, part: Range<usize>) -> String {
     at.to_string().get(part).unwrap_or_default().to_owned()
 }
 
-/// The rows of a long list in columns, below their heads. No row is wrapped, so that a key can be copied whole. The rows are
-/// made twice, for the widths and for the lines, because a hundred thousand of them would take much memory.
+/// The rows of a long list in columns, below their heads. No row is wrapped, so that a key can be copied whole. The
+/// rows are made twice, for the widths and for the lines, because keeping a hundred thousand of them would take much
+/// memory.
 fn rows<E>(
     heads: &[&str],
     answer: &impl Answer,

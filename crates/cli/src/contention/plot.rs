@@ -118,7 +118,7 @@ fn spread(wanted: &[i32]) -> Vec<i32> {
     heights.collect()
 }
 
-/// More clients than this show nothing more, and make a large file.
+/// More clients than this make the file larger and show nothing new.
 const READABLE_CLIENTS: u32 = 50;
 /// Later calls are left out: by then the strategies differ visibly.
 const WINDOW_MS: f64 = 5_000.0;
@@ -169,7 +169,7 @@ struct Panel<'a> {
     window: f64,
     strategy: Strategy,
     writes: &'a [Write],
-    /// The last panel has the axis.
+    /// True for the last panel, which has the axis.
     last: bool,
 }
 

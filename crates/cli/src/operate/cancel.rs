@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn flags_that_make_no_sense_are_refused() {
         let read = |arguments: &[&str]| {
             let all = ["cancel"].iter().chain(arguments);
             let command = CancelArguments::augment_args(clap::Command::new("cancel"));

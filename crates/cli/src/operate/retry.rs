@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn flags_that_make_no_sense_are_refused() {
         let read = |arguments: &[&str]| {
             let all = ["retry", "orders"].iter().chain(arguments);
             let command = RetryArguments::augment_args(clap::Command::new("retry"));

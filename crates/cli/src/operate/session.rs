@@ -226,7 +226,7 @@ fn is_yes(answer: &str) -> bool {
 /// Follows work with a progress bar, or with a spinner if its length is unknown.
 #[derive(Debug)]
 struct Bars {
-    /// True if JSON is printed, so that remarks are not.
+    /// True if JSON is printed, and therefore no remarks.
     is_quiet: bool,
     bar: RefCell<Option<(&'static str, Progress)>>,
 }

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_receive_message_prints_has_its_messages() {
+    fn output_of_receive_message_is_read() {
         let attributes = r#","Attributes":{"SenderId":"AIDA","ApproximateReceiveCount":"3","SentTimestamp":"1000","ApproximateFirstReceiveTimestamp":"2000","AWSTraceHeader":"Root=1"},"MessageAttributes":{"Comeback":{"StringValue":"{\"message_id\":\"m-0\",\"sent\":900,\"first_receive\":950,\"receives\":2,\"moves\":1}","DataType":"String"},"Blob":{"BinaryValue":"AAEC","DataType":"Binary"}}"#;
         let whole = received(RECORD, attributes);
         for text in [format!("{{\"Messages\": [\n{whole}]}}"), whole] {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_message_is_set_apart_as_it_is_for_the_handler() {
+    fn an_incomplete_message_is_set_apart() {
         for (message, what) in [
             (r#"{"eventSource": "aws:sqs", "messageId": "m"}"#, "receiptHandle"),
             (r#"{"receiptHandle": 7}"#, "messageId"),

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_times_stays_as_it_is() {
+    fn a_file_without_times_is_unchanged() {
         for body in ["not json", "[1]", r#"{"timestamp": 7, "requestPayload": {"_retry_metadata": null}}"#] {
             let body = serde_json::to_string(body).unwrap();
             let event =
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_moved_message_carries_is_shifted_too() {
+    fn a_moved_messages_attribute_is_shifted_too() {
         let event = |carried: &str| {
             let carried = serde_json::to_string(carried).unwrap();
             format!(r#"{{"Records":[{{"messageAttributes":{{"Comeback":{{"stringValue":{carried}}}}}}}]}}"#)

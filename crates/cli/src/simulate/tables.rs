@@ -31,7 +31,7 @@ pub(super) fn outcome_table(summary: &Summary, wall_time: Duration) -> Table {
     table
 }
 
-/// Faults, with their strikes.
+/// Faults, with the number of times that each struck.
 pub(super) fn fault_table(faults: &FaultCounts) -> Table {
     let mut table = table();
     table.set_header(["faults", "struck"]);
@@ -61,7 +61,7 @@ pub(super) fn retries_over_time(summary: &Summary) -> Table {
         .chunks(step)
         .map(|minutes| minutes.iter().map(|m| u64::from(m.retries)).sum())
         .collect();
-    // The run's last moment begins a minute of its own.
+    // The run's last moment begins a further minute.
     if counts.len() > 1 && counts.last() == Some(&0) {
         counts.pop();
     }

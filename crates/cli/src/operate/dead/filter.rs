@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn all_dead_letters_are_asked_for_by_name() {
+    fn all_dead_letters_need_a_flag() {
         let chosen = |words: &[&str], all| read(words).unwrap().chosen(all);
         assert_eq!(chosen(&[], true), Ok(Filter::default()));
         let refused = chosen(&[], false).unwrap_err();
