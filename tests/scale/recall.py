@@ -1,7 +1,8 @@
-"""What it takes to recall 100,000 waiting events, as docs/operate.md says. On Linux.
+"""Measures a recall of 100,000 waiting events, for docs/operate.md. On Linux.
 
-The command talks to MiniStack (tests/scale/hidden_messages.py), on this machine. Of its time, 38 seconds pass before the handler has
-read the request. It fails if a message is not recalled, or if all takes more than three minutes.
+The command talks to MiniStack (tests/scale/hidden_messages.py), on this machine. Its first 38 seconds pass before the
+handler has read the request. The script fails if a message is not recalled, or if the command takes more than three
+minutes.
 """
 
 import json

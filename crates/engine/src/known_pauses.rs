@@ -19,10 +19,10 @@ const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to 
 
 /// The pauses that one environment of the handler knows of.
 ///
-/// It reads them before its first batch, and then at the first batch after max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s), or up
-/// to a quarter more. A failed read changes nothing and is repeated by the next batch, because what an operator has just
-/// recalled would wait anew; after further failures, each read comes later than the one before. Until the first read works,
-/// each batch reads, and no function is invoked.
+/// It reads them before its first batch, and then at the first batch after max(30 s, `MAXIMUM_CONCURRENCY` × 0.3 s), or
+/// up to a quarter more. A failed read changes nothing and is repeated by the next batch, because messages that an
+/// operator has just recalled would otherwise wait again. After further failures, each read comes later than the one
+/// before. Until the first read succeeds, each batch reads, and no function is invoked.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownPauses {
     /// `None` without a parameter: nothing is ever paused.
@@ -34,7 +34,7 @@ pub(crate) struct KnownPauses {
 }
 
 impl KnownPauses {
-    /// Those of an environment that has read nothing yet.
+    /// The pauses of an environment that has read nothing yet.
     pub(crate) fn of(policy: &Policy) -> Self {
         Self {
             between_reads: Some(between_reads(policy.settings().maximum_concurrency)),
@@ -44,7 +44,7 @@ impl KnownPauses {
         }
     }
 
-    /// Those of a handler without the variable `PAUSES`: it never reads, and nothing is paused.
+    /// The pauses of a handler without the variable `PAUSES`: it never reads, and nothing is paused.
     pub(crate) fn none() -> Self {
         Self { between_reads: None, known: Some(Pauses::default()), next_read: None, failures: 0 }
     }
@@ -54,7 +54,7 @@ impl KnownPauses {
         self.known.as_ref()
     }
 
-    /// Whether a batch that starts now reads.
+    /// Returns true if a batch that starts now has to read.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         self.between_reads.is_some() && self.next_read.is_none_or(|next| next <= now)
     }
@@ -88,8 +88,8 @@ impl KnownPauses {
     }
 }
 
-/// The time until the next read after so many failures: none after the first, then 1/32 of the time between two reads,
-/// doubled by each until it is the whole.
+/// The time until the next read after this number of failures: zero after the first, then 1/32 of the time between two
+/// reads, doubled by each further failure up to the full time.
 fn wait_after(failures: u32, between_reads: Duration) -> Duration {
     match failures {
         0 => between_reads,

@@ -1,14 +1,15 @@
 //! Recall: which waiting messages an operator's request brings back at once, and how.
 //!
-//! Whoever has a message's receipt handle may change how long SQS hides it. The handler's line about a message that stays
-//! hidden has the handle. So an operator whose request makes a retry due sooner can hide the message anew until then, never for
-//! longer than before. Three rules keep that safe, because on a standard queue an old handle also acts on the hiding of a later
-//! receive:
+//! Anyone who has a message's receipt handle can change how long SQS hides it. The handler logs the handle of a message
+//! that stays hidden. So an operator whose request makes a retry due sooner can hide the message anew until then, never
+//! for longer than before. Three rules keep that safe, because on a standard queue an old handle also acts on the
+//! hiding of a later receive:
 //!
 //! - Only the newest line about a message counts. Without a handle, the message is not recalled.
-//! - A message that returns within a minute is left alone: a handler may have received it, and hidden it before a call.
-//! - A line is recalled for the first entry of the document that covers it, and for no later one. A handler that crashed after
-//!   its call wrote no newer line, and what it hid before that call must stay hidden.
+//! - A message that returns within a minute is left alone, because a handler may have received it, and hidden it before
+//!   a call.
+//! - A message is recalled only for the first entry of the document that covers its newest line. A handler that crashed
+//!   after its call wrote no newer line, and the message that it hid before that call must stay hidden.
 
 use std::time::Duration;
 
@@ -22,17 +23,17 @@ use crate::requests::{Cancel, Request, RetryNow};
 use crate::time::Timestamp;
 use crate::timing::longest_between_reads;
 
-/// A message that returns by itself within this time is not recalled.
+/// A message that returns within this time anyway is not recalled.
 pub const RETURNS_SOON: Duration = Duration::from_secs(60);
 
-/// An entry of the pauses' document for which messages are recalled.
+/// An entry of the pauses' document that recalls messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recall<'p> {
     /// A request to retry events now.
     Retry(&'p RetryNow),
     /// A request to dead-letter waiting events, which need no due time: they return at once.
     Cancel(&'p Cancel),
-    /// A pause that is over: what it held returns.
+    /// A pause that is over: the events that it held return.
     Resume(&'p Pause),
 }
 
@@ -50,7 +51,7 @@ pub enum Written {
 /// The reason why a message is not recalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotRecalled {
-    /// The entry is not about it.
+    /// The entry does not cover it.
     NotCovered,
     /// Its function asked for the wait.
     RetryAfter,
@@ -64,7 +65,7 @@ pub enum NotRecalled {
     Unanswered,
     /// It was recalled before, or could have been.
     Before,
-    /// It returns by itself: within two minutes, or as soon as its retry is due.
+    /// It returns soon anyway: within two minutes, or as soon as its retry is due.
     Soon,
     /// It was sent again with a delay, so it has no handle yet. It returns within 15 minutes.
     Moved,
@@ -75,7 +76,7 @@ pub enum NotRecalled {
 pub struct Rules<'p> {
     /// The policies.
     pub policies: &'p Policies,
-    /// The document, with the entry for which messages are recalled.
+    /// The document, including the entry that recalls messages.
     pub pauses: &'p Pauses,
 }
 
@@ -147,7 +148,7 @@ impl Recall<'_> {
         }
     }
 
-    /// When the retry of a message is due once it is recalled: until then, it is hidden anew.
+    /// The due time of a message's retry once the message is recalled. Until then, it is hidden anew.
     ///
     /// # Errors
     ///
@@ -170,7 +171,7 @@ impl Recall<'_> {
             return Err(NotRecalled::Soon);
         }
         let Some(handle) = &message.handle else { return Err(without_handle(message)) };
-        // Of entries with the same moment, the document's first one counts.
+        // Among entries with the same moment, the first in the document counts.
         let mut is_met = false;
         let mut earlier = rules.entries(now).filter(|entry| {
             is_met |= *entry == self;
@@ -183,8 +184,8 @@ impl Recall<'_> {
         if due < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
-    /// Checks that it is about the message, and that the handler which wrote the newest line may not have known it. The answer
-    /// does not change with time.
+    /// Checks that it covers the message, and that the handler that wrote the newest line may not have known of it. The
+    /// answer does not change with time.
     fn covers(
         self,
         message: &WaitingMessage,
@@ -206,18 +207,19 @@ impl Recall<'_> {
         if let Self::Retry(RetryNow { request, .. }) = self {
             may_be_sooner(message, target, request, rules)?;
         }
-        // Then it was not recalled for this entry, and a later one may do so.
+        // Then this entry did not recall the message, and a later one may.
         let was_paused = self.waits_for_pauses() && rules.is_paused(target, self.at());
         if was_paused { Err(NotRecalled::Paused) } else { Ok(()) }
     }
 
-    /// Returns true if it leaves alone the events of a paused function. A cancelled event needs no call.
+    /// Returns true if it leaves the events of a paused function alone. A cancel does not, because a cancelled event
+    /// needs no call.
     const fn waits_for_pauses(self) -> bool {
         !matches!(self, Self::Cancel(_))
     }
 
-    /// The moment at which this entry makes the retry of a message due. For the copy of a moved message, the handler draws another
-    /// one, and hides the copy for the rest.
+    /// The moment at which this entry makes the retry of a message due. For the copy of a moved message, the handler
+    /// draws another moment, and hides the copy for the remaining time.
     pub fn drawn(self, message_id: &str, message: &WaitingMessage) -> Timestamp {
         let due = match self {
             Self::Cancel(_) => self.at(),

@@ -17,20 +17,20 @@ use crate::timing::{HOLD, LONGEST_AFTER_FAILURE, QUEUE_VISIBILITY_TIMEOUT, longe
 
 /// The longest `within` of a [`RetryNow`].
 pub const LONGEST_WITHIN: Duration = Duration::from_secs(11 * 3_600);
-/// A request ends this long after its moment at the latest: the longest `within`, and the longest time until the handler has
-/// checked every message.
+/// The longest time from a request's moment to its end: the longest `within`, plus the longest time until the handler
+/// has checked every message.
 pub const LONGEST_REQUEST: Duration = Duration::from_secs(25 * 3_600);
 /// The most `keys` of a request. With more, a few requests would fill the parameter.
 pub const MOST_KEYS: usize = 20;
 
-/// The part that every request has: its events, who made it, and when.
+/// The common part of all requests: the events, the author and the moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The functions.
     pub target: PauseTarget,
     /// The moment, in whole seconds. Events that failed before it are reached.
     pub at: Timestamp,
-    /// The milliseconds of the second in which it was made. They tell it from an equal request of that second.
+    /// The milliseconds of the second in which it was made. They distinguish it from an equal request of that second.
     pub millis: u64,
     /// `errorType` globs: only events that failed with one of these. Empty for all errors.
     pub errors: Vec<String>,
@@ -51,7 +51,8 @@ pub struct Request {
 /// A request to retry the events of functions that failed before a moment: an entry of `retries`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryNow {
-    /// The events, who, and when. One that names keys also ends the waits that a `RetryAfter` asked for.
+    /// The events, the author and the moment. A request that names keys also ends the waits that a `RetryAfter` asked
+    /// for.
     pub request: Request,
     /// Events become due within this time after the moment: whole seconds, at most [`LONGEST_WITHIN`].
     pub within: Duration,
@@ -60,14 +61,15 @@ pub struct RetryNow {
 /// A request to dead-letter waiting events: an entry of `cancels`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cancel {
-    /// The events, who, and when. One that names keys also reaches what these events fail with after its moment.
+    /// The events, the author and the moment. A request that names keys also reaches failures of these events after its
+    /// moment.
     pub request: Request,
 }
 
 impl Request {
-    /// When the handler has checked everything that the request could reach, if it keeps no message hidden for longer than
-    /// `hidden` once it has noticed the request, even if a message's next receive is throttled and the target then refuses the
-    /// call. `within` is the time over which it spreads what it reaches.
+    /// The time by which the handler has checked every message that the request could reach, even if a receive is
+    /// throttled and the target then refuses the call. `within` is the time over which the request spreads its retries.
+    /// `hidden` is the longest time that the handler keeps a message hidden once it has noticed the request.
     pub fn end(&self, within: Duration, hidden: Duration, maximum_concurrency: u64) -> Timestamp {
         let read = within + longest_between_reads(maximum_concurrency);
         let called = hidden.max(HOLD) + QUEUE_VISIBILITY_TIMEOUT + LONGEST_AFTER_FAILURE;
@@ -206,8 +208,7 @@ impl<R: Requested> Entry<R> {
         Self { text: text.into(), request, end: latest.into_iter().chain(until).min() }
     }
 
-    /// The entry of a request. Its moment is rounded up to a second: rounded down, it would miss the latest events that have
-    /// failed.
+    /// The entry of a request. Its moment is rounded up to a second: rounded down, it would miss the latest failures.
     pub(crate) fn of(requested: &R) -> Self {
         let (request, within) = requested.parts();
         let wire = Wire {
@@ -241,7 +242,7 @@ impl<R: Requested> Entry<R> {
         self.end.is_none_or(|end| end < now)
     }
 
-    /// The mistake in it, unless it is readable or has ended.
+    /// The mistake in it; `None` if it is readable or has ended.
     pub(crate) fn problem(&self, now: Timestamp) -> Option<&str> {
         let in_force = self.end.is_none_or(|end| now <= end);
         self.request.as_ref().err().filter(|_| in_force).map(String::as_str)

@@ -24,16 +24,16 @@ use crate::aws::mapping::kept;
 use crate::aws::target::{FailedInvocation, FailureRecords, Id, TargetError};
 use crate::world::batch::{IDLE, LIFE};
 
-/// How long a visible message waits for a poller.
+/// Time that a visible message waits for a poller.
 const POLL_DELAY: Duration = Duration::from_millis(20);
-/// How long the retry handler takes for a batch. Its calls come at the end.
+/// Time that the retry handler takes for a batch. Its calls come at the end.
 const HANDLER_RUN_TIME: Duration = Duration::from_millis(100);
 /// The most messages in a batch.
 const BATCH_SIZE: usize = 10;
-/// How long Lambda keeps an event that finds no free concurrency: what `attach` sets.
+/// Time that Lambda keeps an event that finds no free concurrency, as `attach` sets it.
 const EVENT_AGE: Duration = Duration::from_secs(60);
 
-/// What surrounds the functions and the handler: queues, the parameter of the pauses, logs and counts.
+/// The surroundings of the functions and the handler: queues, the parameter of the pauses, logs and counts.
 pub trait Surroundings {
     /// `ReceiveMessage` on the retry queue: the event with which a poller invokes the handler.
     fn receive(&mut self, now: Timestamp, most: usize) -> BatchEvent;
@@ -47,16 +47,16 @@ pub trait Surroundings {
     /// `SendMessage` to the retry queue, by Lambda: the record of a failure.
     fn send_failure(&mut self, now: Timestamp, record: String);
 
-    /// `SendMessage` to the retry queue, by the handler: a copy that is moved.
+    /// `SendMessage` to the retry queue, by the handler: the copy of a moved message.
     fn send_again(&mut self, now: Timestamp, copy: &Move<'_>) -> Answer;
 
     /// `SendMessage` to the dead-letter queue.
     fn send_dead_letter(&mut self, now: Timestamp, dead_letter: &DeadLetter) -> Answer;
 
-    /// Returns true if the retry queue has a message that nobody has received.
+    /// Returns true if a message of the retry queue is visible.
     fn has_visible(&mut self, now: Timestamp) -> bool;
 
-    /// When the queue changes by itself: a message becomes visible, or ends.
+    /// When the queue next changes on its own: a message becomes visible, or expires.
     fn next_change(&self) -> Option<Timestamp>;
 
     /// The messages of the retry queue that are in flight.
@@ -81,20 +81,21 @@ pub struct LiveFunction {
     pub events_per_hour: f64,
     /// The payload of an event, by its number.
     pub payload: fn(u64) -> String,
-    /// How long an invocation takes.
+    /// Time that an invocation takes.
     pub run_time: Duration,
-    /// What is wrong with it, if it is broken.
+    /// Its defect; `None` if it works.
     pub defect: Option<Defect>,
 }
 
-/// What is wrong with a function.
+/// A defect of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
     /// Every invocation fails.
     Down(TargetError),
-    /// Invocations fail whose payload has this text.
+    /// Invocations fail if their payload has this text.
     Bug(&'static str, TargetError),
-    /// At most so many invocations run at a time, each for so long. An event that finds none free ends unrun.
+    /// At most this number of invocations run at a time, each for this long. An event that finds no concurrency free is
+    /// never run.
     Throttled(usize, Duration),
 }
 
@@ -106,7 +107,7 @@ struct Function {
     running: usize,
 }
 
-/// What will happen.
+/// A planned step of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
     /// An event arrives for the function at this position.
@@ -131,7 +132,7 @@ struct Invocation {
 enum Ending {
     Delivered,
     Failed(TargetError),
-    /// It found no concurrency until Lambda gave it up.
+    /// It found no free concurrency until it was too old for Lambda.
     NotRun,
 }
 
@@ -151,7 +152,7 @@ struct LiveEnvironment {
     idle_since: Timestamp,
 }
 
-/// Lambda, with the functions and the handler of a deployment, and the event source mapping between.
+/// Lambda, with the functions and the handler of a deployment, and the event source mapping between them.
 #[derive(Debug)]
 pub struct Live {
     now: Timestamp,
@@ -192,7 +193,7 @@ impl Live {
         live
     }
 
-    /// The functions, and what is wrong with each.
+    /// The functions, each with its defect.
     pub fn functions(&self) -> impl Iterator<Item = &LiveFunction> {
         self.functions.iter().map(|function| &function.is)
     }
@@ -292,7 +293,7 @@ impl Live {
         let Function { is, records, running, .. } = &mut self.functions[function];
         if !matches!(ends, Ending::NotRun) {
             *running -= 1;
-            // An invocation has its slot while it runs, as it has an environment.
+            // A running invocation has a slot of its own, which stands for its environment.
             let stream = stream(started, function as u64, key as u64);
             let lines = function_log(request_id, self.now.since(started), ends);
             lines.into_iter().for_each(|line| surroundings.log(self.now, short_name(&is.arn), &stream, line));
@@ -363,7 +364,7 @@ impl Live {
 /// The handler writes its lines and answers; the mapping deletes what the handler did not report failed.
 fn answer(report: &BatchReport<'_>, now: Timestamp, stream: &str, surroundings: &mut impl Surroundings) {
     for line in report.log_lines(now) {
-        let line = serde_json::to_string(&line).expect("BUG: a line of the log is no JSON");
+        let line = serde_json::to_string(&line).expect("BUG: a log line is not JSON");
         surroundings.log(now, "", stream, line);
     }
     let records = &report.batch.records;
@@ -422,7 +423,7 @@ impl<S: Surroundings> Service for Calls<'_, S> {
     }
 }
 
-/// What Lambda and the function write about an invocation.
+/// The log lines of Lambda and the function about an invocation.
 fn function_log(request_id: Id, took: Duration, ends: Ending) -> Vec<String> {
     let mut lines = vec![format!("START RequestId: {request_id} Version: $LATEST")];
     if let Ending::Failed(TargetError { error_type, error_message, .. }) = ends {

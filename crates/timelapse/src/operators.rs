@@ -1,5 +1,5 @@
-//! What operators do during a run: they pause functions, resume them, request that what waits is retried now, cancel it, and
-//! recall what they have asked for.
+//! The operators of a run. They pause and resume functions, request that waiting events are retried now or cancelled,
+//! and recall the messages of these events.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::aws::agenda::START;
 use crate::aws::target::{DOWN, FLAKY};
 use crate::faults::mix::generator;
 
-/// The way in which an operator recalls messages, once every handler has read what was asked for.
+/// A recall of messages by an operator, once every handler has read the request or the end of the pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperatorRecall {
-    /// The log that the operator reads lacks the lines that were written this lately.
+    /// The log that the operator reads ends this long ago.
     pub log_delay: Duration,
     /// The command is killed after half of the messages.
     pub is_killed: bool,
 }
 
 impl OperatorRecall {
-    /// In two of three cases, from a log that is up to a minute late; one in four is killed.
+    /// A recall in two of three cases, from a log that is up to a minute late. One in four is killed.
     fn chaos(rng: &mut impl Rng) -> Option<Self> {
         let log_delay = Duration::from_secs(rng.random_range(0..=60));
         let recall = Self { log_delay, is_killed: rng.random_bool(0.25) };
@@ -38,13 +38,13 @@ pub struct OperatorPause {
     pub target: PauseTarget,
     /// When it is opened.
     pub at: Duration,
-    /// How long it is open; `None` if nobody resumes it.
+    /// Time from its opening to its end; `None` if nobody resumes it.
     pub length: Option<Duration>,
-    /// Whether its end is planned from the start. Otherwise an operator resumes then.
+    /// True if its end is planned from the start. Otherwise an operator resumes then.
     pub is_planned: bool,
     /// Time over which its events come back; at most [`LONGEST_SPREAD`].
     pub spread: Duration,
-    /// The recall of what it held, if the operator who resumes makes one.
+    /// The recall of the events it held, if the operator who resumes makes one.
     pub recall: Option<OperatorRecall>,
 }
 
@@ -54,7 +54,8 @@ impl OperatorPause {
         Self { target: PauseTarget::All, at, length: Some(length), is_planned: false, spread, recall: None }
     }
 
-    /// No pause for half of the seeds; else one or two, of up to an eighth of the run and with up to an hour's spread.
+    /// No pauses for half of the seeds; otherwise one or two, of up to an eighth of the run and with up to an hour's
+    /// spread.
     pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
         let mut rng = generator(seed, "pauses", "operators");
         if rng.random_bool(0.5) {
@@ -106,11 +107,11 @@ pub struct OperatorRetry {
     pub at: Duration,
     /// The time over which events come back; at most [`LONGEST_WITHIN`].
     pub within: Duration,
-    /// Whether its entry is unreadable, so that no handler obeys it.
+    /// True if its entry is unreadable, so that no handler obeys it.
     pub is_garbled: bool,
-    /// How long it is in force, if an operator withdraws it. Whole seconds, like all times.
+    /// Time until an operator withdraws it; `None` if nobody does. Whole seconds, like all times.
     pub withdrawn_after: Option<Duration>,
-    /// The recall of what it covers, if the operator makes one.
+    /// The recall of the events it covers, if the operator makes one.
     pub recall: Option<OperatorRecall>,
 }
 
@@ -120,14 +121,14 @@ impl OperatorRetry {
         Self { at, within, is_garbled: false, withdrawn_after: None, recall: None }
     }
 
-    /// The same request, for which all that waits is recalled at once.
+    /// The same request, with an immediate recall of everything that waits.
     #[must_use]
     pub fn recalling(self) -> Self {
         Self { recall: Some(OperatorRecall::default()), ..self }
     }
 
-    /// No request for half of the seeds; else one to three, of up to two hours each. One in five is unreadable, and one in four
-    /// is withdrawn.
+    /// No requests for half of the seeds; otherwise one to three, of up to two hours each. One in five is unreadable,
+    /// and one in four is withdrawn.
     pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
         let mut rng = generator(seed, "retries", "operators");
         if rng.random_bool(0.5) {
@@ -155,7 +156,7 @@ impl OperatorRetry {
         times.iter().flatten().all(|time| time.subsec_nanos() == 0) && self.within <= LONGEST_WITHIN
     }
 
-    /// As the command writes it for a stack with this policy; without one, to stay the longest.
+    /// The request that the command writes for a stack with this policy. Without a policy, it ends as late as any may.
     fn given(&self, policy: Option<&Policy>) -> RetryNow {
         RetryNow { request: request(self.moment(), self.within, policy), within: self.within }
     }
@@ -168,9 +169,9 @@ pub struct OperatorCancel {
     pub at: Duration,
     /// Only events that failed with this error.
     pub error: Option<&'static str>,
-    /// How long it is in force, if an operator withdraws it.
+    /// Time until an operator withdraws it; `None` if nobody does.
     pub withdrawn_after: Option<Duration>,
-    /// The recall of what it covers, if the operator makes one.
+    /// The recall of the events it covers, if the operator makes one.
     pub recall: Option<OperatorRecall>,
 }
 
@@ -180,7 +181,7 @@ impl OperatorCancel {
         Self { at, error: None, withdrawn_after: None, recall: None }
     }
 
-    /// One for a quarter of the seeds: every other one is for one error, and one in four is withdrawn.
+    /// A cancel for a quarter of the seeds. Every other one is for one error, and one in four is withdrawn.
     pub fn chaos(seed: u64, duration: Duration) -> Vec<Self> {
         let mut rng = generator(seed, "cancels", "operators");
         let at = Duration::from_secs(rng.random_range(0..=duration.as_secs()));
@@ -206,13 +207,13 @@ impl OperatorCancel {
     }
 }
 
-/// One in four is withdrawn, within two hours.
+/// Time until the withdrawal, at most two hours, for one request in four.
 fn withdrawn_after(rng: &mut impl Rng) -> Option<Duration> {
     let after = Duration::from_secs(rng.random_range(0..=7_200));
     rng.random_bool(0.25).then_some(after)
 }
 
-/// For all that failed before this moment, spread over `within`.
+/// A request for all events that failed before this moment, spread over `within`.
 fn request(at: Timestamp, within: Duration, policy: Option<&Policy>) -> Request {
     let request = Request {
         target: PauseTarget::All,
@@ -267,7 +268,7 @@ pub(crate) fn planned_recalls(
     resumed.chain(retried).chain(cancelled).map(planned).collect()
 }
 
-/// What an operator does to the parameter.
+/// A change to the parameter by an operator.
 enum Edit<'a> {
     Resume(&'a OperatorPause),
     Open(&'a OperatorPause),
@@ -277,20 +278,20 @@ enum Edit<'a> {
     WithdrawCancel(&'a OperatorCancel),
 }
 
-/// What the operators make of the parameter during a run.
+/// The parameter during a run, as the operators change it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parameter {
-    /// What it holds from each edit on.
+    /// Its contents from each edit on.
     versions: Vec<(Timestamp, Pauses)>,
     /// The ended pauses that had to leave it when it was full, and when.
     pub(crate) forgotten: Vec<(Timestamp, Pause)>,
-    /// When an entry was added that no handler can read.
+    /// The moments at which an unreadable entry was added.
     garbled: Vec<Timestamp>,
 }
 
 impl Parameter {
-    /// An error if two pauses of one target overlap, or if it would hold too much. Orders end as the policy lets them, and as
-    /// late as any may without one.
+    /// The parameter after all edits; an error if two pauses of one target overlap, or if it would become too large.
+    /// Requests end when the policy allows or, without one, as late as any may.
     pub(crate) fn of(
         pauses: &[OperatorPause],
         retries: &[OperatorRetry],
@@ -325,7 +326,7 @@ impl Parameter {
         Ok(parameter)
     }
 
-    /// What it holds at `now`; `None` before the first edit.
+    /// Its contents at `now`; `None` before the first edit.
     pub(crate) fn held(&self, now: Timestamp) -> Option<&Pauses> {
         self.versions.iter().rev().find(|(at, _)| *at <= now).map(|(_, held)| held)
     }
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_leaves_at_the_end_that_the_command_gives_it() {
+    fn a_request_leaves_at_its_end() {
         let first = OperatorRetry::new(HOUR, Duration::from_secs(60));
         let policy = policy();
         let (cap, environments) = (policy.backoff().cap(), policy.settings().maximum_concurrency);
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_stand_beside_pauses_and_garbled_ones_too() {
+    fn requests_stand_beside_pauses_even_garbled_ones() {
         let garbled = OperatorRetry { is_garbled: true, ..OperatorRetry::new(HOUR, HOUR) };
         let all = [OperatorRetry::new(HOUR, Duration::from_secs(60)), garbled.clone()];
         let text_at = |retries: &[OperatorRetry], time| {

@@ -9,11 +9,12 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// On a busy machine, a call of the handler's may be answered too late. Its event then waits for an hour.
+/// Events that surely return. On a busy machine, a call of the handler may be answered too late, and its event then
+/// waits for an hour.
 const MOST: u64 = 900;
 
-/// Every backoff takes an hour, and the function works again. Nothing here takes longer than the patience of the tests, which
-/// is much shorter.
+/// Every backoff takes an hour, and the function works again. Each step must end within the tests' patience, which is
+/// much shorter.
 pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World) {
     // Nothing is moved, even if counting the messages in flight takes longer than the handler waits for it.
     let parameters = "BaseBackoff=3600 MaxBackoff=3600 Jitter=none HideUpTo=always";
@@ -26,7 +27,7 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
         let records: Vec<_> = keys.iter().map(|key| record(function, "TargetDown", key)).collect();
         send(ministack, &stack, &records).await;
     };
-    // The log of so many would take the server long to read again and again.
+    // Asks the queue, because the server would take long to read the log of this many events again and again.
     let queue_holds = async |wanted: &dyn Fn(u64, u64) -> bool| {
         eventually("the queue to change", async || {
             let (visible, in_flight) = depth(ministack, stack.output("RetryQueueUrl")).await;
@@ -73,11 +74,11 @@ pub(crate) async fn waiting_events_return_when_an_operator_says_so(world: &World
     assert_eq!(dead.attributes["Reason"], "cancelled", "{}", dead.body);
     let left = due("left")["events"].take();
     assert_eq!((left.as_array().map(Vec::len), &left[0]["due"]), (Some(1), &before), "it keeps its time");
-    what_a_pause_held_returns_with_its_end(ministack, &stack).await;
+    held_events_return_when_their_pause_ends(ministack, &stack).await;
 }
 
 /// Without a recall, a held event is checked 22 minutes later.
-async fn what_a_pause_held_returns_with_its_end(ministack: &MiniStack, stack: &Stack) {
+async fn held_events_return_when_their_pause_ends(ministack: &MiniStack, stack: &Stack) {
     let function = stack.output("ExampleTargetName");
     let operator = Operator::of(ministack);
     drop(operator.comeback(&format!("pause {function} --reason 'a bad deploy' {STACK}")).ended(0));

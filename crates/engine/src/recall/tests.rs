@@ -36,7 +36,7 @@ fn line(second: u64, what: What<'static>) -> LogLine<'static> {
     line
 }
 
-/// Hidden for an hour from this second on, and due then.
+/// A message that is hidden from this second on for an hour, when it is due.
 fn backs_off(second: u64) -> LogLine<'static> {
     defers(second, DueBy::Policy)
 }
@@ -96,7 +96,7 @@ fn a_pause_that_is_over_recalls_what_it_held() {
 }
 
 #[test]
-fn what_a_request_does_not_move_is_not_recalled() {
+fn a_message_that_a_request_leaves_is_not_recalled() {
     let pauses = document(&[], &[(AT, 600)]);
     let not = |line: LogLine<'static>| recalled(&[line], &pauses).unwrap_err();
     assert_eq!(not(defers(AT - 600, DueBy::RetryAfter)), NotRecalled::RetryAfter);
@@ -116,7 +116,7 @@ fn what_a_request_does_not_move_is_not_recalled() {
     assert_eq!(recalled(&[keeps(AT - 600, Cause::Refused)], &of_timeouts), Ok(0.0));
 }
 
-/// The message of this line, for the only entry of this list, which has these members too.
+/// Recalls the message of this line for the only entry of this list. `more` are further members of the entry.
 fn recalled_for(list: &str, more: &str, line: LogLine<'static>) -> Result<f64, NotRecalled> {
     let pause = format!(r#"{{"target":"*","from":{},"until":null,"spread":0}}"#, AT + 30);
     let pauses = if list == "cancels" { pause } else { String::new() };
@@ -161,7 +161,7 @@ fn a_request_by_key_recalls_that_event_alone() {
 }
 
 #[test]
-fn what_returns_within_a_minute_is_left_alone() {
+fn a_message_that_returns_soon_is_left_alone() {
     let pauses = document(&[], &[(AT, 0)]);
     assert_eq!(recalled(&[backs_off(AT + 120 - 3_600)], &pauses), Err(NotRecalled::Soon));
     assert_eq!(recalled(&[backs_off(AT + 121 - 3_600)], &pauses), Ok(0.0));

@@ -1,4 +1,4 @@
-//! The recalls of operators: the handler's log as they read it, and the hidings that they end.
+//! The recalls of operators: the handler's log as they read it, and the messages that they hide anew.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -24,19 +24,19 @@ impl Recalls {
         Self { planned, unread: VecDeque::new(), log: LogFold::default().keeping_handles() }
     }
 
-    /// When each is made.
+    /// The moment of each recall.
     pub(super) fn moments(&self) -> impl Iterator<Item = (Timestamp, Happening)> {
         self.planned.iter().enumerate().map(|(index, planned)| (planned.moment, Happening::Recall(index)))
     }
 
-    /// The handler writes its lines about a batch.
+    /// Keeps the handler's lines about a batch.
     pub(super) fn written(&mut self, report: &BatchReport<'_>, now: Timestamp) {
         if self.planned.is_empty() {
             return;
         }
         for line in report.log_lines(now) {
-            let text = serde_json::to_string(&line).expect("BUG: a line of the log is no JSON");
-            self.unread.push_back(LogLine::read(&text).expect("BUG: a line of the log is not read back"));
+            let text = serde_json::to_string(&line).expect("BUG: a log line is not JSON");
+            self.unread.push_back(LogLine::read(&text).expect("BUG: a log line cannot be read back"));
         }
     }
 
