@@ -142,7 +142,7 @@ impl Access {
         sessions.push(session);
         self.used.notify_one();
         let mut response = html(StatusCode::OK, &Entered);
-        let cookie = HeaderValue::from_str(&cookie).expect("BUG: a cookie of plain characters");
+        let cookie = HeaderValue::from_str(&cookie).expect("BUG: a cookie is not a header value");
         response.headers_mut().insert(SET_COOKIE, cookie);
         response
     }

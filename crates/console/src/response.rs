@@ -19,7 +19,7 @@ pub(super) fn with_type(status: StatusCode, kind: &'static str, body: String) ->
 
 /// Redirects the browser, with GET.
 pub(super) fn go_to(path: &str) -> Response {
-    let path = HeaderValue::from_str(path).expect("BUG: a path of other characters");
+    let path = HeaderValue::from_str(path).expect("BUG: a path is not a header value");
     (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }
 

@@ -52,7 +52,7 @@ pub(super) async fn serve(listener: TcpListener, router: Router, access: Rc<Acce
     loop {
         let next = async {
             // Connections beyond these wait in the listener's queue.
-            let place = Arc::clone(&room).acquire_owned().await.expect("BUG: nobody closes the semaphore");
+            let place = Arc::clone(&room).acquire_owned().await.expect("BUG: the semaphore is closed");
             (listener.accept().await, place)
         };
         let (stream, place) = tokio::select! {

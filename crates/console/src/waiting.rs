@@ -119,7 +119,7 @@ async fn waiting(visit: Visit) -> Result<Response, Problem> {
     }
     let look = |reading: &mut Reading, now| {
         reading.apply_pauses(now);
-        let listing = page.listing(now).expect("BUG: it was just read");
+        let listing = page.listing(now).expect("BUG: the filter cannot be read again");
         page.shown(reading, &reading.report(&listing, now), now)
     };
     let read = visit.console.waiting(look).await;

@@ -131,7 +131,7 @@ const FOOTER_HEIGHT: u32 = 50;
 fn arrivals(report: &Report, seed: u64) -> String {
     let most = report.cells.iter().map(|cell| cell.clients).max().unwrap_or(1);
     let clients = most.min(READABLE_CLIENTS);
-    let run = |strategy| (strategy, writes(clients, strategy, seed).expect("BUG: the study was checked"));
+    let run = |strategy| (strategy, writes(clients, strategy, seed).expect("BUG: the study was not checked"));
     let runs: Vec<(Strategy, Vec<Write>)> =
         distinct(report.cells.iter().map(|cell| cell.strategy)).into_iter().map(run).collect();
     let longest =

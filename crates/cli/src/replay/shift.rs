@@ -22,7 +22,7 @@ pub fn shifted(event: &str, moment: Timestamp, now: Timestamp) -> String {
         records: Vec<&'a RawValue>,
     }
     let by = Shift::between(moment, now);
-    let parsed: Event<'_> = serde_json::from_str(event).expect("BUG: the event was read before");
+    let parsed: Event<'_> = serde_json::from_str(event).expect("BUG: the event cannot be read again");
     by.applied(event, parsed.records, &MESSAGE)
 }
 
