@@ -1,8 +1,8 @@
 //! Dead-letters: a scan on request, its groups and dead-letters, and the buttons to redrive, discard and export them.
 //!
 //! Reading dead-letters hides them from everybody for a while. So nothing here reads the queue unless somebody asks: a
-//! scan leaves a snapshot, which has no payloads, and the pages and plans are made from that. Only one at a time reads
-//! the queue, because readers hide the dead-letters from each other.
+//! scan leaves a snapshot, which has no payloads, and the pages and plans are made from that. Only one action at a time
+//! reads the queue, because readers hide the dead-letters from each other.
 
 mod change;
 mod dead_letter;

@@ -44,7 +44,7 @@ async fn function(visit: Visit) -> Result<Response, Problem> {
 struct FunctionsPage {
     frame: Frame,
     functions: Vec<Row>,
-    /// Entries of the allow-list that may mean several functions.
+    /// Entries of the allow-list that may match several functions.
     patterns: Vec<String>,
     unread: Option<Text>,
 }

@@ -1,4 +1,5 @@
-//! The policy lab: the figures of `simulate` and `plan` for a policy, while it is filled in. It needs no account.
+//! The policy lab: the figures of `simulate` and `plan` for a policy, updated while it is filled in. It needs no
+//! account.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ const POLICY: [&str; 8] = [
     "maximum-concurrency",
 ];
 
-/// A field beside those of the policy: name, label, placeholder and hint.
+/// A field other than those of the policy: name, label, placeholder and hint.
 type Given = (&'static str, &'static str, &'static str, &'static str);
 
 /// Flags of `simulate`; `plan` takes the outage and the capacity too.

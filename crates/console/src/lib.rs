@@ -99,7 +99,7 @@ pub struct Options {
 ///
 /// # Errors
 ///
-/// If the port cannot be listened on.
+/// It cannot listen on the port.
 pub async fn serve(options: &Options, stop: Interrupt) -> Result<(), Failure> {
     let Options { address: deployment, demo, port, opens_browser, read_only } = options;
     let taken = |problem| Failure::could_not(format!("port {port} of 127.0.0.1: {problem}"));

@@ -100,7 +100,8 @@ where
 
 type Answering = SendWrapper<Pin<Box<dyn Future<Output = Response>>>>;
 
-/// Adapts a page to axum, which requires `Send`. Pages need not be, because all run on one thread.
+/// Adapts a page to axum, which requires `Send` futures. A page's future need not be `Send`, because all pages run on
+/// one thread.
 fn handler<F, Fut>(answer: F) -> impl Fn(State<Console>, Request) -> Answering + Clone + Send + Sync + 'static
 where
     F: Fn(Visit) -> Fut + Clone + Send + Sync + 'static,

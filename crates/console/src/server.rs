@@ -147,7 +147,7 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 }
 
 fn host(headers: &HeaderMap) -> Option<Authority> {
-    // A host with a user name would be a trick.
+    // A user name in the host can only be a trick.
     only(headers, &HOST)?.parse().ok().filter(|host: &Authority| !host.as_str().contains('@'))
 }
 

@@ -65,7 +65,7 @@ impl PageScreen {
     ///
     /// # Errors
     ///
-    /// The operator has not. The question stays open.
+    /// The operator has not agreed to it. The question stays open.
     pub(super) fn agree(&self, question: &str, identity: &str) -> Result<(), Failure> {
         let question = Question::about(question, identity);
         let is_agreed = self.agreed.as_ref() == Some(&question.digest) && !self.has_agreed.get();

@@ -2,8 +2,8 @@
 //!
 //! Anyone who has a message's receipt handle can change how long SQS hides it. The handler logs the handle of a message
 //! that stays hidden. So an operator whose request makes a retry due sooner can hide the message anew until then, never
-//! for longer than before. Three rules keep that safe, because on a standard queue an old handle also acts on the
-//! hiding of a later receive:
+//! for longer than before. Three rules keep that safe, because on a standard queue an old handle also changes the
+//! visibility timeout of a later receive:
 //!
 //! - Only the newest line about a message counts. Without a handle, the message is not recalled.
 //! - A message that returns within a minute is left alone, because a handler may have received it, and hidden it before
@@ -233,7 +233,7 @@ impl Recall<'_> {
     }
 }
 
-/// A request to retry makes none of these retries due sooner.
+/// Returns the reason why a request to retry does not make a retry due sooner, if there is one.
 fn may_be_sooner(
     message: &WaitingMessage,
     target: &str,

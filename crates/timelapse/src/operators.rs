@@ -156,7 +156,8 @@ impl OperatorRetry {
         times.iter().flatten().all(|time| time.subsec_nanos() == 0) && self.within <= LONGEST_WITHIN
     }
 
-    /// The request that the command writes for a stack with this policy. Without a policy, it ends as late as any may.
+    /// The request that the command writes for a stack with this policy. Without a policy, it ends as late as any
+    /// request may.
     fn given(&self, policy: Option<&Policy>) -> RetryNow {
         RetryNow { request: request(self.moment(), self.within, policy), within: self.within }
     }
@@ -291,7 +292,7 @@ pub(crate) struct Parameter {
 
 impl Parameter {
     /// The parameter after all edits; an error if two pauses of one target overlap, or if it would become too large.
-    /// Requests end when the policy allows or, without one, as late as any may.
+    /// Requests end when the policy allows or, without a policy, as late as any may.
     pub(crate) fn of(
         pauses: &[OperatorPause],
         retries: &[OperatorRetry],

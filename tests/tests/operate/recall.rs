@@ -9,8 +9,8 @@ use crate::world::World;
 
 const STACK: &str = "--stack recalling --yes";
 const EVENTS: u64 = 1_000;
-/// Events that surely return. On a busy machine, a call of the handler may be answered too late, and its event then
-/// waits for an hour.
+/// The least number of recalled events. On a busy machine, a call of the handler may be answered too late, and its
+/// event then waits for an hour.
 const MOST: u64 = 900;
 
 /// Every backoff takes an hour, and the function works again. Each step must end within the tests' patience, which is

@@ -175,7 +175,7 @@ impl Change {
         })
     }
 
-    /// The change to the dead-letters, which are those of the scan that the form names.
+    /// The change to dead-letters of the scan that the form names.
     fn asked(&self, wanted: &Wanted, console: &Console) -> Result<Asked, Failure> {
         let pace = Pace::read(&wanted.rate);
         let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
