@@ -7,7 +7,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::Aws;
 
-/// Where an operator works, and as whom.
+/// An account and a region, and the identity that an operator has there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The account's number.
@@ -16,7 +16,7 @@ pub struct Place {
     pub region: String,
     /// The caller's ARN.
     pub caller: String,
-    /// The flags that lead a suggested command there, such as ` --region eu-west-1`.
+    /// The flags that direct a suggested command there, such as ` --region eu-west-1`.
     pub flags: String,
 }
 
@@ -41,14 +41,14 @@ pub fn user_name(arn: &str) -> &str {
 /// An account, and the operator's place in it.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The calls.
+    /// The AWS calls.
     pub aws: Rc<dyn Aws>,
-    /// Where they go, and as whom.
+    /// The place they go to.
     pub place: Place,
 }
 
 impl Account {
-    /// The time of the account.
+    /// The account's current time.
     pub fn now(&self) -> Timestamp {
         self.aws.now()
     }

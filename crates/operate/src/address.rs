@@ -1,4 +1,4 @@
-//! The way to a deployment, as flags of a command name it.
+//! The address of a deployment, as a command's flags give it.
 
 #[cfg(feature = "sdk")]
 use crate::account::Account;
@@ -9,10 +9,10 @@ use crate::command::command_line;
 use crate::failure::Failure;
 use crate::operator::Which;
 
-/// The stack of a deployment that nobody names.
+/// The stack that is assumed if no deployment is named.
 pub const DEFAULT_STACK: &str = "comeback";
 
-/// The way to a deployment: its name, the region and the profile.
+/// The address of a deployment: its name, region and profile.
 ///
 /// ```
 /// use comeback_operate::{Which, address::Address};
@@ -24,14 +24,14 @@ pub const DEFAULT_STACK: &str = "comeback";
 pub struct Address {
     /// The deployment.
     pub which: Which,
-    /// The region; `None` is that of the environment or the profile.
+    /// The region; `None` takes it from the environment or the profile.
     pub region: Option<String>,
-    /// The profile; `None` is that of the environment, if it has one.
+    /// The profile; `None` takes it from the environment, if one is set there.
     pub profile: Option<String>,
 }
 
 impl Address {
-    /// The flags that lead a suggested command to the deployment, quoted, with a space before each.
+    /// The flags that direct a suggested command to the deployment, quoted, with a space before each.
     pub fn flags(&self) -> String {
         let which = match &self.which {
             Which::Handler(handler) => flag("handler", Some(&handler.unqualified())),
@@ -40,7 +40,7 @@ impl Address {
         which + &self.account_flags()
     }
 
-    /// The flags that lead a suggested command, also one of the AWS CLI, to the account and region.
+    /// The flags that direct a suggested command to the account and region. The AWS CLI takes them too.
     pub fn account_flags(&self) -> String {
         flag("region", self.region.as_deref()) + &flag("profile", self.profile.as_deref())
     }

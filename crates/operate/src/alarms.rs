@@ -10,14 +10,14 @@ use crate::aws::{MetricAlarm, NewAlarm, WatchedMetric};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 
-/// A metric alarm on one of the queues, on the handler or its log, or on what Lambda loses of a retried function.
+/// A metric alarm on one of the queues, on the handler or its log, or on a retried function's events that Lambda loses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alarm {
     /// Its name.
     pub name: String,
     /// `OK`, `ALARM` or `INSUFFICIENT_DATA`.
     pub state: String,
-    /// It has an action, and its actions are on.
+    /// It has an action, and its actions are enabled.
     pub notifies: bool,
     /// It has an action.
     #[serde(skip)]
@@ -97,7 +97,7 @@ impl Alarm {
     }
 }
 
-/// Returns what an alarm watches of a deployment; `None` if it is not the deployment's.
+/// The part of the deployment that an alarm watches; `None` if the alarm is not the deployment's.
 fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
     let watched = alarm.metrics.iter().filter_map(|metric| {
         let WatchedMetric { namespace, name, dimensions } = metric;
@@ -121,12 +121,13 @@ fn watched(alarm: &MetricAlarm, deployment: &Deployment) -> Option<Watched> {
             _ => None,
         }
     });
-    // Of several metrics, the one that makes the alarm special decides.
+    // Of an alarm on several metrics, receives and throttles take precedence.
     let rank = |it: &Watched| matches!(it, Watched::Receives | Watched::Throttles);
     watched.max_by_key(rank)
 }
 
-/// The name of the alarm that `attach` makes. Two deployments may each have an alias of one function.
+/// The name of the alarm that `attach` makes. It begins with the retry queue's name: two deployments may each have an
+/// alias of one function.
 fn lost_alarm(deployment: &Deployment, function: &str) -> String {
     format!("{}{}", deployment.retry_queue.name(), lost_suffix(function))
 }
@@ -143,7 +144,7 @@ fn is_of_another(alarm: &MetricAlarm, deployment: &Deployment, function: &str) -
 
 const METRIC: &str = "DestinationDeliveryFailures";
 
-/// The same as that of the template and the construct.
+/// The alarm's description, the same as in the template and the construct.
 pub fn description(deployment: &Deployment, function: &str) -> String {
     format!(
         "Lambda could not send failed events of this function to the retry queue, and has dropped them. Run comeback \
@@ -157,13 +158,13 @@ pub fn description(deployment: &Deployment, function: &str) -> String {
 pub struct Losses {
     /// The name of the alarm that `attach` makes.
     pub alarm: String,
-    /// That alarm exists.
+    /// The alarm that `attach` makes exists.
     pub ours: bool,
-    /// Our alarm has no action.
+    /// That alarm has no action.
     pub is_silent: bool,
     /// Another alarm is on these losses, such as the construct's.
     pub others: bool,
-    /// The topics of the deployment's own alarms; `None` if it has no alarms, and then wants none here either.
+    /// The topics of the deployment's own alarms; `None` if it has no alarms, and so wants none here either.
     pub topics: Option<BTreeSet<String>>,
 }
 
@@ -190,11 +191,11 @@ impl Losses {
                 if is_ours {
                     (self.ours, self.is_silent) = (true, alarm.actions.is_empty());
                 }
-                // Another deployment's goes when that detaches the function.
+                // Another deployment deletes its own alarm when it detaches the function.
                 self.others |= !is_ours && !alarm.name.ends_with(&lost_suffix(function));
             }
         } else if watched(alarm, deployment).is_some() {
-            // Others do something, perhaps when the alarm is over too.
+            // Other actions do something, perhaps also when the alarm is over.
             let topics = alarm.actions.iter().filter(|action| action.contains(":sns:"));
             self.topics.get_or_insert_default().extend(topics.cloned());
         }
@@ -222,7 +223,7 @@ pub struct LostAlarm {
 }
 
 impl LostAlarm {
-    /// Makes the alarm on a function, or lets it notify its topics.
+    /// Makes the alarm on a function, or replaces it with one that notifies its topics.
     ///
     /// # Errors
     ///
@@ -351,7 +352,7 @@ mod tests {
             (vec![on("shop-OrdersLost", "orders"), on("retries-lost-orders", "orders")], true, true),
             (vec![on("shop-OrdersLost", "orders")], false, true),
             (vec![on("retries-lost-invoices", "invoices")], false, false),
-            // Another deployment's, which deletes it.
+            // The other deployment deletes it.
             (vec![on("others-lost-orders", "orders")], false, false),
             (vec![alarm("errors", "Errors", ("FunctionName", "orders"))], false, false),
         ] {

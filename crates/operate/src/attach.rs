@@ -1,8 +1,7 @@
 //! Attach and detach: send the failures of functions to a deployment, or leave them to Lambda again.
 //!
-//! An `Attachment` is everything there is of one function. From it, the steps that attach or
-//! detach the function are planned, in a safe order, without any call. There is no other state: an interrupted run is
-//! resumed by planning again.
+//! An `Attachment` holds all facts about one function. From it, the steps that attach or detach the function are
+//! planned, in a safe order, without any call. No other state is kept: to resume an interrupted run, plan again.
 
 pub(crate) mod attaching;
 pub(crate) mod attachment;

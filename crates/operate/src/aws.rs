@@ -1,9 +1,10 @@
 //! The account as an operator's questions and changes see it: one trait, in types of our own.
 //!
 //! [`Aws`] has an implementation on the AWS SDK, [`sdk::SdkAws`], and one in memory for tests and demonstrations,
-//! `simulated::SimulatedAws` of the feature `simulated`. Each method is one AWS operation, all of its pages included where
-//! nobody needs to stop in between. What does not exist is `None`; every other error is a [`Failure`] that names the IAM
-//! action and what it was about. The clock is a part of the account, because a simulated one has its own.
+//! `simulated::SimulatedAws` of the feature `simulated`. Each method is one AWS operation, all of its pages included
+//! where nobody needs to stop in between. A read of something missing returns `None`; every other error is a
+//! [`Failure`] that names the IAM action and its subject. The clock is a part of the account, because a simulated one
+//! has its own.
 
 #[cfg(any(test, feature = "simulated"))]
 pub mod contract;
@@ -22,21 +23,21 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// The calls with which an operator reads and changes an account, in one region.
+/// The calls that read and change an account, in one region.
 ///
-/// The futures need not be `Send`: all of a command or a console runs on one thread.
+/// The futures need not be `Send`: a command or a console runs entirely on one thread.
 #[async_trait(?Send)]
 pub trait Aws: fmt::Debug {
-    /// The time of the account.
+    /// The account's current time.
     fn now(&self) -> Timestamp;
 
-    /// Waits by the clock of the account.
+    /// Waits by the account's clock.
     async fn sleep(&self, duration: Duration);
 
     /// `lambda:GetFunction`: a function, or one of its versions and aliases.
     async fn function(&self, name: &str, qualifier: Option<&str>) -> Result<Option<Function>, Failure>;
 
-    /// `lambda:GetFunctionConfiguration`: the same without tags and concurrency, for who may not read those.
+    /// `lambda:GetFunctionConfiguration`: the same without tags and concurrency, for callers who may not read those.
     async fn function_configuration(
         &self,
         name: &str,
@@ -59,8 +60,8 @@ pub trait Aws: fmt::Debug {
     /// `None`.
     async fn invoke_settings(&self, name: &str) -> Result<BTreeMap<Option<String>, InvokeSettings>, Failure>;
 
-    /// `lambda:PutFunctionEventInvokeConfig`. Returns false if Lambda does not know yet that the function may send to its
-    /// destination: a new permission takes a few seconds.
+    /// `lambda:PutFunctionEventInvokeConfig`. Returns false if Lambda does not know yet that the function may send to
+    /// its destination: a new permission takes a few seconds to arrive.
     async fn put_invoke_settings(
         &self,
         name: &str,
@@ -68,10 +69,10 @@ pub trait Aws: fmt::Debug {
         settings: &InvokeSettings,
     ) -> Result<bool, Failure>;
 
-    /// `lambda:DeleteFunctionEventInvokeConfig`; does nothing if there is none.
+    /// `lambda:DeleteFunctionEventInvokeConfig`; does nothing if the settings do not exist.
     async fn delete_invoke_settings(&self, name: &str, qualifier: Option<&str>) -> Result<(), Failure>;
 
-    /// `lambda:GetFunctionRecursionConfig`: whether recursive loops are allowed.
+    /// `lambda:GetFunctionRecursionConfig`: returns true if recursive loops are allowed.
     async fn recursion_allowed(&self, name: &str) -> Result<bool, Failure>;
 
     /// `lambda:PutFunctionRecursionConfig`.
@@ -95,7 +96,7 @@ pub trait Aws: fmt::Debug {
     /// `lambda:InvokeFunction`, asynchronously. Returns the request id.
     async fn invoke_async(&self, function: &str, payload: &str) -> Result<Option<String>, Failure>;
 
-    /// `lambda:GetAccountSettings`: how many functions may run at a time.
+    /// `lambda:GetAccountSettings`: the number of functions that may run at a time.
     async fn executions(&self) -> Result<Option<Executions>, Failure>;
 
     /// `sqs:GetQueueUrl`.
@@ -108,12 +109,12 @@ pub trait Aws: fmt::Debug {
         names: &[&str],
     ) -> Result<Option<BTreeMap<String, String>>, Failure>;
 
-    /// `sqs:ReceiveMessage`: up to ten messages, hidden for `visibility`, after a wait of at most `wait` for the first. Empty
-    /// too if the queue is over its limit of messages in flight.
+    /// `sqs:ReceiveMessage`: up to ten messages, hidden for `visibility`, after waiting up to `wait` for the first.
+    /// Also returns none if the queue is over its limit of messages in flight.
     async fn receive(&self, url: &str, most: usize, receive: Receive) -> Result<Vec<Message>, Failure>;
 
-    /// `sqs:SendMessage`: sends each message once, and returns an answer for each. A message without an answer may have been
-    /// accepted. `paused` hears of a pause that SQS asked for.
+    /// `sqs:SendMessage`: sends each message once, and returns an answer for each. SQS may have accepted a message
+    /// without an answer. `paused` is called for each pause that SQS asks for.
     async fn send(
         &self,
         url: &str,
@@ -129,7 +130,7 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// `sqs:ChangeMessageVisibility`: hides each message for so long from now; zero makes it visible.
+    /// `sqs:ChangeMessageVisibility`: hides each message for its duration from now on; zero makes it visible.
     async fn hide(
         &self,
         url: &str,
@@ -137,8 +138,8 @@ pub trait Aws: fmt::Debug {
         paused: Paused<'_>,
     ) -> Vec<Result<(), EntryFailure>>;
 
-    /// The same, for messages that a handler works on: a call without an answer is not repeated. If SQS had obeyed it, the handler
-    /// may have received the message since, and hidden it for a call of its own.
+    /// The same, for messages that a handler works on: an unanswered call is not repeated. If SQS obeyed the first one,
+    /// the handler may since have received the message, and hidden it for a call of its own.
     async fn recall(
         &self,
         url: &str,
@@ -149,14 +150,14 @@ pub trait Aws: fmt::Debug {
     /// `ssm:GetParameter`.
     async fn parameter(&self, name: &str) -> Result<Option<ParameterVersion>, Failure>;
 
-    /// `ssm:GetParameterHistory`: the versions that SSM keeps, the oldest first. Empty if there is no such parameter.
+    /// `ssm:GetParameterHistory`: the versions that SSM keeps, the oldest first; empty if the parameter does not exist.
     async fn parameter_history(&self, name: &str) -> Result<Vec<ParameterVersion>, Failure>;
 
-    /// `ssm:PutParameter`. Returns the version that was written; `None` if the parameter was to be `new` and exists, or if
-    /// somebody else is writing it.
+    /// `ssm:PutParameter`. Returns the version that was written; `None` if the parameter was to be `new` but exists, or
+    /// if somebody else is writing it.
     async fn put_parameter(&self, name: &str, text: &str, new: bool) -> Result<Option<i64>, Failure>;
 
-    /// `logs:FilterLogEvents`: one page. `None` if there is no such log group.
+    /// `logs:FilterLogEvents`: one page; `None` if the log group does not exist.
     async fn log_page(
         &self,
         filter: &LogFilter<'_>,
@@ -169,7 +170,7 @@ pub trait Aws: fmt::Debug {
     /// `cloudwatch:GetMetricData`: the points of each series. `of` names them in an error.
     async fn metrics(&self, query: MetricQuery<'_>, of: &str) -> Result<Vec<Vec<(Timestamp, f64)>>, Failure>;
 
-    /// `cloudwatch:DescribeAlarms`: all metric alarms of the region. `of` names what they are read for, in an error.
+    /// `cloudwatch:DescribeAlarms`: all metric alarms of the region. `of` is their purpose as an error names it.
     async fn alarms(&self, of: &str) -> Result<Vec<MetricAlarm>, Failure>;
 
     /// `cloudwatch:PutMetricAlarm`.
@@ -190,7 +191,7 @@ pub trait Aws: fmt::Debug {
     /// `cloudformation:UpdateStack`: the same template with another value for one parameter.
     async fn update_stack(&self, stack: &Stack, parameter: &str, value: &str) -> Result<(), Failure>;
 
-    /// `iam:SimulatePrincipalPolicy`: whether a role may do something, by its policies.
+    /// `iam:SimulatePrincipalPolicy`: the verdict of a role's policies on an action.
     async fn may(&self, role_arn: &str, action: &str, resource_arn: &str) -> Result<Verdict, Failure>;
 
     /// `iam:GetRolePolicy`: an inline policy, as JSON.
@@ -209,7 +210,7 @@ pub trait Aws: fmt::Debug {
     async fn key(&self, id: &str) -> Result<Option<Key>, Failure>;
 }
 
-/// Hears that a batch of calls stands still, for how long and why, because SQS asked for it.
+/// A listener for pauses in a batch of calls that SQS asked for, with the length and the reason.
 pub type Paused<'a> = &'a dyn Fn(Duration, &str);
 
 /// A function as Lambda describes it.
@@ -234,13 +235,13 @@ pub struct Configuration {
     pub arn: String,
     /// The ARN of its execution role; empty if Lambda returned none.
     pub role_arn: String,
-    /// Such as `python3.12`; `None` for a container image.
+    /// Its runtime, such as `python3.12`; `None` for a container image.
     pub runtime: Option<String>,
-    /// After this time Lambda ends an invocation.
+    /// The time after which Lambda ends an invocation.
     pub timeout: Duration,
     /// The environment variables; empty if they are unreadable.
     pub variables: BTreeMap<String, String>,
-    /// The reason why the variables are unreadable, such as a key that may not be used.
+    /// The reason why the variables are unreadable, such as a key that the caller may not use.
     pub variables_error: Option<String>,
     /// The log group that is set; `None` is `/aws/lambda/NAME`.
     pub log_group: Option<String>,
@@ -252,7 +253,7 @@ pub struct Configuration {
     pub has_tenants: bool,
     /// It is a durable function.
     pub is_durable: bool,
-    /// Changes with each change of the function.
+    /// A value that changes with each change of the function.
     pub revision: Option<String>,
     /// Progress of the last update.
     pub update: UpdateStatus,
@@ -261,12 +262,12 @@ pub struct Configuration {
 /// The progress of a function's last update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum UpdateStatus {
-    /// It is in force.
+    /// The update is in force.
     #[default]
     Done,
-    /// It is under way.
+    /// The update is under way.
     InProgress,
-    /// It failed, with the reason that Lambda gives.
+    /// The update failed, for the reason that Lambda gives.
     Failed(String),
 }
 
@@ -286,7 +287,7 @@ pub struct InvokeSettings {
 /// Lambda's limit of concurrent invocations by one provisioned poller.
 pub const INVOCATIONS_OF_A_POLLER: u16 = 10;
 
-/// An event source mapping: what feeds a function from a queue.
+/// An event source mapping, which feeds a function from a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// Its id.
@@ -297,7 +298,7 @@ pub struct Mapping {
     pub queue_arn: String,
     /// `Enabled`, `Disabled`, or a state on the way to one of them.
     pub state: String,
-    /// Messages in a batch at most.
+    /// The most messages in a batch.
     pub batch_size: i32,
     /// The longest time to gather a batch.
     pub window: Duration,
@@ -305,11 +306,12 @@ pub struct Mapping {
     pub reports_failures: bool,
     /// The most invocations at a time; `None` without a limit.
     pub maximum_concurrency: Option<i32>,
-    /// `None` unless the mapping is in provisioned mode, which has no `MaximumConcurrency` of its own.
+    /// The most provisioned pollers; `None` unless the mapping is in provisioned mode, which has no
+    /// `MaximumConcurrency` of its own.
     pub maximum_pollers: Option<i32>,
 }
 
-/// The functions that the account may run at a time in this region.
+/// The numbers of functions that the account may run at a time in this region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executions {
     /// All of them.
@@ -321,7 +323,7 @@ pub struct Executions {
 /// Options of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// The time for which the messages are hidden; zero leaves them visible.
+    /// The time that the messages stay hidden; zero leaves them visible.
     pub visibility: Duration,
     /// The longest wait for the first message; zero asks only some of SQS's servers.
     pub wait: Duration,
@@ -375,33 +377,33 @@ pub enum AttributeValue {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct EntryFailure {
-    /// The consequence for the entry, and for others.
+    /// The consequence of the failure for this entry, and for others.
     pub kind: EntryFailureKind,
     /// The error's code; empty without an answer.
     pub code: String,
-    /// The code and the message, or what was wrong on the way.
+    /// The code and the message, or the problem on the way.
     pub text: String,
 }
 
 /// The consequence of a failed entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFailureKind {
-    /// The caller may not do this, for any entry.
+    /// The caller lacks the permission, for any entry.
     Denied,
     /// The queue does not exist.
     Missing,
-    /// The entry itself was refused, such as by a receipt handle of a message that is gone.
+    /// The entry itself was refused, such as for the receipt handle of a message that is gone.
     Refused,
-    /// It may work later.
+    /// A later try may work.
     Transient,
-    /// The entry was not tried, because the work ended before.
+    /// The entry was not tried, because the work ended first.
     NotTried,
 }
 
 /// A version of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterVersion {
-    /// The first is 1.
+    /// Its number; the first version is 1.
     pub number: i64,
     /// Its value.
     pub text: String,
@@ -411,16 +413,16 @@ pub struct ParameterVersion {
     pub by: Option<String>,
 }
 
-/// Which lines of a log group to read.
+/// The lines of a log group to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFilter<'a> {
     /// The log group.
     pub group: &'a str,
-    /// One of CloudWatch's filter patterns; `None` is every line.
+    /// A filter pattern of CloudWatch's; `None` matches every line.
     pub pattern: Option<String>,
     /// The time of the first line.
     pub since: Timestamp,
-    /// The time of the last line; `None`: no end.
+    /// The time of the last line; `None` means no end.
     pub until: Option<Timestamp>,
     /// Only this log stream.
     pub stream: Option<&'a str>,
@@ -449,7 +451,7 @@ pub struct LogEvent {
 /// A log group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogGroup {
-    /// How long it keeps a line; `None` is for ever.
+    /// The time that it keeps a line; `None` is for ever.
     pub retention: Option<Duration>,
     /// Its class, such as `STANDARD` or `INFREQUENT_ACCESS`, if CloudWatch names it.
     pub class: Option<String>,
@@ -471,13 +473,13 @@ pub struct MetricQuery<'a> {
 /// One metric's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series<'a> {
-    /// Such as `AWS/SQS`.
+    /// The namespace, such as `AWS/SQS`.
     pub namespace: &'a str,
-    /// Name and value of its dimension.
+    /// The name and value of its dimension.
     pub dimension: (&'a str, &'a str),
     /// The metric's name.
     pub name: &'a str,
-    /// `Sum`, `Maximum` or another of CloudWatch's statistics.
+    /// One of CloudWatch's statistics, such as `Sum` or `Maximum`.
     pub statistic: &'a str,
 }
 
@@ -490,9 +492,9 @@ pub struct MetricAlarm {
     pub description: String,
     /// `OK`, `ALARM` or `INSUFFICIENT_DATA`.
     pub state: String,
-    /// The ARNs of what it notifies in state `ALARM`.
+    /// The ARNs that it notifies in state `ALARM`.
     pub actions: Vec<String>,
-    /// Its actions are on.
+    /// Its actions are enabled.
     pub actions_enabled: bool,
     /// The metrics that it watches: one, or those of its expression.
     pub metrics: Vec<WatchedMetric>,
@@ -501,7 +503,7 @@ pub struct MetricAlarm {
 /// A metric that an alarm watches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchedMetric {
-    /// Such as `AWS/SQS`; empty if CloudWatch names none.
+    /// The namespace, such as `AWS/SQS`; empty if CloudWatch names none.
     pub namespace: String,
     /// The metric's name; empty if CloudWatch names none.
     pub name: String,
@@ -509,7 +511,7 @@ pub struct WatchedMetric {
     pub dimensions: BTreeMap<String, String>,
 }
 
-/// An alarm on the sum of a metric over five minutes, in state `ALARM` from 1 on.
+/// An alarm on the sum of a metric over five minutes, raised from 1 on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAlarm {
     /// Its name.
@@ -518,7 +520,7 @@ pub struct NewAlarm {
     pub description: String,
     /// The metric that it watches.
     pub metric: WatchedMetric,
-    /// The ARNs of what it notifies, in both directions.
+    /// The ARNs that it notifies when it is raised and when it is over.
     pub actions: Vec<String>,
 }
 
@@ -527,7 +529,7 @@ pub struct NewAlarm {
 pub struct Stack {
     /// Its name.
     pub name: String,
-    /// Such as `UPDATE_COMPLETE`.
+    /// Its status, such as `UPDATE_COMPLETE`.
     pub status: String,
     /// The values of its parameters.
     pub parameters: BTreeMap<String, String>,
@@ -546,7 +548,7 @@ pub struct StackResource {
     pub logical_id: String,
     /// Its id in AWS; `None` if it was not created yet.
     pub physical_id: Option<String>,
-    /// Such as `AWS::Lambda::Function`.
+    /// Its type, such as `AWS::Lambda::Function`.
     pub kind: String,
 }
 
@@ -555,16 +557,16 @@ pub struct StackResource {
 pub struct StackEvent {
     /// The resource's name in the template.
     pub logical_id: String,
-    /// It is about the stack itself.
+    /// The event is about the stack itself.
     pub is_of_stack: bool,
-    /// Such as `UPDATE_FAILED`.
+    /// The resource's status, such as `UPDATE_FAILED`.
     pub status: String,
     /// The reason, if one is given.
     pub reason: Option<String>,
 }
 
-/// The simulator's answer by the role's policies, its boundary and the organization's. It ignores the policies of the
-/// resource itself, such as a queue's.
+/// The simulator's answer, from the role's policies, its boundary and the organization's. It ignores the resource's own
+/// policy, such as a queue's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -581,8 +583,8 @@ pub enum Verdict {
 pub struct Key {
     /// Its ARN; `None` if KMS returned none.
     pub arn: Option<String>,
-    /// AWS manages it, so whoever may use the service may use it.
+    /// AWS manages it, so whoever may use the service may use the key.
     pub is_managed_by_aws: bool,
-    /// Such as `Enabled` or `PendingDeletion`, if KMS names it.
+    /// Its state, such as `Enabled` or `PendingDeletion`, if KMS names it.
     pub state: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! Changes: planned, shown, confirmed and performed in one way, whatever they change.
+//! Changes: all are planned, shown, confirmed and performed in one way.
 //!
-//! A [`Change`] plans and performs. [`Planned`] is what a program does with it, whichever change it is: a terminal prints its
-//! layout, asks its question and performs it; a page shows it, and performs it when its button is pressed.
+//! A [`Change`] plans and performs. [`Planned`] is the plan of any change, as a program handles it: a terminal prints
+//! its layout, asks its question and performs it; a page shows it, and performs it when its button is pressed.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,18 +12,19 @@ use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::text::Text;
 
-/// A serializable value that says how it is laid out.
+/// A serializable value that describes its own layout.
 pub trait Answer: Serialize {
     /// Its layout.
     fn layout(&self) -> Layout;
 
-    /// The rows of [`Block::Rows`](crate::Block::Rows), each with a cell for each column. They may be a hundred thousand, so they
-    /// are made one by one.
+    /// The rows of [`Block::Rows`](crate::Block::Rows), each with a cell for each column. There may be a hundred
+    /// thousand, so they are made one by one.
     fn rows(&self) -> Box<dyn Iterator<Item = Vec<Text>> + '_> {
         Box::new(std::iter::empty())
     }
 
-    /// The end of a command that answers with it, and does no more: a failure if it shows something broken or left out.
+    /// The result of a command that answers with this and does nothing else: a failure if it shows something broken or
+    /// left out.
     ///
     /// # Errors
     ///
@@ -36,9 +37,9 @@ pub trait Answer: Serialize {
 /// A change to a deployment.
 #[allow(async_fn_in_trait, reason = "all of a command or a console runs on one thread")]
 pub trait Change {
-    /// The plan: with an identity, so that it can be checked whether it still holds.
+    /// The plan. Its identity shows later whether it still holds.
     type Plan: Plan;
-    /// The result: what was done, left and not possible.
+    /// The result: what was done, what was left, and what was not possible.
     type Done: Answer;
 
     /// Reads what the change depends on, and plans it. Changes nothing.
@@ -54,22 +55,22 @@ pub trait Change {
 
 /// A plan of a change.
 pub trait Plan: Answer + Clone {
-    /// The part that the operator agrees to: two plans with the same are the same plan, whatever else they show. By default, all
-    /// of their JSON.
+    /// The part that the operator agrees to: two plans with the same identity are the same plan, whatever else they
+    /// show. By default, all of their JSON.
     fn identity(&self) -> String {
         json(self)
     }
 
-    /// The question to ask before it is performed; `None` if there is nothing to perform.
+    /// The question to ask before performing it; `None` if it has nothing to perform.
     fn question(&self) -> Option<Question>;
 }
 
 /// A question to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// In lower case, with a question mark.
+    /// The text, in lower case, with a question mark.
     pub text: String,
-    /// It is asked even where prompts are skipped, because nobody can know beforehand that there is something to ask.
+    /// Ask it even where prompts are skipped, because nobody can know in advance that it will come up.
     pub in_person: bool,
 }
 
@@ -80,12 +81,12 @@ impl Question {
     }
 }
 
-/// The end of a performance.
+/// The outcome of performing a plan.
 #[derive(Debug)]
 pub enum Performed<P, D> {
-    /// The plan no longer holds, and nothing was done. This is the plan as it is now.
+    /// The plan no longer holds, and nothing was done. Holds the plan as it is now.
     Outdated(P),
-    /// The result, and the failure that it ended with, if any.
+    /// The result, and the failure that the work ended with, if any.
     Done(D, Result<(), Failure>),
     /// Nothing was done, because of this failure.
     Failed(Failure),
@@ -99,9 +100,9 @@ pub struct Planned {
     pub json: String,
     /// See [`Plan::identity`].
     pub identity: String,
-    /// The question to ask before it is performed; `None` if there is nothing to perform.
+    /// The question to ask before performing it; `None` if it has nothing to perform.
     pub question: Option<Question>,
-    /// The end of a run that does not perform it.
+    /// The result of a run that does not perform it.
     pub end: Result<(), Failure>,
     perform: Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = Ended>>>>,
 }
@@ -112,10 +113,10 @@ impl std::fmt::Debug for Planned {
     }
 }
 
-/// The end of any change.
+/// The outcome of performing the plan of any change.
 #[derive(Debug)]
 pub enum Ended {
-    /// The plan no longer holds, and nothing was done. This is the plan as it is now.
+    /// The plan no longer holds, and nothing was done. Holds the plan as it is now.
     Outdated(Box<Planned>),
     /// It was performed.
     Done {
@@ -123,7 +124,7 @@ pub enum Ended {
         layout: Layout,
         /// The result as JSON, on one line.
         json: String,
-        /// The failure that it ended with, if any.
+        /// The failure that the work ended with, if any.
         result: Result<(), Failure>,
     },
     /// Nothing was done.
@@ -162,7 +163,7 @@ impl Planned {
         }
     }
 
-    /// Performs it.
+    /// Performs the plan.
     pub async fn perform(self) -> Ended {
         (self.perform)().await
     }

@@ -1,4 +1,4 @@
-//! Commands of ours, as an answer suggests them.
+//! Our own commands, as answers suggest them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -43,7 +43,7 @@ command_names! {
     Waiting "waiting",
 }
 
-/// A command of ours with its words, quoted for a shell when it is written.
+/// One of our commands with its words, which are quoted for a shell when it is written.
 ///
 /// ```
 /// use comeback_operate::{Command, CommandName};
@@ -53,16 +53,16 @@ command_names! {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Which one.
+    /// The subcommand.
     pub name: CommandName,
-    /// Its arguments, each one word. What follows `--` is never a flag.
+    /// Its arguments, one word each. Words after `--` are never flags.
     pub words: Vec<String>,
-    /// The flags that lead to the deployment, quoted, with a space before each.
+    /// The flags that direct the command to the deployment, quoted, with a space before each.
     pub place: String,
 }
 
 impl Command {
-    /// A command with its arguments, and the flags that lead to its deployment.
+    /// A command with its arguments and the flags that direct it to its deployment.
     pub fn new<W: Into<String>>(
         name: CommandName,
         words: impl IntoIterator<Item = W>,
@@ -80,9 +80,9 @@ impl Command {
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What a terminal would obey cannot be pasted either.
+        // Characters that a terminal obeys cannot be pasted either.
         let words: Vec<_> = self.words.iter().map(|word| shown(word)).collect();
-        // Flags end where operands begin that may look like flags.
+        // `--` ends the flags before operands that may look like flags.
         let (words, operands) =
             words.split_at(words.iter().position(|word| word == "--").unwrap_or(words.len()));
         let line = |words: &[Cow<'_, str>]| match words {
@@ -98,8 +98,8 @@ pub fn command_line<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Quoted unless every shell reads it as one plain word. `shlex` alone would quote `=`, `,` and `%` too, which our
-/// flags' values are full of.
+/// Quotes a word unless every shell reads it as one plain word. `shlex` alone would also quote `=`, `,` and `%`, which
+/// are common in our flags' values.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/@=%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

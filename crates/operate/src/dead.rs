@@ -1,11 +1,11 @@
 //! The dead-letters of the dead-letter queue: listed, shown, redriven, discarded and imported.
 //!
-//! SQS cannot list a queue: a dead-letter must be received, which hides it from everybody. So a [`scan()`] receives every
-//! dead-letter once, hides it for [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and in the end gives all of them back.
-//! It leaves a [`Snapshot`], which has no payloads. A change selects dead-letters of a snapshot, plans by their ids, and
-//! receives those again to perform. It deletes a dead-letter only once the dead-letter is accepted elsewhere. A change that is
-//! killed at any moment loses nothing: hidden dead-letters become visible again, and at most the dead-letters at hand get a
-//! second copy, with the same keys.
+//! SQS cannot list a queue: a dead-letter must be received, which hides it from everybody. So a [`scan()`] receives
+//! every dead-letter once, hides it for [`HIDDEN_FOR`](crate::deployment::queue::HIDDEN_FOR), and in the end gives all
+//! of them back. It leaves a [`Snapshot`], which has no payloads. A change selects dead-letters of a snapshot, plans by
+//! their ids, and receives those again to act on them. It deletes a dead-letter only once the dead-letter is accepted
+//! elsewhere. A change that is killed at any moment loses nothing: hidden dead-letters become visible again, and at
+//! most the dead-letters at hand get a second copy, with the same keys.
 //!
 //! | file | holds |
 //! |---|---|

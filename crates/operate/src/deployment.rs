@@ -22,13 +22,13 @@ use crate::function::{FunctionName, command_name, deployment_of_its_own, is_far}
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// Functions that are read at a time: IAM's simulator and Lambda's API throttle more.
+/// The most functions that are read at a time: IAM's simulator and Lambda's API throttle more.
 pub const AT_A_TIME: usize = 8;
 
 /// A retry handler with its queues, its mapping and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {
-    /// `None` if CloudFormation does not own the handler.
+    /// The stack that owns the handler, if one does.
     pub stack: Option<String>,
     /// The handler's name.
     pub handler: String,
@@ -54,20 +54,20 @@ pub struct Deployment {
     pub retry_queue: Queue,
     /// The dead-letter queue.
     pub dead_letter_queue: Queue,
-    /// The flags that lead a suggested command to its account and region.
+    /// The flags that direct a suggested command to its account and region.
     pub place_flags: String,
 }
 
 /// The reason why a handler retries nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stopped {
-    /// Its settings are refused.
+    /// The settings are refused.
     #[error("the handler does not start, so nothing is retried")]
     RefusesSettings,
-    /// Its reserved concurrency is 0.
+    /// The reserved concurrency is 0.
     #[error("the handler's reserved concurrency is 0, so nothing is retried")]
     NoConcurrency,
-    /// Its mapping is missing or disabled.
+    /// The mapping is missing or disabled.
     #[error("no enabled event source mapping feeds the handler, so nothing is retried")]
     NotFed,
 }
@@ -83,7 +83,7 @@ pub enum Unlisted {
 }
 
 impl Unlisted {
-    /// `None` if the handler retries the function.
+    /// The fate of a function's events; `None` if the handler retries the function.
     pub fn of(policies: &Policies, arn: &str) -> Option<Self> {
         match policies.stack() {
             policy if policy.keeps_everything() => Some(Self::Kept),
@@ -95,14 +95,14 @@ impl Unlisted {
 /// A deployment as an operator names it: by its stack, or by a handler that no stack owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentName {
-    /// By its stack.
+    /// The stack's name.
     Stack(String),
-    /// By its handler.
+    /// The handler's name.
     Handler(String),
 }
 
 impl DeploymentName {
-    /// The name of the handler's stack, or of the handler.
+    /// A deployment's name: that of the handler's stack, or of the handler without one.
     pub fn new(stack: Option<String>, handler: &str) -> Self {
         stack.map_or_else(|| Self::Handler(handler.to_owned()), Self::Stack)
     }
@@ -127,17 +127,17 @@ impl Display for DeploymentName {
 }
 
 impl Deployment {
-    /// Its name.
+    /// The deployment's name.
     pub fn name(&self) -> DeploymentName {
         DeploymentName::new(self.stack.clone(), &self.handler)
     }
 
-    /// A command of ours on this deployment.
+    /// One of our commands on this deployment.
     pub fn command<W: Into<String>>(&self, name: CommandName, words: impl IntoIterator<Item = W>) -> Command {
         self.command_of(&self.name(), name, words)
     }
 
-    /// A command of ours on another deployment of the same account and region.
+    /// One of our commands on another deployment of the same account and region.
     pub fn command_of<W: Into<String>>(
         &self,
         other: &DeploymentName,
@@ -151,12 +151,13 @@ impl Deployment {
         }
     }
 
-    /// A function, as a text names it.
+    /// A function as a piece of a text.
     pub fn function(&self, arn: &str, shown: impl Into<String>) -> Text {
         Piece::Function { shown: shown.into(), name: command_name(arn, &self.handler_arn) }.into()
     }
 
-    /// The commands that attach the functions of these ARNs, each once, and what else to do for one that moved.
+    /// The commands that attach the functions of these ARNs, each once. Functions of other accounts and regions get the
+    /// alternative instead, and a hint is added for functions that moved.
     pub fn attach_commands<'a>(&self, arns: impl IntoIterator<Item = &'a str>) -> Text {
         let home = &self.handler_arn;
         let (far, near): (BTreeSet<&str>, BTreeSet<&str>) =
@@ -171,7 +172,7 @@ impl Deployment {
         text![commands, " (if the function moved to another stack, see docs/attach.md)"]
     }
 
-    /// A command of the AWS CLI, with the flags that lead to the deployment's account and region.
+    /// A command of the AWS CLI, with the flags that direct it to the deployment's account and region.
     pub fn aws(&self, command: impl Display) -> String {
         aws(&self.place_flags, command)
     }
@@ -182,7 +183,7 @@ impl Deployment {
     ///
     /// The settings that the handler refuses.
     pub fn policies(&self) -> Result<Policies, Vec<SettingError>> {
-        // Lambda sets these two: the handler is never a target of its own.
+        // Lambda sets these two variables. They keep the handler from being its own target.
         let policies = Policies::from_variables(|name| match name {
             "AWS_LAMBDA_FUNCTION_NAME" => Some(self.handler_arn.name.clone()),
             "AWS_REGION" => Some(self.handler_arn.region.clone()),
@@ -191,12 +192,12 @@ impl Deployment {
         Ok(policies.in_queue(&self.retry_queue.parsed_arn))
     }
 
-    /// `POLICIES`, as it stands.
+    /// The text of `POLICIES`.
     pub fn policies_text(&self) -> &str {
         self.variables.get("POLICIES").map(String::as_str).unwrap_or_default()
     }
 
-    /// `TARGET_FUNCTIONS`, as it stands.
+    /// The text of `TARGET_FUNCTIONS`.
     pub fn allow_list(&self) -> &str {
         self.variables.get("TARGET_FUNCTIONS").map(String::as_str).unwrap_or_default()
     }
@@ -231,7 +232,7 @@ impl Deployment {
         self.target_functions().filter_map(|it| it.parse::<FunctionPattern>().ok()).any(|it| it.allows(arn))
     }
 
-    /// Returns true if an entry of `TARGET_FUNCTIONS` is for the function, or for one of its versions or aliases.
+    /// Returns true if an entry of `TARGET_FUNCTIONS` matches the function, or one of its versions or aliases.
     pub fn retries(&self, function: &FunctionArn) -> bool {
         let mut patterns = self.target_functions().filter_map(|entry| entry.parse::<FunctionPattern>().ok());
         patterns.any(|pattern| {
@@ -240,7 +241,7 @@ impl Deployment {
         })
     }
 
-    /// The functions that a pattern of the allow-list matches, if the retry queue is a destination of theirs.
+    /// The functions that match a pattern of the allow-list and have the retry queue as a destination.
     pub async fn matched(&self, account: &Account) -> Result<Vec<FunctionArn>, Failure> {
         if !self.target_functions().any(|entry| entry.contains('*')) {
             return Ok(Vec::new());
@@ -274,7 +275,7 @@ impl Deployment {
     }
 }
 
-/// A command of the AWS CLI, with the flags that lead to an account and region.
+/// A command of the AWS CLI, with the flags that direct it to an account and region.
 pub fn aws(place_flags: &str, command: impl Display) -> String {
     format!("aws {command}{place_flags}")
 }

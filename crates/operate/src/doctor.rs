@@ -1,4 +1,5 @@
-//! The doctor: numbered checks of a deployment, of the functions attached to it, and of functions that read SQS themselves.
+//! The doctor: numbered checks of a deployment, of the functions attached to it, and of functions that read SQS
+//! directly.
 //!
 //! Facts are read once, and judged by pure functions. [`doctor`] returns a [`Diagnosis`] of findings: a check with its
 //! judgement. `docs/doctor.md` has a row for each check.
@@ -30,18 +31,18 @@ use crate::failure::Failure;
 use crate::function::FunctionName;
 use crate::operator::Operator;
 
-/// The checks that an operator asks for: all of them, unless something is named.
+/// The checks to run: all of them, unless some are named.
 #[derive(Clone, Debug, Default)]
 pub struct Examination {
-    /// Check only these functions, and what is wrong with the deployment.
+    /// Check only these functions, and show problems of the deployment.
     pub functions: Vec<FunctionName>,
     /// Run only these checks, by their [numbers](checks::number).
     pub only: Vec<&'static str>,
     /// Run all checks except these.
     pub skip: Vec<&'static str>,
-    /// Lay out only what is not ok.
+    /// Lay out only findings that are not ok.
     pub is_short: bool,
-    /// Fail for warnings too.
+    /// Warnings also count as failures.
     pub is_strict: bool,
     /// Send the example function an event that fails once, and follow it until it is retried.
     pub probe: bool,
@@ -51,7 +52,7 @@ pub struct Examination {
 ///
 /// # Errors
 ///
-/// If the deployment cannot be found. Everything else that cannot be read is a warning of the checks that need it.
+/// If the deployment cannot be found. Anything else that cannot be read becomes a warning of the checks that need it.
 pub async fn doctor(operator: &Operator, examination: &Examination) -> Result<Diagnosis, Failure> {
     operator.interrupt.or(examine(operator, examination)).await
 }
@@ -68,7 +69,7 @@ async fn examine(operator: &Operator, examination: &Examination) -> Result<Diagn
     let mut consumers = Consumer::all(&operator.account, functions).await?;
     let deployment = match operator.deployment().await {
         Ok(deployment) => deployment,
-        // Such functions need no deployment.
+        // Functions that read SQS directly need no deployment.
         Err(_) if all_read_sqs(functions, &consumers) => {
             return Ok(diagnosis(WITHOUT_DEPLOYMENT.to_owned(), of_consumers(&consumers, checks())));
         }
@@ -118,7 +119,7 @@ mod tests {
         doctor(&operator, examination).await.unwrap()
     }
 
-    /// The numbers of what is not ok.
+    /// The numbers of the checks that are not ok.
     fn problems(diagnosis: &Diagnosis) -> Vec<&str> {
         let problems = diagnosis.checks.iter().filter(|finding| finding.judgement.outcome > Outcome::Ok);
         problems.map(|finding| finding.check.id).collect()

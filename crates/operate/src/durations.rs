@@ -8,7 +8,7 @@ pub fn read(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "must be whole seconds, or a duration such as 200ms, 90s or 3h".into())
 }
 
-/// Writes a duration for people: milliseconds below a minute, whole seconds above, days from the third on.
+/// Writes a duration for people: in milliseconds below a minute, in whole seconds above, in days from the third day on.
 pub fn text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {
@@ -22,7 +22,7 @@ pub fn text(duration: Duration) -> String {
     parts.join(" ")
 }
 
-/// As much of a duration as matters: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
+/// A duration with its significant digits only: `2.5s`, `34s`, `9m 5s`, `3h 7m`, `2d 4h`.
 pub fn short(seconds: f64) -> String {
     if seconds < 9.95 {
         let tenths = (seconds * 10.0).round() / 10.0;
@@ -37,7 +37,7 @@ pub fn short(seconds: f64) -> String {
     text(Duration::from_secs((seconds + unit / 2) / unit * unit))
 }
 
-/// Writes a duration for the command line; [`read`] gives exactly the same one.
+/// Writes a duration for the command line, so that [`read`] reads exactly the same one.
 pub fn flag(duration: Duration) -> String {
     let short = text(duration).replace(' ', "");
     if read(&short) == Ok(duration) {

@@ -1,8 +1,8 @@
-//! The reasons why a question or a change failed, one variant for each exit code of the command.
+//! The reasons why a question or a change failed, with one variant for each exit code of the command.
 
 use crate::text::Text;
 
-/// The reason why a question was not answered, or a change not made.
+/// The reason why a question was not answered, or a change was not made.
 ///
 /// ```
 /// use comeback_operate::Failure;
@@ -33,7 +33,7 @@ impl Failure {
         Self::CouldNot(text.into())
     }
 
-    /// A refusal of what was asked for.
+    /// A refusal of the request.
     pub fn refused(text: impl Into<Text>) -> Self {
         Self::Refused(text.into())
     }
@@ -53,7 +53,7 @@ impl Failure {
         Self::Interrupted(text.into())
     }
 
-    /// The text, whose suggested commands are values.
+    /// The text, with suggested commands as values.
     pub fn text(&self) -> Text {
         match self {
             Self::CouldNot(text) | Self::Refused(text) | Self::Undone(text) | Self::NotConfirmed(text) => {

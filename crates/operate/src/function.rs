@@ -1,4 +1,4 @@
-//! A function, as an operator names it and as Lambda describes it.
+//! Functions, as operators name them and as Lambda describes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,26 +12,26 @@ use crate::account::Account;
 use crate::aws::{Configuration, Function, InvokeSettings};
 use crate::failure::Failure;
 
-/// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or either as an ARN.
+/// A function as an operator names it: `NAME`, `NAME:QUALIFIER`, or an ARN of either form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionName {
     /// The function's ARN, without a qualifier, if one was given.
     pub place: Option<FunctionArn>,
     /// The function's name.
     pub name: String,
-    /// The alias or version, if one was given. `$LATEST` counts as none: it is the function itself.
+    /// The alias or version, if one was given. `$LATEST` counts as none: it means the function itself.
     pub qualifier: Option<String>,
     /// It was named as `$LATEST`, which excludes its aliases and versions.
     pub is_latest: bool,
 }
 
 impl FunctionName {
-    /// What Lambda's API takes as `FunctionName`.
+    /// The name as Lambda's API takes it for `FunctionName`.
     pub fn unqualified(&self) -> String {
         self.place.as_ref().map_or_else(|| self.name.clone(), ToString::to_string)
     }
 
-    /// The function whatever its version or alias.
+    /// The same function, with any version or alias.
     pub fn any_version(&self) -> Self {
         Self { qualifier: None, is_latest: false, ..self.clone() }
     }
@@ -84,15 +84,15 @@ impl fmt::Display for FunctionName {
     }
 }
 
-/// A function as a suggested command names it, so that it can be read back: by its ARN if it is not in the account and
-/// region of `home`, or if its name would be taken for an option.
+/// A function as a suggested command names it, so that the name can be read back: by its ARN if it is not in the
+/// account and region of `home`, or if its name would look like an option.
 pub fn command_name(arn: &str, home: &FunctionArn) -> String {
     let Ok(function) = arn.parse::<FunctionName>() else { return "FUNCTION".into() };
     let is_home = function.place.as_ref().is_some_and(|place| is_beside(place, home));
     if is_home && !function.name.starts_with('-') { function.to_string() } else { arn.to_owned() }
 }
 
-/// A function's name for people, with its alias or version. `$LATEST` is left out: Lambda invokes it unless it is told otherwise.
+/// A function's name for people, with its alias or version. `$LATEST` is left out, because it is Lambda's default.
 pub fn shown_name(arn: &str) -> &str {
     let name = short_name(arn);
     name.strip_suffix(":$LATEST").unwrap_or(name)
@@ -112,7 +112,7 @@ fn is_beside(one: &FunctionArn, other: &FunctionArn) -> bool {
     (&one.region, &one.account) == (&other.region, &other.account)
 }
 
-/// The tag with which CloudFormation names a function's stack.
+/// The tag in which CloudFormation names a function's stack.
 pub const STACK_TAG: &str = "aws:cloudformation:stack-name";
 
 /// A function as Lambda describes it.
@@ -122,19 +122,19 @@ pub struct Target {
     pub name: String,
     /// The alias or version that was named; `None` is the function itself, `$LATEST`.
     pub qualifier: Option<String>,
-    /// Lambda has no such alias or version any more. What follows is then the function's own.
+    /// Lambda no longer has this alias or version. All that follows is then the function's own.
     pub is_qualifier_gone: bool,
     /// Its ARN, without a qualifier.
     pub arn: String,
     /// The ARN of its role.
     pub role_arn: String,
-    /// Such as `python3.12`; `None` for a container image.
+    /// Its runtime, such as `python3.12`; `None` for a container image.
     pub runtime: Option<String>,
     /// Its timeout.
     pub timeout: Duration,
-    /// By qualifier; `None` is the function itself.
+    /// The settings by qualifier; `None` is the function itself.
     pub invoke_settings: BTreeMap<Option<String>, InvokeSettings>,
-    /// The reason why Comeback cannot retry a function of its kind, and the alternative.
+    /// The reason why Comeback cannot retry such a function, and the alternative.
     pub unfit: Option<&'static str>,
     /// Recursive loops are allowed.
     pub recursion_allowed: bool,
@@ -151,17 +151,17 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// If it does not, or cannot be read.
+    /// If the function does not exist, or cannot be read.
     pub async fn read(account: &Account, function: &FunctionName) -> Result<Self, Failure> {
         let own = get_function(account, &function.unqualified()).await?;
         Self::of(account, function, own).await
     }
 
-    /// The same; `None` if Lambda has no function of this name.
+    /// Reads a function; `None` if Lambda has no function of this name.
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If the function cannot be read.
     pub async fn find(account: &Account, function: &FunctionName) -> Result<Option<Self>, Failure> {
         match account.aws.function(&function.unqualified(), None).await? {
             Some(own) => Self::of(account, function, own).await.map(Some),
@@ -169,7 +169,7 @@ impl Target {
         }
     }
 
-    /// Tags and concurrency are the function's `own`, whatever its qualifier.
+    /// Tags and concurrency come from the function's `own` description, whatever its qualifier.
     async fn of(account: &Account, function: &FunctionName, own: Function) -> Result<Self, Failure> {
         let name = function.unqualified();
         if let Some(error) = own.tags_error {
@@ -207,12 +207,12 @@ impl Target {
         })
     }
 
-    /// The ARN that a record of a failed invocation names: `$LATEST` for the function itself.
+    /// The ARN in a record of a failed invocation: with `$LATEST` for the function itself.
     pub fn invoked_arn(&self) -> String {
         format!("{}:{}", self.arn, self.qualifier.as_deref().unwrap_or("$LATEST"))
     }
 
-    /// Its name, with a qualifier if there is one.
+    /// The function's name, with a qualifier if one is given.
     pub fn named(&self, qualifier: Option<&str>) -> String {
         qualifier.iter().fold(self.name.clone(), |name, qualifier| format!("{name}:{qualifier}"))
     }
@@ -227,7 +227,7 @@ impl Target {
         self.role_arn.rsplit('/').next().unwrap_or(&self.role_arn)
     }
 
-    /// The stack that owns it, by its tag.
+    /// The stack that owns the function, according to its tag.
     pub fn stack(&self) -> Option<&str> {
         self.tags.get(STACK_TAG).map(String::as_str)
     }
@@ -235,7 +235,7 @@ impl Target {
 
 #[cfg(test)]
 impl Target {
-    /// Function `orders`, which nobody retries.
+    /// Function `orders`, which is not attached.
     pub(crate) fn sample() -> Self {
         Self {
             name: "orders".into(),
@@ -270,7 +270,7 @@ pub fn log_group(configuration: &Configuration) -> String {
     configuration.log_group.clone().unwrap_or_else(|| format!("/aws/lambda/{}", configuration.name))
 }
 
-/// Ways to name another deployment, at the end of an error.
+/// The ways to name another deployment, for the end of an error.
 pub const ELSEWHERE: &str = "name the stack with --stack, its region with --region and its account \
                                     with --profile, or the handler with --handler";
 
@@ -278,7 +278,7 @@ pub const ELSEWHERE: &str = "name the stack with --stack, its region with --regi
 ///
 /// # Errors
 ///
-/// If it does not, or cannot be read.
+/// If the function does not exist, or cannot be read.
 pub async fn get_function(account: &Account, name: &str) -> Result<Function, Failure> {
     let found = account.aws.function(name, None).await?;
     let (name, place) = (short_name(name), &account.place);

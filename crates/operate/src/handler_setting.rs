@@ -25,7 +25,7 @@ pub const TARGET_FUNCTIONS: HandlerSetting =
 /// Policies of single functions.
 pub const POLICIES: HandlerSetting = HandlerSetting { variable: "POLICIES", parameter: "FunctionPolicies" };
 
-/// The stack's parameter that sets a variable of the handler: `MaxAge` for `MAX_AGE`.
+/// The stack's parameter that sets a variable of the handler, such as `MaxAge` for `MAX_AGE`.
 pub fn parameter_of(variable: &str) -> String {
     if variable == POLICIES.variable {
         return POLICIES.parameter.to_owned();
@@ -39,7 +39,7 @@ pub const PARAMETER_BYTES: usize = 4_096;
 /// Lambda's limit of a function's variables, measured as one JSON object.
 pub const ENVIRONMENT_BYTES: usize = 4_096;
 
-/// Where a setting is edited: a stack's parameter, or a variable of a handler that no stack owns.
+/// The place where a setting is edited: a stack's parameter, or a variable of a handler that no stack owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingPlace {
     /// The parameter of this stack.
@@ -48,7 +48,7 @@ pub enum SettingPlace {
     Function(String),
 }
 
-/// An allow-list with one more entry; as it is, if it has that entry.
+/// An allow-list with this entry, added if it is missing.
 pub fn list_with(list: &str, arn: &str) -> String {
     if entries(list).any(|entry| entry == arn) {
         return list.to_owned();
@@ -56,7 +56,7 @@ pub fn list_with(list: &str, arn: &str) -> String {
     entries(list).chain([arn]).collect::<Vec<_>>().join(",")
 }
 
-/// An allow-list without the entries that name this function, whatever their qualifier. Patterns stay.
+/// An allow-list without the entries that name this function, with any qualifier. Patterns stay.
 pub fn list_without(list: &str, arn: &str) -> String {
     entries(list).filter(|entry| !is_same_function(entry, arn)).collect::<Vec<_>>().join(",")
 }
@@ -66,18 +66,19 @@ pub fn list_has(list: &str, arn: &str) -> bool {
     entries(list).any(|entry| is_same_function(entry, arn))
 }
 
-/// The variables' size, as Lambda counts it.
+/// The size of variables as Lambda measures it.
 pub fn environment_bytes(variables: &BTreeMap<String, String>) -> usize {
     serde_json::json!(variables).to_string().len()
 }
 
-/// An update is checked this often, for half an hour.
+/// The time between checks of an update, which go on for half an hour.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 const MOST_CHECKS: usize = 900;
-/// Checks in a row that may show the stack as it was before: a minute.
+/// The number of checks in a row that may show the stack before the update: a minute.
 const CHECKS_UNSEEN: usize = 30;
 
-/// Edits the allow-list, and waits until that is in force. Reads it again first, so that no entry of somebody else is lost.
+/// Edits the allow-list, and waits until the edit is in force. Reads the list again first, so that nobody else's entry
+/// is lost.
 pub async fn edit(
     account: &Account,
     place: &SettingPlace,
@@ -90,7 +91,7 @@ pub async fn edit(
     }
 }
 
-/// Waits until `check` no longer gives what is under way.
+/// Waits until `check` no longer returns an update under way.
 async fn ended(
     account: &Account,
     interrupt: &Interrupt,
@@ -137,7 +138,8 @@ async fn edit_parameter(
     StackUpdate { account, before: &stack, name, edited: &edited }.ended(interrupt).await
 }
 
-/// Fails if an allow-list has lost a character: CloudFormation gives back `?` for those that are not ASCII. No entry has one.
+/// Fails if an allow-list has lost a character: CloudFormation returns `?` for characters that are not ASCII. No entry
+/// contains `?`.
 fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
     if list.is_ascii() && !list.contains('?') {
         return Ok(());
@@ -153,7 +155,7 @@ fn check_is_whole(name: &str, list: &str) -> Result<(), Failure> {
 enum Update {
     Done,
     GoesOn,
-    /// CloudFormation may have answered from before the update: it is eventually consistent.
+    /// CloudFormation, which is eventually consistent, may have answered with the state before the update.
     NotSeen,
     Failed,
 }
@@ -168,7 +170,7 @@ impl Update {
                     Self::NotSeen
                 }
             }
-            // CloudFormation takes the next update only after it has cleaned up.
+            // CloudFormation takes the next update only after its clean-up.
             other if other.ends_with("_IN_PROGRESS") => Self::GoesOn,
             _ if has_begun || now.updated != before.updated => Self::Failed,
             _ => Self::NotSeen,
@@ -176,7 +178,7 @@ impl Update {
     }
 }
 
-/// An update of a stack's allow-list that has been asked for.
+/// A requested update of a stack's allow-list.
 struct StackUpdate<'a> {
     account: &'a Account,
     name: &'a str,
@@ -217,7 +219,7 @@ impl StackUpdate<'_> {
 
 /// The first failure of the last operation on a stack.
 async fn reason(account: &Account, name: &str) -> Result<String, Failure> {
-    // The newest comes first, and the operation began when the stack itself did.
+    // The newest event comes first, and the operation began with an event of the stack itself.
     let events = account.aws.stack_events(name).await?;
     let events =
         events.iter().take_while(|event| !(event.is_of_stack && event.status == "UPDATE_IN_PROGRESS"));
@@ -243,7 +245,7 @@ async fn edit_variable(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let handler = configuration(account, name).await?;
-    // If Lambda cannot decrypt the variables it returns none, and writing those back would remove all.
+    // If Lambda cannot decrypt the variables, it returns none, and writing those back would remove all.
     if let Some(why) = handler.variables_error {
         return Err(Failure::could_not(format!("the environment of {name} is unreadable: {why}")));
     }
@@ -253,9 +255,9 @@ async fn edit_variable(
     if edited == value {
         return Ok(());
     }
-    // It stays when it is empty: without the variable, the handler would not start.
+    // An empty list stays: without the variable, the handler would not start.
     variables.insert(TARGET_FUNCTIONS.variable.to_owned(), edited);
-    // Refused if anybody has changed the function since it was read.
+    // Lambda refuses this if anybody has changed the function since it was read.
     account.aws.set_variables(name, variables, handler.revision).await?;
     let check = async || match configuration(account, name).await?.update {
         UpdateStatus::InProgress => Ok(Some(format!("function {name}"))),

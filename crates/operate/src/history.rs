@@ -11,13 +11,13 @@ use crate::failure::Failure;
 use crate::layout::{Block, Fact, Layout, Series};
 use crate::metrics::{Points, points, series};
 
-/// CloudWatch's points. Both windows are made of them.
+/// The period of CloudWatch's points, from which both windows are made.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 const HALF_AN_HOUR: Duration = Duration::from_secs(1_800);
 const THREE_HOURS: Duration = Duration::from_secs(3 * 3_600);
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Recent counts. CloudWatch's points come some minutes late, so the last step of each window grows.
+/// Recent counts. CloudWatch's points come some minutes late, so the last step of each window still grows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct History {
     /// When it was read.
@@ -29,22 +29,22 @@ pub struct History {
 /// Counts in equal steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Window {
-    /// When the first step begins.
+    /// The beginning of the first step.
     from: Timestamp,
     step_seconds: u64,
-    /// Messages sent to the retry queue: failures, redriven dead-letters, and moves. All three are `None` if CloudWatch
-    /// has no data.
+    /// Messages sent to the retry queue: failures, redriven dead-letters, and moves. This and the next two are `None`
+    /// if CloudWatch has no data.
     arrived: Option<Counts>,
     /// Messages that left the retry queue, except for those that were dead-lettered: retries, and moves.
     retried: Option<Counts>,
-    /// Messages sent to the dead-letter queue, imported ones too.
+    /// Messages sent to the dead-letter queue, including imported ones.
     dead_lettered: Option<Counts>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Counts {
     total: u64,
-    /// One for each step, the oldest first.
+    /// A count for each step, the oldest first.
     counts: Vec<u64>,
 }
 
@@ -95,7 +95,7 @@ fn rounded_up(moment: Timestamp, step: Duration) -> Timestamp {
 }
 
 impl Window {
-    /// Sums the points of the messages that were sent to the retry queue, left it, and were sent to the dead-letter
+    /// Sums the points of three metrics: messages sent to the retry queue, deleted there, and sent to the dead-letter
     /// queue.
     fn of(points: &[Points; 3], now: Timestamp, length: Duration, step: Duration) -> Self {
         let from = rounded_up(now, step).before(length);
@@ -114,14 +114,14 @@ impl Window {
         // A dead-letter and the deletion of its message may be counted in two steps.
         let retried = left.iter().zip(&dead_lettered).map(|(left, dead)| left.saturating_sub(*dead));
         let retried = retried.collect();
-        // SQS has no points of a queue that nobody uses. The handler always asks the retry queue.
+        // SQS has no points of an unused queue. The handler always polls the retry queue.
         let is_known = points.iter().any(|points| !points.is_empty());
         let [arrived, retried, dead_lettered] =
             [arrived, retried, dead_lettered].map(|counts| is_known.then(|| Counts::of(counts)));
         Self { from, step_seconds: step.as_secs(), arrived, retried, dead_lettered }
     }
 
-    /// `None` if CloudWatch has no data.
+    /// The counts over time; `None` if CloudWatch has no data.
     fn series(&self) -> Option<Series> {
         let line = |name, counts: &Option<Counts>| Some((name, counts.as_ref()?.counts.clone()));
         Some(Series {
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(steps(hours, "arrived"), (36, 714, vec![(0, 8), (23, 700), (34, 4), (35, 2)]));
         assert_eq!(steps(day, "arrived"), (48, 722, vec![(0, 3), (41, 13), (45, 700), (47, 6)]));
         assert_eq!(steps(hours, "dead_lettered"), (36, 10, vec![(23, 1), (34, 9)]));
-        // What was dead-lettered has left the queue too.
+        // Dead-lettered messages have left the queue too.
         assert_eq!(steps(hours, "retried"), (36, 350, vec![(23, 349), (35, 1)]));
         assert_eq!(steps(day, "retried"), (48, 351, vec![(0, 2), (45, 349)]));
     }

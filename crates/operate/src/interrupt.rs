@@ -4,7 +4,8 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 
-/// An operator's request to stop. Long work checks it between two calls, gives back what it holds, and sums up.
+/// An operator's request to stop. Long work checks it between two calls, gives back dead-letters that it holds, and
+/// sums up.
 #[derive(Clone, Debug)]
 pub struct Interrupt(watch::Receiver<bool>);
 
@@ -15,7 +16,7 @@ impl Interrupt {
         (raise, Self(raised))
     }
 
-    /// Another interrupt that this sender raises.
+    /// An interrupt that this sender raises.
     pub fn of(raise: &watch::Sender<bool>) -> Self {
         Self(raise.subscribe())
     }
@@ -30,7 +31,7 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits until it is raised; for ever if nothing is left that could raise it.
+    /// Waits until it is raised, or for ever if its sender is gone.
     pub async fn raised(&self) {
         if self.0.clone().wait_for(|raised| *raised).await.is_err() {
             std::future::pending::<()>().await;

@@ -15,7 +15,7 @@ pub struct Layout(pub Vec<Block>);
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// A line of text; an empty one keeps parts apart.
+    /// A line of text; an empty one separates parts.
     Line(Text),
     /// Titles with their texts, side by side.
     Facts(Vec<Fact>),
@@ -23,9 +23,10 @@ pub enum Block {
     Series(Series),
     /// A table.
     Table(Table),
-    /// A course of events, from the first to the last.
+    /// A series of events, in order of time.
     Timeline(Vec<Moment>),
-    /// The place of the answer's [`rows`](crate::Answer::rows), by the heads of their columns. Each stands on one line.
+    /// The place for the answer's [`rows`](crate::Answer::rows), with the heads of their columns. Each row stands on
+    /// one line.
     Rows(Vec<&'static str>),
     /// A remark that is not part of the answer: on standard error, after `note: `.
     Note(Text),
@@ -40,7 +41,7 @@ pub struct Moment {
     pub at: Timestamp,
     /// The event in words.
     pub text: Text,
-    /// Lines of a log that belong to it.
+    /// The lines of a log that belong to it.
     pub below: Vec<String>,
 }
 
@@ -67,8 +68,8 @@ pub struct Column {
 pub struct Fact {
     /// The title.
     pub title: &'static str,
-    /// The count that the text begins with, if it does, and what stands between it and the first line. That line has the
-    /// tone of both.
+    /// The count that begins the text, if one does, and the separator between it and the rest of the first line. That
+    /// line has the tone of both.
     pub count: Option<(u64, &'static str)>,
     /// The text, which may have several lines.
     pub lines: Vec<Text>,
@@ -77,7 +78,7 @@ pub struct Fact {
 /// Counts over time, in steps of equal length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// The begin of the first step.
+    /// The beginning of the first step.
     pub from: Timestamp,
     /// The length of a step.
     pub step: Duration,
@@ -91,7 +92,7 @@ impl Fact {
         Self { title, count: None, lines }
     }
 
-    /// A fact whose text begins with a count. Behind it, after a separator such as `, `, stands the rest, if there is one.
+    /// A fact whose text begins with a count. The rest, if any, follows after a separator such as `, `.
     pub fn counted(title: &'static str, count: u64, separator: &'static str, rest: Text) -> Self {
         Self { title, count: Some((count, separator)), lines: vec![rest] }
     }
@@ -105,7 +106,7 @@ impl Fact {
         lines
     }
 
-    /// The first line, with what stands between it and the count; empty if the count says all.
+    /// The first line after the count, with the separator; empty if the count is everything.
     pub fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {
@@ -121,7 +122,7 @@ impl Series {
         self.lines.first().map_or(0, |(_, counts)| counts.len())
     }
 
-    /// The begin of a step; the first is 0.
+    /// The beginning of a step; the first step is 0.
     pub fn at(&self, step: usize) -> Timestamp {
         self.from.saturating_add(self.step * step as u32)
     }
@@ -145,7 +146,7 @@ impl Table {
         Self { columns: heads.map(Column::new).into(), rows: Vec::new() }
     }
 
-    /// Adds a column behind the others, with a cell for each row.
+    /// Adds a column at the end, with a cell for each row.
     pub fn add(&mut self, head: &'static str, cells: impl IntoIterator<Item = Text>) {
         self.columns.push(Column::new(head));
         self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));

@@ -6,7 +6,7 @@ use crate::account::Account;
 use crate::aws::{LogEvent, LogFilter};
 use crate::failure::Failure;
 
-/// The longest id to search for. A request id has 36 characters; a key that a target chose may have more.
+/// The most characters of an id to search for. A request id has 36; a key that a target chose may have more.
 const LONGEST: usize = 256;
 
 /// The log levels that hide lines of level INFO.
@@ -17,19 +17,19 @@ pub const HIDING_INFO: [&str; 3] = ["WARN", "ERROR", "FATAL"];
 pub struct Search<'a> {
     /// The log group.
     pub group: &'a str,
-    /// Empty: every line.
+    /// The term; an empty one matches every line.
     pub term: &'a str,
     /// The time of the first line.
     pub since: Timestamp,
-    /// The time of the last line; `None`: no end.
+    /// The time of the last line; `None` means no end.
     pub until: Option<Timestamp>,
     /// Only this log stream.
     pub stream: Option<&'a str>,
 }
 
 impl Search<'_> {
-    /// All lines that match, in order of time. CloudWatch looks for the term, and so do we: not every server that
-    /// stands in for it does.
+    /// All lines that match, in order of time. CloudWatch searches for the term, and the result is filtered once more:
+    /// some stand-ins for CloudWatch do not filter.
     pub async fn run(&self, account: &Account, progress: &dyn Fn(usize)) -> Result<Vec<LogEvent>, Failure> {
         let mut events = Vec::new();
         if !self.each(account, progress, |event| events.push(event)).await? {
@@ -39,7 +39,7 @@ impl Search<'_> {
         Ok(events)
     }
 
-    /// Each line that matches, as it comes. Returns whether there is such a log group.
+    /// Passes each matching line to `take`, as it comes. Returns true if the log group exists.
     pub async fn each(
         &self,
         account: &Account,
@@ -57,8 +57,9 @@ impl Search<'_> {
         self.pages_by_pattern(account, pattern(self.term)?, take_page).await
     }
 
-    /// Each page of lines that one of CloudWatch's filter patterns lets pass, instead of a term, as it comes: many are empty.
-    /// Not every server that stands in for CloudWatch knows every pattern. Returns whether there is such a log group.
+    /// Passes each page of lines that match a CloudWatch filter pattern to `take`, as it comes; many pages are empty.
+    /// The pattern replaces the term, and some stand-ins for CloudWatch do not know every pattern. Returns true if the
+    /// log group exists.
     pub async fn pages_by_pattern(
         &self,
         account: &Account,
@@ -93,7 +94,7 @@ pub fn event_line(text: &str) -> Option<LogLine<'static>> {
     LogLine::read(text).ok().filter(|line| line.event.is_some())
 }
 
-/// Returns true if one of a line's ids is this one. CloudWatch's own filter may let other lines pass.
+/// Returns true if this is one of the line's ids. CloudWatch's own filter may let other lines pass.
 pub fn names(line: &LogLine<'_>, id: &str) -> bool {
     let event = line.event.as_ref();
     let failed = event.and_then(|event| event.request_id.as_deref());
@@ -105,11 +106,11 @@ pub fn names(line: &LogLine<'_>, id: &str) -> bool {
     ids.contains(&Some(id))
 }
 
-/// A line about the first message of event `k-1`, with these fields besides or instead, for tests.
+/// A line about the first message of event `k-1`, with these fields added or replaced, for tests.
 ///
 /// # Panics
 ///
-/// If that is no line.
+/// If the result is not a line.
 #[cfg(any(test, feature = "simulated"))]
 pub fn test_line(fields: serde_json::Value) -> LogLine<'static> {
     let mut line = serde_json::json!({

@@ -18,10 +18,10 @@ use crate::handler_setting::{
 use crate::text;
 use crate::text::{quoted, shell};
 
-/// Lambda's shortest `MaximumEventAgeInSeconds`: how long it keeps an event that it cannot deliver.
+/// Lambda's shortest `MaximumEventAgeInSeconds`: the time for which it keeps an event that it cannot deliver.
 const EVENT_AGE: i32 = 60;
 
-/// The settings that `attach` puts in place of these.
+/// The settings of an attached function, given those `before`.
 pub(crate) fn goal(deployment: &Deployment, before: &InvokeSettings) -> InvokeSettings {
     InvokeSettings {
         retries: Some(0),
@@ -117,7 +117,7 @@ impl Attachment {
         }
     }
 
-    /// Names the entry of `POLICIES` that counts for the function, unless nothing changes.
+    /// Names the entry of `POLICIES` that applies to the function, unless nothing changes.
     fn say_what_counts(&self, plan: &mut FunctionPlan) {
         let Some(policies) = self.deployment.policies().ok().filter(|_| !plan.steps.is_empty()) else {
             return;
@@ -132,7 +132,7 @@ impl Attachment {
         }
     }
 
-    /// Says how much of Lambda's limit the plan leaves, if it uses any of it up.
+    /// Says how much of Lambda's limit the plan leaves, if it uses up any of it.
     fn say_room_left(&self, plan: &mut FunctionPlan) {
         let is_listed = |step: &Step| matches!(step, Step::List(..));
         if plan.steps.iter().any(is_listed) {
@@ -223,7 +223,7 @@ impl Attachment {
         }
     }
 
-    /// The number of tags that the function may still get after the plan's changes.
+    /// The number of tags that the function can still get after the plan's changes.
     fn room_for_tags(&self, plan: &FunctionPlan) -> usize {
         let kept = plan.steps.iter().filter_map(|step| match step {
             Step::Keep(tags) => Some(tags.iter().map(|(key, _)| key)),
@@ -234,7 +234,7 @@ impl Attachment {
         kept::TAGS.saturating_sub(there.len())
     }
 
-    /// Steps 2 and 3.
+    /// Steps 2 and 3 of docs/attach.md.
     fn allow_retrying(&self, steps: &mut Vec<Step>) -> Result<(), Failure> {
         let arn = &self.target.arn;
         let is_listed = self.deployment.allows(&self.target.invoked_arn());
@@ -252,7 +252,7 @@ impl Attachment {
                     steps.push(Step::List(SettingPlace::Stack(stack.clone()), true));
                     self.check_size(list.len())?;
                 } else if self.may_invoke == Verdict::Allowed {
-                    // Somebody changed the handler by hand. Deploying the stack again would change nothing.
+                    // Somebody changed the handler by hand, and deploying the stack again would change nothing.
                     self.list_in_handler(steps)?;
                 } else {
                     let words = [&*self.name(), "--only", "CB109"];

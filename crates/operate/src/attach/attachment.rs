@@ -1,4 +1,4 @@
-//! A function's attachment to a deployment: what is there, and how it is read.
+//! A function's attachment to a deployment: its facts, and how they are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{SettingPlace, TARGET_FUNCTIONS, list_with, parameter_value};
 
-/// Everything there is of a function's attachment.
+/// All facts about a function's attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     pub(crate) target: Target,
@@ -24,19 +24,19 @@ pub(crate) struct Attachment {
     pub(crate) deployment: Deployment,
     /// The other deployments that retry the function, by the qualifier whose failures go there.
     pub(crate) elsewhere: BTreeMap<Option<String>, DeploymentName>,
-    /// The customer's key that encrypts the retry queue, if there is one. `detach` does without it.
+    /// The customer's key that encrypts the retry queue, if there is one. `detach` does not need it.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// The verdict on the function's role sending to the retry queue and using its key.
+    /// The verdict on whether the function's role may send to the retry queue and use its key.
     pub(crate) may_send: Verdict,
-    /// The parts of that which a policy denies, such as `kms:Decrypt on KEY`.
+    /// The permissions among these that a policy denies, such as `kms:Decrypt on KEY`.
     pub(crate) denied: Vec<String>,
-    /// `attach` has let it do so.
+    /// `attach` has given the function's role this permission.
     pub(crate) send_policy: bool,
-    /// The verdict on the handler's role invoking the function.
+    /// The verdict on whether the handler's role may invoke the function.
     pub(crate) may_invoke: Verdict,
-    /// `attach` has let it do so, where no template does.
+    /// `attach` has given the handler's role this permission, where no template does.
     pub(crate) invoke_policy: bool,
-    /// The characters of the handler's inline policies once it does, where no template does.
+    /// The size of the handler role's inline policies with that permission, in characters, where no template gives it.
     pub(crate) invoke_characters: usize,
     /// The stack that owns the function's settings for asynchronous invocations, if one does.
     pub(crate) owner: Option<String>,
@@ -58,7 +58,7 @@ pub(crate) enum ListOwner {
 }
 
 impl Attachment {
-    /// Reads it.
+    /// Reads the attachment.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Attachment {
         Ok(attachment)
     }
 
-    /// The same, once functions of these ARNs are on the allow-list.
+    /// The same attachment once functions with these ARNs are on the allow-list.
     pub(crate) fn beside(mut self, listed: &[String]) -> Self {
         for arn in listed {
             let list = list_with(self.deployment.allow_list(), arn);
@@ -122,7 +122,7 @@ impl Attachment {
         self
     }
 
-    /// What can be read of any function, with nothing that its role or the handler's may do.
+    /// Reads everything except the permissions of the two roles.
     async fn of(account: &Account, deployment: Deployment, target: Target) -> Result<Self, Failure> {
         Ok(Self {
             is_gone: false,
@@ -142,7 +142,7 @@ impl Attachment {
         })
     }
 
-    /// The rest of a deleted function in a deployment.
+    /// The remains of a deleted function in a deployment.
     async fn of_gone(
         account: &Account,
         deployment: Deployment,
@@ -179,7 +179,7 @@ impl Attachment {
         self.target.named(self.target.qualifier.as_deref())
     }
 
-    /// The part that Lambda no longer has: the function, or the named qualifier.
+    /// The missing part: the function, or the named qualifier.
     pub(crate) fn missing(&self) -> String {
         if self.is_gone {
             return format!("Lambda has no function {}", self.target.name);
@@ -187,7 +187,7 @@ impl Attachment {
         format!("Lambda has no alias or version {}", self.name())
     }
 
-    /// Lets the function's role send to the retry queue.
+    /// The grant that lets the function's role send to the retry queue.
     pub(crate) fn sending(&self) -> Grant {
         let queue = &self.deployment.retry_queue;
         let key = self.key.iter().flatten();
@@ -197,7 +197,7 @@ impl Attachment {
         Grant { role, policy, statements: std::iter::once(send).chain(key).collect() }
     }
 
-    /// Lets the handler's role invoke the function, where no template does.
+    /// The grant that lets the handler's role invoke the function, where no template does.
     pub(crate) fn invoking(&self) -> Grant {
         let Target { name, arn, .. } = &self.target;
         let (role, policy) = (self.deployment.role().to_owned(), format!("invoke-{name}"));
@@ -207,7 +207,7 @@ impl Attachment {
 }
 
 impl ListOwner {
-    /// A nested stack's parameters are its parent's to set. A stack that was deleted owns nothing.
+    /// Reads the owner. A nested stack's parameters are set by its parent, and a deleted stack owns nothing.
     async fn read(account: &Account, deployment: &Deployment) -> Result<Self, Failure> {
         let stack = match &deployment.stack {
             Some(name) => account.aws.stack(name).await?.map(|stack| (name.clone(), stack)),
@@ -221,7 +221,7 @@ impl ListOwner {
         })
     }
 
-    /// The place for an edit, unless only a template can make it.
+    /// The place to edit the list, unless only a template can edit it.
     pub(crate) fn editable(&self, deployment: &Deployment) -> Option<SettingPlace> {
         match self {
             Self::Parameter { stack, .. } => Some(SettingPlace::Stack(stack.clone())),
@@ -248,7 +248,7 @@ fn is_beside(deployment: &Deployment, function: &FunctionName) -> Result<(), Fai
     )))
 }
 
-/// A function of which only its name is left.
+/// A deleted function, known only by its ARN.
 pub(crate) fn gone(arn: &FunctionArn) -> Target {
     Target {
         name: arn.name.clone(),
@@ -276,8 +276,8 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// The stack that owns the settings of the named qualifier: the function's own, or that of this or another handler, where
-/// a CDK app attached a function that it had only imported.
+/// The stack that owns the settings of the named qualifier: the function's own stack, or a handler's, where a CDK app
+/// imported the function and attached it.
 async fn owner(
     account: &Account,
     deployment: &Deployment,
@@ -291,7 +291,7 @@ async fn owner(
     let stacks: BTreeSet<&str> =
         target.stack().into_iter().chain(deployment.stack.as_deref()).chain(others).collect();
     for stack in stacks {
-        // A function keeps the tag of a stack that is gone.
+        // A function keeps the tag of a deleted stack.
         let resources = account.aws.stack_resources(stack, stack).await?;
         let is_owned = resources.into_iter().flatten().any(|it| {
             it.kind == "AWS::Lambda::EventInvokeConfig" && it.physical_id.is_some_and(|id| is_of(&id, target))
@@ -303,7 +303,7 @@ async fn owner(
     Ok(None)
 }
 
-/// Returns true if an `EventInvokeConfig` is the target's, by its physical id: `orders|live`.
+/// Returns true if an `EventInvokeConfig` is the target's, judged by its physical id: `orders|live`.
 fn is_of(id: &str, target: &Target) -> bool {
     id.replace('|', ":")
         .parse::<FunctionName>()

@@ -13,8 +13,8 @@ use crate::text;
 use crate::text::{quoted, shell};
 
 impl Attachment {
-    /// Plans the steps that detach the function. The destination is removed at once. What retries the function's events
-    /// is removed when they have left the retry queue, or at once if they are dead-lettered.
+    /// Plans the steps that detach the function. The destination is removed at once. Everything else is removed once
+    /// the function's events have left the retry queue, or at once if they are dead-lettered.
     pub(crate) fn detach(&self, leaving: &Leaving) -> Result<FunctionPlan, Failure> {
         if self.is_gone {
             return Ok(self.clear_away());
@@ -29,7 +29,7 @@ impl Attachment {
             self.may_set_settings()?;
             let (mut settings, all_known) = kept::settings(target);
             if target.is_qualifier_gone {
-                // Lambda refuses settings of an alias that is gone.
+                // Lambda refuses settings of a deleted alias.
                 settings = InvokeSettings::default();
             } else if !all_known {
                 plan.note(
@@ -102,7 +102,8 @@ impl Attachment {
         }
     }
 
-    /// The tag that keeps since when the function's failures go elsewhere. Another deployment needs the usual one itself.
+    /// The tag with the time when the function's failures began to go elsewhere. Another deployment needs the usual tag
+    /// for itself.
     pub(crate) fn mark(&self) -> &'static str {
         if self.elsewhere.is_empty() { kept::DETACHED } else { kept::MOVED }
     }
@@ -178,7 +179,7 @@ impl Attachment {
         plan.forget(self.last_tags().iter().map(|key| (*key).to_owned()));
     }
 
-    /// Takes the function off the allow-list, and lets the handler no longer invoke it.
+    /// Takes the function off the allow-list, and withdraws the handler's permission to invoke it.
     fn disallow(&self, plan: &mut FunctionPlan) {
         let arn = &self.target.arn;
         plan.steps.extend(self.removable().map(|place| Step::List(place, false)));
@@ -201,7 +202,8 @@ impl Attachment {
         }
     }
 
-    /// Plans the removal of what is left of a deleted function. Nothing can be under way, and nothing can be restored.
+    /// Plans the removal of everything that remains of a deleted function. None of its invocations is under way, and
+    /// nothing can be restored.
     fn clear_away(&self) -> FunctionPlan {
         let mut plan = FunctionPlan::of(self);
         plan.note(self.missing());
@@ -226,7 +228,7 @@ impl Attachment {
         plan
     }
 
-    /// The place where the allow-list names this function alone, unless only a template can remove it.
+    /// The place where the allow-list has an entry for this function alone, unless only a template can remove it.
     fn removable(&self) -> Option<SettingPlace> {
         let list = match &self.list_owner {
             ListOwner::Parameter { value, .. } => value,

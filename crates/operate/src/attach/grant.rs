@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// Limit of a role's inline policies together, in characters. Source: "IAM and AWS STS quotas", AWS IAM User Guide.
 pub(crate) const ROLE_CHARACTERS: usize = 10_240;
 
-/// Actions, and the resources that they are allowed on.
+/// Actions, and the resources on which they are allowed.
 pub(crate) type Statement = (Vec<&'static str>, Vec<String>);
 
 /// An inline policy. Roles are global, so attachments in several regions share the policy, and somebody may have added
@@ -69,7 +69,7 @@ impl Policy {
         self.0.get("Statement").and_then(Value::as_array).is_none_or(Vec::is_empty)
     }
 
-    /// IAM does not count white space.
+    /// The policy's size as IAM counts it: without white space.
     fn characters(&self) -> usize {
         self.write().chars().filter(|it| !it.is_whitespace()).count()
     }
@@ -102,7 +102,7 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    /// Returns true if the role has a part of it.
+    /// Returns true if the role has any of these permissions.
     pub(crate) async fn is_given(&self, account: &Account) -> Result<bool, Failure> {
         Ok(self.read(account).await?.has(&self.statements))
     }
@@ -122,7 +122,7 @@ impl Grant {
         account.aws.delete_role_policy(&self.role, &self.policy).await
     }
 
-    /// The characters of all of the role's inline policies once this is given, as IAM counts them.
+    /// The characters of all of the role's inline policies with this grant, as IAM counts them.
     pub(crate) async fn characters_after(&self, account: &Account) -> Result<usize, Failure> {
         let names = account.aws.role_policies(&self.role).await?;
         let mut all = self.read(account).await?.with(&self.statements).characters();

@@ -8,9 +8,11 @@ use comeback_engine::Timestamp;
 use crate::aws::InvokeSettings;
 use crate::function::Target;
 
-/// The tag with the time when the function's last destination was removed. Its events leave the retry queue from then on.
+/// The tag with the time when the function's last destination was removed. From then on, its events leave the retry
+/// queue.
 pub const DETACHED: &str = "comeback:detached";
-/// The tag with the time when the function was moved to another deployment. Its events leave the one before from then on.
+/// The tag with the time when the function was moved to another deployment. From then on, its events leave the previous
+/// one.
 pub const MOVED: &str = "comeback:moved";
 /// The tag with the earlier recursion setting, which all qualifiers share.
 pub const RECURSION: &str = "comeback:recursion";
@@ -38,9 +40,9 @@ pub fn keys(qualifier: Option<&str>) -> [String; 3] {
     })
 }
 
-/// The settings that the tags keep, and whether they keep all. Anybody may have written the tags, so what Lambda would refuse
-/// counts as not kept. The others are Lambda's defaults, but the destination of successes stays as it is: `attach` never
-/// changes it.
+/// The settings that the tags keep, and true if they keep all of them. Anybody may have written the tags, so a value
+/// that Lambda would refuse counts as not kept, and becomes Lambda's default. The destination of successes stays as it
+/// is: `attach` never changes it.
 pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     let [retries, event_age, on_failure] =
         keys(target.qualifier.as_deref()).map(|key| target.tags.get(&key).map(String::as_str));
@@ -57,7 +59,7 @@ pub fn settings(target: &Target) -> (InvokeSettings, bool) {
     (settings, all)
 }
 
-/// A number that Lambda takes, or Lambda's default; `None` if the text is neither.
+/// A number that Lambda accepts, or Lambda's default; `None` if the text is neither.
 fn number(text: &str, range: RangeInclusive<i32>) -> Option<Option<i32>> {
     if text == DEFAULT {
         return Some(None);
@@ -81,7 +83,7 @@ fn is_destination(arn: &str) -> bool {
         }
 }
 
-/// The destination that the tags keep, if it is not known to be in this account.
+/// The destination that the tags keep, unless it is known to be in this account.
 pub fn destination_outside(settings: &InvokeSettings, account: &str) -> Option<String> {
     let arn = settings.on_failure.as_deref()?;
     (arn.split(':').nth(4) != Some(account)).then(|| arn.to_owned())
@@ -119,7 +121,7 @@ mod tests {
         let expected = ["comeback:live:retries", "comeback:live:event-age", "comeback:live:on-failure"];
         assert_eq!(keys(Some("live")), expected);
         assert_eq!(keys(None), ["comeback:retries", "comeback:event-age", "comeback:on-failure"]);
-        // An alias may be called like a setting.
+        // An alias may have the same name as a setting.
         assert!(keys(Some("retries")).iter().all(|key| !keys(None).contains(key)));
     }
 

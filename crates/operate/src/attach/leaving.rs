@@ -1,4 +1,4 @@
-//! Evidence that a function's events have left the retry queue, so that `detach` may remove what retries them.
+//! Evidence that a function's events have left the retry queue, so that `detach` may finish.
 
 use std::cell::Cell;
 use std::hash::RandomState;
@@ -25,8 +25,8 @@ const BEFORE_AND_AFTER: Duration = Duration::from_secs(60 + 60);
 ///
 /// SQS cannot list a queue, but the handler logs a line when an event arrives and another when it settles it. No event
 /// waits once all of this holds: every invocation that may still fail has ended, the handler has received each message
-/// that is due, and a line settles each message of which there are lines. SQS only estimates how many messages a queue has, so even if
-/// it seems empty, the log decides.
+/// that is due, and each message with a line also has one that settles it. SQS only estimates how many messages a queue
+/// has, so even if the queue seems empty, the log decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) now: Timestamp,
@@ -39,7 +39,7 @@ pub(crate) struct Leaving {
 }
 
 impl Leaving {
-    /// Reads it, as far as `detach` needs it.
+    /// Reads the evidence that `detach` needs.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl Leaving {
         if attachment.send_policy {
             leaving.sharing = sharing(&operator.account, attachment).await?;
         }
-        // If others stay attached, nothing else goes.
+        // If another qualifier stays attached, nothing else is removed.
         let is_last = attachment.other_qualifiers().next().is_none();
         let may_go = is_last && leaving.under_way_until(attachment).is_none();
         if !at_once && may_go {
@@ -63,7 +63,7 @@ impl Leaving {
         Ok(leaving)
     }
 
-    /// End of the last invocation that may still send a failure; `None` if all have ended.
+    /// The end of the last invocation that may still send a failure; `None` if all have ended.
     pub(crate) fn under_way_until(&self, attachment: &Attachment) -> Option<Timestamp> {
         let tags = &attachment.target.tags;
         let detached = kept::time(tags, attachment.mark()).filter(|_| !attachment.is_attached());
@@ -117,7 +117,8 @@ async fn read_waiting(
     Ok(wait(queue, is_there.then_some(&log), now))
 }
 
-/// The reason why the log cannot show every event that waits: the handler has not received it yet, or the log level hides its line.
+/// The reason why the log cannot show every waiting event: the handler has not received it yet, or the log level hides
+/// its line.
 fn unseen(queue: Depth, deployment: &Deployment) -> Option<String> {
     if queue != Depth::default() && deployment.stopped().is_some() {
         return Some("the retry queue is not empty, but the handler receives nothing from it".into());
@@ -143,7 +144,7 @@ fn wait(queue: Depth, log: Option<&Waiting>, now: Timestamp) -> Option<String> {
 #[derive(Debug, Default)]
 struct Waiting {
     messages: LogFold<RandomState>,
-    /// Some lines have a later version than this command knows.
+    /// Some lines are of a later version than this command knows.
     is_newer: bool,
 }
 
@@ -190,7 +191,8 @@ async fn sharing(account: &Account, attachment: &Attachment) -> Result<Vec<Strin
     Ok(sharing)
 }
 
-/// Returns true if a function is being detached: its last invocations may still fail, and its own `detach` ends it.
+/// Returns true for a function that is being detached: its last invocations may still fail, and it has a `detach` of
+/// its own to finish.
 async fn is_leaving(account: &Account, arn: &str) -> Result<bool, Failure> {
     let tags = account.aws.tags(arn).await?;
     Ok([kept::DETACHED, kept::MOVED].iter().any(|key| tags.contains_key(*key)))
@@ -325,7 +327,7 @@ mod tests {
         {
             assert_eq!(after(&[defer.clone(), line(2, kept)], after_due), due);
         }
-        // Another failure of the event, or of a copy.
+        // Another failure of the event, or of a copy of it.
         let again =
             json!({"action": "defer", "due": DUE, "due_by": "policy", "delay": 60, "request_id": "r-1"});
         assert_eq!(after(&[defer, settled, line(3, again)], before_due), waits);

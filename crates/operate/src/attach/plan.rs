@@ -1,5 +1,5 @@
-//! The plan for one function or several, and how it is made: one edit of the allow-list for all. A failure of one function
-//! does not stop the others.
+//! The plan for one or several functions, and how it is made, with one edit of the allow-list for all of them. If one
+//! function fails, the others continue.
 
 use serde::{Serialize, Serializer};
 
@@ -26,22 +26,22 @@ pub struct RouteFailures {
     pub operator: Operator,
     /// The functions.
     pub functions: Vec<FunctionName>,
-    /// Where their failures go.
+    /// The place where their failures go.
     pub route: Route,
 }
 
-/// Where failures go.
+/// The place where failures go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// To the deployment.
     Attach {
-        /// The functions may be taken over from another deployment.
+        /// Functions may be taken over from another deployment.
         may_move: bool,
     },
     /// Nowhere: Lambda handles them.
     Detach {
-        /// Their events are not waited for: those that still wait are dead-lettered, unless another alias or version stays
-        /// attached.
+        /// Their events are not waited for: those still waiting are dead-lettered, unless another alias or version
+        /// stays attached.
         at_once: bool,
     },
 }
@@ -54,7 +54,7 @@ impl Route {
         }
     }
 
-    /// The state of a function for which nothing is to be done.
+    /// The state of a function that needs no change.
     const fn state(self) -> &'static str {
         match self {
             Self::Attach { .. } => "attached",
@@ -71,7 +71,7 @@ pub struct AttachPlan {
     route: Route,
 }
 
-/// One function with its plan, or with the reason why it has none or was not finished.
+/// One function with its plan, or with the reason why the plan was not made or not finished.
 #[derive(Clone, Debug)]
 struct Part {
     function: FunctionName,

@@ -33,10 +33,10 @@ pub(crate) enum Step {
     Withdraw(Grant),
     /// Puts the function on the allow-list, or takes it off.
     List(SettingPlace, bool),
-    /// Allows recursive loops, or ends them.
+    /// Allows recursive loops, or forbids them again.
     Recursion(bool),
-    /// Makes an alarm on the function's events that Lambda loses on their way to the retry queue. It may exist, but notify
-    /// nobody.
+    /// Makes an alarm on the function's events that Lambda loses on their way to the retry queue, or replaces one that
+    /// notifies nobody.
     Watch { alarm: LostAlarm, exists: bool },
     /// Deletes that alarm.
     Unwatch(String),
@@ -163,7 +163,7 @@ pub(crate) fn between(resource: &str, from: &InvokeSettings, to: &InvokeSettings
         .collect()
 }
 
-/// The steps of a function, in a safe order.
+/// A function with its steps, in a safe order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FunctionPlan {
     pub(crate) target: Target,
@@ -173,7 +173,7 @@ pub(crate) struct FunctionPlan {
     pub(crate) notes: Vec<Text>,
     /// The changes that only a later run can make, and why.
     pub(crate) left: Option<String>,
-    /// The effect of `--now` on the events for which they are left.
+    /// The effect of `--now` on the waiting events that these changes are left for.
     pub(crate) effect_of_now: Option<String>,
     /// A warning to confirm even with `--yes`.
     pub(crate) warning: Option<String>,
@@ -190,7 +190,7 @@ impl FunctionPlan {
         self.notes.push(note.into());
     }
 
-    /// Removes those of these tags that the function has.
+    /// Adds a step that removes those of these tags that the function has.
     pub(crate) fn forget(&mut self, keys: impl IntoIterator<Item = String>) {
         let tag = |key: String| self.target.tags.get(&key).cloned().map(|value| (key, value));
         let tags: Vec<_> = keys.into_iter().filter_map(tag).collect();

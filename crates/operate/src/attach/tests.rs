@@ -1,4 +1,4 @@
-//! Plans, and the account after they were performed, wholly or in part.
+//! Plans, and the account after performing them, wholly or in part.
 
 mod moves;
 mod several;
@@ -56,7 +56,7 @@ pub(super) async fn attachment() -> Attachment {
     read(&sample(), "orders").await
 }
 
-/// Everything has left the queue, and `now` is long after anything else.
+/// A queue without events of the function, long after its last invocation.
 fn left() -> Leaving {
     Leaving { now: Timestamp::from_secs(2_000_000_000), at_once: false, waiting: None, sharing: Vec::new() }
 }
@@ -70,7 +70,7 @@ fn to_detach(aws: &SimulatedAws, functions: &[&str]) -> RouteFailures {
     RouteFailures { route: Route::Detach { at_once: false }, ..to_attach(aws, functions) }
 }
 
-/// Plans and performs a change. A plan without steps is only a plan.
+/// Plans and performs a change. A plan without steps is not performed.
 async fn carry_out(
     change: &impl Change<Plan = AttachPlan, Done = Attached>,
 ) -> (AttachPlan, Result<(), Failure>) {
@@ -91,7 +91,7 @@ async fn attach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     plan
 }
 
-/// Detaches a function, an hour later once more, and returns the last plan.
+/// Detaches a function, repeats that an hour later, and returns the last plan.
 async fn detach(aws: &SimulatedAws, function: &str) -> AttachPlan {
     let (_, end) = carry_out(&to_detach(aws, &[function])).await;
     assert!(matches!(end, Err(Failure::Undone(_))), "{end:?}");
@@ -470,7 +470,7 @@ async fn function_that_was_never_attached_is_not_detached() {
         plan.steps.is_empty() && plan.notes.is_empty() && plan.left.is_none()
     };
     assert!(nothing(&attachment));
-    // A pattern is not the function's own.
+    // A pattern is not the function's own entry.
     let pattern = format!("{ARN}*");
     attachment.deployment.variables.insert(TARGET_FUNCTIONS.variable.into(), pattern.clone());
     attachment.list_owner = ListOwner::Parameter { stack: "comeback".into(), value: pattern };
@@ -546,7 +546,7 @@ prop_compose! {
     }
 }
 
-/// An account with any combination of facts in which nothing stands in the way.
+/// Any combination of facts about an account that does not keep a function from being attached.
 #[derive(Clone, Debug)]
 struct Facts {
     settings: BTreeMap<Option<String>, InvokeSettings>,
@@ -576,7 +576,7 @@ prop_compose! {
 }
 
 impl Facts {
-    /// The same without anything that `attach` leaves behind.
+    /// The same facts without anything that `attach` leaves behind.
     fn never_attached(mut self) -> Self {
         self.settings.retain(|_, settings| settings.on_failure.as_deref() != Some(QUEUE));
         if self.list == ARN {
@@ -622,7 +622,7 @@ impl Facts {
     }
 }
 
-/// Runs a test of an account whose operators wait for nothing but its clock.
+/// Runs a test on an account whose operators wait for nothing but its clock.
 fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test);
 }
@@ -631,14 +631,14 @@ fn function(qualifier: Option<&str>) -> String {
     qualifier.map_or_else(|| "orders".into(), |qualifier| format!("orders:{qualifier}"))
 }
 
-/// Attaches a function, unless it is killed before the call after so many.
+/// Attaches a function, unless it is killed after this number of calls.
 async fn attach_killed(aws: &SimulatedAws, name: &str, calls: u64) {
     let change = to_attach(aws, &[name]);
     let plan = change.plan().await.unwrap();
     if plan.question().is_some() {
         drop(aws.killed_after(calls, change.perform(&plan)).await);
     }
-    // A stack that is being updated takes no other update.
+    // A stack takes no update while it is being updated.
     aws.advance(Duration::from_secs(60));
 }
 

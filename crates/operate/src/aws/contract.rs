@@ -1,8 +1,8 @@
-//! The contract of the port: what every implementation of [`Aws`] does, as far as Comeback relies on it.
+//! The contract of the port: the behaviour of every implementation of [`Aws`] that Comeback relies on.
 //!
-//! Each function makes calls, and panics at the first answer that is not AWS's. They run on
-//! [`SimulatedAws`](super::simulated::SimulatedAws) in a unit test of this crate, and on a stand-in for AWS through the SDK.
-//! The port cannot make a function or a queue, so [`Fixture`] names those that must be there.
+//! Each function makes calls, and panics at the first answer that AWS would not give. They run on
+//! [`SimulatedAws`](super::simulated::SimulatedAws) in a unit test of this crate, and on a stand-in for AWS through the
+//! SDK. The port cannot create a function or a queue, so [`Fixture`] names those that must exist.
 
 #![expect(clippy::unwrap_used, reason = "it is a test, though another crate's tests run it too")]
 
@@ -14,7 +14,7 @@ use crate::aws::{
     NewMessage, Receive, WatchedMetric,
 };
 
-/// What an account must have for the contract to be tried on it.
+/// The resources that an account must have to test the contract on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixture {
     /// The name of a function without tags, variables and settings of asynchronous invocations.
@@ -25,7 +25,7 @@ pub struct Fixture {
     pub alias: String,
     /// The function's role, which has no inline policies.
     pub role: String,
-    /// The ARN of an empty queue, whose messages are hidden for a minute at least unless a receive says otherwise.
+    /// The ARN of an empty queue. Its messages are hidden for at least a minute unless a receive says otherwise.
     pub queue_arn: String,
     /// The name of a parameter that does not exist.
     pub parameter: String,
@@ -55,7 +55,7 @@ fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A function's tags, variables and recursion are what was written last, and its alias is its own.
+/// A function has the tags, variables and recursion setting that were written last, and its alias has its own.
 pub async fn function(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, function_arn, alias, role, .. } = fixture;
     let read = async |qualifier| aws.function(function, qualifier).await.unwrap();
@@ -94,7 +94,7 @@ pub async fn function(aws: &dyn Aws, fixture: &Fixture) {
     assert!(all.iter().any(|it| it.arn == *function_arn), "{all:?}");
 }
 
-/// Each qualifier has settings of its own, which a put replaces as a whole.
+/// Each qualifier has its own settings, and a put replaces all of them.
 pub async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     let Fixture { function, alias, .. } = fixture;
     let settings = |retries, event_age| InvokeSettings {
@@ -117,7 +117,7 @@ pub async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     }
 }
 
-/// A role's inline policies are what was put last.
+/// A role has the inline policies that were put last.
 pub async fn role(aws: &dyn Aws, fixture: &Fixture) {
     let role = &*fixture.role;
     let policy = |action: &str| {
@@ -140,7 +140,7 @@ pub async fn role(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.role_policies(role).await.unwrap(), [""; 0]);
 }
 
-/// Hides what it receives for so long, and returns the messages by body.
+/// Hides the messages that it receives for these seconds, and returns them by body.
 async fn receive(aws: &dyn Aws, url: &str, seconds: u64) -> BTreeMap<String, Message> {
     let receive = Receive { visibility: Duration::from_secs(seconds), wait: Duration::ZERO };
     let received = aws.receive(url, 10, receive).await.unwrap();
@@ -155,7 +155,7 @@ async fn counts(aws: &dyn Aws, url: &str) -> [String; 2] {
     names.map(|name| attributes[name].clone())
 }
 
-/// Waits until a queue has so many visible messages.
+/// Waits until a queue has this number of visible messages.
 async fn until_visible(aws: &dyn Aws, url: &str, visible: &str) {
     for _ in 0..100 {
         if counts(aws, url).await[0] == visible {
@@ -170,7 +170,7 @@ fn handle(message: &Message) -> String {
     message.receipt_handle.clone().expect("a handle")
 }
 
-/// Asserts that a batch call did its work for each entry.
+/// Asserts that a batch call succeeded for each entry.
 fn assert_done(answers: Vec<Result<(), crate::aws::EntryFailure>>) {
     answers.into_iter().for_each(|answer| answer.unwrap());
 }
@@ -191,7 +191,7 @@ pub async fn queue(aws: &dyn Aws, fixture: &Fixture) {
     assert_done(aws.send(&url, messages, &|_, _| ()).await);
     assert_eq!(counts(aws, &url).await, ["2", "0"]);
 
-    // Given back at first, and then hidden for a second.
+    // First given back, then hidden for a second.
     for (receives, seconds) in [("1", 0), ("2", 1)] {
         let received = receive(aws, &url, 60).await;
         assert_eq!(received.keys().collect::<Vec<_>>(), ["ours", "plain"]);
@@ -234,7 +234,7 @@ pub async fn receipts(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Each receive of a message has a handle of its own, and the newest ends a hiding of any length.
+/// Each receive of a message has its own handle, and the newest handle ends a hiding of any length.
 pub async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     let url = aws.queue_url(&fixture.queue_arn).await.unwrap().expect("the queue exists");
     let message = NewMessage { body: "recalled".into(), ..NewMessage::default() };
@@ -259,7 +259,7 @@ pub async fn newest_handle(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(counts(aws, &url).await, ["0", "0"]);
 }
 
-/// Each write of a parameter is the next version, and one that must be new replaces nothing.
+/// Each write of a parameter makes the next version, and a write of a new parameter overwrites nothing.
 pub async fn parameter(aws: &dyn Aws, fixture: &Fixture) {
     let name = &*fixture.parameter;
     assert_eq!(aws.parameter(name).await.unwrap(), None);
@@ -332,7 +332,7 @@ pub async fn log(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(search(None, now.saturating_add(hour)).await, [""; 0]);
 }
 
-/// What does not exist is `None`, or a failure that names the call.
+/// A read of a missing resource gives `None`, or a failure that names the call.
 pub async fn missing(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.function("never", None).await.unwrap(), None);
     let failure = aws.function_configuration("never", None).await.unwrap_err().to_string();

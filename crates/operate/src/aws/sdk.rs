@@ -1,4 +1,4 @@
-//! The port on the AWS SDK: the only file of this crate, with its folder, that names it.
+//! The port on the AWS SDK. Only this file and its folder name the SDK.
 //!
 //! | file | holds |
 //! |---|---|
@@ -41,12 +41,12 @@ use crate::failure::Failure;
 
 pub use connect::SdkAws;
 
-/// The result of a call, with an error that says which call it was.
+/// The result of a call, with an error that names the call.
 trait Or<T, E> {
-    /// `action` is the call's IAM action, such as `sqs:GetQueueAttributes`; `of` is what it was about.
+    /// `action` is the call's IAM action, such as `sqs:GetQueueAttributes`; `of` is its subject.
     fn or_failure(self, action: &str, of: &str) -> Result<T, Failure>;
 
-    /// `None` if the error says that what the call was about does not exist.
+    /// `None` if the error says that the subject of the call does not exist.
     fn unless(self, gone: impl FnOnce(&E) -> bool, action: &str, of: &str) -> Result<Option<T>, Failure>;
 }
 
@@ -455,7 +455,8 @@ impl Aws for SdkAws {
 }
 
 impl SdkAws {
-    /// A role uses a queue's key only through SQS, and its policy may say so. KMS has this suffix in all partitions.
+    /// Tells the simulator that the key is used through SQS: a key's policy may require that. KMS has this suffix in
+    /// all partitions.
     fn via_sqs(&self) -> ContextEntry {
         ContextEntry::builder()
             .context_key_name("kms:ViaService")
@@ -476,14 +477,14 @@ mod tests {
 
     use super::*;
 
-    /// An account that answers the body of a request so: the status, the error's type and the body.
+    /// An account that answers each request with this status, error type and body.
     pub(super) async fn answering(
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
     ) -> SdkAws {
         answering_at(None, answer).await
     }
 
-    /// The same, with this `Date`.
+    /// The same, with this `Date` header.
     pub(super) async fn answering_at(
         date: Option<&'static str>,
         answer: impl Fn(&str) -> (u16, &'static str, String) + Send + Sync + 'static,
@@ -547,7 +548,7 @@ mod tests {
         assert_eq!(failure, format!("{action}Invalid queue ARN"));
     }
 
-    /// An answer of IAM's.
+    /// An answer of IAM.
     fn xml(operation: &str, result: &str) -> String {
         let namespace = "https://iam.amazonaws.com/doc/2010-05-08/";
         format!(

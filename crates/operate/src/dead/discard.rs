@@ -27,7 +27,7 @@ pub struct Discard {
     pub chosen: Chosen,
     /// The file, which must not exist.
     pub export: PathBuf,
-    /// The most dead-letters a second.
+    /// The most dead-letters per second.
     pub pace: Pace,
     /// The most dead-letters.
     pub limit: Option<u64>,
@@ -51,7 +51,7 @@ pub struct Discarded {
     export: String,
     #[serde(skip)]
     read: Read,
-    /// No dead-letter is in the file.
+    /// The file contains no dead-letter.
     #[serde(skip)]
     is_empty: bool,
 }
@@ -116,7 +116,7 @@ impl Answer for DiscardPlan {
 }
 
 impl Discarded {
-    /// The way to bring the dead-letters back.
+    /// The command that brings the dead-letters back.
     fn back(&self) -> Option<Text> {
         let export = shown(&self.export);
         match &self.outcome.not_deleted {
@@ -139,7 +139,7 @@ impl Discarded {
 impl Answer for Discarded {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        // A failure begins with the summary.
+        // A failure's text begins with the summary.
         let summary = self.end().is_ok().then(|| self.outcome.summary("discarded").into());
         let said = Text::joined(summary.into_iter().chain(self.back()), "; ");
         if !said.is_empty() {
@@ -222,7 +222,7 @@ mod tests {
                     .then_some(Fault::AnswerLost)
             });
             let aws = dead.aws.clone();
-            // The scan tells three times how far it is, and the first dead-letter goes alone.
+            // The scan reports progress three times, and the first dead-letter goes alone.
             let operator = dead.following(move |told| {
                 if is_denied && told == 4 {
                     aws.deny("sqs:DeleteMessage");

@@ -26,7 +26,7 @@ use crate::shown::shown;
 /// Bytes of dead-letters that are written to a file at once.
 const WRITTEN_AT_ONCE: usize = 4 << 20;
 
-/// A dead-letter as a line of a file: what SQS stores of it and takes back.
+/// A dead-letter as a line of a file: everything SQS stores of it and takes back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
@@ -36,7 +36,7 @@ pub(super) struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace_header: Option<String>,
     attributes: BTreeMap<String, StoredAttribute>,
-    /// As it was received, to the byte.
+    /// The body as it was received, to the byte.
     pub(super) body: String,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Line {
 pub struct StoredAttribute {
     /// `String`, `Number` or `Binary`, and perhaps a label: `Number.int`.
     pub r#type: String,
-    /// Text; in Base64 for a `Binary`.
+    /// The value as text; in Base64 for a `Binary`.
     pub value: String,
 }
 
@@ -98,13 +98,12 @@ impl StoredAttribute {
     }
 }
 
-/// A new file that dead-letters are written to. If it is empty in the end, it is removed, so that the command can be
-/// repeated.
+/// A new file for dead-letters. If it is empty in the end, it is removed, so that the command can be repeated.
 #[derive(Debug)]
 pub(super) struct NewFile {
     path: PathBuf,
     file: File,
-    /// Where each line begins that was written last.
+    /// The beginning of each line that was written last.
     beginnings: RefCell<Vec<u64>>,
 }
 
@@ -119,7 +118,7 @@ impl NewFile {
         let file = options.write(true).create_new(true).open(path).map_err(failure)?;
         let new = Self { path: path.to_owned(), file, beginnings: RefCell::default() };
         sync_folder_of(path).map_err(failure)?;
-        // Keeps an import from reading it meanwhile, where files can be locked.
+        // Keeps an import from reading the file meanwhile, where files can be locked.
         let _ = new.file.try_lock();
         Ok(new)
     }
@@ -128,7 +127,7 @@ impl NewFile {
         self.path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0)
     }
 
-    /// Writes lines, and waits until they are on disk. If that fails, the file is cut back to what it was: their
+    /// Writes lines, and waits until they are on disk. If that fails, the file is cut back to its previous length: the
     /// dead-letters stay in the queue, and an import must not send them too.
     fn write(&self, lines: &[Line]) -> Result<(), NotDone> {
         let failure = |error: io::Error, may_be_elsewhere| {
@@ -147,7 +146,8 @@ impl NewFile {
         written.map_err(|error| failure(error, self.cut(before).is_err()))
     }
 
-    /// Waits until the cut is on disk: after a crash, an import would send what came back.
+    /// Cuts the file, and waits until that is on disk: otherwise the lines could come back after a crash, and an import
+    /// would send them.
     fn cut(&self, length: u64) -> io::Result<()> {
         self.file.set_len(length).and_then(|()| self.file.sync_all())
     }
@@ -172,14 +172,14 @@ impl Action for NewFile {
         vec![self.write(&lines); lines.len()]
     }
 
-    /// An import must not send what is still in the queue.
+    /// Cuts off the last lines: an import must not send dead-letters that are still in the queue.
     fn take_back(&self, dead_letters: usize) -> bool {
         let beginning = self.beginnings.borrow().iter().nth_back(dead_letters - 1).copied();
         beginning.is_some_and(|length| self.cut(length).is_ok())
     }
 }
 
-/// A new file survives a crash only if its folder is on disk too.
+/// Syncs the file's folder: without that, a new file may not survive a crash.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
         // Folders cannot be synced here.
@@ -267,7 +267,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Opens a file that nobody is writing.
+    /// Opens a file that nobody else is writing.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| unreadable(path, error))?;
         if let Err(TryLockError::WouldBlock) = file.try_lock_shared() {
@@ -276,7 +276,8 @@ impl Lines {
         Ok(Self { path: path.to_owned(), file: BufReader::new(file), number: 0, is_cut_off: false })
     }
 
-    /// The next dead-letter, with its message's id. The last line may lack its end, as an editor leaves it, or be cut off.
+    /// The next dead-letter, with its message's id. The last line may lack its line break, as some editors leave it, or
+    /// be cut off.
     pub(super) fn next(&mut self) -> Result<Option<(String, NewMessage)>, Failure> {
         let mut text = Vec::new();
         self.file.read_until(b'\n', &mut text).map_err(|error| unreadable(&self.path, error))?;
@@ -316,10 +317,10 @@ pub(super) fn unreadable(path: &Path, problem: impl std::fmt::Display) -> Failur
     Failure::could_not(format!("{}: {problem}", path.display()))
 }
 
-/// The beginning of a file, or all of it, without a byte-order mark, which Windows editors write.
+/// The bytes without a byte-order mark, which Windows editors write. They are the beginning of a file, or all of it.
 pub(super) fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
     match bytes {
-        // A mark; or a NUL beside an ASCII character, with which JSON begins.
+        // A byte-order mark, or a NUL beside an ASCII character: JSON begins with one.
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 1..=0xff, ..] | [1..=0xff, 0, ..] => {
             Err("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")
         }
@@ -391,7 +392,7 @@ pub(super) mod tests {
     #[test]
     fn a_dead_letter_that_cannot_be_cut_off_the_file_may_be_elsewhere() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        // It can be neither written nor cut.
+        // The file can be neither written nor cut.
         let file = File::open(&path).unwrap();
         let new = NewFile { path: path.to_path_buf(), file, beginnings: RefCell::default() };
         assert!(new.write(&[serde_json::from_str(LINE).unwrap()]).unwrap_err().may_be_elsewhere);
@@ -400,7 +401,7 @@ pub(super) mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_cut_that_may_not_be_on_disk_counts_as_not_made() {
-        // The name of this thread can be written and cut, and not synced.
+        // The name of this thread can be written and cut, but not synced.
         let path = PathBuf::from("/proc/thread-self/comm");
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.set_len(0).unwrap();
@@ -429,7 +430,8 @@ pub(super) mod tests {
 
     pub(crate) const LINE: &str = r#"{"message_id":"m-1","sent_timestamp":1,"attributes":{"Reason":{"type":"String","value":"max_age"}},"body":"{}"}"#;
 
-    /// A limit on the size of files stands in for a full disk. It holds for a whole process, so this test runs itself.
+    /// A limit on the size of files stands in for a full disk. It applies to the whole process, so this test runs
+    /// itself.
     #[cfg(unix)]
     #[test]
     fn a_full_disk_leaves_no_dead_letter_in_the_file_that_stays_in_the_queue() {

@@ -15,8 +15,8 @@ use crate::function::FunctionName;
 /// The reason of a record that SQS's own redrive took from the retry queue.
 const MAX_RECEIVE_COUNT: &str = "max_receive_count";
 
-/// Tests that a dead-letter must pass, all of those that are set. Messages that are not Comeback's match only the empty
-/// filter.
+/// The tests that a dead-letter must pass. All that are set must hold. Messages that are not Comeback's match only the
+/// empty filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Its [reason](read_reason).
@@ -38,7 +38,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Returns true without any test.
+    /// Returns true if no test is set.
     pub fn takes_everything(&self) -> bool {
         *self == Self::default()
     }
@@ -84,7 +84,7 @@ impl Filter {
     }
 }
 
-/// Returns true if a test, if given, holds for a fact. It does not hold for an unknown fact.
+/// Returns true if a test holds for a fact, or is not set. A test never holds for an unknown fact.
 fn holds<T, F>(test: &Option<T>, fact: &Option<F>, of: impl Fn(&T, &F) -> bool) -> bool {
     test.as_ref().is_none_or(|test| fact.as_ref().is_some_and(|fact| of(test, fact)))
 }
@@ -103,7 +103,7 @@ pub fn reason_of(dead_letter: &ReceivedDeadLetter<'_>) -> &'static str {
 ///
 /// # Errors
 ///
-/// If it is neither, with the names.
+/// If it is neither; the error lists the names.
 pub fn read_reason(text: &str) -> Result<&'static str, String> {
     let all: Vec<_> = ReasonCode::ALL.iter().map(|code| code.name()).chain([MAX_RECEIVE_COUNT]).collect();
     let found = all.iter().find(|name| **name == text).copied();
@@ -131,7 +131,7 @@ pub fn read_retries(text: &str) -> Result<RangeInclusive<u64>, String> {
     })
 }
 
-/// Writes numbers of retries; [`read_retries`] gives exactly the same ones.
+/// Writes numbers of retries so that [`read_retries`] reads exactly the same ones.
 fn retries_text(retries: &RangeInclusive<u64>) -> String {
     match (*retries.start(), *retries.end()) {
         _ if retries.is_empty() => "<0".into(),
@@ -141,7 +141,7 @@ fn retries_text(retries: &RangeInclusive<u64>) -> String {
     }
 }
 
-/// A value at a place in the payload: `/customer/id=42`. It finds `42` and `"42"`.
+/// A test for a value at a place in the payload: `/customer/id=42`. It matches `42` and `"42"`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PayloadTest {
     pointer: String,
@@ -153,7 +153,7 @@ impl PayloadTest {
     ///
     /// # Errors
     ///
-    /// If it is not one.
+    /// If the text is not a pointer and a value.
     pub fn read(text: &str) -> Result<Self, String> {
         let parts =
             text.split_once('=').filter(|(pointer, _)| pointer.is_empty() || pointer.starts_with('/'));
@@ -182,10 +182,10 @@ fn member<'j>(json: &'j RawValue, token: &str) -> Option<&'j RawValue> {
     }
 }
 
-/// A name with a lone surrogate does not hide the others.
+/// The members of an object. A name with a lone surrogate does not hide the others.
 type Members<'j> = BTreeMap<LossyText<'j>, &'j RawValue>;
 
-/// Returns true for two values that are the same. Numbers are compared as text: an id may have more digits than a float.
+/// Returns true for equal values. Numbers are compared as text: an id may have more digits than a float.
 fn is_same(one: &RawValue, other: &RawValue) -> bool {
     if let (Some(one), Some(other)) = (parsed::<Vec<&RawValue>>(one), parsed::<Vec<_>>(other)) {
         return one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other));
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::dead::samples::{DeadLetter, NOW, ORDERS, event, malformed, received, record, unknown};
 
-    /// Returns true if a filter takes a dead-letter of seven retries that timed out and was written an hour ago.
+    /// Returns true if a filter matches a dead-letter that was written an hour ago after seven retries that timed out.
     fn takes(filter: Filter) -> bool {
         let now = Timestamp::from_secs(1_000_003_600);
         filter.takes(&received(&event("com.acme.TimeoutException")).dead_letter(), now)

@@ -1,4 +1,4 @@
-//! Dead-letters by reason, function and error, and dead-letters in short.
+//! Dead-letters by reason, function and error, and short descriptions of them.
 
 use std::cmp::Reverse;
 
@@ -14,14 +14,14 @@ use crate::layout::Table;
 use crate::numbers::grouped;
 use crate::text::{Piece, Text};
 
-/// A function may write anything as an error's type. Past this many groups, dead-letters are counted together.
+/// The most groups: a function may write anything as an error's type. All further dead-letters are counted together.
 pub(super) const MOST_GROUPS: usize = 1_000;
 /// Characters of an error that are kept.
 pub(super) const LONGEST_ERROR: usize = 256;
 /// Characters of an error's message in a table.
 const SHOWN_OF_A_MESSAGE: usize = 40;
 
-/// The traits that the dead-letters of a group share.
+/// The traits shared by a group's dead-letters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Alike {
     /// The reason's name, `max_receive_count` or `unknown`.
@@ -35,7 +35,7 @@ pub struct Alike {
 }
 
 impl Alike {
-    /// The dead-letters of too many groups.
+    /// The group of dead-letters beyond the limit.
     pub(super) const OTHER: Self = Self { reason: "other", target: None, error_type: None, detail: None };
 
     pub(super) fn of(dead_letter: &ReceivedDeadLetter<'_>) -> Self {
@@ -58,7 +58,7 @@ pub struct Group {
     pub target: Option<String>,
     /// The last error's type, or its first 256 characters.
     pub error_type: Option<String>,
-    /// The error's message in one of them, or its first 256 characters.
+    /// The error's message in one of its dead-letters, or its first 256 characters.
     pub error_message: Option<String>,
     /// The problem with dead-letters that were not understood and name no error, cut after 256 characters.
     pub detail: Option<String>,
@@ -102,7 +102,7 @@ impl Group {
     }
 }
 
-/// When SQS deletes a dead-letter that was sent then.
+/// The time when SQS deletes a dead-letter that was sent at this time.
 pub fn expires(sent: Timestamp) -> Timestamp {
     sent.saturating_add(RETENTION)
 }
@@ -114,15 +114,15 @@ pub(super) fn largest_first<T>(groups: &mut [(T, Group)]) {
     groups.sort_by_cached_key(|(_, group)| (Reverse(group.count), traits(group)));
 }
 
-/// A dead-letter in short.
+/// A short description of a dead-letter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Described {
     /// The event's key. A message that was not understood has none.
     pub key: Option<String>,
     /// SQS's id.
     pub message_id: String,
-    /// `event`; `verbatim` for a body left as it was received; `record` for what SQS's own redrive took; `unknown` for
-    /// any other message.
+    /// `event`; `verbatim` for a body left as it was received; `record` for a message that SQS's own redrive took;
+    /// `unknown` for any other message.
     pub kind: &'static str,
     /// The reason's name, `max_receive_count` or `unknown`.
     pub reason: &'static str,
@@ -138,7 +138,7 @@ pub struct Described {
     pub dead_lettered_at: Timestamp,
     /// When its message was sent.
     pub sent: Timestamp,
-    /// The groups that were found, and the limit that was exceeded.
+    /// The value that was found, and the limit that it broke.
     pub detail: Option<String>,
 }
 
@@ -165,7 +165,7 @@ impl Described {
         }
     }
 
-    /// The same with the beginning of each long text.
+    /// The same description with the beginning of each long text.
     pub(super) fn cut(self) -> Self {
         let [error_type, error_message, detail] = [&self.error_type, &self.error_message, &self.detail]
             .map(|text| text.as_ref().map(|text| cut(text, LONGEST_ERROR)));
@@ -202,14 +202,14 @@ pub(super) struct Line<'l> {
     pub(super) target: Option<&'l str>,
     pub(super) reason: &'static str,
     pub(super) error_type: Option<&'l str>,
-    /// The last error's message or, of a dead-letter that was not understood, why.
+    /// The last error's message or, if the dead-letter was not understood, the reason.
     pub(super) message: Option<&'l str>,
     pub(super) retries: Option<u64>,
     pub(super) dead_lettered_at: Timestamp,
 }
 
 impl Described {
-    /// It on one line.
+    /// The description on one line.
     pub(super) fn line(&self) -> Line<'_> {
         Line {
             key: self.key.as_deref(),
@@ -264,7 +264,7 @@ fn age(moment: Timestamp, now: Timestamp) -> String {
     durations::short(now.since(moment).as_secs_f64().floor())
 }
 
-/// The first characters of a text, with `…` for the others.
+/// The first characters of a text, with `…` in place of the rest.
 pub(super) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
@@ -272,13 +272,13 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The detail of a dead-letter that was not understood and names no error. Other details name ages and counts, so
-/// hardly two are alike.
+/// The detail of a dead-letter that was not understood and names no error. Other details contain ages and counts, so
+/// hardly two are equal.
 fn malformation<'l>(dead_letter: &'l ReceivedDeadLetter<'_>) -> Option<&'l str> {
     use ReasonCode::{MalformedEnvelope, MalformedRecord, PayloadLost};
     let is_malformed = matches!(dead_letter.reason, Some(MalformedRecord | MalformedEnvelope | PayloadLost));
     let has_error = dead_letter.error_type.is_some() || dead_letter.error_message.is_some();
     let detail = dead_letter.detail.as_deref().filter(|_| is_malformed && !has_error)?;
-    // Without the place of a JSON error, which differs from dead-letter to dead-letter.
+    // Without the position of a JSON error, which differs from dead-letter to dead-letter.
     Some(detail.split_once(" at line ").map_or(detail, |(what, _)| what))
 }

@@ -1,5 +1,5 @@
-//! Brings dead-letters back from the file that a discard wrote. What was imported is recorded beside the file, so that a
-//! repeated import goes on where it was.
+//! Brings dead-letters back from the file that a discard wrote. A record beside the file lists those imported, so that
+//! a repeated import continues.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -27,9 +27,9 @@ use crate::shown::shown;
 pub struct Import {
     /// The operator.
     pub operator: Operator,
-    /// The file. What was imported of it is recorded in a file of the same name with `.done` behind it.
+    /// The file. A file of the same name with `.done` behind it records the dead-letters that were imported.
     pub file: PathBuf,
-    /// The most dead-letters a second.
+    /// The most dead-letters per second.
     pub pace: Pace,
 }
 
@@ -55,10 +55,10 @@ pub struct Imported {
     plan: ImportPlan,
     #[serde(skip)]
     outcome: Outcome,
-    /// The operator stopped it.
+    /// The operator stopped the import.
     #[serde(skip)]
     is_interrupted: bool,
-    /// The failure that ended it halfway, such as a full disk.
+    /// The failure that ended the import midway, such as a full disk.
     #[serde(skip)]
     failure: Option<Failure>,
 }
@@ -72,11 +72,11 @@ pub fn check(file: &Path) -> Result<(), Failure> {
     count(file, &HashSet::new()).map(drop)
 }
 
-/// Dead-letters of a file.
+/// The counts of a file's dead-letters.
 #[derive(Default)]
 struct Count {
     new: u64,
-    /// Imported before.
+    /// Those imported before.
     before: u64,
     is_cut_off: bool,
 }
@@ -96,7 +96,7 @@ fn count(file: &Path, imported: &HashSet<String>) -> Result<Count, Failure> {
 }
 
 impl Import {
-    /// The record of what was imported.
+    /// The path of the record of imported dead-letters.
     fn journal(&self) -> PathBuf {
         self.file.with_added_extension("done")
     }
@@ -149,7 +149,7 @@ impl Import {
         Ok(Ok(done))
     }
 
-    /// Sends the dead-letters that are not on record. Whatever it fails with, `done` has those that were sent.
+    /// Sends the dead-letters that are not on record. Even if it fails, `done` counts those that were sent.
     async fn send_all(
         &self,
         deployment: &Deployment,
@@ -173,7 +173,7 @@ impl Import {
         }
     }
 
-    /// Sends some dead-letters, and records them. Returns false if it is to end there.
+    /// Sends some dead-letters, and records them. Returns false if the import is to end there.
     async fn send_some(
         &self,
         deployment: &Deployment,
@@ -261,7 +261,7 @@ impl Answer for ImportPlan {
 impl Answer for Imported {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        // A failure begins with the summary.
+        // A failure's text begins with the summary.
         if self.end().is_ok() {
             layout.line(self.outcome.summary("imported"));
         }
@@ -282,20 +282,20 @@ impl Answer for Imported {
     }
 }
 
-/// Begins the first line of the record, which names the queue.
+/// The beginning of the record's first line, which names the queue.
 const QUEUE: &str = "queue ";
 
-/// The part of a file that was imported.
+/// The dead-letters of a file that were imported.
 #[derive(Debug, Default)]
 struct Record {
-    /// The queue that it was sent to, by its ARN; `None` if nothing was sent.
+    /// The ARN of the queue that they were sent to; `None` if none was sent.
     queue: Option<String>,
     /// The ids of the messages.
     ids: HashSet<String>,
 }
 
 impl Record {
-    /// The record at a path; an empty one if there is none.
+    /// The record at a path; an empty one if the file does not exist.
     fn of(path: &Path) -> Result<Self, Failure> {
         match std::fs::read(path) {
             Ok(text) => Self::read(path, &text),
@@ -312,8 +312,8 @@ impl Record {
     }
 }
 
-/// The file that records what was imported: the queue, and the messages' ids, each after a line's end, so that one that was
-/// cut off stays alone.
+/// The file that records the queue and the imported messages' ids. Each comes after a line break, so that an id that
+/// was cut off spoils no other.
 struct Journal {
     path: PathBuf,
     file: File,
@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    /// The dead-letters of a file with this text, and whether its last line is cut off.
+    /// The count of dead-letters in a file with this text, and true if its last line is cut off.
     async fn planned(text: impl AsRef<[u8]>) -> Result<(u64, bool), String> {
         Setting::with(text).plan().await.map(|plan| (plan.dead_letters, plan.cut_off))
     }
@@ -424,7 +424,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_sent_before_a_failure_is_counted() {
-        // The second line is beyond what is read with the first.
+        // The second line is too far away to be read with the first.
         let second = " ".repeat(50_000) + &LINE.replace("m-1", "m-2");
         let setting = Setting::with(format!("{LINE}\n{second}\n"));
         let plan = setting.plan().await.unwrap();
@@ -478,7 +478,7 @@ mod tests {
         for bytes in [&utf16[..], &utf16[2..]] {
             assert_eq!(planned(bytes).await.unwrap_err(), format!("/dead-letters.jsonl: {named}"));
         }
-        // And so in the record of what was imported.
+        // The same holds for the record of imported dead-letters.
         let setting = Setting::with(LINE);
         std::fs::write(setting.import().journal(), "\u{feff}m-1\r\n").unwrap();
         assert_eq!(setting.plan().await.unwrap().before, 1);

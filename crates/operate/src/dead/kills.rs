@@ -1,5 +1,5 @@
-//! Commands killed at any call, again and again, in an account whose calls fail: nothing is lost, and nothing is doubled
-//! without a cause.
+//! Commands that are killed at any call, again and again, in an account whose calls fail: no dead-letter is lost, and
+//! none is duplicated without a cause.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ use crate::deployment::queue::HIDDEN_FOR;
 
 /// The number of random histories, each with its own dead-letters, filter, pace, faults and up to a dozen kills.
 const HISTORIES: u64 = 300;
-/// The same for commands that wait for a disk with each step.
+/// The same for commands that wait for the disk at each step.
 const HISTORIES_WITH_FILES: u64 = 40;
 
 /// One history of an account, and a command that is killed in it again and again.
@@ -37,7 +37,7 @@ struct History {
     luck: Xoshiro256PlusPlus,
     folder: tempfile::TempDir,
     fault_rate: Rc<Cell<f64>>,
-    /// Entries of sends and deletions that failed or were not answered: each may have made a copy.
+    /// Entries of sends and deletions that failed or were not answered: each may explain a copy.
     explained: Rc<Cell<usize>>,
 }
 
@@ -86,8 +86,8 @@ impl History {
         Chosen::matching(self.filter.clone())
     }
 
-    /// Plans and performs a change again and again, killed at random calls at first and undisturbed in the end, until it has
-    /// nothing more to do. Returns how often it was killed.
+    /// Plans and performs a change repeatedly, at first killed at random calls and in the end undisturbed, until
+    /// nothing is left to do. Returns the number of kills.
     async fn run_to_the_end<C: Change>(&mut self, mut change: impl FnMut(&Self, Option<u64>) -> C) -> usize {
         let (mut luck, mut kills) = (self.luck.clone(), 0);
         for _ in 0..luck.random_range(0..12) {
@@ -105,7 +105,7 @@ impl History {
         kills
     }
 
-    /// At each moment, a dead-letter that is nowhere else is in the dead-letter queue.
+    /// Asserts that each dead-letter is in the dead-letter queue, unless it is already elsewhere.
     fn check_kept(&self) {
         let kept: BTreeSet<String> = self.dead.dead().into_iter().map(|it| it.message.body).collect();
         let exported: BTreeSet<String> = exported(self.folder.path()).into_iter().map(|it| it.body).collect();
@@ -124,7 +124,7 @@ impl History {
     }
 }
 
-/// Plans and performs a change; `None` if it failed without having done anything.
+/// Plans and performs a change; `None` if it failed without doing anything.
 async fn run<C: Change>(change: &C) -> Option<Result<(), crate::Failure>> {
     match change.perform(&change.plan().await.ok()?).await {
         Performed::Done(_, result) => Some(result),
@@ -148,7 +148,7 @@ fn counted(texts: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// As the handler reads what it is sent: it must be an event that starts anew.
+/// The key of a message in the retry queue, read as the handler reads it: it must be an event that starts anew.
 fn key_of(stored: &Stored) -> String {
     let record = Record {
         message_id: stored.id.clone(),
@@ -168,7 +168,7 @@ fn key_of(stored: &Stored) -> String {
     event.origin_request_id
 }
 
-/// The dead-letters in the exports of a folder. The last line of one may be cut off.
+/// The dead-letters in a folder's exports. An export's last line may be cut off.
 fn exported(folder: &Path) -> Vec<Line> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let exports = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));

@@ -7,17 +7,17 @@ use crate::dead::scan::ROUND;
 use crate::deployment::queue::HIDDEN_FOR;
 use crate::numbers::{rate_flag, read_rate};
 
-/// Dead-letters a second; above zero.
+/// Dead-letters per second; above zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace(pub f64);
 
 impl Pace {
-    /// The pace of a redrive, unless somebody says otherwise: its function may only just have recovered.
+    /// The default pace of a redrive: its function may only just have recovered.
     pub const REDRIVE: Self = Self(50.0);
-    /// The pace of a discard or an import, unless somebody says otherwise.
+    /// The default pace of a discard or an import.
     pub const FILE: Self = Self(500.0);
 
-    /// Reads `50/s`, `600/m` and the like.
+    /// Reads a pace such as `50/s` or `600/m`.
     ///
     /// # Errors
     ///
@@ -26,24 +26,24 @@ impl Pace {
         read_rate(text).map(Self)
     }
 
-    /// Dead-letters to act on together: those of one second. The very first dead-letter goes alone: where a permission
-    /// is missing, only that one is done and not deleted.
+    /// The number of dead-letters to act on together: those of one second. The very first dead-letter goes alone: if a
+    /// permission is missing, only that one is copied and not deleted.
     pub(super) fn at_once(self, tried: u64) -> usize {
         if tried == 0 { 1 } else { (self.0 as usize).clamp(1, ROUND) }
     }
 
-    /// Dead-letters to receive together: the last is acted on well before it becomes visible again.
+    /// The number of dead-letters to receive together: the last is acted on well before it becomes visible again.
     pub(super) fn at_hand(self) -> usize {
         ((self.0 * HIDDEN_FOR.as_secs_f64() / 3.0) as usize).clamp(1, ROUND)
     }
 
-    /// The time that dead-letters take.
+    /// The time that these dead-letters take.
     pub(super) fn time_for(self, dead_letters: u64) -> Duration {
         Duration::try_from_secs_f64(dead_letters as f64 / self.0).unwrap_or(Duration::MAX)
     }
 }
 
-/// As a flag writes it, such as `50/s`.
+/// As a flag has it, such as `50/s`.
 impl fmt::Display for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&rate_flag(self.0))
@@ -76,7 +76,7 @@ mod tests {
         #[test]
         fn a_dead_letter_at_hand_has_its_turn_before_it_is_visible(exponent in -7.0..6.0) {
             let pace = Pace(10f64.powf(exponent));
-            // The last waits for the turns of all before it.
+            // The last dead-letter waits for the turns of all before it.
             let before = pace.at_hand() as u64 - 1;
             prop_assert!(pace.time_for(before) <= HIDDEN_FOR / 3);
         }

@@ -1,4 +1,4 @@
-//! The dead-letters that a change is about, and what became of them.
+//! The dead-letters that a change acts on, and their outcome.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
@@ -43,7 +43,7 @@ impl Chosen {
         Self::Matching(Box::new(filter))
     }
 
-    /// The snapshot that a plan is made of. `rules` judge which dead-letters could be redriven.
+    /// The snapshot to plan from. `rules` judge which dead-letters could be redriven.
     pub(super) async fn snapshot(
         &self,
         operator: &Operator,
@@ -80,7 +80,7 @@ pub struct Picked {
 }
 
 impl Picked {
-    /// Picks dead-letters. `skip` says which would be dead-lettered again at once.
+    /// Picks dead-letters. `skip` gives the reason if one would be dead-lettered again at once.
     pub(super) fn of(
         chosen: &Chosen,
         snapshot: Rc<Snapshot>,
@@ -103,7 +103,7 @@ impl Picked {
             false
         });
         let mut groups: Vec<Group> = snapshot.groups_of(&rows).into_iter().map(|(_, group)| group).collect();
-        // A group has the message of its first, which need not be this one.
+        // A group has the message of its first dead-letter, which may be another one.
         if let (Selection::DeadLetter(_), [row], [group]) = (selection, &*rows, &mut *groups) {
             group.error_message = row.message.as_ref().map(ToString::to_string);
         }
@@ -111,7 +111,7 @@ impl Picked {
         Ok(Self { groups, ids, skipped, not_allowed, limit, pace, note, snapshot })
     }
 
-    /// Dead-letters to act on.
+    /// The number of dead-letters to act on.
     pub fn count(&self) -> u64 {
         self.matching().min(self.limit.unwrap_or(u64::MAX))
     }
@@ -124,7 +124,7 @@ impl Picked {
         &self.snapshot.deployment
     }
 
-    /// The same as long as it is the same dead-letters, whenever it is made.
+    /// The identity of a plan: the same dead-letters have the same one, at any time.
     pub(super) fn identity(&self) -> String {
         let mut ids: Vec<&str> = self.ids.iter().map(AsRef::as_ref).collect();
         ids.sort_unstable();
@@ -197,7 +197,7 @@ pub struct Outcome {
     pub left: BTreeMap<String, u64>,
     /// Dead-letters that are, or may be, elsewhere and were not deleted: a repeated command acts on them again.
     pub not_deleted: Option<NotDeleted>,
-    /// The reason why not all of the plan's dead-letters were met.
+    /// The reason why not all of the plan's dead-letters were received.
     pub incomplete: Option<String>,
 }
 
@@ -232,7 +232,7 @@ impl Outcome {
         shown(&parts.join("; ")).into_owned()
     }
 
-    /// A remark about dead-letters of the plan that were not found again.
+    /// A remark on dead-letters of the plan that were not found again.
     pub(super) fn missing(&self, picked: &Picked, read: &Read) -> Option<String> {
         let not_deleted = self.not_deleted.as_ref().map_or(0, |it| it.count);
         let met = self.done + not_deleted + self.left.values().sum::<u64>();
@@ -243,18 +243,18 @@ impl Outcome {
         })
     }
 
-    /// The end of a command: a failure if something was left that the plan did not say.
+    /// The result of a command: a failure if it left dead-letters that the plan did not skip.
     pub(super) fn result(&self, picked: &Picked, read: &Read, summary: &str) -> Result<(), Failure> {
         read.result(summary)?;
         if picked.limit.is_none_or(|limit| self.done < limit) {
-            // What was locked while the plan was made may still be.
+            // Dead-letters that were locked during planning may still be.
             picked.snapshot.read.result(summary)?;
         }
         if self.left.is_empty() && self.not_deleted.is_none() { Ok(()) } else { Err(left_over(summary)) }
     }
 }
 
-/// The failure of a command that left what it should have done.
+/// The failure of a command that did not finish.
 pub(super) fn left_over(summary: &str) -> Failure {
     Failure::undone(format!("{summary}; run the command again for the rest"))
 }

@@ -37,8 +37,8 @@ impl Received {
             message_id: id.clone(),
         };
         if let Some(moved) = text(&attributes, MOVED_ATTRIBUTE) {
-            // SQS's own redrive takes copies of messages too. A copy whose attribute is garbled counts as a new message, as
-            // it does for the handler.
+            // SQS's own redrive also takes copies of messages. A copy whose attribute is garbled counts as a new
+            // message, as it does for the handler.
             let _ = record.restore(moved);
         }
         Ok(Self { record, attributes })

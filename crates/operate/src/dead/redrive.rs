@@ -28,7 +28,7 @@ pub struct Redrive {
     pub chosen: Chosen,
     /// The ARN of a function to invoke instead of the original one; `TARGET_FUNCTIONS` must allow it.
     pub retarget: Option<String>,
-    /// The most dead-letters a second.
+    /// The most dead-letters per second.
     pub pace: Pace,
     /// The most dead-letters.
     pub limit: Option<u64>,
@@ -50,7 +50,7 @@ impl Redrive {
 
     /// The reason why a dead-letter is skipped.
     fn skips(&self, row: &Row) -> Option<ReasonCode> {
-        // A snapshot is judged by the functions that its dead-letters name.
+        // Each dead-letter was judged by the function that it names, not by the new one.
         row.refused.filter(|code| self.retarget.is_none() || *code != ReasonCode::TargetNotAllowed)
     }
 }
@@ -168,7 +168,7 @@ fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deploym
 impl Answer for Redriven {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        // A failure begins with the summary.
+        // A failure's text begins with the summary.
         if self.end().is_ok() {
             layout.line(self.outcome.summary("redrove"));
         }
@@ -202,7 +202,7 @@ impl Action for Sending<'_> {
         answers.into_iter().map(|answer| answer.map_err(not_done)).collect()
     }
 
-    /// A sent dead-letter may be retried already.
+    /// Does nothing: a sent dead-letter may already be retried.
     fn take_back(&self, _: usize) -> bool {
         false
     }
@@ -321,7 +321,7 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     #[tokio::test]
     async fn an_interrupt_ends_the_work_after_the_dead_letters_at_hand() {
         let dead = with(150);
-        // The scan tells three times how far it is, and the first dead-letter goes alone.
+        // The scan reports progress three times, and the first dead-letter goes alone.
         let redrive = Redrive::new(dead.stopping_after(4), Chosen::all());
         let (done, result) = run(&redrive).await;
         assert_eq!((done.redriven, result), (1, Err(Failure::interrupted("redrove 1 dead-letter"))));

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::quoted;
 
-/// The rules by which the events of dead-letters start over.
+/// The rules for starting the events of dead-letters over.
 #[derive(Clone, Debug)]
 pub struct RedriveRules {
     policies: Policies,
@@ -22,8 +22,8 @@ impl RedriveRules {
     ///
     /// # Errors
     ///
-    /// If the handler's settings are refused: nobody can say which functions it would re-invoke. And if it would not re-invoke
-    /// `retarget`.
+    /// If the handler's settings are refused, because nobody can tell which functions it would re-invoke; or if it
+    /// would not re-invoke `retarget`.
     pub fn new(deployment: &Deployment, retarget: Option<&str>) -> Result<Self, Failure> {
         let policies = deployment.policies().map_err(|errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
@@ -51,8 +51,8 @@ impl RedriveRules {
         self.retarget.as_deref()
     }
 
-    /// The message that starts the event over. It has none of the dead-letter's attributes: `Comeback` would make it an old
-    /// message again.
+    /// The message that starts the event over. It has none of the dead-letter's attributes: `Comeback` would mark it as
+    /// a moved message.
     ///
     /// # Errors
     ///
@@ -64,8 +64,8 @@ impl RedriveRules {
         Ok(NewMessage { body, trace_header, ..NewMessage::default() })
     }
 
-    /// Asks the handler's rules whether the event would be dead-lettered, on its first receive or when its first retry is due.
-    /// The event starts anew, so the answer is the same whenever its message is sent.
+    /// Asks the handler's rules whether the event would be dead-lettered, on its first receive or when its first retry
+    /// is due. The event starts anew, so the answer does not depend on when its message is sent.
     fn rehearsed(&self, body: String, sent: Timestamp) -> Result<String, ReasonCode> {
         let mut record = Record {
             message_id: "rehearsed".into(),
@@ -81,7 +81,7 @@ impl RedriveRules {
         let mut now = sent;
         for receive in 1..=2 {
             record.receive_count = receive;
-            // A pause holds events, and dead-letters none.
+            // A pause only holds events, and dead-letters none.
             now = match decide(&record, &self.policies, &Pauses::default(), now) {
                 Action::Defer { due, .. } | Action::Hold { due, .. } | Action::Reinvoke { due, .. } => due,
                 Action::DeadLetter { reason, .. } => return Err(reason.code),

@@ -15,7 +15,7 @@ use crate::text::Text;
 
 /// The only function that may be re-invoked, with any qualifier.
 pub const ORDERS: &str = "arn:aws:lambda:eu-west-1:123456789012:function:orders";
-/// The time of the account.
+/// The account's time.
 pub const NOW: Timestamp = Timestamp::from_secs(2_000_000_000);
 
 /// A dead-letter to put into the queue.
@@ -29,7 +29,7 @@ pub struct DeadLetter {
     pub body: String,
     /// The attribute `Reason`.
     pub reason: Option<&'static str>,
-    /// Its event can start over.
+    /// Its event can be redriven.
     pub can_be_redriven: bool,
 }
 
@@ -40,7 +40,7 @@ fn key() -> String {
     format!("key-{}", NUMBER.get())
 }
 
-/// A dead-letter of the handler's.
+/// A dead-letter that the handler wrote.
 pub fn event(error_type: &'static str) -> DeadLetter {
     let key = key();
     let body = format!(
@@ -73,7 +73,7 @@ pub fn unknown() -> DeadLetter {
 }
 
 impl DeadLetter {
-    /// The same of function `payments`, which may not be re-invoked.
+    /// The same for function `payments`, which may not be re-invoked.
     #[must_use]
     pub fn of_payments(self) -> Self {
         Self { body: self.body.replace("function:orders", "function:payments"), ..self }
@@ -100,7 +100,7 @@ pub struct Dead {
 }
 
 impl Dead {
-    /// An account with these dead-letters, which `orders` is attached in.
+    /// A deployment with these dead-letters, to which `orders` is attached.
     pub fn with(dead_letters: impl IntoIterator<Item = DeadLetter>) -> Self {
         let dead = Self { aws: Sample { is_attached: true, ..Sample::new(NOW) }.build() };
         dead_letters.into_iter().for_each(|dead_letter| drop(dead.put(&dead_letter)));
@@ -139,7 +139,7 @@ impl Dead {
         Operator::new(self.aws.account(), Which::Stack(Sample::STACK.into()))
     }
 
-    /// An operator who stops the work when it has told this often how far it is.
+    /// An operator who stops the work at this progress report.
     pub fn stopping_after(&self, times: u64) -> Operator {
         let (raise, interrupt) = Interrupt::new();
         let follow = self.following(move |told| {
@@ -150,7 +150,7 @@ impl Dead {
         Operator { interrupt, ..follow }
     }
 
-    /// An operator who hears how often the work has told how far it is.
+    /// An operator who calls `hear` with the count of progress reports.
     pub fn following(&self, hear: impl Fn(u64) + 'static) -> Operator {
         Operator { follow: Rc::new(Hears { told: Cell::new(0), hear: Box::new(hear) }), ..self.operator() }
     }

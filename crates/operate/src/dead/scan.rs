@@ -23,13 +23,14 @@ pub(super) const ROUND: usize = 80;
 const MOST_OF_A_RECEIVE: usize = 10;
 /// A long poll asks all of SQS's servers, a short one only some of them. One second is the shortest long poll.
 const WAIT: Duration = Duration::from_secs(1);
-/// Dead-letters hidden at once at most. SQS allows about 120,000 messages in flight, those of other readers included.
+/// The most dead-letters hidden at a time. SQS allows about 120,000 messages in flight, those of other readers
+/// included.
 const MOST_HIDDEN: usize = 110_000;
 /// Rounds in a row without a new dead-letter, after which the queue counts as read: sixteen long polls.
 const QUIET_ROUNDS: u32 = 2;
 /// Dead-letters given back in one delivery.
 const GIVEN_BACK_AT_ONCE: usize = 1_000;
-/// Giving back fewer dead-letters takes no time worth mentioning.
+/// The most dead-letters that can be given back without a remark: more take a while.
 const MANY: usize = 2_000;
 
 /// The reason why reading ended.
@@ -47,12 +48,12 @@ pub enum End {
     Failed(Failure),
 }
 
-/// The part of the dead-letter queue that was read, and the part that is still hidden.
+/// The part of the dead-letter queue that was read, and the dead-letters that are still hidden.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
     /// Dead-letters read, each counted once.
     pub dead_letters: u64,
-    /// Dead-letters left alone, because they were sent too late.
+    /// Dead-letters left alone, because they were sent later than those to read.
     pub newer: u64,
     /// The reason why reading ended.
     pub end: End,
@@ -62,20 +63,21 @@ pub struct Read {
     pub locked: Option<Locked>,
 }
 
-/// Dead-letters that another reader has hidden, or one that was killed: nobody can read them before.
+/// Dead-letters that are hidden by another reader, possibly a killed one. Nobody else can read them until they are
+/// visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Locked {
-    /// Approximately.
+    /// Their approximate number.
     pub dead_letters: u64,
-    /// When the last of them is visible again if the command that has hidden it ended just now. SQS does not say when
-    /// it was hidden, so a later check names a later time.
+    /// The time when the last of them is visible again if the command that has hidden it ended just now. SQS does not
+    /// say when it was hidden, so a later check names a later time.
     pub until: Timestamp,
 }
 
 impl Locked {
     /// The dead-letters that other readers hide, in a queue that had `depth` at `now`, after `read` of them were read.
     fn of(depth: Depth, read: u64, now: Timestamp) -> Option<Self> {
-        // The counts may be a minute old: what was hidden then may be visible, and read, by now.
+        // The counts may be a minute old: dead-letters that were hidden then may by now be visible, and read.
         let dead_letters = depth.in_flight.saturating_sub(read.saturating_sub(depth.visible));
         (dead_letters > 0).then(|| Self { dead_letters, until: now.saturating_add(HIDDEN_FOR) })
     }
@@ -92,7 +94,7 @@ impl Locked {
         counted(self.dead_letters, "more is", "more are")
     }
 
-    /// Rounded up to a minute.
+    /// The time of day, rounded up to a minute.
     fn clock(&self) -> String {
         let until = Timestamp::from_secs(self.until.rounded_up_to_secs().as_secs().next_multiple_of(60));
         format!("{} UTC", until.to_string().get(11..16).unwrap_or_default())
@@ -110,12 +112,12 @@ impl fmt::Display for Locked {
     }
 }
 
-/// The longest time for which a dead-letter stays hidden.
+/// The longest time that a dead-letter stays hidden, in minutes.
 const fn minutes() -> u64 {
     HIDDEN_FOR.as_secs() / 60
 }
 
-/// A number of dead-letters.
+/// A count of dead-letters in words.
 pub(super) fn counted_dead_letters(dead_letters: u64) -> String {
     counted(dead_letters, "dead-letter", "dead-letters")
 }
@@ -135,7 +137,7 @@ impl Read {
         }
     }
 
-    /// The result of a command that has done `done`.
+    /// The result of a command; `done` says what it has done.
     ///
     /// # Errors
     ///
@@ -168,7 +170,7 @@ pub(crate) fn failed(action: &str, failure: &EntryFailure) -> String {
     format!("{action}: {failure}{remedy}")
 }
 
-/// Tells that a batch of calls stands still, with dead-letters hidden.
+/// Remarks that a batch of calls pauses while dead-letters are hidden.
 pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     |pause, why| {
         let waits = format!("waiting {}, as SQS asked: {why}", durations::text(pause));
@@ -176,8 +178,8 @@ pub(crate) fn tell_pause(operator: &Operator) -> impl Fn(Duration, &str) {
     }
 }
 
-/// Shows every dead-letter that was sent until `until` to `show`, until that returns `true`, and gives all of them back. Says
-/// beforehand that it hides them.
+/// Passes every dead-letter that was sent until `until` to `show`, until that returns `true`, and gives all of them
+/// back. Remarks in advance that they are hidden.
 pub(super) async fn show_each(
     operator: &Operator,
     deployment: &Deployment,
@@ -210,7 +212,7 @@ pub(super) async fn show_each(
     };
     tell(scan.read.dead_letters, scan.read.dead_letters);
     let read = scan.give_back(end).await?;
-    // Dead-letters that came meanwhile are not of that depth.
+    // The depth does not include dead-letters that came meanwhile.
     Ok(Read { locked: Locked::of(depth, read.dead_letters, now), ..read })
 }
 
@@ -271,7 +273,8 @@ impl<'a> Scan<'a> {
         self.hidden -= usize::from(handle.flatten().is_some());
     }
 
-    /// Gives back what is held, however the scan ended. A failure before any dead-letter was read is the command's.
+    /// Gives back the dead-letters that are held, however the scan ended. Fails only if reading failed before any
+    /// dead-letter was read.
     pub(super) async fn give_back(self, end: End) -> Result<Read, Failure> {
         let Self { operator, url, handles, mut read, .. } = self;
         let handles: Vec<String> = handles.into_values().flatten().collect();
@@ -284,8 +287,8 @@ impl<'a> Scan<'a> {
             not_tried -= some.len();
             let visible = some.iter().map(|handle| (handle.clone(), Duration::ZERO)).collect();
             let answers = operator.account.aws.hide(url, visible, &tell_pause(operator)).await;
-            // SQS refuses the handle of a dead-letter that is visible, gone, or in another reader's hands: there is
-            // nothing to give back.
+            // SQS refuses the handle of a dead-letter that is visible, gone, or received by another reader. It needs no
+            // giving back.
             let failures = answers.into_iter().filter_map(Result::err);
             let failures: Vec<_> = failures.filter(|it| it.kind != EntryFailureKind::Refused).collect();
             let Some(failure) = failures.first() else { continue };
@@ -331,7 +334,7 @@ impl<'a> Scan<'a> {
             }
         }
         failed?;
-        // A dead-letter received again says nothing about dead-letters behind it.
+        // Receiving a dead-letter again does not show that no others are left.
         self.quiet_rounds += u32::from(fresh.is_empty() && !met_again);
         Ok(fresh)
     }
@@ -364,7 +367,7 @@ mod tests {
     fn dead_letters_that_another_reader_hides_are_counted_and_end_with_3() {
         let depth = |visible, in_flight| Depth { visible, in_flight, delayed: 0 };
         assert_eq!(Locked::of(depth(4, 0), 4, NOW), None);
-        // Given back since the counts were taken, and read.
+        // They were given back since the counts were taken, and then read.
         assert_eq!(Locked::of(depth(4, 51), 55, NOW), None);
         let locked = Locked::of(depth(4, 51), 4, NOW).unwrap();
         assert_eq!(

@@ -19,7 +19,7 @@ use crate::shown::shown_json;
 use crate::text;
 use crate::text::{Piece, Text, quoted};
 
-/// Attributes that Comeback writes: the dead-letter is described by what they say.
+/// The attributes that Comeback writes. The dead-letter's description contains their values.
 const OURS: [&str; 6] = ["Reason", "Detail", "TargetFunction", "RetriesMade", "ErrorType", MOVED_ATTRIBUTE];
 
 /// A dead-letter in full.
@@ -32,7 +32,7 @@ pub struct DeadLetter {
     pub first_failure: Option<Timestamp>,
     /// The event, as it was sent.
     pub payload: Option<Box<RawValue>>,
-    /// The message's body, where no event was found in it.
+    /// The message's body, if it contains no event.
     pub body: Option<String>,
     /// Attributes that the sender added to a message that was not understood.
     pub attributes: BTreeMap<String, StoredAttribute>,
@@ -40,11 +40,11 @@ pub struct DeadLetter {
     read: Read,
 }
 
-/// Reads dead-letters until one has this key, or is this message.
+/// Finds the dead-letter with this key, or the message with this id.
 ///
 /// # Errors
 ///
-/// If the deployment or its dead-letter queue cannot be read, or there is no such dead-letter.
+/// If the deployment or its dead-letter queue cannot be read, or no dead-letter is found.
 pub async fn show(operator: &Operator, name: &str) -> Result<DeadLetter, Failure> {
     let deployment = operator.deployment().await?;
     let mut found = None;
@@ -77,7 +77,7 @@ impl DeadLetter {
         Self { described, first_failure, payload, body, attributes, read }
     }
 
-    /// Its facts, but neither its payload nor its body.
+    /// The facts about it, without its payload and body.
     pub fn facts(&self) -> Vec<Fact> {
         let Described { key, message_id, kind, reason, target, error_type, error_message, .. } =
             &self.described;
@@ -128,8 +128,8 @@ impl Answer for DeadLetter {
 /// Values nested deeper stay on one line: a payload may be nothing but brackets, and each would be indented further.
 const DEEPEST_INDENTED: usize = 16;
 
-/// JSON over several lines, indented by two spaces. Values keep their text and their order: parsing would change large
-/// numbers and the order of keys.
+/// Indents JSON by two spaces. Values keep their text and their order: parsing would change large numbers and the order
+/// of keys.
 pub fn pretty(json: &str) -> String {
     let mut text = String::new();
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
@@ -145,7 +145,7 @@ pub fn pretty(json: &str) -> String {
         }
         let closes = matches!(character, '}' | ']');
         depth = depth.saturating_sub(closes.into());
-        // Nothing stands between the brackets of an empty list or object.
+        // An empty list or object has no line break between its brackets.
         let breaks = text.ends_with(',') || text.ends_with(['{', '[']) != closes;
         if breaks && depth <= DEEPEST_INDENTED {
             text.push('\n');
@@ -171,7 +171,7 @@ mod tests {
     use crate::dead::samples::{Dead, event, malformed, received, unknown};
     use crate::dead::scan::End;
 
-    /// An answer among other members, as a program prints it.
+    /// An answer beside other members, as a program prints it.
     fn beside(answer: &impl Serialize) -> String {
         #[derive(Serialize)]
         struct Object<'a, A> {

@@ -18,11 +18,11 @@ use crate::layout::Table;
 use crate::operator::Operator;
 use crate::shown::shown;
 
-/// Bytes of a dead-letter's key that a row keeps.
+/// The bytes of a dead-letter's key that a row keeps.
 const MOST_OF_A_KEY: usize = 120;
-/// Bytes of an error's message that a row keeps.
+/// The bytes of an error's message that a row keeps.
 const MOST_OF_A_MESSAGE: usize = 140;
-/// Functions named one by one.
+/// The most functions that are named.
 const MOST_NAMED: usize = 20;
 
 /// The dead-letters that a scan found.
@@ -30,21 +30,21 @@ const MOST_NAMED: usize = 20;
 pub struct Snapshot {
     /// When the scan began.
     pub at: Timestamp,
-    /// The filter that each of them matches.
+    /// The filter that they match.
     pub filter: Filter,
     /// The deployment, as it was then.
     pub deployment: Deployment,
     /// The part of the queue that was read.
     pub read: Read,
-    /// The first of them, described; as many as were asked for.
+    /// The first of them, described, up to the requested number.
     pub(super) described: Vec<Described>,
     /// When the last of all dead-letters was sent, by SQS's clock.
     pub(super) newest: Timestamp,
-    /// The oldest first.
+    /// The rows, the oldest first.
     rows: Vec<Row>,
     kinds: Vec<Kind>,
     seen: Seen,
-    /// Message ids of dead-letters that this process has sent back or discarded since.
+    /// The message ids of dead-letters that this process has redriven or discarded since.
     gone: RefCell<HashSet<Box<str>>>,
 }
 
@@ -55,7 +55,7 @@ pub struct Row {
     pub message_id: Box<str>,
     /// The event's key, or its beginning.
     pub key: Option<Box<str>>,
-    /// The last error's message or, of a dead-letter that was not understood, why; or its beginning.
+    /// The last error's message or, if the dead-letter was not understood, the reason; or its beginning.
     pub message: Option<Box<str>>,
     /// When it was dead-lettered.
     pub dead_lettered_at: Timestamp,
@@ -63,13 +63,13 @@ pub struct Row {
     pub sent: Timestamp,
     /// Retries made.
     pub retries: Option<u32>,
-    /// The reason why a redrive would have it dead-lettered again at once.
+    /// The reason why a redriven event would be dead-lettered again at once.
     pub refused: Option<ReasonCode>,
-    /// Its place in [`Snapshot::kinds`].
+    /// Its group's place in [`Snapshot::kinds`].
     kind: u32,
 }
 
-/// A group: what its dead-letters share, and the message of the first.
+/// A group: the traits of its dead-letters, and the message of the first.
 #[derive(Debug)]
 struct Kind {
     alike: Alike,
@@ -90,9 +90,9 @@ pub enum Selection {
 /// The functions of all dead-letters that were read, whether they match the filter or not.
 #[derive(Debug, Default)]
 struct Seen {
-    /// The first twenty.
+    /// The first twenty of them.
     functions: BTreeSet<String>,
-    /// Some dead-letter is of the function that the filter names.
+    /// Some dead-letter belongs to the function that the filter names.
     has_target: bool,
 }
 
@@ -100,11 +100,11 @@ struct Seen {
 ///
 /// # Errors
 ///
-/// If the deployment or its dead-letter queue cannot be read, the scan is interrupted, or the filter names a function that
-/// nobody knows.
+/// If the deployment or its dead-letter queue cannot be read, the scan is interrupted, or the filter names an unknown
+/// function.
 pub async fn scan(operator: &Operator, filter: Filter) -> Result<Snapshot, Failure> {
     let deployment = operator.deployment().await?;
-    // Nobody can say what a handler that does not start would do. A redrive is refused then.
+    // Nobody can tell what a handler that does not start would do, so a redrive is refused then.
     let rules = RedriveRules::new(&deployment, None).ok();
     let snapshot = Snapshot::take(operator, &deployment, filter, rules.as_ref(), 0).await?;
     snapshot.is_whole_enough()?;
@@ -155,7 +155,7 @@ impl Snapshot {
         })
     }
 
-    /// Fails if the scan was interrupted or failed. Too many dead-letters to read them all still make a plan.
+    /// Fails if the scan was interrupted or failed. A plan is possible even if there are too many dead-letters to read.
     pub(super) fn is_whole_enough(&self) -> Result<(), Failure> {
         match &self.read.end {
             End::Interrupted => self.read.result("nothing was changed"),
@@ -165,8 +165,8 @@ impl Snapshot {
     }
 
     /// Fails if the filter names a function that has no dead-letters and that the handler does not retry: its name may
-    /// be misspelled. Returns a note if only its alias or version may be. Dead-letters that could not be read may belong
-    /// to it.
+    /// be misspelled. Returns a note if only its alias or version may be. Dead-letters that could not be read may
+    /// belong to it.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ impl Snapshot {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
         let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
         if self.deployment.retries(&self.deployment.arn_of(target)) {
-            // The allow-list usually allows every alias, also one that does not exist.
+            // The allow-list usually allows every alias, even one that does not exist.
             let note = || format!("no dead-letter is of {target}; its alias or version may be misspelled");
             return Ok(target.qualifier.is_some().then(note));
         }
@@ -239,12 +239,12 @@ impl Snapshot {
         dead_letters_table(lines, &self.deployment, now)
     }
 
-    /// The traits that the dead-letters of a row's group share.
+    /// The traits shared by the dead-letters of a row's group.
     pub fn alike(&self, row: &Row) -> &Alike {
         &self.kinds[row.kind as usize].alike
     }
 
-    /// The traits that the dead-letters of a group share.
+    /// The traits shared by a group's dead-letters.
     pub fn group(&self, number: usize) -> Option<&Alike> {
         self.kinds.get(number).map(|kind| &kind.alike)
     }
@@ -338,7 +338,7 @@ mod tests {
             texts.into_iter().flatten().map(|text| text.len()).sum::<usize>()
         };
         let largest = snapshot.rows.iter().map(texts).max().unwrap();
-        // Each of the texts is an allocation, of at most 16 bytes more.
+        // Each of the texts is an allocation, with at most 16 bytes of overhead.
         assert!(size_of::<Row>() + largest.max(100 + MOST_OF_A_KEY + MOST_OF_A_MESSAGE) + 3 * 16 <= 500);
         assert!(largest > 36 + 119 + 138 && !format!("{snapshot:?}").contains("1E400"));
     }

@@ -11,18 +11,18 @@ use crate::dead::scan::{End, Read, Scan, failed, tell_pause};
 use crate::failure::Failure;
 use crate::operator::{Operator, Progress};
 
-/// The work on a dead-letter before it is deleted.
+/// An action on a dead-letter before it is deleted.
 pub(super) trait Action {
-    /// The material for one dead-letter.
+    /// The prepared input for one dead-letter.
     type Prepared;
 
-    /// Checks that it can be done.
+    /// Checks that the action is possible, and prepares it.
     fn prepare(&self, received: &Received) -> Result<Self::Prepared, ReasonCode>;
 
     /// Performs the action. If it returns `Ok`, the dead-letter is safe elsewhere and is deleted.
     async fn perform(&self, prepared: Vec<Self::Prepared>) -> Vec<Result<(), NotDone>>;
 
-    /// Undoes the last `dead_letters` that were performed, which stay in the queue. Returns true if it did.
+    /// Undoes the action for the last `dead_letters`, which stay in the queue. Returns true if that worked.
     fn take_back(&self, dead_letters: usize) -> bool;
 }
 
@@ -32,7 +32,7 @@ pub(super) struct NotDone {
     pub(super) why: String,
     /// It would fail for every other dead-letter too.
     pub(super) for_all: bool,
-    /// The dead-letter may be elsewhere all the same.
+    /// The dead-letter may be elsewhere despite the failure.
     pub(super) may_be_elsewhere: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) async fn act<A: Action>(
     picked: &Picked,
     action: &A,
 ) -> Result<(Outcome, Read), Failure> {
-    // Nothing that was sent later can be in the plan.
+    // The plan contains nothing that was sent later.
     let scan = Scan::new(operator, picked.deployment(), picked.snapshot.newest);
     let mut run = Run { operator, picked, action, scan, tried: 0, met: 0, outcome: Outcome::default() };
     let Err(end) = run.until_its_end().await;
@@ -80,9 +80,9 @@ struct Run<'a, A> {
     picked: &'a Picked,
     action: &'a A,
     scan: Scan<'a>,
-    /// Dead-letters acted on.
+    /// The number of dead-letters acted on.
     tried: u64,
-    /// Dead-letters of the plan that were received.
+    /// The number of dead-letters of the plan that were received.
     met: usize,
     outcome: Outcome,
 }
@@ -131,7 +131,7 @@ impl<A: Action> Run<'_, A> {
     }
 
     /// Acts on dead-letters, and deletes those that are safe elsewhere. If a deletion fails, the work ends: going on
-    /// would only make copies. It undoes what it can for dead-letters known to stay.
+    /// would only make copies. The action is undone, if possible, for dead-letters known to stay.
     async fn act_on(
         &mut self,
         (dead_letters, prepared): (Vec<Received>, Vec<A::Prepared>),
@@ -161,8 +161,8 @@ impl<A: Action> Run<'_, A> {
         let Operator { account, .. } = self.operator;
         let url = &self.picked.deployment().dead_letter_queue.url;
         let answers = account.aws.delete(url, handles, &tell_pause(self.operator)).await;
-        // Any other dead-letter may be deleted: an answer may have been lost, even if credentials had expired at the
-        // next try.
+        // Any other dead-letter may have been deleted: an answer may have been lost, even if credentials had expired at
+        // the next try.
         let surely_stays = |failure: &EntryFailure| {
             failure.kind == EntryFailureKind::NotTried || failure.code.contains("AccessDenied")
         };

@@ -11,11 +11,11 @@ use crate::deployment::{Deployment, DeploymentName};
 use crate::failure::Failure;
 use crate::function::{ELSEWHERE, FunctionName, STACK_TAG, get_function, log_group};
 
-/// The handler's tag with the version of Comeback, as the template and the construct set it.
+/// The handler's tag with Comeback's version, which the template and the construct set.
 const VERSION_TAG: &str = "comeback:version";
 
 impl DeploymentName {
-    /// The deployment that retries what is sent to a queue, if one does.
+    /// The deployment that retries the messages of a queue, if one does.
     pub async fn of_retry_queue(account: &Account, queue_arn: &str) -> Result<Option<Self>, Failure> {
         if queue_arn.parse::<QueueArn>().is_err() {
             return Ok(None);
@@ -36,7 +36,7 @@ impl DeploymentName {
 }
 
 impl Deployment {
-    /// Finds the deployment of a handler, or the one of a stack if no handler is named.
+    /// Finds the deployment of a handler or, if no handler is named, of a stack.
     pub async fn find(
         account: &Account,
         handler: Option<&FunctionName>,
@@ -134,7 +134,7 @@ impl Deployment {
 ///
 /// # Errors
 ///
-/// If it does not, or cannot be read.
+/// If the stack does not exist, or cannot be read.
 pub async fn resources(account: &Account, stack: &str) -> Result<Vec<StackResource>, Failure> {
     let of = format!("{stack} in {}", account.place);
     let resources = account.aws.stack_resources(stack, &of).await?;

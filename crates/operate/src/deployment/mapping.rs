@@ -3,7 +3,7 @@
 use crate::aws::Mapping;
 
 impl Mapping {
-    /// Returns true if it feeds the handler, or soon will.
+    /// Returns true if the mapping feeds the handler, or soon will.
     pub fn feeds(&self) -> bool {
         matches!(&*self.state, "Enabled" | "Enabling" | "Creating" | "Updating")
     }

@@ -1,4 +1,4 @@
-//! An SQS queue, how many messages it has, and the key that encrypts it.
+//! An SQS queue, its message counts, and the key that encrypts it.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,9 +9,10 @@ use serde::Serialize;
 use crate::account::Account;
 use crate::failure::Failure;
 
-/// The time for which a received dead-letter is hidden from other readers, unless it is given back earlier. Reading 100,000
-/// dead-letters takes some minutes. A longer time would only keep dead-letters from the operator of a command that was
-/// killed; a dead-letter that becomes visible while a slow command still works is received, and hidden, once more.
+/// The time that a received dead-letter stays hidden from other readers, unless it is given back earlier. Reading
+/// 100,000 dead-letters takes some minutes. A longer time would only keep dead-letters from the operator after a
+/// command was killed; a dead-letter that becomes visible while a slow command still works is received, and hidden,
+/// once more.
 pub const HIDDEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// An SQS queue.
@@ -21,7 +22,7 @@ pub struct Queue {
     pub url: String,
     /// Its ARN.
     pub arn: String,
-    /// Its ARN in parts.
+    /// Its parsed ARN.
     pub parsed_arn: QueueArn,
 }
 
@@ -34,7 +35,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// If it does not, or cannot be read.
+    /// If the queue does not exist, or cannot be read.
     pub async fn of_url(account: &Account, url: &str) -> Result<Self, Failure> {
         Self::find_url(account, url).await?.ok_or_else(|| no_queue(url))
     }
@@ -43,12 +44,12 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// If it does not, or cannot be read.
+    /// If the queue does not exist, or cannot be read.
     pub async fn of_arn(account: &Account, arn: &str) -> Result<Self, Failure> {
         Self::find_arn(account, arn).await?.ok_or_else(|| no_queue(arn))
     }
 
-    /// `None` if SQS has no such queue.
+    /// The queue of a URL; `None` if SQS has no such queue.
     pub async fn find_url(account: &Account, url: &str) -> Result<Option<Self>, Failure> {
         let Some(attributes) = account.aws.queue_attributes(url, &["QueueArn"]).await? else {
             return Ok(None);
@@ -58,7 +59,7 @@ impl Queue {
         Self::new(url, arn).map(Some)
     }
 
-    /// `None` if SQS has no such queue.
+    /// The queue of an ARN; `None` if SQS has no such queue.
     pub async fn find_arn(account: &Account, arn: &str) -> Result<Option<Self>, Failure> {
         let url = account.aws.queue_url(arn).await?;
         url.map(|url| Self::new(&url, arn)).transpose()
@@ -94,7 +95,7 @@ pub fn parsed<T: FromStr<Err = NotAnArn>>(arn: &str) -> Result<T, Failure> {
     arn.parse().map_err(|problem| Failure::could_not(format!("{arn} {problem}")))
 }
 
-/// The approximate number of messages in a queue.
+/// The approximate message counts of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Depth {
     /// Messages that are visible.
@@ -110,7 +111,7 @@ impl Depth {
     ///
     /// # Errors
     ///
-    /// If they cannot be counted.
+    /// If the messages cannot be counted.
     pub async fn read(account: &Account, queue: &Queue) -> Result<Self, Failure> {
         let names = [
             "ApproximateNumberOfMessages",
@@ -124,23 +125,24 @@ impl Depth {
         Ok(Self { visible, in_flight, delayed })
     }
 
-    /// All messages.
+    /// The number of all messages.
     pub const fn total(&self) -> u64 {
         self.visible + self.in_flight + self.delayed
     }
 }
 
-/// A key of the customer's own that encrypts a queue.
+/// A customer's own key that encrypts a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomerKey {
-    /// Its ARN; its id if it does not exist.
+    /// Its ARN, or its id if it does not exist.
     pub arn: String,
-    /// Such as `Enabled`; `None` if it does not exist.
+    /// Its state, such as `Enabled`; `None` if it does not exist.
     pub state: Option<String>,
 }
 
 impl CustomerKey {
-    /// Describes a queue's key by its `KmsMasterKeyId`; `None` if AWS manages it: whoever may use SQS may use that one.
+    /// Describes a queue's key by its `KmsMasterKeyId`; `None` for a key that AWS manages: whoever may use SQS may use
+    /// that.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Every check of the doctor, by its number.
+//! All checks of the doctor, by number.
 
 use serde::Serialize;
 
@@ -15,9 +15,9 @@ type Text = &'static str;
 pub struct Check {
     /// Its number, such as `CB012`.
     pub id: Text,
-    /// The area that it is about.
+    /// The area that it belongs to.
     pub group: Text,
-    /// The state that it asks for.
+    /// The state that it requires.
     pub title: Text,
     #[serde(skip)]
     pub(super) judge: Judge,
@@ -28,14 +28,14 @@ pub struct Check {
 pub(super) enum Judge {
     Stack(fn(&Facts) -> Judged),
     Function(fn(&Facts, &Function) -> Judged),
-    /// Judges a function by each alias and version that leads to the retry queue.
+    /// Judges a function by each alias and version that sends failures to the retry queue.
     Entrance(fn(&Facts, &Entrance) -> Judged),
     Consumer(fn(&Consumer) -> Judged),
 }
 
 pub(super) const DESTINATION: &str = "CB102";
-/// The handler also re-invokes a function that is being detached, until its last events are gone. `attach` refers to this
-/// check before a function is attached.
+/// The check that the handler may invoke a function. It also re-invokes a function that is being detached, until the
+/// last events are gone. `attach` refers to this check before a function is attached.
 pub(super) const INVOKES: &str = "CB109";
 pub(super) const PROBE: &str = "CB201";
 

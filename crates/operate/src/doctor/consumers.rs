@@ -1,4 +1,4 @@
-//! Checks of a function that reads SQS itself: what the package `comeback-sqs` cannot see from inside.
+//! Checks of a function that reads SQS directly: everything that the package `comeback-sqs` cannot see from inside.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::durations;
 use crate::text;
 use crate::text::{Text, shell};
 
-/// As AWS advises for a queue that feeds a function.
+/// The factor between a queue's visibility timeout and its function's timeout that AWS advises.
 const TIMEOUTS: u32 = 6;
-/// SQS's most.
+/// SQS's maximum.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
-/// A thousand receives take about this long at the default `max_backoff` of a FIFO queue.
+/// The approximate time of a thousand receives at the default `max_backoff` of a FIFO queue.
 const FIFO_RECEIVES: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn partial_responses(consumer: &Consumer) -> Judged {
@@ -142,7 +142,8 @@ fn is_gone() -> Judgement {
     skipped("the queue does not exist (CB302)")
 }
 
-/// A role may be that of several functions, and their names with that of a queue may be too long for a policy's.
+/// The name of a policy. It has the mapping's id: several functions may share a role, and their names with a queue's
+/// may be too long.
 fn policy(check: &str, consumer: &Consumer) -> String {
     format!("{check}-{}", consumer.mapping.uuid)
 }

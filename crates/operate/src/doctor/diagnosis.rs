@@ -14,29 +14,29 @@ use crate::text::{Piece, Text, Tone};
 /// The findings of the doctor.
 #[derive(Debug, Serialize)]
 pub struct Diagnosis {
-    /// Nothing is broken; if that was asked for, nothing is a warning either.
+    /// No finding is broken and, if that was asked for, none is a warning either.
     pub healthy: bool,
     /// The findings, in the order of their checks.
     pub checks: Vec<Finding>,
-    /// The deployment.
+    /// The deployment, as the heading names it.
     #[serde(skip)]
     pub(super) heading: String,
-    /// Warnings are failures too.
+    /// Warnings also count as failures.
     #[serde(skip)]
     pub(super) is_strict: bool,
     #[serde(skip)]
     pub(super) shown: Shown,
 }
 
-/// The findings that are laid out; a problem always is.
+/// The findings to lay out. Problems are always laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// All.
+    /// All findings.
     #[default]
     All,
-    /// Those of a function, and problems.
+    /// Findings about a function, and problems.
     OfFunctions,
-    /// Problems.
+    /// Only problems.
     Problems,
 }
 
@@ -54,7 +54,7 @@ impl Diagnosis {
             }
     }
 
-    /// The counts of the outcomes, and the names of what is broken.
+    /// The counts of the outcomes, and the names of the broken findings.
     pub fn summary(&self) -> String {
         let count = |outcome| count(&self.checks, outcome);
         let warnings = counted(count(Outcome::Warning), "warning", "warnings");
@@ -79,7 +79,8 @@ pub fn area(group: &str) -> &str {
 }
 
 impl Answer for Diagnosis {
-    /// The findings by area, each with its meaning and its fix. The last line counts all, and names what is broken.
+    /// Lays out the findings by area, each with its meaning and its fix. The last line has the counts, and names the
+    /// broken ones.
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         layout.line(&self.heading);

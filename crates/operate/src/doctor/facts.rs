@@ -1,4 +1,4 @@
-//! The facts that the checks judge, read once and concurrently. Each fact is there, or is the failure to read it.
+//! The facts that the checks judge, read once and concurrently. Each is the fact itself, or the failure to read it.
 
 pub(crate) mod consumers;
 pub(crate) mod functions;
@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::handler_setting::{TARGET_FUNCTIONS, list_has};
 
-/// The facts that the checks judge. Each is there, or the failure to read it.
+/// The facts that the checks judge. Each is the fact itself, or the failure to read it.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) deployment: Deployment,
@@ -36,7 +36,7 @@ pub(crate) struct Facts {
     pub(crate) retry_queue: Result<QueueSettings, Failure>,
     pub(crate) dead_letter_queue: Result<QueueSettings, Failure>,
     pub(crate) errors: Result<LoggedErrors, Failure>,
-    /// The handler's log group; `None` if there is none yet.
+    /// The handler's log group; `None` if it does not exist yet.
     pub(crate) log_group: Result<Option<LogGroup>, Failure>,
     pub(crate) executions: Result<Executions, Failure>,
     pub(crate) alarms: Result<Vec<Alarm>, Failure>,
@@ -46,7 +46,7 @@ pub(crate) struct Facts {
     /// The parameters of the deployment's stack with their values; empty without a stack.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<Function>,
-    /// The failure to find the functions that the allow-list's patterns match, if it failed.
+    /// The failure to find the functions that match the allow-list's patterns, if it failed.
     pub(crate) matched: Result<(), Failure>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct UnreadablePauses {
 }
 
 impl UnreadablePauses {
-    /// `None` if the text is readable.
+    /// Reads the parameter; `None` if its text is readable.
     pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
         Ok(Self::of(parameter, &account.aws.parameter_history(parameter).await?))
     }
@@ -88,7 +88,7 @@ async fn parameters(account: &Account, deployment: &Deployment) -> Result<BTreeM
     Ok(account.aws.stack(stack).await?.map(|stack| stack.parameters).unwrap_or_default())
 }
 
-/// The allow-list as the stack's parameter has it; empty without one.
+/// The allow-list in the stack's parameter; empty without one.
 fn stacks_list(parameters: &Result<BTreeMap<String, String>, Failure>) -> &str {
     let list = parameters.as_ref().ok().and_then(|parameters| parameters.get(TARGET_FUNCTIONS.parameter));
     list.map(String::as_str).unwrap_or_default()
@@ -100,7 +100,7 @@ impl Facts {
         list_has(stacks_list(&self.parameters), &arn.unqualified().to_string())
     }
 
-    /// Leaves out functions that read SQS themselves, unless they are attached too, or meant to be.
+    /// Leaves out functions that read SQS directly, unless they are also attached or listed.
     pub(crate) fn leave_out(&mut self, consumers: &[Consumer]) {
         let mut functions = std::mem::take(&mut self.functions);
         functions.retain(|function| {
@@ -123,10 +123,10 @@ impl Facts {
             QueueSettings::read(account, &deployment.dead_letter_queue),
             parameters(account, &deployment),
         );
-        // Somebody may have taken a function off the handler's own list by hand.
+        // Somebody may have removed a function from the handler's own list by hand.
         let listed = stacks_list(&parameters);
         let destination = Destination { account, deployment: &deployment, retry_queue: &retry_queue };
-        // Their rights to the queues' keys need the queues.
+        // The rights to the queues' keys can be read only after the queues.
         let (handler, mappings, errors, log_group, executions, alarms, pauses, rights, (functions, matched)) = tokio::join!(
             Target::read(account, of_handler),
             account.aws.mappings_of_function(&deployment.handler),

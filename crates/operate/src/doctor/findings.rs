@@ -1,4 +1,4 @@
-//! Runs checks, and keeps what they find.
+//! Running checks, and their findings.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub struct Finding {
     /// The check.
     #[serde(flatten)]
     pub check: &'static Check,
-    /// The function, and the alias or version of it; `None` for a check of the deployment.
+    /// The function, or its alias or version; `None` for a check of the deployment.
     pub about: Option<String>,
     /// The judgement.
     #[serde(flatten)]
@@ -26,12 +26,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// `CB102 orders`, or `CB012` of the deployment.
+    /// The finding's name: `CB102 orders`, or `CB012` for the deployment.
     pub fn name(&self) -> String {
         self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
     }
 
-    /// The facts, after what the check asks for unless they contradict it.
+    /// The facts, after the state that the check requires unless they contradict it.
     pub fn found(&self) -> Text {
         let found = &self.judgement.found;
         match self.judgement.outcome > Outcome::Ok {
@@ -41,8 +41,8 @@ impl Finding {
     }
 }
 
-/// Runs these checks; those about functions only on the functions that are `named`, or on all if none is. A fact that could
-/// not be read is a warning of each check that needs it.
+/// Runs these checks, those about functions only on the functions that are `named`, or on all if none is. A fact that
+/// could not be read is a warning of each check that needs it.
 pub(super) fn findings(
     facts: &Facts,
     named: &[FunctionName],
@@ -84,7 +84,7 @@ pub(super) fn findings(
     findings
 }
 
-/// Runs the checks that are about functions that read SQS themselves.
+/// Runs the checks of functions that read SQS directly.
 pub(super) fn of_consumers(
     consumers: &[Consumer],
     checks: impl IntoIterator<Item = &'static Check>,
@@ -103,12 +103,12 @@ pub(super) fn of_consumers(
     judges.flat_map(of).collect()
 }
 
-/// Counts the findings of an outcome.
+/// Counts the findings with an outcome.
 pub(super) fn count(findings: &[Finding], outcome: Outcome) -> u64 {
     findings.iter().filter(|finding| finding.judgement.outcome == outcome).count() as u64
 }
 
-/// Returns true if nothing is broken; if `strict`, nothing is a warning either.
+/// Returns true if no finding is broken and, if `strict`, none is a warning either.
 pub(super) fn is_healthy(findings: &[Finding], strict: bool) -> bool {
     let worst = findings.iter().map(|finding| finding.judgement.outcome).max();
     worst <= Some(if strict { Outcome::Ok } else { Outcome::Warning })

@@ -1,4 +1,4 @@
-//! The commands that fix what was found: one of ours, or one line of the AWS CLI. The operator replaces words in capitals.
+//! The commands that fix problems: one of ours, or one line of the AWS CLI. The operator replaces words in capitals.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -30,7 +30,8 @@ pub(crate) fn mapping(facts: &Facts, mapping: &Mapping, flags: impl Display) -> 
     aws(&facts.deployment, command)
 }
 
-/// Makes the handler assume the concurrency of provisioned pollers; if it cannot assume so much, lowers their number first.
+/// Makes the handler assume the concurrency of provisioned pollers. If there are too many for its setting, lowers their
+/// number first.
 pub(crate) fn provisioned(facts: &Facts, mapping: &Mapping, invocations: u64) -> Text {
     let most = *MAXIMUM_CONCURRENCY_RANGE.end();
     if invocations <= most {
@@ -45,7 +46,7 @@ pub(crate) fn queue(deployment: &Deployment, url: &str, attributes: impl Display
     aws(deployment, format!("sqs set-queue-attributes --queue-url {url} --attributes {attributes}"))
 }
 
-/// Restores a queue's key if that is possible. A key whose deletion was cancelled is still to be enabled.
+/// Restores a queue's key if that is possible. After its deletion is cancelled, a key still has to be enabled.
 pub(crate) fn key(deployment: &Deployment, queue: &Queue, key: &CustomerKey) -> Text {
     match key.state.as_deref() {
         Some("Disabled") => aws(deployment, format!("kms enable-key --key-id {}", key.arn)),
@@ -69,8 +70,9 @@ pub(crate) fn handler(deployment: &Deployment, flags: impl Display) -> Text {
     aws(deployment, format!("lambda update-function-configuration --function-name {handler} {flags}"))
 }
 
-/// Sets the handler's settings: by the stack's parameters where the values came from there, because the next deployment
-/// undoes a change by hand. Those that were changed by hand come later: AWS refuses an update during another.
+/// Sets the handler's settings. Values that came from the stack's parameters are changed there, because the next
+/// deployment would undo a change by hand. Values that were changed by hand come in a later run: AWS refuses an update
+/// during another.
 fn settings(facts: &Facts, values: &[(&str, &str)]) -> Text {
     let deployment = &facts.deployment;
     let Some(stack) = &deployment.stack else { return variables(deployment, values) };
@@ -104,17 +106,17 @@ pub(crate) fn setting(facts: &Facts, name: &str, value: &str) -> Text {
     settings(facts, &[(name, value)])
 }
 
-/// Replaces settings that the handler refuses: by the stack's values, if somebody changed the handler by hand.
+/// Replaces settings that the handler refuses: with the stack's values, if somebody changed the handler by hand.
 pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     let Facts { deployment, parameters, .. } = facts;
     let values = names.iter().map(|&name| {
         let of_stack = parameters.as_ref().ok().and_then(|parameters| parameters.get(&parameter_of(name)));
-        // The template adds its example to TARGET_FUNCTIONS, and leaves these two out where BACKOFFS is set.
+        // The template adds its example to TARGET_FUNCTIONS, and omits these two if BACKOFFS is set.
         let is_left_out =
             ["BASE_BACKOFF", "MAX_BACKOFF"].contains(&name) && deployment.variables.contains_key("BACKOFFS");
         let differs = name == TARGET_FUNCTIONS.variable || is_left_out;
         let by_hand = of_stack.filter(|value| !differs && deployment.variables.get(name) != Some(*value));
-        // One refused entry must not cost the others.
+        // The other entries must survive the fix of a refused one.
         let edited = if name == POLICIES.variable { deployment.policies_text() } else { "VALUE" };
         (name, by_hand.map_or(edited, String::as_str))
     });
@@ -124,7 +126,7 @@ pub(crate) fn refused_settings(facts: &Facts, names: &[&str]) -> Text {
     text![correct, settings(facts, &values)]
 }
 
-/// Sets parameters of a stack and keeps its others.
+/// Sets parameters of a stack and keeps the others.
 pub(crate) fn stack_parameters(
     deployment: &Deployment,
     stack: &str,
@@ -149,8 +151,8 @@ pub(crate) fn stack_parameters(
     )
 }
 
-/// Sets variables of the handler and keeps its others. If one of them is not a setting, nothing is written out: its value may
-/// be a secret, and without it the command would remove it.
+/// Sets variables of the handler and keeps the others. If one of those is not a setting, none is written out: its value
+/// may be a secret, and without it the command would remove the variable.
 pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Text {
     let is_setting = |name: &String| SETTINGS.iter().any(|setting| setting.name == name);
     if !deployment.variables.keys().all(is_setting) {
@@ -173,7 +175,7 @@ pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
     aws(deployment, format!("lambda delete-function-concurrency --function-name {function}"))
 }
 
-/// Writes the last readable pauses again, or none.
+/// Writes the last readable pauses again, or an empty document.
 pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> Text {
     if unreadable.is_newer {
         return NEWER_COMMAND.into();
@@ -181,7 +183,7 @@ pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePau
     shell(put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags))
 }
 
-/// Sets whatever of an attachment is not as it should be. `arn` may have a qualifier.
+/// Sets everything that is wrong with an attachment. `arn` may have a qualifier.
 pub(crate) fn attach(facts: &Facts, arn: &str) -> Text {
     attach_with(facts, arn, None)
 }
@@ -200,7 +202,7 @@ fn attach_with(facts: &Facts, arn: &str, flag: Option<&str>) -> Text {
     facts.deployment.command(CommandName::Attach, words).into()
 }
 
-/// A function's name for the AWS CLI.
+/// A function's name as the AWS CLI takes it.
 pub(crate) fn name(facts: &Facts, target: &Target) -> String {
     command_name(&target.arn, &facts.deployment.handler_arn)
 }

@@ -18,7 +18,7 @@ use crate::text;
 
 pub(crate) fn are_attached(facts: &Facts) -> Judged {
     facts.matched.clone()?;
-    // Only the stack's list names a function that somebody removed from the handler's (CB108).
+    // A function that somebody removed from the handler's list is only on the stack's list (CB108).
     let is_removed = |arn: FunctionArn| facts.stack_names(&arn) && !facts.deployment.retries(&arn);
     let attached = facts.functions.iter().filter(|function| !function.arn.parse().is_ok_and(is_removed));
     let names: Vec<&str> = attached.map(|function| &*function.name).collect();
@@ -33,7 +33,7 @@ pub(crate) fn are_attached(facts: &Facts) -> Judged {
     })
 }
 
-/// Warns only if every function was read, and none of their runtimes can write what an entry asks for.
+/// Warns only if every function was read, and none of their runtimes can write an error that matches an entry.
 pub(crate) fn error_types(facts: &Facts) -> Judged {
     facts.matched.clone()?;
     let targets = facts.functions.iter().map(|function| seen(&function.target));
@@ -84,7 +84,7 @@ pub(crate) fn exists(facts: &Facts, function: &Function) -> Judged {
     Ok(broken("the function does not exist", NOT_FOUND, fix))
 }
 
-/// A function without an alias or version that is attached or was named.
+/// The judgement of an alias or version that is attached or was named, but does not exist.
 fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     let name = target.named(Some(qualifier));
     let is_kept = kept::keys(Some(qualifier)).iter().any(|key| target.tags.contains_key(key));
@@ -96,8 +96,8 @@ fn lacks(facts: &Facts, target: &Target, qualifier: &str) -> Judgement {
     broken(format!("alias or version {name} does not exist"), NOT_FOUND, fix)
 }
 
-/// Whether the handler's allow-list has the function, so that its events are retried; or the stack's list, which `attach`
-/// leaves as it is.
+/// Returns true if the handler's allow-list has the function, so that its events are retried, or if the stack's list
+/// has it, which `attach` leaves as it is.
 pub(crate) fn is_allowed(facts: &Facts, function: &Function, entrance: &Entrance) -> bool {
     is_of_stack(facts, function) || facts.deployment.allows(&entrance.invoked_arn)
 }
@@ -106,7 +106,7 @@ fn is_of_stack(facts: &Facts, function: &Function) -> bool {
     function.arn.parse().is_ok_and(|arn| facts.stack_names(&arn))
 }
 
-/// A function that `detach`, or a move to another deployment, has begun to take away from this one.
+/// The judgement of a function that `detach`, or a move to another deployment, has begun to take away from this one.
 pub(crate) fn leaving(facts: &Facts, function: &Function) -> Option<Judgement> {
     let target = function.target.as_ref().ok()?.as_ref()?;
     let since = [kept::MOVED, kept::DETACHED].iter().find_map(|key| kept::time(&target.tags, key))?;
@@ -162,7 +162,7 @@ pub(crate) fn is_not_attached() -> Judgement {
 }
 
 impl Entrance {
-    /// Whether its failures go to the retry queue.
+    /// Returns true if its failures go to the retry queue.
     pub(crate) fn is_attached(&self, facts: &Facts) -> bool {
         self.settings.on_failure.as_ref() == Some(&facts.deployment.retry_queue.arn)
     }
@@ -222,7 +222,7 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &Function) -> Judged {
     })
 }
 
-/// What keeps Lambda from sending failures of a function now.
+/// The reason why Lambda cannot send failures of a function now.
 fn cause_of_drops(facts: &Facts, function: &Function) -> Option<Judgement> {
     let checks = [leads_here, rights::function_sends, rights::function_uses_key];
     let ours = function.entrances.iter().filter(|entrance| entrance.elsewhere.is_none());
@@ -275,7 +275,8 @@ pub(crate) fn no_retries(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(planned(facts, entrance, "retries", means).unwrap_or_else(|| ok("none")))
 }
 
-/// Ten minutes: longer than a throttle usually lasts, and short beside the waits that follow. A template may set it.
+/// Ten minutes: longer than a throttle usually lasts, and short compared with the waits that follow. A template may set
+/// it.
 const SHORT_AGE: i32 = 600;
 
 pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
@@ -289,11 +290,12 @@ pub(crate) fn event_age(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(planned(facts, entrance, "event age", &means).unwrap_or_else(|| ok("short")))
 }
 
-/// What Lambda itself writes, whatever the runtime: `Sandbox.Timedout`, `Runtime.ExitError`, ….
+/// The prefixes of errors that Lambda itself writes, whatever the runtime, such as `Sandbox.Timedout` or
+/// `Runtime.ExitError`.
 const OF_LAMBDA: [&str; 4] = ["Sandbox.", "Runtime.", "Extension.", "Lambda."];
 
-/// Whether the type of some error of a runtime, or its simple name, can match an entry of `NON_RETRYABLE_ERRORS`. If it is
-/// not known, it can.
+/// Returns true if some error's type in a runtime, or its simple name, can match an entry of `NON_RETRYABLE_ERRORS`;
+/// also for an unknown runtime.
 pub(crate) fn can_match(entry: &str, runtime: &str) -> bool {
     let is_written: fn(char) -> bool =
         match runtime.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {

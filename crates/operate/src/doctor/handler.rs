@@ -18,7 +18,7 @@ use crate::text::{Text, quoted};
 pub(crate) fn settings(facts: &Facts) -> Judged {
     let Err(refused) = facts.deployment.policies() else { return Ok(ok("all accepted")) };
     let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
-    // Each begins with the name of its variable.
+    // Each text begins with the name of its variable.
     let names = each_once(refused.iter().filter_map(|text| text.split(' ').next()));
     Ok(broken(
         refused.join("; "),
@@ -82,7 +82,7 @@ pub(crate) fn errors(facts: &Facts) -> Judged {
     ))
 }
 
-/// CloudWatch searches only log groups of class STANDARD, which is also that of a group whose class it does not name.
+/// CloudWatch searches only log groups of class STANDARD. A group without a class is also of that class.
 pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
     let name = &facts.deployment.log_group;
     let Some(group) = seen(&facts.log_group)? else {
@@ -102,7 +102,7 @@ pub(crate) fn log_is_searchable(facts: &Facts) -> Judged {
 /// Lambda's lower limit of a mapping's `MaximumPollers`.
 const FEWEST_POLLERS: u64 = 2;
 
-/// The functions should get at least as many of the executions that none reserves as the handler may take.
+/// The functions should be able to use at least as many of the unreserved executions as the handler.
 pub(crate) fn executions(facts: &Facts) -> Judged {
     let Executions { all, unreserved } = *seen(&facts.executions)?;
     let mapping = facts.deployment.mapping.as_ref();
@@ -238,8 +238,8 @@ pub(crate) fn alarms_notify(facts: &Facts) -> Judged {
     })
 }
 
-/// Enables the actions of the alarms that have one. The others get a topic: those of the stack by its parameter, and those
-/// that `attach` made by attaching again.
+/// Enables the actions of the alarms that have any. The others get a topic: the stack's alarms by its parameter, and
+/// those that `attach` made by attaching again.
 fn notify(facts: &Facts, silent: &[&Alarm]) -> Vec<Text> {
     let deployment = &facts.deployment;
     let (disabled, without_action): (Vec<&Alarm>, Vec<&Alarm>) =
@@ -316,7 +316,7 @@ pub(crate) fn pauses_have_room(facts: &Facts) -> Judged {
     ))
 }
 
-/// A pause with its target, its begin, its author and its reason.
+/// A pause with its target, beginning, author and reason.
 fn in_words(pause: &Pause) -> String {
     let target = match &pause.target {
         PauseTarget::All => "every function".to_owned(),

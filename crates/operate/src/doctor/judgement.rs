@@ -9,11 +9,11 @@ use crate::text::Text;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// There was nothing to check.
+    /// The check had nothing to judge.
     Skipped,
     /// Nothing is wrong.
     Ok,
-    /// It works, but not as it should; or it could not be read.
+    /// It works, but not as it should, or it could not be read.
     Warning,
     /// Events are lost, dead-lettered too early, or not retried.
     Broken,
@@ -26,31 +26,32 @@ pub struct Judgement {
     pub outcome: Outcome,
     /// The facts.
     pub found: Text,
-    /// Their consequence, perhaps of several lines; `None` if nothing is wrong.
+    /// The consequence, perhaps of several lines; `None` if nothing is wrong.
     pub means: Option<Text>,
-    /// The command that fixes it, or the one of each line; `None` if nothing is wrong. The operator replaces words in capitals.
+    /// The command that fixes it, or one for each line; `None` if nothing is wrong. The operator replaces words in
+    /// capitals.
     pub fix: Option<Text>,
 }
 
 /// A judgement, or the failure to read its facts.
 pub(crate) type Judged = Result<Judgement, Failure>;
 
-/// Nothing is wrong.
+/// A judgement that nothing is wrong.
 pub(crate) fn ok(found: impl Into<Text>) -> Judgement {
     Judgement { outcome: Outcome::Ok, found: found.into(), means: None, fix: None }
 }
 
-/// There is nothing to check.
+/// A judgement of a check without a subject.
 pub(crate) fn skipped(why: impl Into<Text>) -> Judgement {
     Judgement { outcome: Outcome::Skipped, ..ok(why) }
 }
 
-/// It works, but not as it should.
+/// A judgement that something works, but not as it should.
 pub(crate) fn warning(found: impl Into<Text>, means: impl Into<Text>, fix: impl Into<Text>) -> Judgement {
     Judgement { outcome: Outcome::Warning, ..broken(found, means, fix) }
 }
 
-/// Events are lost, dead-lettered too early, or not retried.
+/// A judgement that events are lost, dead-lettered too early, or not retried.
 pub(crate) fn broken(found: impl Into<Text>, means: impl Into<Text>, fix: impl Into<Text>) -> Judgement {
     let (means, fix) = (Some(means.into()), Some(fix.into()));
     Judgement { outcome: Outcome::Broken, means, fix, ..ok(found) }
@@ -61,7 +62,7 @@ pub(crate) fn seen<T>(fact: &Result<T, Failure>) -> Result<&T, Failure> {
     fact.as_ref().map_err(Clone::clone)
 }
 
-/// A judgement, or a warning if its facts could not be read: never `ok`.
+/// A judgement, or a warning if its facts could not be read. Never `ok` in that case.
 pub(crate) fn or_unseen(judged: Judged) -> Judgement {
     judged.unwrap_or_else(|unseen| {
         let fix = "if that was denied, grant the permissions that docs/operate.md lists for doctor";

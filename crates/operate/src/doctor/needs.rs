@@ -9,15 +9,15 @@ pub(crate) struct Need {
     pub(crate) check: &'static str,
     /// The actions.
     pub(crate) actions: &'static [&'static str],
-    /// The resource that they are needed on.
+    /// The resource that they apply to.
     pub(crate) on: Resource,
     /// The outcome without it.
     pub(crate) without: Outcome,
-    /// The consequence without it.
+    /// The consequence for events without it.
     pub(crate) means: &'static str,
 }
 
-/// A resource that a role needs a permission on.
+/// A resource that a role needs permission for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
     /// The retry queue, or the queue that a consumer reads.
@@ -28,14 +28,14 @@ pub(crate) enum Resource {
     LogStreams,
     /// The parameter that holds the pauses.
     Pauses,
-    /// The keys of the customer's own that encrypt the queues.
+    /// The customer's own keys that encrypt the queues.
     Keys,
     /// The function that is retried.
     Function,
 }
 
 const SEND: &[&str] = &["sqs:SendMessage"];
-/// To receive from an encrypted queue, and to send to one.
+/// The actions to receive from an encrypted queue, and to send to one.
 const USE_KEY: &[&str] = &["kms:Decrypt", "kms:GenerateDataKey"];
 const TAKE: &[&str] =
     &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ChangeMessageVisibility"];
@@ -51,7 +51,7 @@ const fn need(
     Need { check, actions, on, without, means }
 }
 
-/// The needs of the handler's role, whatever is attached.
+/// The needs of the handler's role, whatever functions are attached.
 #[rustfmt::skip]
 pub(crate) const OF_HANDLER: [Need; 6] = [
     need("CB030", TAKE, Resource::Queue, Outcome::Broken,

@@ -1,4 +1,4 @@
-//! The check of the policies that functions have of their own.
+//! The check of the functions' own policies.
 
 use comeback_engine::PolicyEntry;
 
@@ -30,7 +30,8 @@ pub(crate) fn match_functions(facts: &Facts) -> Judged {
     Ok(warning(found, means, FIX))
 }
 
-/// Returns true if an entry names one function, and the allow-list has it, the handler's or the stack's: it may be attached later.
+/// Returns true if an entry is for a single function on the handler's or the stack's allow-list: the function may be
+/// attached later.
 fn is_allowed(facts: &Facts, entry: &PolicyEntry) -> bool {
     let Ok(function) = entry.pattern().parse::<FunctionName>() else { return false };
     let arn = facts.deployment.arn_of(&function);
@@ -72,7 +73,7 @@ mod tests {
         let mut alone = with("orders MAX_AGE=2h");
         alone.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
         assert_found(match_functions(&alone), Outcome::Warning, "orders");
-        // Its stack's list still has it: it is the handler's list that is wrong (CB108).
+        // Its stack's list still has it, so the fault is in the handler's list (CB108).
         alone.parameters = Ok([("TargetFunctions".to_owned(), alone.functions[0].arn.clone())].into());
         assert_found(match_functions(&alone), Outcome::Ok, "orders");
     }

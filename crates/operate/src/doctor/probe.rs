@@ -20,16 +20,16 @@ use crate::failure::Failure;
 /// The example function's name in the template.
 const EXAMPLE: &str = "ExampleTarget";
 const EVENT: &str = r#"{"fail_times": 1}"#;
-/// For cold starts, pollers, and logs that arrive late.
+/// The time for cold starts, pollers, and logs that arrive late.
 const SLACK: Duration = Duration::from_secs(90);
-/// Nobody looks at a terminal for longer.
+/// The longest time to follow an event: nobody watches a terminal for longer.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 const BETWEEN_CHECKS: Duration = Duration::from_secs(1);
-/// Clocks differ.
+/// The search begins this much earlier, because clocks differ.
 const EARLIER: Duration = Duration::from_secs(60);
 
 /// Sends the example function an event that fails once, and follows it in the logs until it has succeeded, was
-/// dead-lettered, or is overdue. Remarks each step once. Nothing is cleaned up: the event ends as any other.
+/// dead-lettered, or is overdue. Remarks on each step once. Nothing is cleaned up: the event ends like any other.
 pub(crate) async fn probe(operator: &Operator, deployment: &Deployment) -> Judged {
     let account = &operator.account;
     let function = example(account, deployment).await?;
@@ -73,7 +73,7 @@ fn patience(deployment: &Deployment, function: &str) -> Result<Duration, String>
     Ok(longest)
 }
 
-/// The judgement of an event that has ended.
+/// The judgement of an event, once it has ended.
 async fn ended(logs: &Logs<'_>, story: &Story) -> Result<Option<Judgement>, Failure> {
     match &story.end {
         End::Invoked { request_id: Some(retry), .. } => {

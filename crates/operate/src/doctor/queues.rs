@@ -13,7 +13,7 @@ use crate::doctor::fix;
 use crate::doctor::judgement::{Judged, Judgement, Outcome, broken, ok, seen, skipped, warning};
 use crate::durations;
 
-/// The engine's limits are of batches of this size.
+/// The batch size that the engine's limits are made for.
 const BATCH_SIZE: i32 = 10;
 
 pub(crate) fn enabled(facts: &Facts) -> Judged {
@@ -130,7 +130,7 @@ fn of_mapping(facts: &Facts, judge: impl Fn(&Mapping) -> Judgement) -> Judged {
     Ok(mapping.map_or_else(|| skipped("there is no mapping (CB001)"), judge))
 }
 
-/// The handler's `MAXIMUM_CONCURRENCY`. If it is refused, CB020 says so, and the default stands in.
+/// The handler's `MAXIMUM_CONCURRENCY`. If it is refused, CB020 reports that, and the default is used here.
 fn concurrency_of_handler(facts: &Facts) -> u64 {
     facts.deployment.policies().map_or(Settings::default().maximum_concurrency, |policies| {
         policies.stack().settings().maximum_concurrency
@@ -139,7 +139,7 @@ fn concurrency_of_handler(facts: &Facts) -> u64 {
 
 /// The most receives before SQS itself redrives a message.
 const MAX_RECEIVE_COUNT: u64 = 1_000;
-/// Lambda's advice for a queue that feeds a function.
+/// The factor between the visibility timeout and the handler's timeout that Lambda advises for a queue.
 const TIMEOUTS: u32 = 6;
 
 pub(crate) fn two_standard_queues(facts: &Facts) -> Judged {
@@ -170,7 +170,7 @@ pub(crate) fn visibility(facts: &Facts) -> Judged {
     let of_timeout = facts.deployment.timeout * TIMEOUTS;
     let of_receives = Duration::from_secs(RETENTION.as_secs() / MAX_RECEIVE_COUNT);
     let seconds = queue.visibility.as_secs();
-    // With a lower count the queue would have to hide longer than it ever should: CB012 says so instead.
+    // A lower count would need a longer visibility timeout than is good: CB012 reports that instead.
     let wanted = QUEUE_VISIBILITY_TIMEOUT.max(of_timeout);
     let attribute = format!("VisibilityTimeout={}", wanted.as_secs());
     let fix = fix::queue(&facts.deployment, &facts.deployment.retry_queue.url, attribute);
@@ -256,7 +256,7 @@ pub(crate) fn retention(facts: &Facts) -> Judged {
     Ok(ok("14 days in both"))
 }
 
-/// A queue that is older than SQS's limit of 1 MiB may still refuse more than 256 KiB.
+/// A queue from before SQS's limit of 1 MiB may still refuse more than 256 KiB.
 pub(crate) fn largest_message(facts: &Facts) -> Judged {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, name, means) in [

@@ -1,4 +1,4 @@
-//! Checks of what the handler's role and the functions' roles may do.
+//! Checks of the rights of the handler's role and of the functions' roles.
 
 use comeback_engine::Policy;
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::text;
 use crate::text::{Text, shell};
 
-/// Judges a need of the handler's role, by the number of its check.
+/// Judges a need of the handler's role, given the number of its check.
 pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     let need = OF_HANDLER.iter().find(|need| need.check == check).expect("BUG: the table has a row for it");
     let mut rights = facts.rights[need.check].clone();
@@ -49,7 +49,7 @@ pub(crate) fn of_handler(facts: &Facts, check: &str) -> Judged {
     judged(flags, need, &rights, or_else, |refused| allow(flags, need.check, refused))
 }
 
-/// The judgement of a queue's key that nobody can use, if there is one.
+/// The judgement of a queue's key that nobody can use, if such a key exists.
 fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
     let Deployment { retry_queue, dead_letter_queue, .. } = &facts.deployment;
     for (queue, settings, means) in [
@@ -98,7 +98,7 @@ fn attachable(
 }
 
 pub(crate) fn handler_invokes(facts: &Facts, entrance: &Entrance) -> Judged {
-    // The handler has one role for all functions, and a policy of the same name would replace another function's.
+    // The handler has one role for all functions, so a policy of the same name would replace another function's.
     let policy = format!("{}-{}", INVOKE.check, entrance.name.replace(':', "."));
     let flags = &facts.deployment.place_flags;
     judged(flags, &INVOKE, &entrance.invoke, None, |refused| allow(flags, &policy, refused))
@@ -116,7 +116,7 @@ pub(crate) fn is_on_allow_list(facts: &Facts, entrance: &Entrance) -> Judged {
     Ok(broken(found, means, fix::attach(facts, &entrance.invoked_arn)))
 }
 
-/// The finding that the allow-list lacks a function, and its consequence.
+/// The finding that the allow-list lacks a function, and the consequence.
 pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) {
     if policy.keeps_everything() {
         return ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried");
@@ -127,13 +127,13 @@ pub(crate) fn not_allowed(policy: &Policy, arn: &str) -> (String, &'static str) 
 
 const KEY_POLICY: &str = "the key's own policy";
 
-/// A queue's own policy may allow what the role's do not.
+/// The policy of a queue, which may allow an action that the role's policies do not.
 pub(crate) fn of_queue(queue: Option<&QueueSettings>) -> Option<&'static str> {
     queue.is_some_and(|queue| queue.allows_by_itself).then_some("the queue's own policy")
 }
 
-/// Judges the rights that a need asks for. `or_else` names something unread that may allow it too: then a missing right is only
-/// a warning. `fix` returns the command that allows the missing rights.
+/// Judges the rights that a need requires. `or_else` names a policy that was not read, but may allow the action too:
+/// then a missing right is only a warning. `fix` returns the command that allows the missing rights.
 pub(crate) fn judged(
     place_flags: &str,
     need: &Need,
@@ -161,7 +161,7 @@ pub(crate) fn judged(
     })
 }
 
-/// Adds a policy to the role that lacks these rights.
+/// Adds a policy with these rights to the role that lacks them.
 pub(crate) fn allow(place_flags: &str, policy: &str, refused: &[&Right]) -> Text {
     let role = &refused[0].role;
     let mut resources: Vec<&str> = refused.iter().map(|right| &*right.resource).collect();
@@ -243,7 +243,7 @@ mod tests {
             let rights = facts.rights.get_mut(need.check).unwrap();
             refused(rights);
             let action = rights.as_ref().unwrap()[0].action;
-            // The key's own policy may allow it.
+            // The key's own policy may allow the action.
             let without = if need.on == Resource::Keys { Outcome::Warning } else { need.without };
             assert_found(of_handler(&facts, need.check), without, action);
             facts.rights.insert(need.check, Err(Failure::could_not("simulate denied")));

@@ -1,5 +1,5 @@
-//! Plans where another deployment, or another function with the same role, has a part in a function. And plans where the
-//! function itself is gone.
+//! Plans where another deployment, or another function with the same role, is involved, or where the function itself is
+//! gone.
 
 use super::*;
 use crate::aws::Mapping;
@@ -63,7 +63,7 @@ async fn move_keeps_the_settings_from_before_the_first_deployment() {
     assert!(notes(&plan)[0].ends_with(note), "{:?}", notes(&plan));
     assert!(snapshot(&aws).tags.contains_key(kept::MOVED));
 
-    // The first deployment lets its last events go, and leaves what the second needs.
+    // The first deployment waits for its last events, and leaves what the second needs.
     aws.advance(HOUR);
     let moved = snapshot(&aws);
     let (_, end) = carry_out(&to_detach(&aws, &["orders"])).await;

@@ -1,4 +1,4 @@
-//! Plans of several functions, and plans that somebody else changes.
+//! Plans of several functions, and plans that become outdated.
 
 use std::cell::RefCell;
 use std::rc::Rc;

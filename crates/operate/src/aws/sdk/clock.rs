@@ -1,5 +1,5 @@
-//! AWS's clock: this machine's, corrected by the `Date` of AWS's answers. The handler compares the moments that commands write
-//! with its own clock, so they must not depend on the machine of an operator.
+//! AWS's clock: this machine's, corrected by the `Date` of AWS's answers. The handler compares the moments that
+//! commands write with its own clock, so they must not depend on the operator's machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -21,7 +21,7 @@ const TOLERATED_MILLIS: u64 = 5_000;
 /// The clock of an account, which its clients share.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
-    /// Milliseconds by which AWS's clock is ahead of this machine's.
+    /// The lead of AWS's clock over this machine's, in milliseconds.
     ahead: Arc<AtomicI64>,
 }
 
@@ -31,7 +31,7 @@ impl Clock {
         Timestamp::from_millis(millis)
     }
 
-    /// Takes AWS's time from an answer.
+    /// Sets the clock by AWS's time in an answer.
     fn set(&self, time: Timestamp) {
         if time.as_millis().abs_diff(self.now().as_millis()) >= TOLERATED_MILLIS {
             let ahead = time.as_millis().cast_signed() - now().as_millis().cast_signed();

@@ -60,7 +60,8 @@ pub(super) fn update(
         let built = Parameter::builder().parameter_key(key);
         if key == parameter { built.parameter_value(value) } else { built.use_previous_value(true) }.build()
     });
-    // Those of the last deployment. A SAM template is a macro, which a direct update must be allowed to expand.
+    // The capabilities of the last deployment. A SAM template is a macro, which a direct update must be allowed to
+    // expand.
     let mut capabilities: Vec<Capability> =
         stack.capabilities.iter().map(|it| Capability::from(&**it)).collect();
     if !capabilities.contains(&Capability::CapabilityAutoExpand) {

@@ -13,7 +13,7 @@ use comeback_engine::Timestamp;
 
 use crate::aws::{MetricAlarm, MetricQuery, NewAlarm, WatchedMetric};
 
-/// An id begins with a small letter.
+/// The id of a series in a query. It must begin with a lower-case letter.
 fn id(index: usize) -> String {
     format!("m{index}")
 }
@@ -44,7 +44,7 @@ pub(super) fn points(answer: &GetMetricDataOutput, series: usize) -> Vec<Vec<(Ti
     (0..series).map(of).collect()
 }
 
-/// An alarm on a single metric names it itself; one on an expression names it in its queries.
+/// Reads an alarm. One on a single metric names it directly; one on an expression names its metrics in queries.
 pub(super) fn alarm(alarm: aws_sdk_cloudwatch::types::MetricAlarm) -> MetricAlarm {
     let metric = |namespace: Option<&str>, name: Option<&str>, dimensions: &[Dimension]| WatchedMetric {
         namespace: namespace.unwrap_or_default().to_owned(),

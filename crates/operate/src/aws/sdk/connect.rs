@@ -33,8 +33,8 @@ use crate::text::{Piece, Quotes, Text};
 /// A long poll of SQS takes 20 s.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of an answer's body. The largest, ten messages of SQS, has 10 MiB, or three times that as JSON. A larger one comes
-/// from something between here and the service, and would take all memory.
+/// The most bytes in an answer's body. The largest, ten messages of SQS, has 10 MiB, or three times that as JSON. A
+/// larger one comes from something between here and the service, and would take all memory.
 const LARGEST_ANSWER: usize = 64 << 20;
 /// The compass directions in the names of regions.
 const DIRECTIONS: [&str; 9] =
@@ -56,12 +56,13 @@ pub struct SdkAws {
 }
 
 impl SdkAws {
-    /// Connects as the AWS CLI does: `region` and `profile` come before the environment, and credentials in the environment
-    /// before the profile that it names.
+    /// Connects as the AWS CLI does: `region` and `profile` take precedence over the environment, and credentials in
+    /// the environment over the profile that it names.
     ///
     /// # Errors
     ///
-    /// If the region is not one, a named profile does not exist, there are no valid credentials, or AWS does not answer.
+    /// If the region is invalid, a named profile does not exist, there are no valid credentials, or AWS does not
+    /// answer.
     pub async fn connect(region: Option<&str>, profile: Option<&str>) -> Result<(Self, Place), Failure> {
         if let Some(region) = region {
             check_region(region)?;
@@ -160,8 +161,8 @@ impl Intercept for LimitAnswers {
     }
 }
 
-/// Fails for a name that cannot be a region's, such as that of an availability zone: lower-case words, the last of them a
-/// compass direction, and a number. A list of regions would refuse new ones.
+/// Fails for a name that cannot be a region's, such as an availability zone's. A region's name has lower-case words,
+/// the last of them a compass direction, and a number. A list of regions would refuse new ones.
 fn check_region(name: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = name.split('-').collect();
     let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -178,7 +179,8 @@ fn check_region(name: &str) -> Result<(), Failure> {
     Err(Failure::could_not(format!("{name:?} is not a region: {how}")))
 }
 
-/// The innermost cause says most. Without one, there were no credentials to try.
+/// The failure for missing credentials. It names the innermost cause, which says most; without one, there were no
+/// credentials to try.
 fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failure {
     let (mut cause, mut next) = (None, error.source());
     while let Some(source) = next {
@@ -202,7 +204,7 @@ fn no_credentials(error: &(dyn Error + 'static), profiles: &ProfileSet) -> Failu
 /// The profile to sign in with: the selected one, or the source of its role, if that uses single sign-on.
 fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     let mut name = profiles.selected_profile();
-    // A circle of sources has an error of its own.
+    // A circle of sources is refused elsewhere.
     for _ in 0..10 {
         let profile: &Profile = profiles.get_profile(name)?;
         let has = |key: &str| profile.get(key).is_some();
@@ -216,14 +218,14 @@ fn single_sign_on(profiles: &ProfileSet) -> Option<&str> {
     None
 }
 
-/// Reads the profiles. Fails if the one that the flag names, or else the environment, is in no file: the SDK would quietly go
-/// on without it. Fails too for half a key, which the SDK passes over.
+/// Reads the profiles. Fails if no file has the profile that the flag names, or else the environment: the SDK would
+/// quietly go on without it. Also fails for half a key, which the SDK skips.
 async fn profiles(fs: &Fs, env: &Env, flag: Option<&str>) -> Result<ProfileSet, Failure> {
     let named = flag.map(|name| name.to_owned().into());
     let profiles = aws_config::profile::load(fs, env, &EnvConfigFiles::default(), named).await;
     let profiles = profiles.map_err(|error| Failure::could_not(DisplayErrorContext(error).to_string()))?;
     let name = profiles.selected_profile();
-    // Nobody needs to have a default profile.
+    // A default profile is optional.
     if profiles.get_profile(name).is_some() || (flag.is_none() && name == "default") {
         return Ok(profiles);
     }
@@ -265,7 +267,7 @@ mod tests {
         }
     }
 
-    /// The refusal of the credentials of a profile in this configuration file.
+    /// The refusal of a profile's credentials with this configuration file.
     async fn refused(config: &'static str, profile: &'static str) -> String {
         let fs = Fs::from_slice(&[("config", config)]);
         let env = Env::from_slice(&[
@@ -342,7 +344,7 @@ mod tests {
         let env = |profile: &'static str| {
             let files = [("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "none")];
             let profile = Some(("AWS_PROFILE", profile)).filter(|(_, name)| !name.is_empty());
-            // They come before the profile of the environment, and do not make up for a missing one.
+            // Keys take precedence over the environment's profile, but do not make up for a missing one.
             let keys = [("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "secret")];
             Env::from_slice(&files.into_iter().chain(profile).chain(keys).collect::<Vec<_>>())
         };

@@ -13,7 +13,7 @@ use comeback_engine::{FunctionArn, QueueArn};
 
 use crate::aws::{Configuration, Function, INVOCATIONS_OF_A_POLLER, InvokeSettings, Mapping, UpdateStatus};
 
-/// Lambda's default for a mapping that names only its fewest provisioned pollers.
+/// Lambda's default for a mapping that sets only the minimum of its provisioned pollers.
 const DEFAULT_MAXIMUM_POLLERS: i32 = 200;
 
 pub(super) fn function(answer: GetFunctionOutput) -> Function {
@@ -27,7 +27,7 @@ pub(super) fn function(answer: GetFunctionOutput) -> Function {
     }
 }
 
-/// Copies the members that two types of the SDK share.
+/// Copies the members shared by two types of the SDK.
 macro_rules! configuration {
     ($it:expr) => {{
         let it = $it;
@@ -71,7 +71,7 @@ pub(super) fn configuration_alone(it: GetFunctionConfigurationOutput) -> Configu
     configuration!(it)
 }
 
-/// Lambda gives an empty ARN for a destination that is not set.
+/// The settings of a qualifier. Lambda gives an empty ARN for a destination that is not set.
 pub(super) fn invoke_settings(config: &FunctionEventInvokeConfig) -> (Option<String>, InvokeSettings) {
     let qualifier = config.function_arn().and_then(|arn| arn.parse::<FunctionArn>().ok()?.qualifier);
     let destinations = config.destination_config();
@@ -91,7 +91,7 @@ pub(super) fn destinations(settings: &InvokeSettings) -> DestinationConfig {
     DestinationConfig::builder().set_on_failure(on_failure).set_on_success(on_success).build()
 }
 
-/// "The function's execution role does not have permissions to call SendMessage on …"
+/// Returns true for Lambda's error "The function's execution role does not have permissions to call SendMessage on …".
 pub(super) fn is_not_permitted_yet(error: &impl ProvideErrorMetadata) -> bool {
     error.code() == Some("InvalidParameterValueException")
         && error.message().is_some_and(|message| message.contains("does not have permissions"))

@@ -38,7 +38,7 @@ pub(super) async fn receive(
         .message_attribute_names("All")
         .message_system_attribute_names(MessageSystemAttributeName::All);
     match call.send().await {
-        // Past the limit of messages in flight nothing can be received. A long poll usually does not say so.
+        // Past the limit of messages in flight nothing can be received, and a long poll usually gives no error.
         Err(SdkError::ServiceError(error)) if error.err().is_over_limit() => Ok(Vec::new()),
         answer => {
             let messages = answer.or_failure("sqs:ReceiveMessage", url)?.messages;
@@ -69,7 +69,7 @@ fn attribute(value: MessageAttributeValue) -> Attribute {
     }
 }
 
-/// A send without an answer is not repeated: if SQS accepted it, a second one would be another message.
+/// An unanswered send is not repeated: if SQS accepted it, a second send would make another message.
 pub(super) async fn send(
     client: &Client,
     url: &str,
@@ -125,7 +125,7 @@ pub(super) async fn hide(
 
 type Told = mpsc::UnboundedReceiver<(Duration, String)>;
 
-/// A listener for a sender's pauses, which may be called on any thread, and what it hears.
+/// A listener for a sender's pauses, which may be called on any thread, and the receiver of what it hears.
 fn pauses() -> (impl Fn(Duration, &ServiceError) + Send + Sync + 'static, Told) {
     let (tell, told) = mpsc::unbounded_channel();
     let listen = move |pause: Duration, error: &ServiceError| {
@@ -135,7 +135,7 @@ fn pauses() -> (impl Fn(Duration, &ServiceError) + Send + Sync + 'static, Told) 
     (listen, told)
 }
 
-/// Does the work, and passes on its pauses.
+/// Does the work, and passes on the sender's pauses.
 async fn hearing<T>(work: impl Future<Output = T>, mut told: Told, paused: Paused<'_>) -> T {
     let mut work = std::pin::pin!(work);
     loop {
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(receive(&account.await.sqs, URL, 80, options).await, Ok(Vec::new()));
     }
 
-    /// The calls that were made.
+    /// The number of calls that were made.
     #[derive(Clone, Default)]
     struct Calls(Arc<AtomicUsize>);
 

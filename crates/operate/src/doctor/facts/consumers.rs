@@ -1,4 +1,4 @@
-//! Functions that read SQS themselves, with `comeback-sqs`. They need no deployment.
+//! Functions that read SQS directly, with `comeback-sqs`. They need no deployment.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ use crate::doctor::needs::{HIDE, SEND_DEAD_LETTERS};
 use crate::failure::Failure;
 use crate::function::FunctionName;
 
-/// Variables of a function, from which docs/consumer.md has it take its options: only its code knows them otherwise.
+/// The variables that docs/consumer.md proposes for the options of a function. Only the function's code knows others.
 pub(crate) const MAX_AGE: &str = "MAX_AGE";
 pub(crate) const DEAD_LETTER_QUEUE_URL: &str = "DEAD_LETTER_QUEUE_URL";
 /// The package refuses a shorter `max_age`.
@@ -24,24 +24,24 @@ const SHORTEST_AGE: Duration = Duration::from_secs(60);
 /// A function, and one queue that it reads by an event source mapping.
 #[derive(Clone, Debug)]
 pub(crate) struct Consumer {
-    /// As an operator names it; with the queue, if it reads several.
+    /// The name that an operator uses; with the queue, if the function reads several.
     pub(crate) name: String,
-    /// Without a qualifier.
+    /// Its ARN, without a qualifier.
     pub(crate) arn: String,
     pub(crate) timeout: Duration,
     pub(crate) mapping: Mapping,
     pub(crate) queue: Result<Named, Failure>,
     pub(crate) max_age: MaxAge,
-    /// `None` if its variables name none.
+    /// The dead-letter queue that its variables name; `None` if they name none.
     pub(crate) dead_letter_queue: Option<Result<Named, Failure>>,
-    /// Rights of its role: to hide messages of the queue, and to send to its dead-letter queue, if that is known.
+    /// The rights of its role: to hide messages of the queue, and to send to its dead-letter queue, if that is known.
     pub(crate) hide: Rights,
     pub(crate) send: Rights,
-    /// The flags that lead a suggested command to its account and region.
+    /// The flags that direct a suggested command to its account and region.
     pub(crate) place_flags: String,
 }
 
-/// The queue that a mapping or a variable names, or why that names none.
+/// The queue that a mapping or a variable names, or the reason why it cannot be read.
 pub(crate) type Named = Result<ReadQueue, String>;
 
 #[derive(Clone, Debug)]
@@ -50,14 +50,14 @@ pub(crate) struct ReadQueue {
     pub(crate) settings: QueueSettings,
 }
 
-/// How long a consumer retries a message.
+/// The time for which a consumer retries a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MaxAge {
-    /// By its variable.
+    /// The variable sets this time.
     Set(Duration),
-    /// The package's default: the variable is not set.
+    /// The variable is not set, so the package's default applies.
     Default,
-    /// The variable's text, with which the package does not start.
+    /// The package does not start with this text of the variable.
     Refused(String),
 }
 
@@ -133,7 +133,8 @@ impl ReadQueue {
 impl MaxAge {
     fn of(variable: Option<&String>) -> Self {
         let Some(text) = variable else { return Self::Default };
-        // Unlike a `RetryAfter`, a `max_age` is neither a date nor in ISO 8601, has no comment, and is whole seconds.
+        // Unlike a `RetryAfter`, a `max_age` is neither a date nor in ISO 8601, has no comment, and consists of whole
+        // seconds.
         let begins = text.starts_with(|it: char| it.is_ascii_digit()) && !text.contains([';', ':']);
         let ends = text.trim_ascii_end().ends_with(|it: char| it.is_ascii_alphabetic());
         let is_plain = begins && (ends || text.bytes().all(|it| it.is_ascii_digit()));
@@ -142,7 +143,7 @@ impl MaxAge {
         taken.map_or_else(|| Self::Refused(text.clone()), Self::Set)
     }
 
-    /// What the consumer reckons with, as far as that is known.
+    /// The time that the consumer uses, as far as that is known.
     pub(crate) fn duration(&self) -> Duration {
         match self {
             Self::Set(duration) => *duration,

@@ -16,34 +16,34 @@ use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::metrics::Dropped;
 
-/// A function that is attached, or half so, or was named by the operator.
+/// A function that is attached, at least partly, or that the operator named.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// Without a qualifier.
+    /// Its ARN, without a qualifier.
     pub(crate) arn: String,
-    /// `None` if the function does not exist.
+    /// The function as Lambda describes it; `None` if it does not exist.
     pub(crate) target: Result<Option<Target>, Failure>,
-    /// How it is invoked: by itself, or by an alias or a version.
+    /// The ways to invoke it: by its own name, or by an alias or a version.
     pub(crate) entrances: Vec<Entrance>,
-    /// Aliases and versions that are attached or were named, and do not exist.
+    /// Aliases and versions that are attached or were named, but do not exist.
     pub(crate) gone: Vec<String>,
     pub(crate) dropped: Result<Dropped, Failure>,
 }
 
-/// A function by one qualifier: one that has the retry queue as its destination, or should have.
+/// A function by one qualifier that has, or should have, the retry queue as its destination.
 #[derive(Clone, Debug)]
 pub(crate) struct Entrance {
-    /// As an operator names it: `orders` or `orders:live`.
+    /// The name that an operator uses: `orders` or `orders:live`.
     pub(crate) name: String,
     pub(crate) invoked_arn: String,
     pub(crate) settings: InvokeSettings,
-    /// Another deployment that retries its failures. `None` also if that could not be read.
+    /// Another deployment that retries its failures; `None` also if that could not be read.
     pub(crate) elsewhere: Option<DeploymentName>,
-    /// Rights of its role: to send to the retry queue, and to use the queue's key unless AWS manages that.
+    /// The rights of its role: to send to the retry queue, and to use the queue's key unless AWS manages it.
     pub(crate) send: Rights,
     pub(crate) use_key: Rights,
-    /// Rights of the handler's role.
+    /// The rights of the handler's role.
     pub(crate) invoke: Rights,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Destination<'a> {
     pub(crate) retry_queue: &'a Result<QueueSettings, Failure>,
 }
 
-/// The functions to check, and whether those that the allow-list's patterns match could be found.
+/// The functions to check, and the failure to find those that match the allow-list's patterns, if it failed.
 pub(crate) async fn read(
     destination: Destination<'_>,
     named: &[FunctionName],
@@ -125,7 +125,8 @@ impl Entrance {
     }
 }
 
-/// A published version keeps the role that it was published with. `None` if the alias or version does not exist.
+/// The role of an alias or a version; `None` if that does not exist. A published version keeps the role that it was
+/// published with.
 async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Option<String>, Failure> {
     let Some(found) = account.aws.function(arn, Some(qualifier)).await? else { return Ok(None) };
     match found.configuration.role_arn {
@@ -139,8 +140,8 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
 /// Unqualified ARNs, each with the qualifiers that were named.
 type Wanted = BTreeMap<String, BTreeSet<Option<String>>>;
 
-/// What the operator named, and each entry that names one function in the handler's allow-list or in `listed`, that of its
-/// stack. A name without an ARN is one of the handler's account and region.
+/// The functions that the operator named, and those named alone by an entry of the handler's allow-list or of `listed`,
+/// its stack's. A name without an ARN is in the handler's account and region.
 fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Wanted {
     let entries = deployment.target_functions().chain(entries(listed)).filter(|entry| !entry.contains('*'));
     // CB020 reports an entry that is not an ARN.
@@ -153,8 +154,8 @@ fn wanted(deployment: &Deployment, named: &[FunctionName], listed: &str) -> Want
     wanted
 }
 
-/// The qualifiers to check a function by: those that send failures to the retry queue, and those that were named.
-/// One that was named without a qualifier is checked by itself only if it has no such destination at all.
+/// The qualifiers to check a function by: those that send failures to the retry queue, and those that were named. A
+/// function that was named without a qualifier is itself checked only if it has no such destination at all.
 fn qualifiers(
     target: &Target,
     queue_arn: &str,

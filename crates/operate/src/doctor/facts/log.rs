@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::log::Search;
 
 pub(crate) const BACK: Duration = Duration::from_secs(24 * 3_600);
-/// CloudWatch searches from the oldest line on, and a busy handler writes millions a day. So the newest hour is searched
-/// by itself, beside the rest, and neither for longer than `PATIENCE`.
+/// The time that is searched separately: CloudWatch searches from the oldest line on, and a busy handler writes
+/// millions a day. Neither search takes longer than `PATIENCE`.
 const NEWEST: Duration = Duration::from_secs(3_600);
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -41,7 +41,7 @@ impl LoggedErrors {
         Ok(newest.and(older))
     }
 
-    /// The handler has not run yet if there is no such log.
+    /// Searches a part of the log. Without the log group, the handler has not run yet.
     async fn search(account: &Account, search: Search<'_>) -> Result<Self, Failure> {
         let mut errors = Self::default();
         let all = search.each(account, &|_| (), |event| errors.add(&event));
@@ -75,13 +75,13 @@ impl LoggedErrors {
     }
 }
 
-/// The problem and the remedy of an ERROR about a message.
+/// The problem and the remedy in an ERROR about a message.
 fn of_message(line: &LogLine<'_>) -> Option<(String, Option<String>)> {
     let failure = line.failure().filter(|_| line.level == LogLevel::Error)?;
     Some((failure.problem.to_string(), failure.remedy.as_deref().map(Into::into)))
 }
 
-/// The same of an ERROR about the handler itself.
+/// The problem and the remedy in an ERROR about the handler itself.
 fn of_handler(text: &str) -> Option<(String, Option<String>)> {
     let line: Value = serde_json::from_str(text).ok()?;
     let field = |name: &str| line[name].as_str().map(ToOwned::to_owned);

@@ -17,9 +17,9 @@ pub(crate) struct QueueSettings {
     /// `MaximumMessageSize`, in bytes.
     pub(crate) largest_message: usize,
     pub(crate) redrive: Option<Redrive>,
-    /// The key that encrypts it, if it is not one that AWS manages: using that takes no permission.
+    /// The customer's key that encrypts it; `None` for a key that AWS manages, which takes no permission to use.
     pub(crate) key: Result<Option<CustomerKey>, Failure>,
-    /// The queue's own policy allows something: then a role may send by it.
+    /// The queue's own policy allows something, perhaps a role to send.
     pub(crate) allows_by_itself: bool,
 }
 
@@ -59,7 +59,7 @@ impl QueueSettings {
 impl Redrive {
     fn of(policy: &Value) -> Option<Self> {
         let count = &policy["maxReceiveCount"];
-        // SQS takes the count as a number and as a string, and gives it back as it was.
+        // SQS accepts the count as a number or as a string, and returns it as it was.
         let max_receive_count = count.as_u64().or_else(|| count.as_str()?.parse().ok())?;
         Some(Self { target_arn: policy["deadLetterTargetArn"].as_str()?.to_owned(), max_receive_count })
     }

@@ -24,13 +24,14 @@ pub(crate) struct Right {
 
 pub(crate) type Rights = Result<Vec<Right>, Failure>;
 
-/// The rights of the handler's role, by the check of each need. Empty if the handler reads no pauses, or AWS manages the keys.
+/// The rights of the handler's role, by the check of each need. They are empty if the handler reads no pauses, or if AWS
+/// manages the keys.
 pub(crate) type HandlerRights = BTreeMap<&'static str, Rights>;
 
-/// The log stream that IAM's simulator is asked about. Lambda never creates it.
+/// A log stream to ask IAM's simulator about. Lambda never creates it.
 pub(crate) const SAMPLE_STREAM: &str = ":log-stream:comeback-doctor";
 
-/// Reads what the handler's role may do.
+/// Reads the rights of the handler's role.
 pub(crate) async fn of_handler(
     account: &Account,
     deployment: &Deployment,
@@ -57,7 +58,7 @@ pub(crate) async fn of_handler(
     join_all(read).await.into_iter().collect()
 }
 
-/// Asks for the keys of queues; for nothing if AWS manages a key, or it does not exist.
+/// Asks for the rights to the keys of queues; for none if AWS manages a key, or it does not exist.
 pub(crate) async fn ask_of_keys(
     account: &Account,
     role_arn: &str,
